@@ -1,0 +1,168 @@
+"""Every error this program raises on purpose, and the exit code of each.
+
+::
+
+    ScenarioRunnerError               1   something of ours failed
+    ├── UsageError                    2   the command line or the API call cannot be understood
+    ├── ScenarioError                 3   the scenario is wrong: syntax, shape, references, contradictions
+    ├── FileError                     4   a file that the scenario names cannot be read, used or written
+    ├── ShaderError                   5   a shader cannot be used
+    │   ├── CompileError              5   the shader compiler refused the source
+    │   ├── CompilerNotFoundError     5   no compiler for this language was found
+    │   └── SpirvError                5   the bytes are no valid SPIR-V module
+    ├── UnsupportedError              6   valid, but this program or this device cannot do it (a skip, not a failure)
+    ├── DeviceError                   7   the Vulkan driver failed
+    │   ├── NoDeviceError             8   no loader, no driver, or no device that was asked for
+    │   ├── OutOfMemoryError          9   an allocation that the device or the host cannot give
+    │   ├── FenceTimeoutError        10   the submitted work did not finish in time
+    │   └── DeviceLostError          11   the driver reports the device as lost
+    └── InterruptedRunError         130   Ctrl-C
+
+Messages are in lower case, quote values with ``repr`` and begin with the place where one is known:
+``path:line:column: /json/pointer: what is wrong``. All problems that one look at a file finds travel in one error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, and where.
+
+    ``path`` is the file, ``line`` and ``column`` count from 1, ``pointer`` is a JSON pointer (RFC 6901) into the file.
+    Unknown parts are ``None``. ``help`` says what to do about it and is shown on a line of its own.
+    """
+
+    message: str
+    path: str | None = None
+    line: int | None = None
+    column: int | None = None
+    pointer: str | None = None
+    help: str | None = None
+
+    def __str__(self) -> str:
+        place = self.path or ""
+        if self.line is not None:
+            place += f":{self.line}" if self.column is None else f":{self.line}:{self.column}"
+        parts = [part for part in (place, self.pointer) if part]
+        return ": ".join([*parts, self.message])
+
+
+class ScenarioRunnerError(Exception):
+    """Base of every error of ours. ``problems`` holds at least one `Problem`; ``exit_code`` is the process's."""
+
+    exit_code = 1
+
+    def __init__(self, message: str | Problem | Iterable[Problem], *, help: str | None = None) -> None:
+        if isinstance(message, str):
+            message = Problem(message, help=help)
+        self.problems: tuple[Problem, ...] = (message,) if isinstance(message, Problem) else tuple(message)
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)
+
+    def __reduce__(self) -> tuple[type[ScenarioRunnerError], tuple[tuple[Problem, ...]]]:
+        return type(self), (self.problems,)
+
+    def at(
+        self,
+        *,
+        path: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        pointer: str | None = None,
+    ) -> ScenarioRunnerError:
+        """Attach a place to every problem that lacks one (on the way up, the innermost place wins); returns self."""
+        self.problems = tuple(
+            replace(
+                problem,
+                path=problem.path if problem.path is not None else path,
+                line=problem.line if problem.line is not None or problem.path is not None else line,
+                column=problem.column if problem.column is not None or problem.path is not None else column,
+                pointer=problem.pointer if problem.pointer is not None else pointer,
+            )
+            for problem in self.problems
+        )
+        return self
+
+
+class UsageError(ScenarioRunnerError):
+    """The command line or the API call cannot be understood."""
+
+    exit_code = 2
+
+
+class ScenarioError(ScenarioRunnerError):
+    """The scenario is wrong: syntax, shape, references, contradictions between its parts."""
+
+    exit_code = 3
+
+
+class FileError(ScenarioRunnerError):
+    """A file that the scenario names cannot be read, does not fit, or cannot be written."""
+
+    exit_code = 4
+
+
+class ShaderError(ScenarioRunnerError):
+    """A shader cannot be used."""
+
+    exit_code = 5
+
+
+class CompileError(ShaderError):
+    """The shader compiler refused the source; the message is the compiler's own, with file and line."""
+
+
+class CompilerNotFoundError(ShaderError):
+    """No compiler for this language was found; the message says where one comes from."""
+
+
+class SpirvError(ShaderError):
+    """The bytes are no valid SPIR-V module."""
+
+
+class UnsupportedError(ScenarioRunnerError):
+    """Valid, but this program or this device cannot do it; the message names what is missing."""
+
+    exit_code = 6
+
+
+class DeviceError(ScenarioRunnerError):
+    """The Vulkan driver failed; the message names the call and the VkResult."""
+
+    exit_code = 7
+
+
+class NoDeviceError(DeviceError):
+    """No Vulkan loader, no driver, or no device like the one asked for."""
+
+    exit_code = 8
+
+
+class OutOfMemoryError(DeviceError):
+    """An allocation that the device or the host cannot give; the message says how much was asked."""
+
+    exit_code = 9
+
+
+class FenceTimeoutError(DeviceError):
+    """The submitted work did not finish within the time allowed."""
+
+    exit_code = 10
+
+
+class DeviceLostError(DeviceError):
+    """The driver reports the device as lost (VK_ERROR_DEVICE_LOST)."""
+
+    exit_code = 11
+
+
+class InterruptedRunError(ScenarioRunnerError):
+    """The user interrupted the run (Ctrl-C)."""
+
+    exit_code = 130
