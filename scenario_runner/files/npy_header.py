@@ -1,0 +1,276 @@
+"""The header of a .npy file: read, checked against the file's size, and written.
+
+Source: NumPy Enhancement Proposal 1 and ``numpy.lib.format`` (versions 1.0, 2.0 and 3.0). Written without NumPy, whose
+import costs more than everything else that a small run does before the driver starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from scenario_runner.errors import FileError
+from scenario_runner.files.source import SourceFile, file_error
+
+MAGIC = b"\x93NUMPY"
+_ALIGNMENT = 64  # of the payload within the file, as NumPy writes it
+_HEADER_LIMIT_BYTES = 64 << 10  # headers of plain arrays have about 100 bytes
+_RANK_LIMIT = 64  # NumPy's own
+_SHOWN_CHARACTERS = 60
+_ITEM_SIZES_BYTES = {
+    "b": (1,),
+    "i": (1, 2, 4, 8),
+    "u": (1, 2, 4, 8),
+    "f": (2, 4, 8, 12, 16),
+    "c": (8, 16, 24, 32),
+    "m": (8,),
+    "M": (8,),
+}
+_TIME_UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as", "generic")
+_KIND_NAMES = "bool, integer, float, complex, raw bytes (V), text or time"
+
+
+@dataclass(frozen=True, slots=True)
+class NpyHeader:
+    """What the header of a .npy file says, checked against the size of the file.
+
+    ``descr`` is the type as the file spells it (``'<f4'``), ``byte_order`` one of ``'<'``, ``'>'``, ``'|'`` (single
+    bytes or raw), ``kind`` NumPy's letter (``b i u f c V S U m M``). ``shape`` counts items, outermost first in both
+    orders; the payload is ``data_size_bytes`` bytes from ``data_offset`` on.
+    """
+
+    descr: str
+    byte_order: str
+    kind: str
+    item_size_bytes: int
+    fortran_order: bool
+    shape: tuple[int, ...]
+    data_offset: int
+    data_size_bytes: int
+
+    @property
+    def swap_size_bytes(self) -> int:
+        """Size of the units whose bytes must be reversed to get little-endian data; 1 when nothing is to be done."""
+        if self.byte_order != ">":
+            return 1
+        return {"c": self.item_size_bytes // 2, "U": 4}.get(self.kind, self.item_size_bytes)
+
+    @property
+    def is_c_order(self) -> bool:
+        """Whether the payload lies in C order (true for Fortran order with at most one long axis, too)."""
+        return not self.fortran_order or sum(length != 1 for length in self.shape) <= 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the payload is C-order little-endian as it stands, so that its bytes can be used untouched."""
+        return self.swap_size_bytes == 1 and self.is_c_order
+
+
+def parse_descr(descr: str) -> tuple[str, str, int]:
+    """Byte order, kind and item size in bytes of a type like ``'<f4'``. Raises ``ValueError`` with the reason."""
+    order, rest = (descr[0], descr[1:]) if descr[:1] in ("<", ">", "|", "=") else ("|", descr)
+    kind, digits = rest[:1], rest[1:]
+    if kind == "O":
+        raise ValueError("Python objects (the file would need pickle, which can run any code)")
+    if kind in ("m", "M") and digits.endswith("]"):
+        count, _, unit = digits[:-1].partition("[")
+        digits = count if unit.lstrip("0123456789") in _TIME_UNITS else ""
+    if descr == "?":
+        kind, digits = "b", "1"
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
+        raise ValueError(f"no type of NumPy's plain kinds ({_KIND_NAMES})")
+    item_size_bytes = int(digits) * (4 if kind == "U" else 1)
+    sizes = _ITEM_SIZES_BYTES.get(kind)
+    if (
+        item_size_bytes == 0
+        or (sizes is None and kind not in ("V", "S", "U"))
+        or (sizes and item_size_bytes not in sizes)
+    ):
+        raise ValueError(f"no type of NumPy's plain kinds ({_KIND_NAMES})")
+    if kind in ("V", "S") or item_size_bytes == 1:
+        order = "|"
+    elif order != ">":
+        order = "<"  # unmarked types are the machine's own, which is little-endian wherever this program runs
+    return order, kind, item_size_bytes
+
+
+def format_header(descr: str, shape: tuple[int, ...]) -> bytes:
+    """Magic, version 1.0 and header of a C-order array, padded so that the payload starts at a multiple of 64.
+
+    Raises ``ValueError`` for a type that `parse_descr` refuses, a negative length, or more axes than NumPy has.
+    """
+    parse_descr(descr)
+    if len(shape) > _RANK_LIMIT or any(length < 0 for length in shape):
+        raise ValueError(f"the shape {shape!r} has a negative length or more than {_RANK_LIMIT} axes")
+    text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {tuple(map(int, shape))!r}, }}".encode("ascii")
+    fixed = len(MAGIC) + 4
+    padding = -(fixed + len(text) + 1) % _ALIGNMENT
+    size = len(text) + padding + 1
+    return MAGIC + b"\x01\x00" + size.to_bytes(2, "little") + text + b" " * padding + b"\n"
+
+
+def parse_header(source: SourceFile) -> NpyHeader:
+    """Read and check the header of an open .npy file. Raises `FileError`, also when the payload's size does not fit."""
+    start = source.read(12)
+    if not start:
+        raise file_error(source.path, "is empty, expected a .npy file")
+    if start[:6] != MAGIC:
+        raise file_error(source.path, f"is no .npy file: it begins with {start[:6]!r}, expected {MAGIC!r}")
+    version = tuple(start[6:8])
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        shown = ".".join(map(str, version))
+        raise file_error(source.path, f"has the .npy version {shown!r}, expected 1.0, 2.0 or 3.0")
+    length_size = 2 if version == (1, 0) else 4
+    text_offset = 8 + length_size
+    if len(start) < text_offset:
+        raise file_error(source.path, f"ends after {source.size_bytes} bytes, within the .npy header (truncated?)")
+    length = int.from_bytes(start[8:text_offset], "little")
+    if length > source.size_bytes - text_offset:
+        raise file_error(
+            source.path,
+            f"ends after {source.size_bytes} bytes, but the .npy header says it takes {length} bytes (truncated?)",
+        )
+    if length > _HEADER_LIMIT_BYTES:
+        raise file_error(source.path, f"has a .npy header of {length} bytes, expected at most {_HEADER_LIMIT_BYTES}")
+    raw = source.read(length, text_offset)
+    try:
+        text = raw.decode("utf-8" if version == (3, 0) else "latin-1")
+        descr, fortran_order, shape = _parse_dictionary(text)
+    except ValueError as error:
+        reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise file_error(source.path, f"has a .npy header that cannot be read: {reason}") from error
+    return _checked(source, descr, fortran_order, shape, text_offset + length)
+
+
+def _checked(
+    source: SourceFile, descr: str, fortran_order: bool, shape: tuple[int, ...], data_offset: int
+) -> NpyHeader:
+    try:
+        byte_order, kind, item_size_bytes = parse_descr(descr)
+    except ValueError as error:
+        raise file_error(source.path, f"holds items of the type {_shown(descr)}: {error}") from error
+    data_size_bytes = prod(shape) * item_size_bytes
+    found = source.size_bytes - data_offset
+    if data_size_bytes != found:
+        what = "is truncated" if found < data_size_bytes else "has bytes after its data"
+        raise _size_error(source.path, what, found, descr, shape, data_size_bytes)
+    return NpyHeader(descr, byte_order, kind, item_size_bytes, fortran_order, shape, data_offset, data_size_bytes)
+
+
+def _size_error(path: str, what: str, found: int, descr: str, shape: tuple[int, ...], expected: int) -> FileError:
+    shown = str(shape) if len(shape) <= 8 else f"({', '.join(map(str, shape[:8]))}, ...)"
+    size = f"{expected} bytes" if expected < 1 << 63 else "more bytes than any file has"
+    return file_error(path, f"{what}: {found} bytes follow the header, expected {size} for shape {shown} of {descr!r}")
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "...")
+
+
+# The header is a Python dictionary literal of three known keys, so a scanner of five token shapes reads all of it;
+# nothing is evaluated, and the work is linear in the (bounded) text.
+
+
+def _parse_dictionary(text: str) -> tuple[str, bool, tuple[int, ...]]:
+    values: dict[str, object] = {}
+    scanner = _Scanner(text)
+    scanner.expect("{")
+    while not scanner.take("}"):
+        key = scanner.string()
+        if key not in ("descr", "fortran_order", "shape"):
+            raise ValueError(f"unknown key {_shown(key)}, expected 'descr', 'fortran_order' and 'shape'")
+        if key in values:
+            raise ValueError(f"the key {key!r} appears twice")
+        scanner.expect(":")
+        values[key] = {"descr": scanner.descr, "fortran_order": scanner.boolean, "shape": scanner.shape}[key]()
+        if not scanner.take(","):
+            scanner.expect("}")
+            break
+    scanner.end()
+    try:
+        return values["descr"], values["fortran_order"], values["shape"]  # type: ignore[return-value]
+    except KeyError as error:
+        raise ValueError(f"the key {error} is missing") from None
+
+
+class _Scanner:
+    """Takes the tokens of a header from left to right; raises ``ValueError`` where the text is something else."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text.rstrip(" \n\t\r")
+        self._at = 0
+
+    def take(self, token: str) -> bool:
+        while self._text[self._at : self._at + 1] in (" ", "\n", "\t"):
+            self._at += 1
+        found = self._text.startswith(token, self._at)
+        if found:
+            self._at += len(token)
+        return found
+
+    def expect(self, token: str) -> None:
+        if not self.take(token):
+            raise self._unexpected(repr(token))
+
+    def end(self) -> None:
+        if self._at != len(self._text):
+            raise self._unexpected("the end")
+
+    def string(self) -> str:
+        for quote in ("'", '"'):
+            if self.take(quote):
+                end = self._text.find(quote, self._at)
+                content = self._text[self._at : end]
+                if end < 0 or "\\" in content:
+                    break
+                self._at = end + 1
+                return content
+        raise self._unexpected("a quoted string")
+
+    def descr(self) -> str:
+        if self.take("["):
+            raise ValueError("the items are structured (several fields each), expected one plain type like '<f4'")
+        if self.take("("):
+            raise ValueError("the items are sub-arrays, expected one plain type like '<f4'")
+        return self.string()
+
+    def boolean(self) -> bool:
+        if self.take("True"):
+            return True
+        self.expect("False")
+        return False
+
+    def shape(self) -> tuple[int, ...]:
+        lengths: list[int] = []
+        self.expect("(")
+        while not self.take(")"):
+            lengths.append(self._length())
+            if len(lengths) > _RANK_LIMIT:
+                raise ValueError(f"the shape has more than {_RANK_LIMIT} axes")
+            comma = self.take(",")
+            if not comma:
+                if len(lengths) == 1:
+                    raise ValueError("the shape is one number in brackets, expected a tuple like '(3,)'")
+                self.expect(")")
+                break
+        return tuple(lengths)
+
+    def _length(self) -> int:
+        if self.take("-"):
+            raise ValueError("the shape has a negative length")
+        start = self._at
+        while self._text[self._at : self._at + 1] in tuple("0123456789"):
+            self._at += 1
+        digits = self._text[start : self._at]
+        if not digits:
+            raise self._unexpected("a length")
+        if len(digits) > 19:
+            raise ValueError(f"the shape has a length of {len(digits)} digits")
+        self.take("L")  # Python 2 wrote long integers this way
+        return int(digits)
+
+    def _unexpected(self, expected: str) -> ValueError:
+        rest = self._text[self._at :]
+        return ValueError(
+            f"expected {expected} at character {self._at + 1}, found {_shown(rest) if rest else 'the end'}"
+        )

@@ -1,0 +1,99 @@
+"""A file that is written: it appears under its name complete, or not at all."""
+
+# Every run that writes something imports this module, and pathlib would cost it two milliseconds.
+# ruff: noqa: PTH103, PTH105, PTH108, PTH116, PTH118, PTH120
+
+from __future__ import annotations
+
+import os
+import stat
+from types import TracebackType
+
+from scenario_runner.files.source import file_error, reason_of
+
+_CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
+_OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+class OutputFile:
+    """A new file beside ``path`` that takes its place when the ``with`` block ends well, and is removed otherwise.
+
+    Missing parent folders are created. A symbolic link is followed, so that the link stays and its target is replaced.
+    An existing target must be a regular file. Every failure (no room, no permission, ...) is a `FileError`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self._descriptor = -1
+        self._temporary = ""
+        try:
+            self._target = os.path.realpath(self.path)
+            folder = os.path.dirname(self._target)
+            self._refuse_what_a_file_cannot_replace()
+            os.makedirs(folder, exist_ok=True)
+            # A short name of its own: the target's name may already be as long as the file system allows.
+            temporary = os.path.join(folder, f".new-{os.getpid()}-{os.urandom(6).hex()}.tmp")
+            self._descriptor = os.open(temporary, _OPEN_FLAGS, 0o666)
+            self._temporary = temporary
+        except (OSError, ValueError) as error:
+            raise file_error(self.path, f"cannot be created: {reason_of(error)}") from error
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append all bytes of ``data`` (any contiguous buffer); the data is not copied on the way to the system."""
+        view = memoryview(data)
+        if not view.nbytes:
+            return  # an array with an empty axis cannot be cast
+        view = view.cast("B")
+        done = 0
+        while done < len(view):
+            try:
+                done += os.write(self._descriptor, view[done : done + _CHUNK_SIZE_BYTES])
+            except OSError as error:
+                raise file_error(self.path, f"cannot be written: {reason_of(error)}") from error
+
+    def commit(self) -> None:
+        """Give the file its name. Nothing can be written afterwards."""
+        descriptor, self._descriptor = self._descriptor, -1
+        try:
+            os.close(descriptor)  # network file systems report a full disk only here
+            os.replace(self._temporary, self._target)
+            self._temporary = ""
+        except OSError as error:
+            raise file_error(self.path, f"cannot be written: {reason_of(error)}") from error
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Remove what was written, if it was not committed; may be called twice."""
+        descriptor, self._descriptor = self._descriptor, -1
+        temporary, self._temporary = self._temporary, ""
+        try:
+            if descriptor >= 0:
+                os.close(descriptor)
+        except OSError:
+            pass  # the file goes away in the next line
+        try:
+            if temporary:
+                os.unlink(temporary)
+        except OSError:
+            pass  # somebody else removed it, or the folder is gone
+
+    def __enter__(self) -> OutputFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+    def _refuse_what_a_file_cannot_replace(self) -> None:
+        try:
+            mode = os.stat(self._target).st_mode
+        except FileNotFoundError:
+            return
+        if not stat.S_ISREG(mode):
+            kind = "a folder" if stat.S_ISDIR(mode) else "a pipe, a device or a socket"
+            raise file_error(self.path, f"is {kind}, expected the name of a file to write")

@@ -1,0 +1,94 @@
+"""A file that is read: every way in which reading can fail is a `FileError` that begins with the path."""
+
+from __future__ import annotations
+
+import os
+import stat
+from types import TracebackType
+
+from scenario_runner.errors import FileError, Problem
+
+_CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
+_HAS_PREADV = hasattr(os, "preadv")
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+def file_error(path: str, message: str, *, help: str | None = None) -> FileError:
+    """The `FileError` that says ``message`` about ``path``."""
+    return FileError(Problem(message, path=path, help=help))
+
+
+def reason_of(error: OSError | ValueError) -> str:
+    """What the operating system said, in lower case (``ValueError``: a path that no system accepts)."""
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    return text[:1].lower() + text[1:]
+
+
+class SourceFile:
+    """A regular file open for reading; ``size_bytes`` is its size when it was opened.
+
+    Pipes, devices and folders are refused at once (opening does not wait for a pipe's writer). Reading is stateless
+    (``preadv``), so that threads may read parts of one file side by side. Raises `FileError`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self._descriptor = -1
+        try:
+            self._descriptor = os.open(self.path, _OPEN_FLAGS)
+            status = os.fstat(self._descriptor)
+        except (OSError, ValueError) as error:
+            self.close()
+            raise file_error(self.path, f"cannot be opened: {reason_of(error)}") from error
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, a device or a socket"
+            raise file_error(self.path, f"is {kind}, expected a file")
+        self.size_bytes = status.st_size
+
+    def read_into(self, destination: memoryview, offset: int = 0) -> None:
+        """Fill ``destination`` (writable, contiguous) with the file's bytes from ``offset`` on, without a copy."""
+        if not destination.nbytes:
+            return  # an array with an empty axis cannot be cast
+        view = destination.cast("B")
+        done = 0
+        while done < len(view):
+            part = view[done : done + _CHUNK_SIZE_BYTES]
+            try:
+                count = self._read_some(part, offset + done)
+            except OSError as error:
+                raise file_error(self.path, f"cannot be read: {reason_of(error)}") from error
+            if count == 0:
+                raise file_error(
+                    self.path,
+                    f"ends after {offset + done} bytes, expected at least {offset + len(view)} bytes (truncated?)",
+                )
+            done += count
+
+    def read(self, size_bytes: int, offset: int = 0) -> bytes:
+        """At most ``size_bytes`` bytes from ``offset`` on; fewer only where the file ends (as it was when opened)."""
+        data = bytearray(max(0, min(size_bytes, self.size_bytes - offset)))
+        self.read_into(memoryview(data), offset)
+        return bytes(data)
+
+    def close(self) -> None:
+        """Give the descriptor back; may be called twice."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __enter__(self) -> SourceFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _read_some(self, part: memoryview, offset: int) -> int:
+        if _HAS_PREADV:
+            return os.preadv(self._descriptor, [part], offset)
+        os.lseek(self._descriptor, offset, os.SEEK_SET)
+        data = os.read(self._descriptor, len(part))
+        part[: len(data)] = data
+        return len(data)

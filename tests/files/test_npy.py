@@ -1,0 +1,384 @@
+"""Reading and writing .npy files, checked against numpy.load and numpy.save."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from scenario_runner.errors import FileError
+from scenario_runner.files.npy import NpyWriter, open_npy, parse_descr, read_array, read_header, write_npy
+
+SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+
+
+def npy_bytes(header: str, payload: bytes = b"", version: tuple[int, int] = (1, 0), length: int | None = None) -> bytes:
+    text = header.encode("latin-1")
+    size = len(text) if length is None else length
+    return b"\x93NUMPY" + bytes(version) + size.to_bytes(2 if version == (1, 0) else 4, "little") + text + payload
+
+
+def payload_of(path: Path) -> bytes:
+    with open_npy(path) as reader:
+        data = bytearray(reader.header.data_size_bytes)
+        assert reader.read_into(memoryview(data)) == len(data)
+    return bytes(data)
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_every_version_that_numpy_writes_is_read(tmp_path: Path, version: tuple[int, int]) -> None:
+    """Headers of versions 1.0, 2.0 and 3.0 give type, shape and the place of the payload."""
+    array = np.arange(24, dtype="<f4").reshape(2, 3, 4)
+    path = tmp_path / "a.npy"
+    with path.open("wb") as file:
+        np.lib.format.write_array(file, array, version=version)
+    header = read_header(path)
+    assert (header.descr, header.byte_order, header.kind, header.item_size_bytes) == ("<f4", "<", "f", 4)
+    assert (header.shape, header.fortran_order, header.data_size_bytes) == ((2, 3, 4), False, 96)
+    assert path.read_bytes()[header.data_offset :] == array.tobytes()
+    assert payload_of(path) == array.tobytes()
+
+
+@pytest.mark.parametrize(
+    "descr",
+    ["|b1", "|i1", "|u1", "<i2", "<u2", "<i8", "<u8", "<f2", "<f8", "<c8", "<c16", "|V2", "|S3", "<U2", "<M8[ns]"],
+)
+def test_plain_types_pass_through(tmp_path: Path, descr: str) -> None:
+    """The payload of every plain type arrives byte for byte."""
+    dtype = np.dtype(descr)
+    array = np.frombuffer(bytes(range(1, 1 + dtype.itemsize)) * 6, dtype=dtype).reshape(2, 3)
+    np.save(tmp_path / "a.npy", array)
+    assert read_header(tmp_path / "a.npy").item_size_bytes == dtype.itemsize
+    assert payload_of(tmp_path / "a.npy") == array.tobytes()
+
+
+arrays = hnp.arrays(
+    dtype=st.sampled_from([">i2", ">u4", ">f8", ">c8", ">U2", "<f4", "|u1", ">i8", "<c16"]),
+    shape=hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=6),
+    elements=None,
+    fill=st.nothing(),
+)
+
+
+@SHARED_FOLDER
+@given(array=arrays, fortran=st.booleans(), data=st.data())
+def test_any_order_reads_as_c_order_little_endian(
+    tmp_path: Path, array: np.ndarray, fortran: bool, data: st.DataObject
+) -> None:
+    """Big-endian items and Fortran order arrive as C order, little-endian, whole and in any part."""
+    path = tmp_path / "a.npy"
+    np.save(path, np.asfortranarray(array) if fortran and array.ndim else array)
+    expected = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
+    assert payload_of(path) == expected
+    start = data.draw(st.integers(0, len(expected)))
+    size = data.draw(st.integers(0, len(expected) - start))
+    part = bytearray(b"\xaa" * (size + 3))
+    with open_npy(path) as reader:
+        assert reader.read_into(memoryview(part), start, size) == size
+    assert part == expected[start : start + size] + b"\xaa" * 3
+    again = read_array(path)
+    assert again.shape == array.shape
+    assert again.tobytes() == expected
+
+
+def test_conversions_work_across_chunks(tmp_path: Path) -> None:
+    """Swapping and transposing give the same bytes when the file is larger than the scratch memory."""
+    array = np.arange(3 * 1_000_003, dtype=">u4").reshape(3, 1_000_003)
+    expected = array.astype("<u4").tobytes()
+    np.save(tmp_path / "c.npy", array)
+    np.save(tmp_path / "f.npy", np.asfortranarray(array))
+    assert payload_of(tmp_path / "c.npy") == expected
+    assert payload_of(tmp_path / "f.npy") == expected
+
+
+def test_a_range_outside_the_payload_is_refused(tmp_path: Path) -> None:
+    """A range beyond the payload or a destination that is too small is a ValueError, not a short read."""
+    np.save(tmp_path / "a.npy", np.zeros(4, "u1"))
+    with open_npy(tmp_path / "a.npy") as reader:
+        for offset, size, room in [(0, 5, 8), (-1, 2, 8), (3, 2, 8), (0, 4, 3), (5, None, 8)]:
+            with pytest.raises(ValueError, match="payload of 4 bytes"):
+                reader.read_into(memoryview(bytearray(room)), offset, size)
+
+
+GOOD = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n"
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"", "is empty, expected a .npy file"),
+        (b"PK\x03\x04abcdefgh", r"is no .npy file: it begins with b'PK\x03\x04ab', expected b'\x93NUMPY'"),
+        (b"\x93NUMPY\x01", "has the .npy version '1', expected 1.0, 2.0 or 3.0"),
+        (npy_bytes(GOOD, bytes(8), (4, 0)), "has the .npy version '4.0', expected 1.0, 2.0 or 3.0"),
+        (b"\x93NUMPY\x01\x00\x10", "ends after 9 bytes, within the .npy header (truncated?)"),
+        (npy_bytes(GOOD, length=500), "ends after 68 bytes, but the .npy header says it takes 500 bytes (truncated?)"),
+        (
+            npy_bytes(GOOD + " " * 70000, bytes(8), (2, 0)),
+            "has a .npy header of 70058 bytes, expected at most 65536",
+        ),
+        (
+            npy_bytes(GOOD, bytes(7)),
+            "is truncated: 7 bytes follow the header, expected 8 bytes for shape (2,) of '<f4'",
+        ),
+        (
+            npy_bytes(GOOD, bytes(9)),
+            "has bytes after its data: 9 bytes follow the header, expected 8 bytes for shape (2,) of '<f4'",
+        ),
+        (
+            npy_bytes(GOOD.replace("(2,)", "(999999999999, 999999999999)"), bytes(8)),
+            "is truncated: 8 bytes follow the header, expected more bytes than any file has"
+            " for shape (999999999999, 999999999999) of '<f4'",
+        ),
+        (
+            npy_bytes(GOOD.replace("(2,)", "(-2,)"), bytes(8)),
+            "has a .npy header that cannot be read: the shape has a negative length",
+        ),
+        (
+            npy_bytes(GOOD.replace("(2,)", "(2)"), bytes(8)),
+            "has a .npy header that cannot be read: the shape is one number in brackets, expected a tuple like '(3,)'",
+        ),
+        (
+            npy_bytes(GOOD.replace("2", "9" * 30), bytes(8)),
+            "has a .npy header that cannot be read: the shape has a length of 30 digits",
+        ),
+        (
+            npy_bytes(GOOD.replace("(2,)", "(" + "1," * 65 + ")"), bytes(8)),
+            "has a .npy header that cannot be read: the shape has more than 64 axes",
+        ),
+        (
+            npy_bytes(GOOD.replace("'<f4'", "'|O'"), bytes(8)),
+            "holds items of the type '|O': Python objects (the file would need pickle, which can run any code)",
+        ),
+        (
+            npy_bytes(GOOD.replace("'<f4'", "[('a', '<f4')]"), bytes(8)),
+            "has a .npy header that cannot be read: the items are structured (several fields each),"
+            " expected one plain type like '<f4'",
+        ),
+        (
+            npy_bytes(GOOD.replace("<f4", "<f3"), bytes(8)),
+            "holds items of the type '<f3': no type of NumPy's plain kinds"
+            " (bool, integer, float, complex, raw bytes (V), text or time)",
+        ),
+        (
+            npy_bytes(GOOD.replace("'shape'", "'shade'"), bytes(8)),
+            "has a .npy header that cannot be read: unknown key 'shade', expected 'descr', 'fortran_order' and 'shape'",
+        ),
+        (
+            npy_bytes("{'descr': '<f4', 'shape': (2,)}", bytes(8)),
+            "has a .npy header that cannot be read: the key 'fortran_order' is missing",
+        ),
+        (
+            npy_bytes("{'shape': (2,), 'shape': (2,)}", bytes(8)),
+            "has a .npy header that cannot be read: the key 'shape' appears twice",
+        ),
+        (
+            npy_bytes(GOOD.replace("False", "exit()"), bytes(8)),
+            "has a .npy header that cannot be read: expected 'False' at character 35,"
+            " found \"exit(), 'shape': (2,), }\"",
+        ),
+        (
+            npy_bytes(GOOD + "x", bytes(8)),
+            "has a .npy header that cannot be read: expected the end at character 58, found '\\nx'",
+        ),
+        (
+            npy_bytes("\xff", b"", (3, 0)).replace(b"\xc3\xbf", b"\xff"),
+            "has a .npy header that cannot be read: it is not UTF-8",
+        ),
+    ],
+)
+def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message: str) -> None:
+    """Each way in which a file can lie about itself has a message that says what was found and expected."""
+    path = tmp_path / "a.npy"
+    path.write_bytes(content)
+    with pytest.raises(FileError) as caught:
+        read_header(path)
+    assert str(caught.value) == f"{path}: {message}"
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    """A missing file, a folder and a pipe without a writer are errors at once."""
+    import os
+
+    os.mkfifo(tmp_path / "pipe.npy")
+    for name, message in [
+        ("missing.npy", "cannot be opened: no such file or directory"),
+        (".", "is a folder, expected a file"),
+        ("pipe.npy", "is a pipe, a device or a socket, expected a file"),
+        ("nul\0.npy", "cannot be opened: embedded null byte"),
+    ]:
+        path = os.path.join(tmp_path, name)  # noqa: PTH118 - a Path drops the dot
+        with pytest.raises(FileError) as caught:
+            open_npy(path)
+        assert str(caught.value) == f"{path}: {message}"
+
+
+def test_a_header_of_python_2_and_of_the_reference_are_read(tmp_path: Path) -> None:
+    """Long integers, keys in another order and a header without spaces are read, as NumPy reads them."""
+    for text in [
+        "{'shape': (2L,), \"fortran_order\": False, 'descr': '<f4'}\n",
+        "{'descr':'<f4','fortran_order':False,'shape':(2,)}\n",
+    ]:
+        path = tmp_path / "a.npy"
+        path.write_bytes(npy_bytes(text, bytes(8)))
+        assert read_header(path).shape == (2,)
+
+
+@SHARED_FOLDER
+@given(data=st.data())
+def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.DataObject) -> None:
+    """Whatever is done to a file, it is read like NumPy reads it or refused by an error of ours."""
+    buffer = io.BytesIO()
+    np.save(buffer, np.arange(12, dtype=data.draw(st.sampled_from(["<f4", ">i2", "|u1"]))).reshape(3, 4))
+    content = bytearray(buffer.getvalue())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        action = data.draw(st.sampled_from(["set", "cut", "insert", "delete"]))
+        if action == "set":
+            content[at] = data.draw(st.integers(0, 255))
+        elif action == "cut":
+            del content[max(at, 1) :]
+        elif action == "insert":
+            content[at:at] = data.draw(st.binary(max_size=5))
+        elif len(content) > 1:
+            del content[at]
+    path = tmp_path / "a.npy"
+    path.write_bytes(content)
+    problem = ""
+    try:
+        array = read_array(path)
+    except FileError as error:
+        problem = str(error)
+    if problem:
+        assert problem.startswith(f"{path}: ")
+        return
+    expected = np.load(path)
+    assert array.shape == expected.shape
+    assert array.tobytes() == np.ascontiguousarray(expected).astype(expected.dtype.newbyteorder("<")).tobytes()
+
+
+@SHARED_FOLDER
+@given(
+    array=hnp.arrays(
+        dtype=st.sampled_from(["<f4", "|i1", "<u2", "|b1", "<c8", "<i8"]),
+        shape=hnp.array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=4),
+    ),
+    pieces=st.integers(1, 4),
+)
+def test_what_is_written_is_what_numpy_loads(tmp_path: Path, array: np.ndarray, pieces: int) -> None:
+    """numpy.load gives back type, shape and items, however the payload was cut into chunks."""
+    path = tmp_path / "new" / "folder" / "a.npy"
+    raw = array.tobytes()
+    step = len(raw) // pieces + 1
+    write_npy(path, array.dtype.str, array.shape, (memoryview(raw)[i : i + step] for i in range(0, len(raw), step)))
+    loaded = np.load(path)
+    assert (loaded.dtype, loaded.shape, loaded.tobytes()) == (array.dtype, array.shape, raw)
+    assert [entry.name for entry in path.parent.iterdir()] == ["a.npy"]
+    assert read_header(path).data_offset % 64 == 0
+
+
+def test_raw_types_of_the_reference_are_written(tmp_path: Path) -> None:
+    """'<V2' (bfloat16) is written so that NumPy loads two raw bytes per item."""
+    write_npy(tmp_path / "a.npy", "<V2", (2,), [b"abcd"])
+    assert np.load(tmp_path / "a.npy").view("u2").tobytes() == b"abcd"
+
+
+def test_an_array_with_an_empty_axis_is_written(tmp_path: Path) -> None:
+    """A chunk without bytes, whatever its shape, is nothing."""
+    write_npy(tmp_path / "a.npy", "<f4", (0, 3), [memoryview(np.zeros((0, 3), "<f4"))])
+    assert np.load(tmp_path / "a.npy").shape == (0, 3)
+
+
+@pytest.mark.parametrize("stop", [RuntimeError, KeyboardInterrupt])
+def test_a_failed_write_leaves_nothing(tmp_path: Path, stop: type[BaseException]) -> None:
+    """When the chunks end in an exception the old file stays as it was and no temporary file is left."""
+    path = tmp_path / "a.npy"
+    path.write_bytes(b"old")
+
+    def chunks():
+        yield b"ab"
+        raise stop
+
+    with pytest.raises(stop):
+        write_npy(path, "|u1", (4,), chunks())
+    assert {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()} == {"a.npy": b"old"}
+
+
+def test_a_payload_of_the_wrong_size_is_not_stored(tmp_path: Path) -> None:
+    """Too few or too many bytes for the shape are refused and leave nothing."""
+    for payload, message in [(b"abc", "1 bytes less"), (b"abcde", "1 bytes more")]:
+        with pytest.raises(ValueError, match=message):
+            write_npy(tmp_path / "a.npy", "|u1", (4,), [payload])
+    with pytest.raises(ValueError, match="big-endian"):
+        NpyWriter(tmp_path / "a.npy", ">f4", (1,))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_our_error_and_leaves_nothing(tmp_path: Path) -> None:
+    """A limit on file sizes, which acts like a full disk, gives a FileError and no file."""
+    code = (
+        "import resource, signal, sys\n"
+        "from scenario_runner.errors import FileError\n"
+        "from scenario_runner.files.npy import write_npy\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
+        "try:\n"
+        "    write_npy(sys.argv[1], '|u1', (4 << 20,), [bytes(4 << 20)])\n"
+        "except FileError as error:\n"
+        "    print(error)\n"
+    )
+    path = tmp_path / "a.npy"
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{path}: cannot be written: file too large\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_targets_that_no_file_can_replace_are_refused(tmp_path: Path) -> None:
+    """A folder or a device as target, and a file where a folder is needed, are errors; a link is followed."""
+    (tmp_path / "folder.npy").mkdir()
+    (tmp_path / "file").write_bytes(b"")
+    for path, message in [
+        (tmp_path / "folder.npy", "is a folder, expected the name of a file to write"),
+        (Path("/dev/null"), "is a pipe, a device or a socket, expected the name of a file to write"),
+        (tmp_path / "file" / "a.npy", "cannot be created: not a directory"),
+    ]:
+        with pytest.raises(FileError) as caught:
+            write_npy(path, "|u1", (1,), [b"a"])
+        assert str(caught.value) == f"{path}: {message}"
+    (tmp_path / "link.npy").symlink_to("real.npy")
+    write_npy(tmp_path / "link.npy", "|u1", (1,), [b"a"])
+    assert (tmp_path / "link.npy").is_symlink()
+    assert np.load(tmp_path / "real.npy").tolist() == [97]
+
+
+@pytest.mark.parametrize(
+    "descr", ["", "f", "<f4x", "<q8", "|V0", "<U0", "<f²", "<i3", "<M8[ns", "<M8[foo]", "[('a','<f4')]"]
+)
+def test_no_plain_type(descr: str) -> None:
+    """What NumPy would not write as one plain type is refused."""
+    with pytest.raises(ValueError, match="no type of NumPy's plain kinds"):
+        parse_descr(descr)
+
+
+def test_the_codec_does_not_import_numpy(tmp_path: Path) -> None:
+    """Reading (big-endian too) and writing work in a process that never imports NumPy."""
+    np.save(tmp_path / "a.npy", np.arange(4, dtype=">u4"))
+    code = (
+        "import sys\n"
+        "from scenario_runner.files.npy import open_npy, write_npy\n"
+        "data = bytearray(16)\n"
+        "open_npy(sys.argv[1]).read_into(memoryview(data))\n"
+        "write_npy(sys.argv[2], '<u4', (4,), [data])\n"
+        "assert not {'numpy', 'tempfile', 'shutil', 'json'} & set(sys.modules), sorted(sys.modules)\n"
+    )
+    subprocess.run(
+        [sys.executable, "-W", "ignore::ResourceWarning", "-c", code, tmp_path / "a.npy", tmp_path / "b.npy"],
+        check=True,
+    )
+    assert np.load(tmp_path / "b.npy").tolist() == [0, 1, 2, 3]
