@@ -1,0 +1,37 @@
+"""Any resource, any command: the unions over all models."""
+
+from __future__ import annotations
+
+from scenario_runner.scenario.barriers import BufferBarrier, ImageBarrier, MemoryBarrier, TensorBarrier
+from scenario_runner.scenario.buffers import Buffer, RawData
+from scenario_runner.scenario.commands import DispatchBarrier, DispatchCompute, MarkBoundary
+from scenario_runner.scenario.fragment import DispatchFragment
+from scenario_runner.scenario.graph_commands import DispatchGraph, DispatchSpirvGraph
+from scenario_runner.scenario.graphs import Graph, GraphConstant
+from scenario_runner.scenario.images import Image
+from scenario_runner.scenario.optical_flow import DispatchOpticalFlow
+from scenario_runner.scenario.shaders import Shader
+from scenario_runner.scenario.tensors import Tensor
+
+Resource = (
+    Image
+    | Tensor
+    | Buffer
+    | RawData
+    | Shader
+    | Graph
+    | GraphConstant
+    | MemoryBarrier
+    | BufferBarrier
+    | ImageBarrier
+    | TensorBarrier
+)
+Command = (
+    DispatchCompute
+    | DispatchGraph
+    | DispatchSpirvGraph
+    | DispatchFragment
+    | DispatchOpticalFlow
+    | DispatchBarrier
+    | MarkBoundary
+)

@@ -1,0 +1,51 @@
+"""The commands that run graphs: dispatch_graph and dispatch_spirv_graph."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from scenario_runner.scenario.bindings import Bindings
+from scenario_runner.scenario.graphs import ShaderSubstitutions
+from scenario_runner.scenario.model import Model, Reference, References
+
+
+class PushConstantMap(Model):
+    """Push constants of one shader inside a graph."""
+
+    push_data_ref: Reference = Field(description="uid of the raw_data with the push constants.")
+    shader_target: str = Field(min_length=1, description="Name of the shader node in the graph.")
+
+
+class DispatchGraph(Model):
+    """Runs the graph of a VGF file."""
+
+    kind: ClassVar[str] = "dispatch_graph"
+
+    graph_ref: Reference = Field(description="uid of the graph.")
+    bindings: Bindings = Field(description="Inputs and outputs of the graph.")
+    push_constants: Annotated[tuple[PushConstantMap, ...], Field(strict=False)] = Field(
+        default=(), description="Push constants of the shaders in the graph."
+    )
+    shader_substitutions: ShaderSubstitutions = Field(
+        default=(), description="Shaders in place of placeholder nodes, in addition to those of the graph resource."
+    )
+    implicit_barrier: bool = Field(
+        default=True, description="Whether later commands wait for this one and see what it wrote."
+    )
+
+
+class DispatchSpirvGraph(Model):
+    """Runs the graph of a SPIR-V module."""
+
+    kind: ClassVar[str] = "dispatch_spirv_graph"
+
+    graph_ref: Reference = Field(description="uid of a shader of type SPIR-V that holds a graph.")
+    bindings: Bindings = Field(description="Inputs and outputs of the graph.")
+    graph_constants: References = Field(
+        default=(), description="uids of graph constants; their positions are the ids of the constants."
+    )
+    implicit_barrier: bool = Field(
+        default=True, description="Whether later commands wait for this one and see what it wrote."
+    )

@@ -1,0 +1,72 @@
+"""The graph and graph_constant resources."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from scenario_runner.scenario.model import Model, Reference, RequiredPath, Uid, require_source
+from scenario_runner.scenario.shaders import PushConstantsSize, SpecializationConstants
+
+
+class SpecializationConstantMap(Model):
+    """Specialization constants of one shader inside a graph."""
+
+    specialization_constants: SpecializationConstants = Field(description="Values of the constants.")
+    shader_target: str = Field(min_length=1, description="Name of the shader node in the graph.")
+
+
+class ShaderSubstitution(Model):
+    """A shader in place of a placeholder node of a graph."""
+
+    shader_ref: Reference = Field(description="uid of the shader.")
+    target: str = Field(min_length=1, description="Name of the placeholder node in the graph.")
+
+
+ShaderSubstitutions = Annotated[tuple[ShaderSubstitution, ...], Field(strict=False)]
+
+
+class Graph(Model):
+    """A graph from a VGF file."""
+
+    kind: ClassVar[str] = "graph"
+    code_only: ClassVar[frozenset[str]] = frozenset({"data"})
+    required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
+
+    uid: Uid = Field(description="Name of the resource, unique in the file.")
+    src: RequiredPath | None = Field(default=None, description="Path of the VGF file.")
+    specialization_constants_map: Annotated[tuple[SpecializationConstantMap, ...], Field(strict=False)] = Field(
+        default=(), description="Specialization constants of the shaders in the graph."
+    )
+    shader_substitutions: ShaderSubstitutions = Field(
+        default=(), description="Shaders in place of placeholder nodes of the graph."
+    )
+    push_constants_size: PushConstantsSize = Field(
+        default=0, description="Size in bytes of the push constants used in the graph; a multiple of 4."
+    )
+    data: Any = Field(default=None, description="The bytes of the VGF file, in place of src.")
+
+    @model_validator(mode="after")
+    def _has_source(self) -> Self:
+        return require_source(self, self.src, "data", self.data)
+
+
+class GraphConstant(Model):
+    """A constant for dispatch_spirv_graph."""
+
+    kind: ClassVar[str] = "graph_constant"
+    code_only: ClassVar[frozenset[str]] = frozenset({"data"})
+    required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
+
+    uid: Uid = Field(description="Name of the resource, unique in the file.")
+    dims: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=2**63 - 1)], ...], Field(strict=False, min_length=1, max_length=6)
+    ] = Field(description="Shape, one to six dimensions.")
+    format: str = Field(min_length=1, description="Name of a VkFormat with one component.")
+    src: RequiredPath | None = Field(default=None, description="NumPy file with the values.")
+    data: Any = Field(default=None, description="The values, in place of src.")
+
+    @model_validator(mode="after")
+    def _has_source(self) -> Self:
+        return require_source(self, self.src, "data", self.data)

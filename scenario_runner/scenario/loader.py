@@ -1,0 +1,216 @@
+"""From a file or text to a `Scenario`."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from scenario_runner.errors import FileError, Problem, ScenarioError
+from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scenario_runner.scenario.model import Model
+    from scenario_runner.scenario.scenario import Scenario
+
+MAX_FILE_BYTES = 64 << 20
+"""Largest scenario file. A command takes about 300 bytes; what is larger is data, which belongs in the files it names."""
+
+MAX_VALUES = 8_000_000
+"""Values in one file. Small ones cost ten times their text once they are parsed; this keeps that below about half a gigabyte."""
+
+
+class _Suspect(Exception):  # noqa: N818  (control flow inside this module)
+    """Something is wrong; the slow way finds out what and where."""
+
+
+def load(path: str | os.PathLike[str]) -> Scenario:
+    """Read a scenario file. Files that it names are not opened.
+
+    Raises `FileError` when the file cannot be read and `ScenarioError`, with every problem of the file, when it is wrong.
+    """
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise FileError(
+            Problem(f"cannot read the scenario: {(error.strerror or str(error)).lower()}", path=name)
+        ) from error
+    except ValueError as error:
+        raise FileError(f"cannot read the scenario {name!r:.100}: {error}") from error
+    return loads(content, name, os.path.dirname(os.path.abspath(name)))
+
+
+def loads(text: str | bytes, path: str | None = None, base_dir: str | None = None) -> Scenario:
+    """Parse the text of a scenario. ``path`` is named in messages; relative paths in it start from ``base_dir``.
+
+    Raises `ScenarioError` with every problem of the text; an error of the JSON syntax stands alone.
+    """
+    if base_dir is None:
+        base_dir = os.path.dirname(os.path.abspath(path)) if path else "."
+    text = _decoded(text, path)
+    # Tens of thousands of small objects that all stay would set off many useless collections.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return _parsed(text, path, base_dir)
+    except _Suspect:
+        pass
+    finally:
+        if collecting:
+            gc.enable()
+    _refuse(text, path)
+
+
+def _parsed(text: str, path: str | None, base_dir: str) -> Scenario:
+    from scenario_runner.scenario.places import Places
+    from scenario_runner.scenario.scenario import Scenario
+
+    try:
+        tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
+    except (ValueError, RecursionError):
+        raise _Suspect from None
+    if type(tree) is not dict or not {"resources", "commands"} <= tree.keys() <= {"resources", "commands", "$schema"}:
+        raise _Suspect
+    # A null can only be the one of an optional field, which a file leaves out instead.
+    if "null" in text and _has_null(tree):
+        raise _Suspect
+    places = Places(text)
+    warnings = [
+        Problem(
+            "a boolean for 'mips' is deprecated; it means 1",
+            path,
+            *places.find(f"/resources/{index}/image/mips"),
+            f"/resources/{index}/image/mips",
+            "write the number of mip levels",
+        )
+        for index in _boolean_mips(tree["resources"])
+    ]
+    resources, resource_keys = _entries(tree.pop("resources"), RESOURCES)
+    commands, command_keys = _entries(tree.pop("commands"), COMMANDS)
+    return Scenario(resources, commands, path, base_dir, tuple(warnings), resource_keys, command_keys, places)
+
+
+def _entries(entries: Any, kinds: dict[str, tuple[str, str]]) -> tuple[list[Any], list[str]]:
+    if type(entries) is not list:
+        raise _Suspect
+    validators: dict[str, tuple[Callable[[Any], Any], frozenset[str]]] = {}
+    models: list[Any] = []
+    keys: list[str] = []
+    from pydantic import ValidationError
+
+    try:
+        for entry in entries:
+            ((key, body),) = entry.items()
+            known = validators.get(key)
+            if known is None:
+                model = model_of(kinds[key])
+                known = validators[key] = (model.__pydantic_validator__.validate_python, model.code_only)
+            validate, code_only = known
+            if code_only and not code_only.isdisjoint(body):
+                raise _Suspect
+            models.append(validate(body))
+            keys.append(key)
+    except (ValidationError, AttributeError, ValueError, KeyError, TypeError):
+        raise _Suspect from None
+    return models, keys
+
+
+def model_of(home: tuple[str, str]) -> type[Model]:
+    """The model class that a table of `dialects` names, ready to validate."""
+    model: type[Model] = getattr(import_module(f"scenario_runner.scenario.{home[0]}"), home[1])
+    if not model.__pydantic_complete__:
+        build(model)
+    return model
+
+
+def build(model: type[Model]) -> None:
+    """Build the validator of a model.
+
+    Before its first build pydantic reads the metadata of every installed distribution to look for plugins, which costs more
+    than all else here. It finds none when its own finder is absent, so for the time of the build an empty one stands in.
+    """
+    import sys
+    from types import ModuleType
+
+    name = "pydantic.plugin._loader"
+    if name in sys.modules:
+        model.model_rebuild()
+        return
+    finder = ModuleType(name)
+    finder.get_plugins = tuple  # type: ignore[attr-defined]
+    sys.modules[name] = finder
+    try:
+        model.model_rebuild()
+    finally:
+        del sys.modules[name]
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise _Suspect
+    return mapping
+
+
+def _not_json(word: str) -> NoReturn:
+    raise _Suspect
+
+
+def _boolean_mips(resources: Any) -> list[int]:
+    if type(resources) is not list:
+        raise _Suspect
+    found = []
+    for index, entry in enumerate(resources):
+        image = entry.get("image") if type(entry) is dict else None
+        if type(image) is dict and type(image.get("mips")) is bool:
+            found.append(index)
+    return found
+
+
+def _has_null(tree: Any) -> bool:
+    open_values = [tree]
+    while open_values:
+        value = open_values.pop()
+        if value is None:
+            return True
+        if type(value) is dict:
+            open_values.extend(value.values())
+        elif type(value) is list:
+            open_values.extend(value)
+    return False
+
+
+def _decoded(content: str | bytes, path: str | None) -> str:
+    if len(content) > MAX_FILE_BYTES:
+        message = f"a scenario of more than {MAX_FILE_BYTES >> 20} MiB is not read"
+        raise ScenarioError(Problem(message, path, help="keep data in the files that the scenario names"))
+    if isinstance(content, bytes):
+        if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise ScenarioError(Problem("the file is UTF-16, expected UTF-8", path, help="save it as UTF-8"))
+        try:
+            content = content.decode()
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            before = content[content.rfind(b"\n", 0, error.start) + 1 : error.start]
+            message = f"byte {content[error.start]:#04x} is no UTF-8"
+            column = len(before.decode(errors="replace")) + 1
+            raise ScenarioError(Problem(message, path, line, column, help="save the file as UTF-8")) from None
+    content = content.removeprefix("\N{BYTE ORDER MARK}")
+    if len(content) > MAX_VALUES:
+        values = content.count(",") + content.count("[") + content.count("{")
+        if values > MAX_VALUES:
+            message = f"a scenario of more than {MAX_VALUES} values is not read"
+            raise ScenarioError(Problem(message, path, help="keep data in the files that the scenario names"))
+    return content
+
+
+def _refuse(text: str, path: str | None) -> NoReturn:
+    from scenario_runner.scenario.diagnosis import diagnose
+
+    raise ScenarioError(diagnose(text, path))

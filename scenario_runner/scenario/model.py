@@ -1,0 +1,99 @@
+"""The base of every model, and the value types that several models share.
+
+Models are frozen and strict: an unknown key, a fraction for an integer, or ``true`` for a number is an error. Their fields
+have the names that the JSON has, so nothing is translated between the file and the code but the spellings of enum values.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
+
+from scenario_runner.errors import ScenarioError
+
+
+class Model(BaseModel):
+    """What every resource, command and part of one has in common.
+
+    Building one in code with wrong values raises `ScenarioError`, whose problems carry a pointer into the model.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True, protected_namespaces=())
+
+    kind: ClassVar[str] = ""
+    """The key of such an entry in the JSON; empty for the parts of entries."""
+
+    code_only: ClassVar[frozenset[str]] = frozenset()
+    """Fields for scenarios built in code: never accepted from JSON, absent from the JSON Schema."""
+
+    required_in_json: ClassVar[frozenset[str]] = frozenset()
+    """Fields that a file must give although code may give a code-only field in their place."""
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, /, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                from scenario_runner.scenario.wording import problems_in_code
+
+                raise ScenarioError(problems_in_code(type(self), error)) from None
+
+        # Tells pydantic that this __init__ only wraps its own, so that validation does not take the slow way through it.
+        __init__.__pydantic_base_init__ = True
+
+
+def wrong(message: str) -> PydanticCustomError:
+    """An error for validators to raise: the message stands in the report as it is."""
+    # The braces are pydantic's template syntax, so the text goes in as a value.
+    return PydanticCustomError("wrong", "{message}", {"message": message})
+
+
+def _no_nul(text: str) -> str:
+    if "\0" in text:
+        raise wrong("a NUL character is not allowed here")
+    return text
+
+
+def _unset_if_empty(text: str | None) -> str | None:
+    return _no_nul(text) if text else None
+
+
+def _reference_or_none(text: str | None) -> str | None:
+    return text or None
+
+
+U32 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
+U64 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF_FFFF_FFFF)]
+I64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+
+Uid = Annotated[str, Field(min_length=1), AfterValidator(_no_nul)]
+"""The name of a resource, unique over all kinds."""
+
+Reference = Annotated[str, Field(min_length=1)]
+"""The uid of a resource defined elsewhere in the file."""
+
+OptionalReference = Annotated[str | None, AfterValidator(_reference_or_none)]
+"""A uid, or an empty string for none."""
+
+RequiredPath = Annotated[str, Field(min_length=1), AfterValidator(_no_nul)]
+OptionalPath = Annotated[str | None, AfterValidator(_unset_if_empty)]
+"""A path, absolute or relative to the folder of the scenario; an empty string means none."""
+
+# strict=False here lets a list stand for the tuple; the items keep the strictness of the model.
+References = Annotated[tuple[Reference, ...], Field(strict=False)]
+
+ShaderAccess = Literal["readonly", "writeonly", "readwrite", "image_read"]
+Tiling = Literal["OPTIMAL", "LINEAR"]
+
+
+AnyModel = TypeVar("AnyModel", bound=Model)
+
+
+def require_source(model: AnyModel, src: str | None, field: str, value: Any) -> AnyModel:
+    """Check that a model has its content from ``src`` or, in code, from ``field``; returns the model."""
+    if src is None and value is None:
+        raise PydanticCustomError("no_source", "{message}", {"message": f"one of 'src' and {field!r} is required"})
+    return model

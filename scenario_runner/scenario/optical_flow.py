@@ -1,0 +1,52 @@
+"""The dispatch_optical_flow command (VK_ARM_data_graph_optical_flow)."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from scenario_runner.scenario.bindings import Binding
+from scenario_runner.scenario.model import U32, Model
+
+ExecutionFlag = Literal[
+    "disable_temporal_hints",
+    "input_unchanged",
+    "reference_unchanged",
+    "input_is_previous_reference",
+    "reference_is_previous_input",
+]
+Length = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]
+
+
+class OpticalFlowBindings(Model):
+    """The images of an optical flow."""
+
+    search_image: Binding = Field(description="Image whose motion is looked for.")
+    template_image: Binding = Field(description="Image that it is compared with.")
+    output_image: Binding = Field(description="Image that receives the motion vectors.")
+    hint_motion_vectors: Binding | None = Field(default=None, description="Image with motion vectors to start from.")
+    output_cost: Binding | None = Field(default=None, description="Image that receives the cost of each vector.")
+
+
+class DispatchOpticalFlow(Model):
+    """Estimates the motion between two images."""
+
+    kind: ClassVar[str] = "dispatch_optical_flow"
+
+    width: Length = Field(description="Width of the search image in texels.")
+    height: Length = Field(description="Height of the search image in texels.")
+    grid_size: Literal["1x1", "2x2", "4x4", "8x8"] = Field(description="Texels per motion vector.")
+    bindings: OpticalFlowBindings = Field(description="The images.")
+    performance_level: Literal["unknown", "slow", "medium", "fast"] = Field(
+        default="medium", description="Speed against quality."
+    )
+    execution_flags: Annotated[tuple[ExecutionFlag, ...], Field(strict=False)] = Field(
+        default=(), description="What is known about the images, each flag at most once."
+    )
+    mean_flow_l1_norm_hint: U32 = Field(
+        default=0, description="Expected mean length of the motion; less than the larger of width and height."
+    )
+    implicit_barrier: bool = Field(
+        default=True, description="Whether later commands wait for this one and see what it wrote."
+    )

@@ -1,0 +1,105 @@
+"""A scenario: what the user wrote, frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from scenario_runner.errors import Problem, ScenarioError
+
+if TYPE_CHECKING:
+    from scenario_runner.scenario.entries import Command, Resource
+    from scenario_runner.scenario.places import Places
+
+MAX_PROBLEMS = 100
+"""Problems reported for one file; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Resources and the commands that use them, in the order of the file.
+
+    From a file by `load` or `loads`; in code as ``Scenario(resources=[...], commands=[...])``, with the same checks of references
+    and contradictions: raises `ScenarioError` with everything that is wrong. ``base_dir`` is the folder that relative paths in
+    it start from.
+    """
+
+    resources: Sequence[Resource] = ()
+    commands: Sequence[Command] = ()
+    path: str | None = None
+    base_dir: str = "."
+    warnings: tuple[Problem, ...] = ()
+    resource_keys: Sequence[str] | None = field(default=None, repr=False, compare=False)
+    command_keys: Sequence[str] | None = field(default=None, repr=False, compare=False)
+    places: Places | None = field(default=None, repr=False, compare=False)
+    _index: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        from scenario_runner.scenario.contradictions import check_contradictions
+        from scenario_runner.scenario.references import check_references
+
+        object.__setattr__(self, "resources", tuple(self.resources))
+        object.__setattr__(self, "commands", tuple(self.commands))
+        for name in ("resources", "commands"):
+            _check_kinds(name, getattr(self, name))
+        self._index.update({resource.uid: index for index, resource in reversed(list(enumerate(self.resources)))})
+        problems = check_references(self.resources, self.commands, self.resource_keys, self.command_keys)
+        errors, warnings = check_contradictions(self.resources, self.commands, self.resource_keys, self.command_keys)
+        problems += errors
+        if problems:
+            raise ScenarioError(
+                limited([self._placed(problem) for problem in problems[: MAX_PROBLEMS + 1]], len(problems))
+            )
+        object.__setattr__(self, "warnings", (*self.warnings, *(self._placed(warning) for warning in warnings)))
+
+    def resource(self, uid: str) -> Resource:
+        """The resource with this uid. Raises `ScenarioError` when there is none."""
+        return self.resources[self._position(uid)]
+
+    def resource_pointer(self, resource: str | int) -> str:
+        """JSON pointer of a resource, given by uid or index, with its kind as the file spells it."""
+        index = self._position(resource) if isinstance(resource, str) else resource
+        key = self.resource_keys[index] if self.resource_keys else self.resources[index].kind
+        return f"/resources/{index}/{key}"
+
+    def command_pointer(self, index: int) -> str:
+        """JSON pointer of a command, with its kind as the file spells it: ``/commands/3/dispatch_vgf``."""
+        key = self.command_keys[index] if self.command_keys else self.commands[index].kind
+        return f"/commands/{index}/{key}"
+
+    def problem(self, pointer: str, message: str, help: str | None = None) -> Problem:
+        """A problem at a place of this scenario: adds the file, and the line and column that the pointer leads to."""
+        return self._placed(Problem(message, pointer=pointer, help=help))
+
+    def _position(self, uid: str) -> int:
+        index = self._index.get(uid)
+        if index is None:
+            from scenario_runner.scenario.wording import close_match
+
+            raise ScenarioError(f"no resource has the uid {uid!r:.100}{close_match(uid, self._index)}").at(
+                path=self.path
+            )
+        return index
+
+    def _placed(self, problem: Problem) -> Problem:
+        if self.places is None or problem.pointer is None:
+            return replace(problem, path=self.path)
+        line, column = self.places.find(problem.pointer)
+        return replace(problem, path=self.path, line=line, column=column)
+
+
+def limited(problems: list[Problem], total: int) -> list[Problem]:
+    """At most `MAX_PROBLEMS` of the problems, and how many more there are."""
+    if total <= MAX_PROBLEMS:
+        return problems
+    return [*problems[:MAX_PROBLEMS], Problem(f"and {total - MAX_PROBLEMS} more problems", path=problems[0].path)]
+
+
+def _check_kinds(name: str, entries: Sequence[object]) -> None:
+    from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
+
+    known = RESOURCES if name == "resources" else COMMANDS
+    for index, entry in enumerate(entries):
+        if getattr(type(entry), "kind", None) not in known:
+            raise ScenarioError(f"Scenario.{name}[{index}]: expected a {name[:-1]} model, got {type(entry).__name__}")

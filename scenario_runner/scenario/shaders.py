@@ -1,0 +1,87 @@
+"""The shader resource and its specialization constants."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from scenario_runner.scenario.model import U32, Model, RequiredPath, Uid, require_source, wrong
+
+
+def _finite_number(value: Any) -> Any:
+    kind = type(value)
+    if kind is int:
+        if not -(2**63) <= value < 2**64:
+            raise wrong("expected a number that fits 64 bits")
+    elif kind is float:
+        if value - value != 0.0:
+            raise wrong("expected a finite number")
+    else:
+        raise wrong("expected a number")
+    return value
+
+
+def _finite_number_or_bool(value: Any) -> Any:
+    return value if type(value) is bool else _finite_number(value)
+
+
+Number = Annotated[int | float, BeforeValidator(_finite_number)]
+Constant = Annotated[bool | int | float, BeforeValidator(_finite_number_or_bool)]
+PushConstantsSize = Annotated[int, Field(ge=0, le=0xFFFF_FFFF, multiple_of=4)]
+
+
+class SpecializationConstant(Model):
+    """The value of one specialization constant; it is converted to the type that the shader declares."""
+
+    id: U32 = Field(description="constant_id of the constant in the shader.")
+    value: Constant = Field(description="A number, or true or false.")
+
+
+SpecializationConstants = Annotated[tuple[SpecializationConstant, ...], Field(strict=False)]
+
+
+class Shader(Model):
+    """A shader from a source or SPIR-V file."""
+
+    kind: ClassVar[str] = "shader"
+    code_only: ClassVar[frozenset[str]] = frozenset({"source"})
+    required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
+
+    uid: Uid = Field(description="Name of the resource, unique in the file.")
+    src: RequiredPath | None = Field(default=None, description="Path of the shader.")
+    type: Literal["GLSL", "SPIR-V", "HLSL"] = Field(
+        default="GLSL",
+        description="Language of the file; by default by its extension: .spv is SPIR-V, .hlsl is HLSL, all else GLSL.",
+    )
+    stage: Literal["compute", "vertex", "fragment"] = Field(
+        default="compute", description="Stage that the shader is for."
+    )
+    entry: str = Field(default="main", min_length=1, description="Entry point.")
+    build_options: str = Field(
+        default="", description="Options for the compiler as on its command line, for instance -DN=4 -Iinclude."
+    )
+    include_dirs: Annotated[tuple[RequiredPath, ...], Field(strict=False)] = Field(
+        default=(), description="Folders searched for included files, relative to the folder of the scenario."
+    )
+    push_constants_size: PushConstantsSize = Field(
+        default=0, description="Size in bytes of the shader's push constants; a multiple of 4."
+    )
+    specialization_constants: SpecializationConstants = Field(
+        default=(), description="Values of the shader's specialization constants."
+    )
+    source: str | bytes | None = Field(default=None, description="Source text or SPIR-V bytes, in place of src.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _infer_type(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "type" not in given:
+            src, source = given.get("src"), given.get("source")
+            name = src.lower() if isinstance(src, str) else ""
+            binary = isinstance(source, bytes) or name.endswith(".spv")
+            return given | {"type": "SPIR-V" if binary else "HLSL" if name.endswith(".hlsl") else "GLSL"}
+        return given
+
+    @model_validator(mode="after")
+    def _has_source(self) -> Self:
+        return require_source(self, self.src, "source", self.source)

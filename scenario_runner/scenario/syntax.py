@@ -1,0 +1,251 @@
+"""A position-tracking pass over JSON text (RFC 8259), used only when something is wrong. Standard library only.
+
+Python's own parser is the fast way in, but it says little about what it refuses and nothing about where a value stood. This
+pass is iterative, so that no nesting can exhaust the stack, and reads every character once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+MAX_DEPTH = 64
+"""Arrays and objects inside one another; a scenario needs fewer than ten."""
+
+MAX_DIGITS = 400
+"""Digits of one number; more than any number that a scenario can use."""
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_WORD = re.compile(r"-?[A-Za-z_][A-Za-z_0-9]*")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_STARTS_NUMBER = frozenset("-0123456789")
+
+Visit = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that JSON text must not contain. ``fatal`` means that nothing after it could be read."""
+
+    offset: int
+    pointer: str
+    message: str
+    help: str | None = None
+    fatal: bool = False
+
+
+def escape(key: str) -> str:
+    """A key as one step of a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def line_and_column(text: str, offset: int) -> tuple[int, int]:
+    """Where an offset lies, both counted from 1; a column is a character."""
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+
+
+class _Container:
+    """An array or object that is being read."""
+
+    __slots__ = ("count", "is_object", "keys", "offset", "pointer")
+
+    def __init__(self, is_object: bool, offset: int, pointer: str) -> None:
+        self.is_object = is_object
+        self.offset = offset
+        self.pointer = pointer
+        self.count = 0
+        self.keys: dict[str, int] = {}
+
+
+class _Fatal(Exception):  # noqa: N818  (control flow inside this module)
+    def __init__(self, offset: int, pointer: str, message: str, help: str | None = None) -> None:
+        self.fault = Fault(offset, pointer, message, help, fatal=True)
+
+
+def scan(text: str, visit: Visit | None = None, *, start: int = 0, pointer: str = "") -> list[Fault]:
+    """Read one JSON value and report what is wrong with it, in the order of the text.
+
+    ``visit(pointer, key_offset, value_offset)`` is called for every value; the key offset of an array's entry is that of the
+    entry. With ``start``, the value that begins there is read and what follows it is not looked at; ``pointer`` is its name.
+    """
+    faults: list[Fault] = []
+    try:
+        _scan(text, visit or (lambda pointer, key, value: None), start, pointer, faults, whole=start == 0)
+    except _Fatal as stop:
+        faults.append(stop.fault)
+    return faults
+
+
+def _scan(text: str, visit: Visit, start: int, pointer: str, faults: list[Fault], *, whole: bool) -> None:
+    stack: list[_Container] = []
+    at = _skip(text, start)
+    if at == len(text):
+        raise _Fatal(at, pointer, "the file is empty", "expected an object with the keys 'resources' and 'commands'")
+    visit(pointer, at, at)
+    while True:
+        # Here a value begins.
+        opened = text[at] if at < len(text) else ""
+        if opened == "{" or opened == "[":
+            if len(stack) == MAX_DEPTH:
+                raise _Fatal(
+                    at, stack[0].pointer, f"more than {MAX_DEPTH} arrays and objects are nested in one another"
+                )
+            stack.append(_Container(opened == "{", at, pointer))
+            at = _skip(text, at + 1)
+            if at < len(text) and text[at] == ("}" if opened == "{" else "]"):
+                stack.pop()
+                at += 1
+            else:
+                at, pointer = _entry(text, at, stack[-1], visit, faults)
+                continue
+        else:
+            at = _scalar(text, at, pointer, stack, faults)
+        # Here a value has ended: close what closes, until another value begins.
+        while True:
+            if not stack:
+                if whole:
+                    at = _skip(text, at)
+                    if at < len(text):
+                        raise _Fatal(at, "", f"expected the end of the file, got {text[at]!r}")
+                return
+            inner = stack[-1]
+            at = _skip(text, at)
+            close = "}" if inner.is_object else "]"
+            mark = text[at] if at < len(text) else ""
+            if mark == close:
+                stack.pop()
+                at += 1
+                continue
+            if mark != ",":
+                raise _unexpected(text, at, inner, f"',' or {close!r}")
+            comma, at = at, _skip(text, at + 1)
+            if at < len(text) and text[at] == close:
+                raise _Fatal(comma, inner.pointer, f"a ',' before {close!r} is not allowed", "remove the comma")
+            inner.count += 1
+            at, pointer = _entry(text, at, inner, visit, faults)
+            break
+
+
+def _entry(text: str, at: int, inner: _Container, visit: Visit, faults: list[Fault]) -> tuple[int, str]:
+    """Step over the key of the next entry, if it has one; gives the offset and the pointer of its value."""
+    if not inner.is_object:
+        pointer = f"{inner.pointer}/{inner.count}"
+        visit(pointer, at, at)
+        return at, pointer
+    key_at = at
+    match = _STRING.match(text, at)
+    if match is None:
+        raise _unexpected(text, at, inner, "a key in double quotes")
+    key = _text_of(match.group())
+    pointer = f"{inner.pointer}/{escape(key)}"
+    _check_surrogates(match.group(), key_at, pointer, faults)
+    first = inner.keys.setdefault(key, key_at)
+    if first != key_at:
+        line, _ = line_and_column(text, first)
+        message = f"the key {key!r:.80} appears twice in one object, first on line {line}"
+        faults.append(Fault(key_at, pointer, message, "keep one of the two"))
+    at = _skip(text, match.end())
+    if at >= len(text) or text[at] != ":":
+        raise _unexpected(text, at, inner, f"':' after the key {key!r:.80}")
+    at = _skip(text, at + 1)
+    visit(pointer, key_at, at)
+    return at, pointer
+
+
+def _scalar(text: str, at: int, pointer: str, stack: list[_Container], faults: list[Fault]) -> int:
+    """Step over a string, number or word; gives the offset behind it."""
+    first = text[at] if at < len(text) else ""
+    if first == '"':
+        match = _STRING.match(text, at)
+        if match is None:
+            raise _broken_string(text, at, pointer)
+        _check_surrogates(match.group(), at, pointer, faults)
+        return match.end()
+    if first in _STARTS_NUMBER:
+        match = _NUMBER.match(text, at)
+        if match is not None and not text[match.end() : match.end() + 1].isalnum():
+            if match.end() - at > MAX_DIGITS:
+                faults.append(Fault(at, pointer, f"a number of {match.end() - at} characters is too long"))
+            return match.end()
+    match = _WORD.match(text, at)
+    word = match.group() if match else ""
+    if match and word in ("true", "false"):
+        return match.end()
+    if match and word == "null":
+        faults.append(Fault(at, pointer, "null is not used in scenarios", "leave the key out to get its default"))
+        return match.end()
+    if match and word in ("NaN", "Infinity", "-Infinity"):
+        faults.append(Fault(at, pointer, f"{word} is not a number of JSON"))
+        return match.end()
+    if not stack:
+        raise _Fatal(at, pointer, f"expected an object, got {_excerpt(text, at)}")
+    raise _unexpected(text, at, stack[-1], "a value")
+
+
+def _skip(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _text_of(quoted: str) -> str:
+    """The text of a string literal that `_STRING` has matched."""
+    if "\\" not in quoted:
+        return quoted[1:-1]
+    import json
+
+    return str(json.loads(quoted))
+
+
+def _check_surrogates(quoted: str, at: int, pointer: str, faults: list[Fault]) -> None:
+    if not _SURROGATE.search(quoted):
+        return
+    try:
+        _text_of(quoted).encode()
+    except UnicodeEncodeError:
+        faults.append(Fault(at, pointer, "the string contains half of a surrogate pair, which is no character"))
+
+
+def _broken_string(text: str, at: int, pointer: str) -> _Fatal:
+    """Why the string that begins here does not match."""
+    end = at + 1
+    while end < len(text):
+        mark = text[end]
+        if mark == "\\":
+            if not re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})').match(text, end):
+                wrong = text[end : end + 2]
+                return _Fatal(end, pointer, f"unknown escape {wrong!r} in a string", "write a backslash as '\\\\\\\\'")
+            end += 2
+        elif mark < " ":
+            what = (
+                "the string does not end on its line" if mark in "\n\r" else f"control character {mark!r} in a string"
+            )
+            return _Fatal(at if mark in "\n\r" else end, pointer, what)
+        else:
+            end += 1
+    return _Fatal(at, pointer, "the file ends inside a string")
+
+
+def _unexpected(text: str, at: int, inner: _Container, expected: str) -> _Fatal:
+    """The error for a place where something else should stand."""
+    if at >= len(text):
+        line, column = line_and_column(text, inner.offset)
+        what = "object" if inner.is_object else "array"
+        message = f"the file ends inside the {what} that begins at {line}:{column}: expected {expected}"
+        return _Fatal(at, inner.pointer, message, "the file may be truncated")
+    if text[at] == '"' and not _STRING.match(text, at):
+        return _broken_string(text, at, inner.pointer)
+    help = None
+    if text.startswith(("//", "/*", "#"), at):
+        help = "JSON has no comments"
+    elif text[at] == "'":
+        help = "JSON has strings in double quotes only"
+    return _Fatal(at, inner.pointer, f"expected {expected}, got {_excerpt(text, at)}", help)
+
+
+def _excerpt(text: str, at: int) -> str:
+    """The word, or the one character, that stands here."""
+    match = re.compile(r"[\w.+-]{1,40}").match(text, at)
+    return repr(match.group() if match else text[at])

@@ -1,0 +1,169 @@
+"""What pydantic finds wrong, in our words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+from scenario_runner.errors import Problem
+from scenario_runner.scenario.dialects import VALUES
+from scenario_runner.scenario.syntax import escape
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+    from scenario_runner.scenario.model import Model
+
+_OTHER_NAMES = {"data_type": "format", "range": "rangeND", "shader": "shader_ref", "graph": "graph_ref"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One problem inside an entry: ``loc`` are the keys and indices that lead to it, ``on_key`` means the key, not the value."""
+
+    loc: tuple[str | int, ...]
+    message: str
+    help: str | None = None
+    on_key: bool = False
+
+    @property
+    def pointer(self) -> str:
+        return "".join(f"/{escape(str(step))}" for step in self.loc)
+
+
+def shown(value: Any) -> str:
+    """A value of the file as a message shows it: as JSON spells it, strings in single quotes, short."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, (list, tuple)):
+        return "an array"
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return "a number of more than 40 digits"
+    text = repr(value[:61] if isinstance(value, str) else value)
+    return text if len(text) <= 62 else f"{text[:56]}...{text[0]}" if isinstance(value, str) else f"{text[:56]}..."
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in quotes, with commas."""
+    return ", ".join(repr(name) for name in names)
+
+
+def close_match(name: Any, candidates: Iterable[str]) -> str:
+    """`` (did you mean 'x'?)`` for the candidate most like a name, or nothing."""
+    if not isinstance(name, str) or not name:
+        return ""
+    from difflib import get_close_matches
+
+    name = name[:100]
+    folded: dict[str, str] = {}
+    for candidate in candidates:
+        folded.setdefault(candidate.lower(), candidate)
+    found = get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+    return f" (did you mean {folded[found[0]]!r}?)" if found else ""
+
+
+def findings(model: type[Model], error: ValidationError) -> Iterator[Finding]:
+    """Every problem of one failed validation."""
+    for detail in error.errors(include_url=False):
+        yield _finding(model, detail["type"], detail["loc"], detail["input"], detail.get("ctx", {}), detail["msg"])
+
+
+def problems_in_code(model: type[Model], error: ValidationError) -> list[Problem]:
+    """The same for a model that is built in code, where there is no file."""
+    problems = []
+    for finding in findings(model, error):
+        place = model.__name__ + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in finding.loc)
+        problems.append(Problem(f"{place}: {finding.message}", help=finding.help))
+    return problems
+
+
+def _finding(
+    model: type[Model], type: str, loc: tuple[str | int, ...], value: Any, context: dict[str, Any], text: str
+) -> Finding:
+    got = shown(value)
+    if type == "missing":
+        return Finding(loc[:-1], f"the required key {loc[-1]!r} is missing")
+    if type == "extra_forbidden":
+        return unknown_key(model, loc)
+    if type == "literal_error":
+        every = re.findall(r"'([^']*)'", str(context["expected"]))
+        ours = [spelling for spelling in every if spelling not in VALUES]
+        return Finding(loc, f"expected one of {listed(ours)}, got {got}{close_match(value, ours + every)}")
+    if type in _EXPECTED:
+        return Finding(loc, f"expected {_EXPECTED[type]}, got {got}")
+    if type in ("greater_than_equal", "less_than_equal"):
+        bound = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
+        return Finding(loc, f"expected an integer of {bound}, got {got}")
+    if type == "multiple_of":
+        return Finding(loc, f"expected a multiple of {context['multiple_of']}, got {got}")
+    if type in ("too_short", "too_long"):
+        wanted, many = (
+            ("at least", context.get("min_length")) if type == "too_short" else ("at most", context["max_length"])
+        )
+        entries = "entry" if many == 1 else "entries"
+        return Finding(loc, f"expected {wanted} {many} {entries}, got {context['actual_length']}")
+    if type == "wrong" and text.startswith("expected"):
+        return Finding(loc, f"{text}, got {got}")
+    if type in ("wrong", "no_source"):
+        return Finding(loc, text)
+    return Finding(loc, f"{text[:1].lower()}{text[1:]}, got {got}")
+
+
+_EXPECTED = {
+    "int_type": "an integer",
+    "int_from_float": "an integer",
+    "int_parsing": "an integer",
+    "int_parsing_size": "an integer",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "a string",
+    "string_unicode": "a string without lone surrogates",
+    "string_too_short": "a string that is not empty",
+    "tuple_type": "an array",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "dict_type": "an object",
+}
+
+
+def unknown_key(model: type[Model], loc: tuple[str | int, ...]) -> Finding:
+    """The finding for a key that a model, or a part of it, does not have."""
+    owner = _part(model, loc[:-1])
+    key = str(loc[-1])
+    if owner.kind == "tensor" and key == "alias_target":
+        help = "give the tensor and the image the same memory_group"
+        return Finding(loc, "'alias_target' is no longer supported", help, on_key=True)
+    names = [name for name in owner.model_fields if name not in owner.code_only]
+    other = _OTHER_NAMES.get(key)
+    hint = f" (did you mean {other!r}?)" if other in names else close_match(key, names)
+    what = owner.kind or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", owner.__name__).lower()
+    help = f"the keys of {'an' if what[0] in 'aeiou' else 'a'} {what}: {', '.join(names)}"
+    return Finding(loc, f"unknown key {shown(key)}{hint}", help, on_key=True)
+
+
+def _part(model: type[Model], loc: tuple[str | int, ...]) -> type[Model]:
+    """The model of the part of an entry that a location leads to."""
+    for step in loc:
+        field = model.model_fields.get(step) if isinstance(step, str) else None
+        inner = _model_in(field.annotation) if field is not None else None
+        if inner is not None:
+            model = inner
+    return model
+
+
+def _model_in(annotation: Any) -> type[Model] | None:
+    from scenario_runner.scenario.model import Model
+
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        return annotation
+    for argument in get_args(annotation):
+        found = _model_in(argument)
+        if found is not None:
+            return found
+    return None
