@@ -1,7 +1,7 @@
-"""What the user wrote: the models of every resource and command, the loader and the reference checks. No GPU, no files but one.
+"""What the user wrote: the models of every resource and command, the loader and the reference checks. No GPU.
 
-``load`` and ``loads`` give a frozen `Scenario`; ``Scenario(resources=..., commands=...)`` builds one in code from the models.
-Names are imported when they are first used, because pydantic is the costliest import of a plain run.
+``load`` and ``loads`` give a frozen `Scenario`; ``Scenario(resources=..., commands=...)`` builds one in code from the
+models. Names are imported when they are first used, because pydantic is the costliest import of a plain run.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scenario_runner.scenario.barriers import (
         BufferBarrier,
+        DispatchBarrier,
         ImageBarrier,
         MemoryBarrier,
         SubresourceRange,
         TensorBarrier,
     )
     from scenario_runner.scenario.bindings import Binding
-    from scenario_runner.scenario.buffers import Buffer, RawData
-    from scenario_runner.scenario.commands import DispatchBarrier, DispatchCompute, MarkBoundary
+    from scenario_runner.scenario.boundary import MarkBoundary
+    from scenario_runner.scenario.buffers import Buffer
+    from scenario_runner.scenario.compute import DispatchCompute
     from scenario_runner.scenario.entries import Command, Resource
     from scenario_runner.scenario.fragment import ColorAttachment, DispatchFragment
     from scenario_runner.scenario.graph_commands import DispatchGraph, DispatchSpirvGraph, PushConstantMap
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from scenario_runner.scenario.memory import MemoryGroup
     from scenario_runner.scenario.model import Model
     from scenario_runner.scenario.optical_flow import DispatchOpticalFlow, OpticalFlowBindings
+    from scenario_runner.scenario.raw_data import RawData
     from scenario_runner.scenario.references import check_references
     from scenario_runner.scenario.scenario import Scenario
     from scenario_runner.scenario.schema import json_schema
@@ -40,8 +43,8 @@ _HOME = {
     "BufferBarrier": "barriers",
     "ColorAttachment": "fragment",
     "Command": "entries",
-    "DispatchBarrier": "commands",
-    "DispatchCompute": "commands",
+    "DispatchBarrier": "barriers",
+    "DispatchCompute": "compute",
     "DispatchFragment": "fragment",
     "DispatchGraph": "graph_commands",
     "DispatchOpticalFlow": "optical_flow",
@@ -50,13 +53,13 @@ _HOME = {
     "GraphConstant": "graphs",
     "Image": "images",
     "ImageBarrier": "barriers",
-    "MarkBoundary": "commands",
+    "MarkBoundary": "boundary",
     "MemoryBarrier": "barriers",
     "MemoryGroup": "memory",
     "Model": "model",
     "OpticalFlowBindings": "optical_flow",
     "PushConstantMap": "graph_commands",
-    "RawData": "buffers",
+    "RawData": "raw_data",
     "Resource": "entries",
     "Scenario": "scenario",
     "Shader": "shaders",

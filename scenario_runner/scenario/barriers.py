@@ -1,13 +1,11 @@
-"""The four barrier resources, which dispatch_barrier inserts."""
-
-from __future__ import annotations
+"""The four barrier resources, and the dispatch_barrier command that inserts them."""
 
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
 from scenario_runner.scenario.dialects import canonical
-from scenario_runner.scenario.model import U32, U64, Model, Reference, Uid
+from scenario_runner.scenario.model import U32, U64, Model, Reference, References, Uid
 
 Access = Annotated[
     Literal[
@@ -108,3 +106,14 @@ class TensorBarrier(Model):
     dst_access: Access = Field(description="Accesses after the barrier that wait.")
     src_stage: Stages = Field(default=("all",), description="Pipeline stages before the barrier.")
     dst_stage: Stages = Field(default=("all",), description="Pipeline stages after the barrier.")
+
+
+class DispatchBarrier(Model):
+    """Inserts barriers."""
+
+    kind: ClassVar[str] = "dispatch_barrier"
+
+    image_barrier_refs: References = Field(default=(), description="uids of image barriers.")
+    tensor_barrier_refs: References = Field(default=(), description="uids of tensor barriers.")
+    memory_barrier_refs: References = Field(default=(), description="uids of memory barriers.")
+    buffer_barrier_refs: References = Field(default=(), description="uids of buffer barriers.")

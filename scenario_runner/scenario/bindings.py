@@ -1,7 +1,5 @@
 """A binding: which resource a shader or graph sees at which descriptor."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -22,12 +22,17 @@ def check_contradictions(
     resource_keys: Sequence[str] | None = None,
     command_keys: Sequence[str] | None = None,
 ) -> tuple[list[Problem], list[Problem]]:
-    """Errors and warnings, each as a problem with its pointer. References that lead nowhere are passed over here."""
+    """Errors and warnings, each as a problem with its pointer. References that lead nowhere are passed over here.
+
+    Entries that could not be parsed are ``None``, as in `check_references`.
+    """
     errors: list[Problem] = []
     warnings: list[Problem] = []
-    by_uid = {resource.uid: resource for resource in resources}
+    by_uid = {resource.uid: resource for resource in resources if resource is not None}
     for name, entries, keys in (("resources", resources, resource_keys), ("commands", commands, command_keys)):
         for index, entry in enumerate(entries):
+            if entry is None:
+                continue
             for rules, found in ((_ERRORS, errors), (_WARNINGS, warnings)):
                 rule = rules.get(entry.kind)
                 if rule is None:
@@ -54,9 +59,9 @@ def _image(image: Any, by_uid: Resources) -> Iterator[Finding]:
 
 
 def _image_warnings(image: Any, by_uid: Resources) -> Iterator[Finding]:
-    if image.custom_border_color is not None and "border_color" in image.model_fields_set:
-        if not image.border_color.endswith("_CUSTOM_EXT"):
-            yield "/custom_border_color", f"has no effect with the border_color {image.border_color!r}"
+    standard = "border_color" in image.model_fields_set and not image.border_color.endswith("_CUSTOM_EXT")
+    if image.custom_border_color is not None and standard:
+        yield "/custom_border_color", f"has no effect with the border_color {image.border_color!r}"
 
 
 def _constants(constants: Sequence[Any], inside: str) -> Iterator[Finding]:
@@ -232,13 +237,13 @@ def _memory_groups(resources: Sequence[Any]) -> Iterator[tuple[int, str]]:
         group = getattr(resource, "memory_group", None)
         if group is not None and (resource.src is not None or resource.data is not None):
             groups.setdefault(group.id, []).append((index, resource))
-    for id, members in groups.items():
+    for name, members in groups.items():
         # In the order of their offsets each one needs to look only at the one that reaches furthest so far.
         members.sort(key=lambda member: member[1].memory_group.offset)
         _, furthest = members[0]
         for index, resource in members[1:]:
             if resource.memory_group.offset < _end(furthest) and (resource.src is None or resource.src != furthest.src):
-                what = f"overlaps that of {furthest.uid!r:.100} in the memory group {id!r:.100}"
+                what = f"overlaps that of {furthest.uid!r:.100} in the memory group {name!r:.100}"
                 yield index, f"the initial content of {resource.uid!r:.100} {what}"
             if _end(resource) > _end(furthest):
                 furthest = resource

@@ -9,12 +9,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from scenario_runner.errors import Problem
+from scenario_runner.scenario.contradictions import check_contradictions
 from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
 from scenario_runner.scenario.loader import model_of
 from scenario_runner.scenario.places import Places
 from scenario_runner.scenario.references import check_references
-from scenario_runner.scenario.scenario import limited
-from scenario_runner.scenario.syntax import MAX_DIGITS, escape, line_and_column, scan
+from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
+from scenario_runner.scenario.syntax import MAX_DIGITS, line_and_column, scan
 from scenario_runner.scenario.wording import Finding, close_match, findings, listed, shown, unknown_key
 
 _RENAMED_KINDS = {"vgf": "graph", "constant": "graph_constant"}
@@ -34,8 +35,7 @@ def diagnose(text: str, path: str | None) -> list[Problem]:
         return [Problem(f"the text is no JSON: {error}", path)]
     places = Places(text)
     seen = {fault.pointer for fault in faults}
-    shape = _shape(tree)
-    for finding in shape[:1000]:
+    for finding in _shape(tree):
         pointer = finding.pointer
         if pointer not in seen:
             line, column = places.find(pointer, key=finding.on_key)
@@ -43,7 +43,7 @@ def diagnose(text: str, path: str | None) -> list[Problem]:
     problems.sort(key=lambda problem: (problem.line or 0, problem.column or 0))
     if not problems:
         problems.append(Problem("the scenario is wrong in a way that this program cannot describe", path))
-    return limited(problems, len(problems) + max(0, len(shape) - 1000))
+    return limited(problems)
 
 
 def _placed_at(text: str, path: str | None, offset: int, pointer: str, message: str, help: str | None) -> Problem:
@@ -64,15 +64,17 @@ def _shape(tree: Any) -> list[Finding]:
                 found.append(Finding((key,), f"expected a string, got {shown(value)}"))
         elif key not in ("resources", "commands"):
             hint = close_match(key, ("resources", "commands"))
-            help = "the keys of a scenario: resources, commands, $schema"
-            found.append(Finding((key,), f"unknown key {shown(key)}{hint}", help, on_key=True))
+            advice = "the keys of a scenario: resources, commands, $schema"
+            found.append(Finding((key,), f"unknown key {shown(key)}{hint}", advice, on_key=True))
     resources = _Entries("resources", RESOURCES, COMMANDS)
     commands = _Entries("commands", COMMANDS, RESOURCES)
     found += resources.read(tree.get("resources", []))
     found += commands.read(tree.get("commands", []))
-    for problem in check_references(resources.models, commands.models, resources.keys, commands.keys, resources.broken):
+    parsed = (resources.models, commands.models, resources.keys, commands.keys)
+    contradictions, _ = check_contradictions(*parsed)
+    for problem in (*check_references(*parsed, resources.broken), *contradictions):
         found.append(Finding(_steps(problem.pointer or ""), problem.message, problem.help))
-    return found
+    return found[: 4 * MAX_PROBLEMS]
 
 
 def _steps(pointer: str) -> tuple[str | int, ...]:
@@ -100,22 +102,24 @@ class _Entries:
                 self.models.append(None)
                 self.keys.append("")
             found += findings
+            if len(found) > MAX_PROBLEMS:
+                break
         return found
 
     def _entry(self, index: int, entry: Any) -> Iterator[Finding]:
         here = (self.name, index)
         one = self.name[:-1]
-        help = f"the kinds of {self.name}: {', '.join(self.kinds)}"
+        kinds = f"the kinds of {self.name}: {', '.join(self.kinds)}"
         if not isinstance(entry, dict):
-            yield Finding(here, f"expected an object whose key is the kind of the {one}, got {shown(entry)}", help)
+            yield Finding(here, f"expected an object whose key is the kind of the {one}, got {shown(entry)}", kinds)
             return
         if not entry:
-            yield Finding(here, f"the object is empty: expected one key, the kind of the {one}", help)
+            yield Finding(here, f"the object is empty: expected one key, the kind of the {one}", kinds)
             return
         known = [key for key in entry if key in self.kinds]
         if len(entry) > 1:
             keys = listed(key[:40] for key in list(entry)[:4]) + (", ..." if len(entry) > 4 else "")
-            advice = f"give each {one} an object of its own" if len(known) > 1 else help
+            advice = f"give each {one} an object of its own" if len(known) > 1 else kinds
             yield Finding(here, f"expected one key, the kind of the {one}, got {len(entry)}: {keys}", advice)
             self._remember(index, entry)
             return
@@ -127,7 +131,7 @@ class _Entries:
                 return
             renamed = _RENAMED_KINDS.get(key)
             hint = f" (did you mean {renamed!r}?)" if renamed in self.kinds else close_match(key, self.kinds)
-            yield Finding((*here, key), f"unknown kind of {one}: {shown(key)}{hint}", help, on_key=True)
+            yield Finding((*here, key), f"unknown kind of {one}: {shown(key)}{hint}", kinds, on_key=True)
             self._remember(index, entry)
             return
         yield from self._body((*here, key), index, key, body)

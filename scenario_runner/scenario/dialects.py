@@ -1,6 +1,7 @@
-"""The spellings of one thing in the three dialects of the format, and the one that the program uses. Standard library only.
+"""The spellings of one thing in the dialects of the format, and the one that the program uses. Standard library only.
 
-The dialects are the published test description, its later source snapshot and the released runner; all of them are accepted.
+The dialects are the published test description, a later snapshot of its runner's source and the released runner.
+All of them are accepted.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ RESOURCES: dict[str, tuple[str, str]] = {
     "image": ("images", "Image"),
     "tensor": ("tensors", "Tensor"),
     "buffer": ("buffers", "Buffer"),
-    "raw_data": ("buffers", "RawData"),
+    "raw_data": ("raw_data", "RawData"),
     "shader": ("shaders", "Shader"),
     "graph": ("graphs", "Graph"),
     "graph_constant": ("graphs", "GraphConstant"),
@@ -38,17 +39,17 @@ RESOURCES: dict[str, tuple[str, str]] = {
 """The key of a resource in the file → the module and the class of its model."""
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "dispatch_compute": ("commands", "DispatchCompute"),
+    "dispatch_compute": ("compute", "DispatchCompute"),
     "dispatch_graph": ("graph_commands", "DispatchGraph"),
     "dispatch_vgf": ("graph_commands", "DispatchGraph"),
     "dispatch_spirv_graph": ("graph_commands", "DispatchSpirvGraph"),
     "dispatch_data_graph": ("graph_commands", "DispatchSpirvGraph"),
     "dispatch_fragment": ("fragment", "DispatchFragment"),
     "dispatch_optical_flow": ("optical_flow", "DispatchOpticalFlow"),
-    "dispatch_barrier": ("commands", "DispatchBarrier"),
-    "pipeline_barrier": ("commands", "DispatchBarrier"),
-    "mark_boundary": ("commands", "MarkBoundary"),
-    "frame_boundary": ("commands", "MarkBoundary"),
+    "dispatch_barrier": ("barriers", "DispatchBarrier"),
+    "pipeline_barrier": ("barriers", "DispatchBarrier"),
+    "mark_boundary": ("boundary", "MarkBoundary"),
+    "frame_boundary": ("boundary", "MarkBoundary"),
 }
 """The key of a command in the file, old and new names alike → the module and the class of its model."""
 

@@ -1,7 +1,5 @@
 """The dispatch_fragment command."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator

@@ -1,7 +1,5 @@
 """The commands that run graphs: dispatch_graph and dispatch_spirv_graph."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """The graph and graph_constant resources."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator

@@ -1,7 +1,5 @@
 """The image resource."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
@@ -60,7 +58,7 @@ class Image(Model):
         default="CLAMP_EDGE", description="What the sampler gives outside of the image."
     )
     border_color: BorderColor = Field(
-        default="FLOAT_TRANSPARENT_BLACK", description="Colour of the border with CLAMP_BORDER."
+        default="FLOAT_TRANSPARENT_BLACK", description="Color of the border with CLAMP_BORDER."
     )
     custom_border_color: Annotated[tuple[Number, ...], Field(strict=False, min_length=4, max_length=4)] | None = Field(
         default=None, description="RGBA of the border; needs border_color INT_CUSTOM_EXT or FLOAT_CUSTOM_EXT."

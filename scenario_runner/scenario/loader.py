@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from scenario_runner.scenario.scenario import Scenario
 
 MAX_FILE_BYTES = 64 << 20
-"""Largest scenario file. A command takes about 300 bytes; what is larger is data, which belongs in the files it names."""
+"""Largest scenario file. A command takes about 300 bytes; what is larger than this is data and belongs in files."""
 
 MAX_VALUES = 8_000_000
-"""Values in one file. Small ones cost ten times their text once they are parsed; this keeps that below about half a gigabyte."""
+"""Values in one file. Parsed, a small one costs ten times its text; this keeps the sum below about half a gigabyte."""
 
 
 class _Suspect(Exception):  # noqa: N818  (control flow inside this module)
@@ -31,7 +31,7 @@ class _Suspect(Exception):  # noqa: N818  (control flow inside this module)
 def load(path: str | os.PathLike[str]) -> Scenario:
     """Read a scenario file. Files that it names are not opened.
 
-    Raises `FileError` when the file cannot be read and `ScenarioError`, with every problem of the file, when it is wrong.
+    Raises `FileError` when the file cannot be read, and `ScenarioError` with every problem when it is wrong.
     """
     name = os.fspath(path)
     try:
@@ -43,7 +43,7 @@ def load(path: str | os.PathLike[str]) -> Scenario:
         ) from error
     except ValueError as error:
         raise FileError(f"cannot read the scenario {name!r:.100}: {error}") from error
-    return loads(content, name, os.path.dirname(os.path.abspath(name)))
+    return loads(content, name)
 
 
 def loads(text: str | bytes, path: str | None = None, base_dir: str | None = None) -> Scenario:
@@ -52,23 +52,25 @@ def loads(text: str | bytes, path: str | None = None, base_dir: str | None = Non
     Raises `ScenarioError` with every problem of the text; an error of the JSON syntax stands alone.
     """
     if base_dir is None:
-        base_dir = os.path.dirname(os.path.abspath(path)) if path else "."
-    text = _decoded(text, path)
+        from pathlib import Path
+
+        base_dir = str(Path(path).absolute().parent) if path else "."
+    text = _checked_text(text, path)
     # Tens of thousands of small objects that all stay would set off many useless collections.
     collecting = gc.isenabled()
     gc.disable()
     try:
         return _parsed(text, path, base_dir)
     except _Suspect:
-        pass
+        from scenario_runner.scenario.diagnosis import diagnose
+
+        raise ScenarioError(diagnose(text, path)) from None
     finally:
         if collecting:
             gc.enable()
-    _refuse(text, path)
 
 
 def _parsed(text: str, path: str | None, base_dir: str) -> Scenario:
-    from scenario_runner.scenario.places import Places
     from scenario_runner.scenario.scenario import Scenario
 
     try:
@@ -80,20 +82,17 @@ def _parsed(text: str, path: str | None, base_dir: str) -> Scenario:
     # A null can only be the one of an optional field, which a file leaves out instead.
     if "null" in text and _has_null(tree):
         raise _Suspect
-    places = Places(text)
     warnings = [
         Problem(
-            "a boolean for 'mips' is deprecated; it means 1",
-            path,
-            *places.find(f"/resources/{index}/image/mips"),
-            f"/resources/{index}/image/mips",
-            "write the number of mip levels",
+            "a boolean number of mip levels is deprecated and means 1",
+            pointer=f"/resources/{index}/image/mips",
+            help="write the number",
         )
         for index in _boolean_mips(tree["resources"])
     ]
     resources, resource_keys = _entries(tree.pop("resources"), RESOURCES)
     commands, command_keys = _entries(tree.pop("commands"), COMMANDS)
-    return Scenario(resources, commands, path, base_dir, tuple(warnings), resource_keys, command_keys, places)
+    return Scenario(resources, commands, path, base_dir, tuple(warnings), resource_keys, command_keys, text)
 
 
 def _entries(entries: Any, kinds: dict[str, tuple[str, str]]) -> tuple[list[Any], list[str]]:
@@ -132,8 +131,8 @@ def model_of(home: tuple[str, str]) -> type[Model]:
 def build(model: type[Model]) -> None:
     """Build the validator of a model.
 
-    Before its first build pydantic reads the metadata of every installed distribution to look for plugins, which costs more
-    than all else here. It finds none when its own finder is absent, so for the time of the build an empty one stands in.
+    Before its first build pydantic reads the metadata of every installed distribution in search of plugins, which costs
+    more than all else here. Nothing here wants one, so for the time of the build an empty finder stands in for its own.
     """
     import sys
     from types import ModuleType
@@ -186,31 +185,26 @@ def _has_null(tree: Any) -> bool:
     return False
 
 
-def _decoded(content: str | bytes, path: str | None) -> str:
-    if len(content) > MAX_FILE_BYTES:
-        message = f"a scenario of more than {MAX_FILE_BYTES >> 20} MiB is not read"
-        raise ScenarioError(Problem(message, path, help="keep data in the files that the scenario names"))
-    if isinstance(content, bytes):
-        if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise ScenarioError(Problem("the file is UTF-16, expected UTF-8", path, help="save it as UTF-8"))
-        try:
-            content = content.decode()
-        except UnicodeDecodeError as error:
-            line = content.count(b"\n", 0, error.start) + 1
-            before = content[content.rfind(b"\n", 0, error.start) + 1 : error.start]
-            message = f"byte {content[error.start]:#04x} is no UTF-8"
-            column = len(before.decode(errors="replace")) + 1
-            raise ScenarioError(Problem(message, path, line, column, help="save the file as UTF-8")) from None
-    content = content.removeprefix("\N{BYTE ORDER MARK}")
-    if len(content) > MAX_VALUES:
-        values = content.count(",") + content.count("[") + content.count("{")
-        if values > MAX_VALUES:
-            message = f"a scenario of more than {MAX_VALUES} values is not read"
-            raise ScenarioError(Problem(message, path, help="keep data in the files that the scenario names"))
-    return content
+def _checked_text(content: str | bytes, path: str | None) -> str:
+    """The content as text, of a size that can be parsed."""
+    size = f"{MAX_FILE_BYTES >> 20} MiB" if len(content) > MAX_FILE_BYTES else ""
+    text = content if isinstance(content, str) else "" if size else _decoded(content, path)
+    text = text.removeprefix("\N{BYTE ORDER MARK}")
+    if len(text) > MAX_VALUES and text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
+        size = f"{MAX_VALUES:,} values"
+    if size:
+        advice = "keep data in the files that the scenario names"
+        raise ScenarioError(Problem(f"a scenario of more than {size} is not read", path, help=advice))
+    return text
 
 
-def _refuse(text: str, path: str | None) -> NoReturn:
-    from scenario_runner.scenario.diagnosis import diagnose
-
-    raise ScenarioError(diagnose(text, path))
+def _decoded(content: bytes, path: str | None) -> str:
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ScenarioError(Problem("the file is UTF-16, expected UTF-8", path, help="save it as UTF-8"))
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        before = content[content.rfind(b"\n", 0, error.start) + 1 : error.start].decode(errors="replace")
+        message = f"the byte {content[error.start]:#04x} is no UTF-8"
+        raise ScenarioError(Problem(message, path, line, len(before) + 1, help="save the file as UTF-8")) from None

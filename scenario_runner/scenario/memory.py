@@ -1,7 +1,5 @@
 """memory_group: resources that share one memory object."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, AliasChoices, Field, model_validator

@@ -1,7 +1,7 @@
 """The base of every model, and the value types that several models share.
 
-Models are frozen and strict: an unknown key, a fraction for an integer, or ``true`` for a number is an error. Their fields
-have the names that the JSON has, so nothing is translated between the file and the code but the spellings of enum values.
+Models are frozen and strict: an unknown key, a fraction for an integer, or ``true`` for a number is an error. Their
+fields have the names that the JSON has: only the spellings of enum values differ between the file and the code.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Model(BaseModel):
 
                 raise ScenarioError(problems_in_code(type(self), error)) from None
 
-        # Tells pydantic that this __init__ only wraps its own, so that validation does not take the slow way through it.
+        # Tells pydantic that this __init__ only wraps its own, so that parsing does not take the slow way through it.
         __init__.__pydantic_base_init__ = True
 
 

@@ -1,7 +1,5 @@
 """The dispatch_optical_flow command (VK_ARM_data_graph_optical_flow)."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field

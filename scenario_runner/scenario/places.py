@@ -8,7 +8,7 @@ from scenario_runner.scenario.syntax import line_and_column, scan
 class Places:
     """Finds the line and column of pointers in one valid JSON text.
 
-    The offsets of the entries of the top-level arrays are found once, at the first question; a question then reads one entry.
+    The first question finds the offsets of all entries of the top-level arrays; each one then reads a single entry.
     """
 
     __slots__ = ("_entries", "_entry", "_inside", "_text")
@@ -20,7 +20,7 @@ class Places:
         self._inside: dict[str, tuple[int, int]] = {}
 
     def find(self, pointer: str, *, key: bool = False) -> tuple[int, int]:
-        """Line and column of a value, or with ``key`` of its key. Where the pointer leads nowhere, its parent is meant."""
+        """Line and column of a value, or with ``key`` of its key. A pointer that leads nowhere means its parent."""
         while True:
             offsets = self._offsets(pointer)
             if offsets is not None:

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 STORAGE = frozenset({"buffer", "tensor", "image"})
 """Kinds that a binding can show to a shader."""
 
+MAX_CANDIDATES = 200
+"""Uids that are compared with an unknown one."""
+
+MAX_HINTS = 50
+"""Unknown uids for which a close match is looked for."""
+
 _RAW_DATA = frozenset({"raw_data"})
 _SHADER = frozenset({"shader"})
 _GRAPH = frozenset({"graph"})
@@ -35,10 +41,11 @@ def check_references(
 ) -> list[Problem]:
     """Unknown, duplicate and wrong-kind uids, each as a problem with its pointer.
 
-    ``resource_keys`` and ``command_keys`` are the kinds as the file spells them. Entries that could not be parsed are ``None``;
-    ``broken`` maps the uids of such resources to their index and kind: they count as defined, of whatever kind.
+    ``resource_keys`` and ``command_keys`` are the kinds as the file spells them. Entries that could not be parsed are
+    ``None``; ``broken`` maps the uids of such resources to their index and kind: they count as defined, of any kind.
     """
     problems: list[Problem] = []
+    messages: dict[tuple[str, frozenset[str]], str] = {}
     kinds: dict[str, str] = {}
     places: dict[str, str] = {}
     anything = frozenset(uid for uid in broken or ())
@@ -68,18 +75,29 @@ def check_references(
             for inside, uid, expected in uses(entry):
                 if kinds.get(uid) not in expected and uid not in anything:
                     here = pointer(name, index, entry, keys) + inside
-                    problems.append(Problem(_wrong_use(uid, expected, kinds), pointer=here))
+                    message = messages.get((uid, expected))
+                    if message is None:
+                        close = len(messages) < MAX_HINTS
+                        message = messages[uid, expected] = _wrong_use(uid, expected, kinds, anything, close=close)
+                    problems.append(Problem(message, pointer=here))
     return problems
 
 
-def _wrong_use(uid: str, expected: frozenset[str], kinds: dict[str, str]) -> str:
+def _wrong_use(
+    uid: str, expected: frozenset[str], kinds: dict[str, str], others: frozenset[str], *, close: bool
+) -> str:
     wanted = " or ".join(with_article(kind) for kind in sorted(expected))
     if uid in kinds:
         return f"expected the uid of {wanted}, got {uid!r:.100}, which is {with_article(kinds[uid])}"
+    if not close:
+        return f"no resource has the uid {uid!r:.100}"
     from scenario_runner.scenario.wording import close_match
 
-    fitting = [known for known, kind in kinds.items() if kind in expected]
-    return f"no resource has the uid {uid!r:.100}{close_match(uid, fitting[:10_000]) or close_match(uid, list(kinds)[:10_000])}"
+    # A resource of the right kind is the likelier one. Comparing in earnest with very many would take long.
+    alike = [known for known in (*kinds, *others) if abs(len(known) - len(uid)) < 4 and {*known[:2]} & {*uid[:2]}]
+    fitting = [known for known in alike if kinds.get(known, "") in expected or known in others]
+    hint = close_match(uid, fitting[:MAX_CANDIDATES]) or close_match(uid, alike[:MAX_CANDIDATES])
+    return f"no resource has the uid {uid!r:.100}{hint}"
 
 
 def with_article(kind: str) -> str:

@@ -13,16 +13,17 @@ if TYPE_CHECKING:
     from scenario_runner.scenario.places import Places
 
 MAX_PROBLEMS = 100
-"""Problems reported for one file; the rest is counted."""
+"""Problems reported for one file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """Resources and the commands that use them, in the order of the file.
 
-    From a file by `load` or `loads`; in code as ``Scenario(resources=[...], commands=[...])``, with the same checks of references
-    and contradictions: raises `ScenarioError` with everything that is wrong. ``base_dir`` is the folder that relative paths in
-    it start from.
+    From a file by `load` or `loads`; in code as ``Scenario(resources=[...], commands=[...])``, with the same checks of
+    references and contradictions: raises `ScenarioError` with everything that is wrong. ``base_dir`` is the folder that
+    relative paths in it start from. The fields after ``warnings`` are the loader's: the kinds as the file spells them,
+    and its text.
     """
 
     resources: Sequence[Resource] = ()
@@ -32,8 +33,9 @@ class Scenario:
     warnings: tuple[Problem, ...] = ()
     resource_keys: Sequence[str] | None = field(default=None, repr=False, compare=False)
     command_keys: Sequence[str] | None = field(default=None, repr=False, compare=False)
-    places: Places | None = field(default=None, repr=False, compare=False)
+    text: str | None = field(default=None, repr=False, compare=False)
     _index: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _places: list[Places] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         from scenario_runner.scenario.contradictions import check_contradictions
@@ -48,10 +50,9 @@ class Scenario:
         errors, warnings = check_contradictions(self.resources, self.commands, self.resource_keys, self.command_keys)
         problems += errors
         if problems:
-            raise ScenarioError(
-                limited([self._placed(problem) for problem in problems[: MAX_PROBLEMS + 1]], len(problems))
-            )
-        object.__setattr__(self, "warnings", (*self.warnings, *(self._placed(warning) for warning in warnings)))
+            raise ScenarioError(limited([self._placed(problem) for problem in problems[: MAX_PROBLEMS + 1]]))
+        warnings = [*self.warnings, *warnings]
+        object.__setattr__(self, "warnings", tuple(self._placed(warning) for warning in warnings[:MAX_PROBLEMS]))
 
     def resource(self, uid: str) -> Resource:
         """The resource with this uid. Raises `ScenarioError` when there is none."""
@@ -83,17 +84,21 @@ class Scenario:
         return index
 
     def _placed(self, problem: Problem) -> Problem:
-        if self.places is None or problem.pointer is None:
+        if self.text is None or problem.pointer is None:
             return replace(problem, path=self.path)
-        line, column = self.places.find(problem.pointer)
+        if not self._places:
+            from scenario_runner.scenario.places import Places
+
+            self._places.append(Places(self.text))
+        line, column = self._places[0].find(problem.pointer)
         return replace(problem, path=self.path, line=line, column=column)
 
 
-def limited(problems: list[Problem], total: int) -> list[Problem]:
-    """At most `MAX_PROBLEMS` of the problems, and how many more there are."""
-    if total <= MAX_PROBLEMS:
+def limited(problems: list[Problem]) -> list[Problem]:
+    """At most `MAX_PROBLEMS` of the problems, and a last one that says so."""
+    if len(problems) <= MAX_PROBLEMS:
         return problems
-    return [*problems[:MAX_PROBLEMS], Problem(f"and {total - MAX_PROBLEMS} more problems", path=problems[0].path)]
+    return [*problems[:MAX_PROBLEMS], Problem(f"only the first {MAX_PROBLEMS} problems are shown", problems[0].path)]
 
 
 def _check_kinds(name: str, entries: Sequence[object]) -> None:

@@ -1,7 +1,5 @@
 """The shader resource and its specialization constants."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator

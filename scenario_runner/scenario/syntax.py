@@ -1,7 +1,7 @@
 """A position-tracking pass over JSON text (RFC 8259), used only when something is wrong. Standard library only.
 
-Python's own parser is the fast way in, but it says little about what it refuses and nothing about where a value stood. This
-pass is iterative, so that no nesting can exhaust the stack, and reads every character once.
+Python's own parser is the fast way in, but it says little about what it refuses and nothing about where a value stood.
+This pass is iterative, so that no nesting can exhaust the stack, and reads every character once.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class _Fatal(Exception):  # noqa: N818  (control flow inside this module)
 def scan(text: str, visit: Visit | None = None, *, start: int = 0, pointer: str = "") -> list[Fault]:
     """Read one JSON value and report what is wrong with it, in the order of the text.
 
-    ``visit(pointer, key_offset, value_offset)`` is called for every value; the key offset of an array's entry is that of the
-    entry. With ``start``, the value that begins there is read and what follows it is not looked at; ``pointer`` is its name.
+    ``visit(pointer, key_offset, value_offset)`` is called for every value; the key offset of an array's entry is that
+    of the entry. With ``start``, only the value that begins there is read; ``pointer`` is its name.
     """
     faults: list[Fault] = []
     try:
@@ -237,12 +237,12 @@ def _unexpected(text: str, at: int, inner: _Container, expected: str) -> _Fatal:
         return _Fatal(at, inner.pointer, message, "the file may be truncated")
     if text[at] == '"' and not _STRING.match(text, at):
         return _broken_string(text, at, inner.pointer)
-    help = None
+    advice = None
     if text.startswith(("//", "/*", "#"), at):
-        help = "JSON has no comments"
+        advice = "JSON has no comments"
     elif text[at] == "'":
-        help = "JSON has strings in double quotes only"
-    return _Fatal(at, inner.pointer, f"expected {expected}, got {_excerpt(text, at)}", help)
+        advice = "JSON has strings in double quotes only"
+    return _Fatal(at, inner.pointer, f"expected {expected}, got {_excerpt(text, at)}", advice)
 
 
 def _excerpt(text: str, at: int) -> str:

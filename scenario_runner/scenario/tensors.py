@@ -1,7 +1,5 @@
 """The tensor resource."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field

@@ -21,7 +21,7 @@ _OTHER_NAMES = {"data_type": "format", "range": "rangeND", "shader": "shader_ref
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One problem inside an entry: ``loc`` are the keys and indices that lead to it, ``on_key`` means the key, not the value."""
+    """One problem inside an entry: ``loc`` are the keys and indices to it; ``on_key`` means the key, not its value."""
 
     loc: tuple[str | int, ...]
     message: str
@@ -137,14 +137,14 @@ def unknown_key(model: type[Model], loc: tuple[str | int, ...]) -> Finding:
     owner = _part(model, loc[:-1])
     key = str(loc[-1])
     if owner.kind == "tensor" and key == "alias_target":
-        help = "give the tensor and the image the same memory_group"
-        return Finding(loc, "'alias_target' is no longer supported", help, on_key=True)
+        advice = "give the tensor and the image the same memory_group"
+        return Finding(loc, "'alias_target' is no longer supported", advice, on_key=True)
     names = [name for name in owner.model_fields if name not in owner.code_only]
     other = _OTHER_NAMES.get(key)
     hint = f" (did you mean {other!r}?)" if other in names else close_match(key, names)
     what = owner.kind or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", owner.__name__).lower()
-    help = f"the keys of {'an' if what[0] in 'aeiou' else 'a'} {what}: {', '.join(names)}"
-    return Finding(loc, f"unknown key {shown(key)}{hint}", help, on_key=True)
+    advice = f"the keys of {'an' if what[0] in 'aeiou' else 'a'} {what}: {', '.join(names)}"
+    return Finding(loc, f"unknown key {shown(key)}{hint}", advice, on_key=True)
 
 
 def _part(model: type[Model], loc: tuple[str | int, ...]) -> type[Model]:

@@ -1,0 +1,23 @@
+"""The raw_data resource."""
+
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from scenario_runner.scenario.model import Model, RequiredPath, Uid, require_source
+
+
+class RawData(Model):
+    """Host data for push constants."""
+
+    kind: ClassVar[str] = "raw_data"
+    code_only: ClassVar[frozenset[str]] = frozenset({"data"})
+    required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
+
+    uid: Uid = Field(description="Name of the resource, unique in the file.")
+    src: RequiredPath | None = Field(default=None, description="NumPy file with the data.")
+    data: Any = Field(default=None, description="The data, in place of src.")
+
+    @model_validator(mode="after")
+    def _has_source(self) -> Self:
+        return require_source(self, self.src, "data", self.data)

@@ -1,0 +1,125 @@
+"""JSON Schema (draft 2020-12) of a scenario, for editors and other programs.
+
+It is generated from the models and accepts what the loader accepts of one entry; references between entries, and what a
+schema cannot say, are left to the loader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from pydantic.json_schema import models_json_schema
+
+from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
+from scenario_runner.scenario.model import Model
+
+_TEMPLATE = "#/$defs/{model}"
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema as JSON data: one object whose two arrays hold one kind of entry each, under every name it may have."""
+    models = [_model(home) for home in dict.fromkeys((*RESOURCES.values(), *COMMANDS.values()))]
+    _, generated = models_json_schema([(model, "validation") for model in models], ref_template=_TEMPLATE)
+    parts = {model.__name__: model for model in _all_models(Model)}
+    definitions = {
+        name: _definition(parts[name], definition) for name, definition in sorted(generated["$defs"].items())
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Scenario",
+        "description": "Resources, and the commands that use them, in order.",
+        "type": "object",
+        "properties": {
+            "$schema": {"type": "string", "description": "Where this schema is, for editors."},
+            "resources": _entries("What the commands use, in any order.", RESOURCES),
+            "commands": _entries("What is done, in order.", COMMANDS),
+        },
+        "required": ["resources", "commands"],
+        "additionalProperties": False,
+        "$defs": definitions,
+    }
+
+
+def _model(home: tuple[str, str]) -> type[Model]:
+    model: type[Model] = getattr(import_module(f"scenario_runner.scenario.{home[0]}"), home[1])
+    return model
+
+
+def _all_models(base: type[Model]) -> list[type[Model]]:
+    return [model for child in base.__subclasses__() for model in (child, *_all_models(child))]
+
+
+def _entries(description: str, kinds: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    return {
+        "type": "array",
+        "description": description,
+        "items": {"oneOf": [_entry(key, home[1]) for key, home in kinds.items()]},
+    }
+
+
+def _entry(key: str, name: str) -> dict[str, Any]:
+    body = {"$ref": _TEMPLATE.format(model=name)}
+    return {"type": "object", "properties": {key: body}, "required": [key], "additionalProperties": False}
+
+
+def _definition(model: type[Model], definition: dict[str, Any]) -> dict[str, Any]:
+    """A model's schema as pydantic makes it, less what only code can give and what only code can leave out."""
+    cleaned: dict[str, Any] = _without_null(definition)
+    cleaned.pop("title", None)
+    properties = {name: part for name, part in cleaned["properties"].items() if name not in model.code_only}
+    for part in properties.values():
+        part.pop("title", None)
+    cleaned["properties"] = properties
+    required = {*cleaned.pop("required", ()), *model.required_in_json}
+    if required:
+        cleaned["required"] = [name for name in properties if name in required]
+    change = _CHANGES.get(model.__name__)
+    return change(cleaned) if change else cleaned
+
+
+def _image(definition: dict[str, Any]) -> dict[str, Any]:
+    mips = definition["properties"]["mips"]
+    number = {key: mips.pop(key) for key in ("type", "minimum", "maximum")}
+    mips["anyOf"] = [number, {"type": "boolean", "deprecated": True}]
+    return definition
+
+
+def _shader(definition: dict[str, Any]) -> dict[str, Any]:
+    # The default depends on the name of the file.
+    del definition["properties"]["type"]["default"]
+    return definition
+
+
+def _memory_group(definition: dict[str, Any]) -> dict[str, Any]:
+    definition["properties"]["uid"] = {"type": "string", "description": "Another spelling of id."}
+    return definition
+
+
+def _color_attachment(definition: dict[str, Any]) -> dict[str, Any]:
+    description = definition.pop("description")
+    return {"description": description, "anyOf": [{"type": "string", "minLength": 1}, definition]}
+
+
+# What validators accept beyond the types of their fields.
+_CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "ColorAttachment": _color_attachment,
+    "Image": _image,
+    "MemoryGroup": _memory_group,
+    "Shader": _shader,
+}
+
+
+def _without_null(schema: Any) -> Any:
+    """The same without null, which no file needs: a key that is not wanted is left out."""
+    if isinstance(schema, list):
+        return [_without_null(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    cleaned = {key: _without_null(part) for key, part in schema.items() if not (key == "default" and part is None)}
+    choices = [part for part in cleaned.get("anyOf", ()) if part != {"type": "null"}]
+    if choices and len(choices) < len(cleaned["anyOf"]):
+        del cleaned["anyOf"]
+        cleaned = (choices[0] if len(choices) == 1 else {"anyOf": choices}) | cleaned
+    return cleaned
