@@ -1,0 +1,23 @@
+"""Source to SPIR-V: GLSL and HLSL through external compilers, with a cache keyed by content.
+
+A run whose shaders are all in the cache starts no process, and imports nothing that could.
+"""
+
+from __future__ import annotations
+
+from scenario_runner.shaders.cache import ShaderCache, default_cache_dir
+from scenario_runner.shaders.compile import compile_all
+from scenario_runner.shaders.discovery import Compiler, find_compilers
+from scenario_runner.shaders.options import BuildOptions, parse_build_options
+from scenario_runner.shaders.request import CompileRequest
+
+__all__ = [
+    "BuildOptions",
+    "CompileRequest",
+    "Compiler",
+    "ShaderCache",
+    "compile_all",
+    "default_cache_dir",
+    "find_compilers",
+    "parse_build_options",
+]

@@ -1,0 +1,75 @@
+"""What a compiler said, as a problem with a place in the user's files."""
+
+from __future__ import annotations
+
+import re
+
+from scenario_runner.errors import Problem
+from scenario_runner.shaders.command import SOURCE_NAME
+from scenario_runner.shaders.request import CompileRequest
+from scenario_runner.shaders.source import FIRST_FILE, OPTIONS_FILE, Assembled
+
+_MAX_LINES = 40
+_MAX_LINE = 500
+# glslang: "ERROR: file:3: text"; dxc: "file:3:7: error: text"; shaderc: "file:3: error: text".
+_GLSLANG = re.compile(r"(ERROR|WARNING): (.*?):(-?\d+): (.*)")
+_CLANG = re.compile(r"(.+?):(\d+):(?:(\d+):)? ((?:fatal )?error|warning): (.*)")
+_NOISE = re.compile(
+    r"ERROR: \d+ compilation errors\..*|\d+ (?:errors?|warnings?)(?: and \d+ errors?)? generated\.|"
+    r".*'' : compilation terminated.*|"
+    r"SPIR-V is not generated for failed compile or link|Failed to compiled GLSL input to SPIR-V:|"
+    r"ERROR: Linking \w+ stage: Missing entry point: Each stage requires one entry point|"
+    r"\S*\(\d+\): error at column \d+, HLSL parsing failed\."
+)
+
+
+def compile_problem(request: CompileRequest, assembled: Assembled, output: str) -> Problem:
+    """The first error's place and text; the further ones follow on lines of their own, with theirs."""
+    names = {SOURCE_NAME: request.place, "0": request.place, str(OPTIONS_FILE): "build_options"}
+    names.update({str(FIRST_FILE + index): name for index, name in enumerate(assembled.files)})
+    said: list[tuple[str | None, int | None, int | None, str]] = []
+    noise: list[str] = []
+    for line in output.splitlines():
+        line = line.strip()[:_MAX_LINE]
+        if not line or line == SOURCE_NAME:
+            continue
+        glslang = _GLSLANG.fullmatch(line)
+        clang = None if glslang else _CLANG.fullmatch(line)
+        # Only glslang's noise is noise: the same words may be a clang note's.
+        if _NOISE.fullmatch(line):
+            noise.append(line)
+        elif glslang:
+            if glslang[1] == "ERROR":
+                said.append((names.get(glslang[2], glslang[2]), int(glslang[3][:9]), None, glslang[4].strip()))
+        elif clang:
+            if clang[4] != "warning":
+                column = int(clang[3][:9]) if clang[3] else None
+                said.append((names.get(clang[1], clang[1]), int(clang[2][:9]), column, clang[5].strip()))
+        elif said and not line.startswith(("ERROR:", "WARNING:")):
+            path, number, column, text = said[-1]  # a continuation, such as the name a linker message is about
+            said[-1] = (path, number, column, f"{text}\n  {line}")
+        elif not line.startswith("WARNING:"):
+            said.append((None, None, None, line.removeprefix("ERROR:").strip()))
+    if not said:
+        reasons = [line.removeprefix("ERROR:").strip() for line in noise if line.startswith("ERROR: Linking")]
+        text = next(iter(reasons), "the compiler gave no reason")
+        said.append((None, None, None, text))
+    path, number, column, text = said[0]
+    number = number if number is None or number > 0 else None
+    if path == "build_options":
+        path, number, text = request.place, None, f"in build_options: {text}"
+    who = f"shader {request.label!r}: " if request.label else ""
+    lines = [f"{who}{text}"]
+    for other, at, col, more in said[1:_MAX_LINES]:
+        place = "" if other is None else f"{other}:{at}: " if col is None else f"{other}:{at}:{col}: "
+        lines.append(f"  {place}{more}")
+    if len(said) > _MAX_LINES:
+        lines.append(f"  and {len(said) - _MAX_LINES} more")
+    return Problem("\n".join(lines), path or request.place, number, column, help=_help(request, assembled, output))
+
+
+def _help(request: CompileRequest, assembled: Assembled, output: str) -> str | None:
+    if "cannot find the include file" in output and assembled.missing:
+        dirs = ", ".join(repr(folder) for folder in request.include_dirs) or "none"
+        return f"searched: the folder of the including file, then include_dirs ({dirs}), then -I of build_options"
+    return None

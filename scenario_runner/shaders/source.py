@@ -1,0 +1,199 @@
+# ruff: noqa: PTH116, PTH118, PTH120
+# (pathlib costs more to import than this whole package)
+"""The one text that the compiler sees: the source with its includes, macros and version put in place.
+
+Expanding ``#include`` here rather than in the compiler makes every compiler search alike, needs no extension, and makes
+the cache sound: what is keyed is what is compiled, so that a new file earlier in the search path is a new text.
+``#line`` directives keep every line's number and file; files go by number, because only that form needs no extension.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+
+from scenario_runner.errors import FileError, Problem
+from scenario_runner.shaders.options import BuildOptions
+from scenario_runner.shaders.request import CompileRequest
+
+MAX_BYTES = 16 << 20
+MAX_DEPTH = 64
+OPTIONS_FILE = 70000  # the number of the lines that hold build_options
+FIRST_FILE = 70001  # far from the numbers that sources use in #line directives of their own
+
+_SKIP = rb"(?>\s+|//[^\n]*+|/\*(?>.*?\*/))*+"
+_VERSION = rb"#[ \t]*version[ \t]+(\d{1,9})(?:[ \t]+(core|compatibility|es)\b)?"
+# Comments and strings are matched only to be stepped over.
+_DIRECTIVE = (
+    rb"//(?:\\\r?\n|[^\n])*+|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*+\"|"
+    rb"^[ \t]*#[ \t]*(?:include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>)|(include\b)|(pragma[ \t]+once\b))"
+)
+
+
+@dataclass(slots=True)
+class Assembled:
+    """``text`` is what the compiler gets. ``files`` are the names of its parts: index i is number ``FIRST_FILE + i``,
+    the source itself first. ``missing`` are the includes not found. ``opaque`` is set when an include is left to the
+    compiler (``#include MACRO``): then the text is not all that the module comes from, and no cache may keep it."""
+
+    text: bytes = b""
+    files: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    opaque: bool = False
+
+
+def assemble(request: CompileRequest, options: BuildOptions) -> Assembled:
+    """Read the source and everything it includes. Raises FileError: missing, no regular file, or too large."""
+    if request.path is not None:
+        data = read_source(request.path)
+        folder = os.path.dirname(request.path)
+    else:
+        data = (request.source or "").encode("utf-8", "surrogatepass")
+        folder = request.base_dir
+    return _Assembly(request, options).whole(data.removeprefix(b"\xef\xbb\xbf"), folder)
+
+
+def read_source(path: str) -> bytes:
+    """The bytes of a source file of at most ``MAX_BYTES``. Raises FileError."""
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise FileError(Problem("the shader source is not a regular file", path, help="name a file of text"))
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise FileError(Problem(f"cannot read the shader source: {reason}", path)) from error
+    if len(data) > MAX_BYTES:
+        raise FileError(Problem(f"a shader source of more than {MAX_BYTES >> 20} MiB is not read", path))
+    return data
+
+
+class _Assembly:
+    def __init__(self, request: CompileRequest, options: BuildOptions) -> None:
+        self.request = request
+        self.options = options
+        self.result = Assembled(files=[request.place])
+        self.hlsl = request.language == "HLSL"
+        # Debug information should name files, and HLSL knows no numbers.
+        self.named = self.hlsl or options.debug
+        self.dirs = (*request.include_dirs, *options.include_dirs)
+        self.numbers: dict[str, int] = {}
+        self.line_offset = 0
+        self.size = 0
+
+    def whole(self, data: bytes, folder: str) -> Assembled:
+        head, rest, at = b"", data, 1
+        preamble = self.macros()
+        if not self.hlsl:
+            found = None
+            if b"version" in data:
+                found = re.compile(_SKIP + _VERSION, re.S).match(data)
+            if found:
+                head, rest = data[: found.end()] + b"\n", data[found.end() :]
+                at = data.count(b"\n", 0, found.end()) + 1
+                # Before GLSL 3.30, "#line 5" numbers its own line, not the next.
+                version = int(found[1])
+                self.line_offset = -1 if (found[2] != b"es" and version < 330) or version == 100 else 0
+            else:
+                head = b"#version 460\n"
+            if self.named:
+                head += b"#extension GL_GOOGLE_cpp_style_line_directive : enable\n"
+        itself = () if self.request.path is None else (os.path.normpath(self.request.path),)
+        body = self.expand(rest, at, 0, (folder,), itself)
+        if preamble:
+            preamble = self.line(1, OPTIONS_FILE) + preamble
+        if head or preamble:
+            body = head + preamble + self.line(at, FIRST_FILE) + body
+        self.result.text = body
+        return self.result
+
+    def macros(self) -> bytes:
+        lines = []
+        for name, value in self.options.macros:
+            if value is False:
+                lines.append(f"#undef {name}\n")
+            elif value is True:
+                # A bare -DNAME is empty in GLSL compilers and 1 in those of the C family.
+                lines.append(f"#define {name} {'1' if self.hlsl else ''}\n")
+            else:
+                lines.append(f"#define {name} {value}\n")
+        return "".join(lines).encode("utf-8", "surrogatepass")
+
+    def line(self, line: int, number: int) -> bytes:
+        """The directive after which comes line ``line`` (from 1) of file ``number``."""
+        if not self.named:
+            return b"#line %d %d\n" % (line + self.line_offset, number)
+        file = "build_options" if number == OPTIONS_FILE else self.result.files[number - FIRST_FILE]
+        name = re.sub(r'["\\\r\n]', "/", file).encode("utf-8", "surrogateescape")
+        return b'#line %d "%s"\n' % (line + self.line_offset, name)
+
+    def expand(
+        self, text: bytes, first: int, index: int, folders: tuple[str, ...], open_files: tuple[str, ...]
+    ) -> bytes:
+        """``text``, which begins at line ``first`` of file ``index``, with its includes put in place."""
+        self.size += len(text)
+        if self.size > MAX_BYTES:
+            message = f"with its includes the shader has more than {MAX_BYTES >> 20} MiB"
+            advice = "a file that is included again and again counts each time, also when guards make it empty"
+            raise FileError(Problem(message, self.request.place, help=advice))
+        if b"include" not in text and b"once" not in text:
+            return text
+        parts: list[bytes] = []
+        done = counted = 0
+        at = first
+        once = False
+        for found in re.compile(_DIRECTIVE, re.S | re.M).finditer(text):
+            name: bytes | None = found[1] or found[2]
+            if found[4]:
+                once = once or index > 0
+                parts.append(text[done : found.start()])
+                done = found.end()
+                continue
+            if found[3]:
+                self.result.opaque = True
+            if not name:
+                continue
+            at += text.count(b"\n", counted, found.start())
+            counted = found.start()
+            inner = self.include(name, folders, open_files)
+            parts += (text[done : found.start()], inner, self.line(at, FIRST_FILE + index))
+            done = found.end()
+        parts.append(text[done:])
+        body = b"".join(parts)
+        if once:
+            guard = b"SCENARIO_RUNNER_ONCE_%d" % index
+            start = b"#ifndef %s\n#define %s\n" % (guard, guard) + self.line(first, FIRST_FILE + index)
+            body = start + body + b"\n\n#endif\n"
+        return body
+
+    def include(self, raw: bytes, folders: tuple[str, ...], open_files: tuple[str, ...]) -> bytes:
+        """What stands for one include: the file's text, or an #error, which matters only where it is reached."""
+        name = os.fsdecode(raw).replace("\\", "/")
+        # The folder of the file that includes, those of its includers, then the include folders.
+        for folder in (*reversed(folders), *self.dirs):
+            path = os.path.normpath(os.path.join(folder, name))
+            try:
+                regular = stat.S_ISREG(os.stat(path).st_mode)
+            except (OSError, ValueError):
+                continue
+            if not regular:
+                continue
+            if path in open_files or len(open_files) >= MAX_DEPTH:
+                return b'#error the include file "%s" includes itself, or is nested too deep\n' % _printable(raw)
+            data = read_source(path).removeprefix(b"\xef\xbb\xbf")
+            if path not in self.numbers:
+                self.numbers[path] = len(self.result.files)
+                self.result.files.append(path)
+            index = self.numbers[path]
+            inner = self.expand(data, 1, index, (*folders, os.path.dirname(path)), (*open_files, path))
+            # Two line ends: the first may be taken by a final backslash.
+            return self.line(1, FIRST_FILE + index) + inner + b"\n\n"
+        self.result.missing.append(name)
+        return b'#error cannot find the include file "%s"\n' % _printable(raw)
+
+
+def _printable(raw: bytes) -> bytes:
+    return re.sub(rb"[^A-Za-z0-9_./ -]", b"?", raw)
