@@ -1,0 +1,277 @@
+"""Writes scenario_runner/vulkan/_generated/ from the Vulkan registry; run it after an update of `vulkan-object`.
+
+    python tools/generate_bindings.py [--check] [--output DIRECTORY]
+
+``--check`` writes nothing and exits with 1 when a file would change. The same inputs always give the same bytes: names
+are sorted or in the registry's order, and the header of every file says which package versions it was made from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import re
+import sys
+import tempfile
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+
+from arm_cdef import ArmDeclarations, Package
+from vulkan_registry import Registry, Struct, read_registry
+
+OUTPUT = Path(__file__).resolve().parent.parent / "scenario_runner" / "vulkan" / "_generated"
+FEATURE_PARENTS = {"VkPhysicalDeviceFeatures2", "VkDeviceCreateInfo"}
+LEFT_OUT_ENUMS = re.compile(r"VkFormat$|Vk\w*Video|VkGpa")
+LEFT_OUT_STRUCTS = re.compile(r"Vk\w*Video")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point; returns the exit status."""
+    parser = argparse.ArgumentParser(description="generate the Vulkan bindings")
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="directory to write to")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when a file would change")
+    options = parser.parse_args(arguments)
+    changed = 0
+    for name, text in generate().items():
+        path = options.output / name
+        data = text.encode()
+        if path.is_file() and path.read_bytes() == data:
+            continue
+        changed += 1
+        print(f"{path.name}: {'would change' if options.check else 'written'}")
+        if not options.check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    return 1 if options.check and changed else 0
+
+
+def generate() -> dict[str, str]:
+    """Text of every generated file by name."""
+    registry = read_registry()
+    package = Package()
+    declarations = ArmDeclarations(registry, package)
+    bodies = {
+        "__init__.py": ("Generated bindings and tables.", ""),
+        "arm.py": (
+            "cffi types that the `vulkan` package lacks: the Arm tensor and data graph extensions and their kin.\n\n"
+            "Enumerations and flags are plain integers of their size; struct types of the package are shared with it.",
+            arm_module(declarations),
+        ),
+        "constants.py": (
+            "Every enumeration value, flag bit and API constant but VkFormat and video, under its newest name.",
+            constants_module(registry),
+        ),
+        "features.py": (
+            "Feature structures that may extend VkDeviceCreateInfo; all their members are VkBool32.\n\n"
+            "A version is packed as VK_MAKE_API_VERSION(0, major, minor, 0), and 0 where there is none.",
+            features_module(registry),
+        ),
+        "spirv_requirements.py": (
+            "What a device must have for a SPIR-V capability or extension: any one of the alternatives is enough.\n\n"
+            "A version is packed as VK_MAKE_API_VERSION(0, major, minor, 0), and 0 where there is none.",
+            spirv_module(registry),
+        ),
+        "structures.py": (
+            "sType and array lengths of the structures that `structs.new` can build.",
+            structures_module(registry, package, declarations),
+        ),
+    }
+    source = (
+        f"Made by tools/generate_bindings.py from vulkan-object {registry.package_version} "
+        f"(VK_HEADER_VERSION {registry.header_version}) and vulkan {version('vulkan')}; do not edit.\n"
+        "The Vulkan registry is Copyright The Khronos Group Inc., Apache-2.0 OR MIT."
+    )
+    return {name: f'"""{title}\n\n{source}\n"""\n{body}' for name, (title, body) in bodies.items()}
+
+
+def arm_module(declarations: ArmDeclarations) -> str:
+    """The out-of-line ABI-mode cffi module. Its parent is declared here only as far as it is used."""
+    from cffi import FFI
+
+    parent = FFI()
+    parent.cdef("\n".join(declarations.external.values()))
+    parent.set_source("vulkan._vulkancache", None)
+    ffi = FFI()
+    ffi.include(parent)
+    ffi.cdef("\n".join(declarations.own.values()))
+    ffi.set_source("scenario_runner.vulkan._generated.arm", None)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "arm.py"
+        with contextlib.redirect_stdout(io.StringIO()):  # newer cffi says which file it writes
+            ffi.emit_python_code(str(path))
+        text = path.read_text("utf-8")
+    # The package's own import would load its megabyte of wrappers; ours loads the types alone.
+    old, new = "from vulkan._vulkancache import ffi as _ffi0\n", "from scenario_runner.vulkan.api import ffi as _ffi0\n"
+    if text.count(old) != 1:
+        raise ValueError("cffi's output no longer imports the included module in the known way")
+    return text.replace("# auto-generated file\n", "").replace(old, new)
+
+
+def constants_module(registry: Registry) -> str:
+    lines = []
+    for name, value in registry.constants.items():
+        lines.append(f"{name} = {constant_value(value)}")
+    for group, values in registry.enums.items():
+        if group not in registry.providers or LEFT_OUT_ENUMS.match(group):
+            continue
+        lines.append(f"# {group}")
+        bits = "FlagBits" in group
+        lines += [
+            f"{name} = {value:#x}" if bits and value > 9 else f"{name} = {value}" for name, value in values.items()
+        ]
+    lines.append("# VkResult: name by value")
+    lines.append("RESULTS = {")
+    lines += [f"    {value}: {name!r}," for name, value in registry.enums["VkResult"].items()]
+    lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def constant_value(text: str) -> str:
+    """A C constant of the registry as a Python literal: ``(~0U)``, ``1000.0F``, ``256``."""
+    found = re.fullmatch(r"\(~(\d)(U|ULL)\)", text)
+    if found:
+        return hex((1 << (32 if found[2] == "U" else 64)) - 1 - int(found[1]))
+    found = re.fullmatch(r"([\d.]+)[fF]?", text)
+    if not found:
+        raise ValueError(f"vk.xml: unknown kind of constant {text!r}")
+    return found[1]
+
+
+def features_module(registry: Registry) -> str:
+    structs = [struct for struct in registry.structs.values() if set(struct.extends) >= FEATURE_PARENTS]
+    providers = {struct.name: provided_by(registry, struct.name) for struct in structs}
+    lines = ["# struct: (sType, core version, extensions, members)", "FEATURES = {"]
+    for struct in structs:
+        core, extensions = providers[struct.name]
+        if not core and not extensions:
+            continue
+        if any(member.type != "VkBool32" for member in struct.members[2:]):
+            raise ValueError(f"vk.xml: {struct.name!r} has a member that is no VkBool32")
+        members = tuple(member.name for member in struct.members[2:])
+        lines.append(
+            f"    {struct.name!r}: ({structure_type(registry, struct)}, {core:#x}, {extensions!r}, {members!r}),"
+        )
+    lines.append("}")
+    core_members = tuple(member.name for member in registry.structs["VkPhysicalDeviceFeatures"].members)
+    lines.append("# Members of VkPhysicalDeviceFeatures, which is no chained structure.")
+    lines.append(f"CORE_FEATURES = {core_members!r}")
+    lines.append("# Structures whose members all moved into a VkPhysicalDeviceVulkan1xFeatures; never chain both.")
+    lines.append("ROLLED_UP = {")
+    lines += [f"    {old!r}: {new!r}," for old, new in rolled_up(structs)]
+    lines.append("}")
+    lines.append("# Older names of the structures above.")
+    lines.append("ALIASES = {")
+    names = {struct.name for struct in structs}
+    lines += [
+        f"    {old!r}: {registry.canonical(old)!r}," for old in registry.aliases if registry.canonical(old) in names
+    ]
+    lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def provided_by(registry: Registry, name: str) -> tuple[int, tuple[str, ...]]:
+    """Core version and extensions that bring a structure under any of its names."""
+    names = [name, *(alias for alias in registry.aliases if registry.canonical(alias) == name)]
+    found = [provider for each in names for provider in registry.providers.get(each, ())]
+    versions = [packed_version(provider) for provider in found if provider.startswith("VK_VERSION_")]
+    extensions = dict.fromkeys(provider for provider in found if not provider.startswith("VK_VERSION_"))
+    return min(versions, default=0), tuple(extensions)
+
+
+def packed_version(name: str) -> int:
+    """``VK_VERSION_1_2`` as VK_MAKE_API_VERSION(0, 1, 2, 0)."""
+    major, minor = map(int, name.removeprefix("VK_VERSION_").split("_"))
+    return major << 22 | minor << 12
+
+
+def structure_type(registry: Registry, struct: Struct) -> int:
+    name = struct.structure_type
+    if name is None:
+        raise ValueError(f"vk.xml: {struct.name!r} has no sType")
+    return registry.enums["VkStructureType"][name]
+
+
+def rolled_up(structs: Iterable[Struct]) -> list[tuple[str, str]]:
+    def members(struct: Struct) -> set[str]:
+        return {member.name for member in struct.members[2:]}
+
+    structs = list(structs)
+    big = [struct for struct in structs if re.fullmatch(r"VkPhysicalDeviceVulkan1\dFeatures", struct.name)]
+    small = [struct for struct in structs if not re.search(r"[A-Z]{2,}$", struct.name) and struct not in big]
+    return [(struct.name, whole.name) for whole in big for struct in small if members(struct) <= members(whole)]
+
+
+def spirv_module(registry: Registry) -> str:
+    lines = [
+        "# ('feature', struct, member, core version, extensions): the member is to be VK_TRUE, and enabled",
+        "# ('property', struct, member, value, core version, extensions): the member is to have all bits of value",
+        "# ('version', core version) and ('extension', name)",
+        "CAPABILITIES = {",
+    ]
+    for name, alternatives in registry.spirv_capabilities.items():
+        lines.append(f"    {name!r}: {tuple(dict.fromkeys(alternative(registry, each) for each in alternatives))!r},")
+    lines.append("}")
+    lines.append("EXTENSIONS = {")
+    for name, alternatives in registry.spirv_extensions.items():
+        lines.append(f"    {name!r}: {tuple(alternative(registry, each) for each in alternatives)!r},")
+    lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def alternative(registry: Registry, enable: dict[str, str]) -> tuple[object, ...]:
+    if "version" in enable:
+        return ("version", packed_version(enable["version"]))
+    if "extension" in enable:
+        return ("extension", enable["extension"])
+    names = [name for name in enable["requires"].split(",") if name]
+    core = min((packed_version(name) for name in names if name.startswith("VK_VERSION_")), default=0)
+    extensions = tuple(name for name in names if not name.startswith("VK_VERSION_"))
+    struct = registry.canonical(enable.get("struct") or enable["property"])
+    member = enable.get("feature") or enable["member"]
+    if member not in {each.name for each in registry.structs[struct].members}:
+        raise ValueError(f"vk.xml: {struct!r} has no member {member!r}")
+    if "feature" in enable:
+        return ("feature", struct, member, core, extensions)
+    value = enable["value"]
+    bits = 1 if value == "VK_TRUE" else registry.value(value)
+    return ("property", struct, member, bits, core, extensions)
+
+
+def structures_module(registry: Registry, package: Package, declarations: ArmDeclarations) -> str:
+    spelling = {name: name for name in declarations.structs}
+    for name in sorted(package.structs, key=lambda each: (each not in registry.structs, each)):
+        if registry.canonical(name) in registry.structs:
+            spelling.setdefault(registry.canonical(name), name)
+    lines = ["# struct: (sType or None, (array member, member that holds its length)...)", "STRUCTURES = {"]
+    for struct in registry.structs.values():
+        lengths = array_lengths(struct)
+        if struct.name not in spelling or LEFT_OUT_STRUCTS.match(struct.name):
+            continue
+        if struct.structure_type is None and not lengths:
+            continue
+        value = structure_type(registry, struct) if struct.structure_type is not None else None
+        for name in dict.fromkeys((struct.name, spelling[struct.name])):
+            lines.append(f"    {name!r}: ({value}, {lengths!r}),")
+    lines.append("}")
+    lines.append("# Structures that the package knows only by an older name.")
+    lines.append("SPELLINGS = {")
+    lines += [f"    {new!r}: {old!r}," for new, old in sorted(spelling.items()) if new != old]
+    lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def array_lengths(struct: Struct) -> tuple[tuple[str, str], ...]:
+    """Pointer members whose length another member holds; of the expressions only ``codeSize / 4`` (bytes) is needed."""
+    names = {member.name for member in struct.members}
+    found = []
+    for member in struct.members:
+        length = (member.length or "").split(",")[0].removesuffix(" / 4")
+        if length in names and "*" in member.declaration:
+            found.append((member.name, length))
+    return tuple(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
