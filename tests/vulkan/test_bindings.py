@@ -1,0 +1,342 @@
+"""The generated bindings: regenerating changes nothing, and what they say is true by other sources."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from scenario_runner.vulkan import _generated
+from scenario_runner.vulkan._generated import arm, constants, features, spirv_requirements, structures
+from scenario_runner.vulkan.api import ffi
+
+GENERATED = Path(_generated.__path__[0])
+ROOT = GENERATED.parents[2]
+FILES = sorted(path.name for path in GENERATED.glob("*.py"))
+
+# The structures of the Arm extensions as their documents list them, in ctypes' letters: i, I for 32 bits signed and
+# unsigned, q, Q for 64, P for pointers, handles and size_t, or another structure. "+" stands for sType and pNext.
+STRUCTURES = {
+    "VkTensorDescriptionARM": "+iiIPPQ",
+    "VkTensorCreateInfoARM": "+QPiIP",
+    "VkTensorViewCreateInfoARM": "+QPi",
+    "VkTensorMemoryRequirementsInfoARM": "+P",
+    "VkDeviceTensorMemoryRequirementsARM": "+P",
+    "VkBindTensorMemoryInfoARM": "+PPQ",
+    "VkWriteDescriptorSetTensorARM": "+IP",
+    "VkTensorFormatPropertiesARM": "+QQ",
+    "VkPhysicalDeviceTensorPropertiesARM": "+IQQqQIIIIIIII",
+    "VkPhysicalDeviceTensorFeaturesARM": "+IIIIII",
+    "VkTensorMemoryBarrierARM": "+QQQQIIP",
+    "VkTensorDependencyInfoARM": "+IP",
+    "VkCopyTensorInfoARM": "+PPIP",
+    "VkTensorCopyARM": "+IPPP",
+    "VkMemoryDedicatedAllocateInfoTensorARM": "+P",
+    "VkPhysicalDeviceExternalTensorInfoARM": "+QPI",
+    "VkExternalMemoryTensorCreateInfoARM": "+I",
+    "VkFrameBoundaryTensorsARM": "+IP",
+    "VkPhysicalDeviceDataGraphFeaturesARM": "+IIIII",
+    "VkDataGraphPipelineResourceInfoARM": "+III",
+    "VkDataGraphPipelineConstantARM": "+IP",
+    "VkDataGraphPipelineConstantTensorSemiStructuredSparsityInfoARM": "+III",
+    "VkDataGraphPipelineShaderModuleCreateInfoARM": "+PPPIP",
+    "VkDataGraphPipelineCreateInfoARM": "+QPIP",
+    "VkDataGraphPipelineIdentifierCreateInfoARM": "+IP",
+    "VkDataGraphPipelineCompilerControlCreateInfoARM": "+P",
+    "VkDataGraphPipelineSessionCreateInfoARM": "+QP",
+    "VkDataGraphPipelineSessionBindPointRequirementsInfoARM": "+P",
+    "VkDataGraphPipelineSessionBindPointRequirementARM": "+iiI",
+    "VkDataGraphPipelineSessionMemoryRequirementsInfoARM": "+PiI",
+    "VkBindDataGraphPipelineSessionMemoryInfoARM": "+PiIPQ",
+    "VkDataGraphPipelineInfoARM": "+P",
+    "VkDataGraphPipelinePropertyQueryResultARM": "+iIPP",
+    "VkDataGraphPipelineDispatchInfoARM": "+Q",
+    "VkPhysicalDeviceDataGraphProcessingEngineARM": "iI",
+    "VkDataGraphProcessingEngineCreateInfoARM": "+IP",
+    "VkPhysicalDeviceQueueFamilyDataGraphProcessingEngineInfoARM": "+Ii",
+    "VkQueueFamilyDataGraphProcessingEnginePropertiesARM": "+II",
+    "VkQueueFamilyDataGraphTOSAPropertiesARM": "+IPIPi",
+    "VkPhysicalDeviceDataGraphOpticalFlowFeaturesARM": "+I",
+    "VkQueueFamilyDataGraphOpticalFlowPropertiesARM": "+IIIIIIII",
+    "VkDataGraphPipelineOpticalFlowCreateInfoARM": "+IIiiiIIiI",
+    "VkDataGraphOpticalFlowImageFormatInfoARM": "+I",
+    "VkDataGraphOpticalFlowImageFormatPropertiesARM": "+i",
+    "VkDataGraphPipelineOpticalFlowDispatchInfoARM": "+II",
+    "VkDataGraphPipelineResourceInfoImageLayoutARM": "+i",
+    "VkDataGraphPipelineSingleNodeCreateInfoARM": "+iIP",
+    "VkDataGraphPipelineSingleNodeConnectionARM": "+IIi",
+    "VkDataGraphPipelineNeuralStatisticsCreateInfoARM": "+I",
+    "VkDataGraphPipelineSessionNeuralStatisticsCreateInfoARM": "+i",
+    "VkPhysicalDeviceDataGraphNeuralAcceleratorStatisticsFeaturesARM": "+I",
+}
+C_TYPES = {"i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64, "P": ctypes.c_void_p}
+
+# sType values count up from a base per extension, in this order.
+STRUCTURE_TYPES = {
+    1000460000: """
+        VkTensorCreateInfoARM VkTensorViewCreateInfoARM VkBindTensorMemoryInfoARM VkWriteDescriptorSetTensorARM
+        VkPhysicalDeviceTensorPropertiesARM VkTensorFormatPropertiesARM VkTensorDescriptionARM
+        VkTensorMemoryRequirementsInfoARM VkTensorMemoryBarrierARM VkPhysicalDeviceTensorFeaturesARM
+        VkDeviceTensorMemoryRequirementsARM VkCopyTensorInfoARM VkTensorCopyARM VkTensorDependencyInfoARM
+        VkMemoryDedicatedAllocateInfoTensorARM VkPhysicalDeviceExternalTensorInfoARM VkExternalTensorPropertiesARM
+        VkExternalMemoryTensorCreateInfoARM VkPhysicalDeviceDescriptorBufferTensorFeaturesARM
+        VkPhysicalDeviceDescriptorBufferTensorPropertiesARM VkDescriptorGetTensorInfoARM
+        VkTensorCaptureDescriptorDataInfoARM VkTensorViewCaptureDescriptorDataInfoARM VkFrameBoundaryTensorsARM""",
+    1000507000: """
+        VkDataGraphPipelineCreateInfoARM VkDataGraphPipelineSessionCreateInfoARM
+        VkDataGraphPipelineResourceInfoARM VkDataGraphPipelineConstantARM
+        VkDataGraphPipelineSessionMemoryRequirementsInfoARM VkBindDataGraphPipelineSessionMemoryInfoARM
+        VkPhysicalDeviceDataGraphFeaturesARM VkDataGraphPipelineShaderModuleCreateInfoARM
+        VkDataGraphPipelinePropertyQueryResultARM VkDataGraphPipelineInfoARM
+        VkDataGraphPipelineCompilerControlCreateInfoARM VkDataGraphPipelineSessionBindPointRequirementsInfoARM
+        VkDataGraphPipelineSessionBindPointRequirementARM VkDataGraphPipelineIdentifierCreateInfoARM
+        VkDataGraphPipelineDispatchInfoARM VkDataGraphPipelineConstantTensorSemiStructuredSparsityInfoARM
+        VkDataGraphProcessingEngineCreateInfoARM VkQueueFamilyDataGraphProcessingEnginePropertiesARM
+        VkQueueFamilyDataGraphPropertiesARM VkPhysicalDeviceQueueFamilyDataGraphProcessingEngineInfoARM""",
+    1000508000: "VkQueueFamilyDataGraphTOSAPropertiesARM",
+    1000631000: """
+        VkPhysicalDeviceDataGraphOpticalFlowFeaturesARM VkQueueFamilyDataGraphOpticalFlowPropertiesARM
+        VkDataGraphPipelineOpticalFlowCreateInfoARM VkDataGraphOpticalFlowImageFormatInfoARM
+        VkDataGraphOpticalFlowImageFormatPropertiesARM VkDataGraphPipelineOpticalFlowDispatchInfoARM
+        VkDataGraphPipelineResourceInfoImageLayoutARM VkDataGraphPipelineSingleNodeCreateInfoARM
+        VkDataGraphPipelineSingleNodeConnectionARM""",
+    1000676000: """
+        VkDataGraphPipelineNeuralStatisticsCreateInfoARM VkDataGraphPipelineSessionNeuralStatisticsCreateInfoARM
+        VkPhysicalDeviceDataGraphNeuralAcceleratorStatisticsFeaturesARM""",
+}
+
+CONSTANTS = {
+    "VK_DESCRIPTOR_TYPE_TENSOR_ARM": 1000460000,
+    "VK_OBJECT_TYPE_TENSOR_VIEW_ARM": 1000460001,
+    "VK_IMAGE_LAYOUT_TENSOR_ALIASING_ARM": 1000460000,
+    "VK_IMAGE_USAGE_TENSOR_ALIASING_BIT_ARM": 0x800000,
+    "VK_TENSOR_TILING_LINEAR_ARM": 1,
+    "VK_TENSOR_USAGE_SHADER_BIT_ARM": 0x2,
+    "VK_TENSOR_USAGE_DATA_GRAPH_BIT_ARM": 0x20,
+    "VK_FORMAT_FEATURE_2_TENSOR_SHADER_BIT_ARM": 0x8000000000,
+    "VK_FORMAT_FEATURE_2_TENSOR_IMAGE_ALIASING_BIT_ARM": 0x80000000000,
+    "VK_FORMAT_FEATURE_2_TENSOR_DATA_GRAPH_BIT_ARM": 0x1000000000000,
+    "VK_PIPELINE_BIND_POINT_DATA_GRAPH_ARM": 1000507000,
+    "VK_QUEUE_DATA_GRAPH_BIT_ARM": 0x400,
+    "VK_PIPELINE_STAGE_2_DATA_GRAPH_BIT_ARM": 0x40000000000,
+    "VK_ACCESS_2_DATA_GRAPH_READ_BIT_ARM": 0x800000000000,
+    "VK_ACCESS_2_DATA_GRAPH_WRITE_BIT_ARM": 0x1000000000000,
+    "VK_DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_OPTICAL_FLOW_CACHE_ARM": 1000631001,
+    "VK_DATA_GRAPH_PIPELINE_PROPERTY_NEURAL_ACCELERATOR_DEBUG_DATABASE_ARM": 1000676000,
+    "VK_WHOLE_SIZE": 2**64 - 1,
+    "VK_QUEUE_FAMILY_IGNORED": 2**32 - 1,
+    "VK_QUEUE_FAMILY_EXTERNAL": 2**32 - 2,
+    "VK_LOD_CLAMP_NONE": 1000.0,
+    "VK_ERROR_OUT_OF_POOL_MEMORY": -1000069000,
+}
+
+
+def generate(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "tools" / "generate_bindings.py"), "--output", str(directory), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory that the generator writes now."""
+    directory = tmp_path_factory.mktemp("generated")
+    done = generate(directory)
+    assert (done.returncode, done.stderr) == (0, "")
+    return directory
+
+
+def load(path: Path) -> ModuleType:
+    spec = spec_from_file_location(f"fresh_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_generator_writes_exactly_the_committed_files(fresh: Path) -> None:
+    """Regenerating from the pinned package versions gives the same files, byte for byte."""
+    text = (GENERATED / "arm.py").read_text("utf-8")
+    pinned = dict(re.findall(r"(vulkan-object|vulkan) (\d[\d.]*\d)", text))
+    installed = {name: version(name) for name in pinned}
+    assert sorted(pinned) == ["vulkan", "vulkan-object"]
+    assert sorted(path.name for path in fresh.glob("*.py")) == FILES
+    if installed != pinned:
+        pytest.skip(f"the bindings were made from {pinned}, installed are {installed}; the facts are still compared")
+    assert [name for name in FILES if (fresh / name).read_bytes() != (GENERATED / name).read_bytes()] == []
+
+
+def test_registry_of_any_version_confirms_the_committed_facts(fresh: Path) -> None:
+    """Whichever vulkan-object is installed, it still says what the committed files say (Vulkan only ever adds)."""
+    new_constants = vars(load(fresh / "constants.py"))
+    known = {name: value for name, value in vars(constants).items() if name.startswith("VK_")}
+    aliases_allowed = {name for name in known if name not in new_constants}
+    assert {name: new_constants[name] for name in known.keys() - aliases_allowed} == {
+        name: value for name, value in known.items() if name not in aliases_allowed
+    }
+    assert len(aliases_allowed) < len(known) / 50
+    new_features = load(fresh / "features.py").FEATURES
+    for name, (kind, _, _, members) in features.FEATURES.items():
+        assert new_features[name][0] == kind, name
+        assert new_features[name][3][: len(members)] == members, name
+    new_capabilities = load(fresh / "spirv_requirements.py").CAPABILITIES
+    assert spirv_requirements.CAPABILITIES.keys() <= new_capabilities.keys()
+    new_arm = load(fresh / "arm.py").ffi
+    for name in arm.ffi.list_types()[0]:
+        old_type, new_type = arm.ffi.typeof(name), new_arm.typeof(name)
+        if old_type.kind == "struct":
+            assert [(member, field.offset) for member, field in new_type.fields] == [
+                (member, field.offset) for member, field in old_type.fields
+            ], name
+
+
+def test_check_option_names_a_file_that_would_change(fresh: Path, tmp_path: Path) -> None:
+    """--check writes nothing, names the file that differs, and exits with 1."""
+    for name in FILES:
+        (tmp_path / name).write_bytes((fresh / name).read_bytes())
+    same = generate(tmp_path, "--check")
+    assert (same.returncode, same.stdout) == (0, "")
+    edited = tmp_path / "features.py"
+    edited.write_text(edited.read_text("utf-8").replace("shaderInt8", "shaderInt9"), "utf-8")
+    before = edited.read_bytes()
+    done = generate(tmp_path, "--check")
+    assert (done.returncode, done.stdout) == (1, "features.py: would change\n")
+    assert edited.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_arm_structure_is_laid_out_as_documented(name: str) -> None:
+    """Sizes and offsets are those of the documented members under C's natural alignment."""
+    letters = STRUCTURES[name].replace("+", "iP")
+    members = [(f"m{index}", C_TYPES[letter]) for index, letter in enumerate(letters)]
+    expected = type("Expected", (ctypes.Structure,), {"_fields_": members})
+    offsets = [getattr(expected, member).offset for member, _ in members]
+    generated = arm.ffi.typeof(name)
+    assert arm.ffi.sizeof(generated) == ctypes.sizeof(expected)
+    assert [field.offset for _, field in generated.fields] == offsets
+
+
+def test_structures_with_names_and_nested_ones_have_the_measured_sizes() -> None:
+    """Inner arrays and structures of the `vulkan` package count with their full size."""
+    assert arm.ffi.sizeof("VkPhysicalDeviceDataGraphOperationSupportARM") == 4 + 128 + 4
+    assert arm.ffi.sizeof("VkQueueFamilyDataGraphPropertiesARM") == 160
+    assert arm.ffi.sizeof("VkDataGraphTOSANameQualityARM") == 132
+    assert arm.ffi.sizeof("VkExternalTensorPropertiesARM") == 16 + 12 + 4
+    assert arm.ffi.offsetof("VkExternalTensorPropertiesARM", "externalMemoryProperties") == 16
+
+
+def test_arm_types_mix_with_the_types_of_the_package() -> None:
+    """A handle or structure of the package is one type in both modules, so that either takes the other's data."""
+    assert arm.ffi.typeof("VkDevice") is ffi.typeof("VkDevice")
+    assert arm.ffi.typeof("VkMemoryRequirements2*") is ffi.typeof("VkMemoryRequirements2*")
+    bind = arm.ffi.new("VkBindTensorMemoryInfoARM*")
+    bind.memory = ffi.cast("VkDeviceMemory", 0x1234)
+    assert bind.memory == ffi.cast("VkDeviceMemory", 0x1234)
+    with pytest.raises(TypeError):
+        bind.memory = ffi.cast("VkBuffer", 0x1234)
+
+
+@pytest.mark.parametrize("base", STRUCTURE_TYPES)
+def test_structure_types_count_up_from_the_base_of_their_extension(base: int) -> None:
+    """sType values are the documented ones."""
+    names = STRUCTURE_TYPES[base].split()
+    assert [structures.STRUCTURES[name][0] for name in names] == list(range(base, base + len(names)))
+
+
+def test_constants_have_the_documented_values() -> None:
+    """Values of the Arm extensions and the API constants that are written as C expressions are right."""
+    assert {name: getattr(constants, name) for name in CONSTANTS} == CONSTANTS
+
+
+def test_constants_agree_with_the_c_headers_of_the_package() -> None:
+    """Every value that both the registry and the package's C enumerations name is the same in both."""
+    compared = 0
+    for name in ffi.list_types()[0]:
+        kind = ffi.typeof(name)
+        if kind.kind == "enum":
+            both = {each: value for each, value in kind.relements.items() if hasattr(constants, each)}
+            assert {each: getattr(constants, each) for each in both} == both, name
+            compared += len(both)
+    assert compared > 2000
+
+
+def test_feature_members_are_in_the_order_of_the_c_headers() -> None:
+    """A feature's position in the table is its position in the package's C structure."""
+    compared = 0
+    for name, (_, _, _, members) in features.FEATURES.items():
+        try:
+            kind = ffi.typeof(structures.SPELLINGS.get(name, name))
+        except ffi.error:
+            continue  # younger than the package
+        assert [(each, field.type.cname) for each, field in kind.fields[2:]] == [(each, "uint32_t") for each in members]
+        assert ffi.sizeof(kind) == 16 + -(-4 * len(members) // 8) * 8
+        compared += 1
+    assert compared > 150
+    assert list(features.CORE_FEATURES) == [each for each, _ in ffi.typeof("VkPhysicalDeviceFeatures").fields]
+
+
+def test_features_know_their_extension_and_their_core_version() -> None:
+    """The table says which extension or version brings a structure, also after promotion and renaming."""
+    table = features.FEATURES
+    core_1_2 = 1 << 22 | 2 << 12
+    assert table["VkPhysicalDeviceShaderFloat16Int8Features"] == (
+        1000082000,
+        core_1_2,
+        ("VK_KHR_shader_float16_int8",),
+        ("shaderFloat16", "shaderInt8"),
+    )
+    assert table["VkPhysicalDeviceVulkan11Features"][1:3] == (core_1_2, ())
+    assert set(table["VkPhysicalDeviceRobustness2FeaturesKHR"][2]) == {"VK_EXT_robustness2", "VK_KHR_robustness2"}
+    assert table["VkPhysicalDeviceTensorFeaturesARM"][1:3] == (0, ("VK_ARM_tensors",))
+    assert features.ALIASES["VkPhysicalDeviceRobustness2FeaturesEXT"] == "VkPhysicalDeviceRobustness2FeaturesKHR"
+
+
+def test_rolled_up_structures_lose_no_member() -> None:
+    """Each structure said to be part of a VkPhysicalDeviceVulkan1xFeatures has all its members there."""
+    for old, new in features.ROLLED_UP.items():
+        assert set(features.FEATURES[old][3]) <= set(features.FEATURES[new][3]), old
+    assert features.ROLLED_UP["VkPhysicalDevice8BitStorageFeatures"] == "VkPhysicalDeviceVulkan12Features"
+
+
+def test_every_spirv_requirement_names_a_known_feature_property_or_extension() -> None:
+    """No alternative of a capability points at a structure, member or extension that does not exist."""
+    known = {"VkPhysicalDeviceFeatures": features.CORE_FEATURES}
+    known |= {name: row[3] for name, row in features.FEATURES.items()}
+    for capability, alternatives in spirv_requirements.CAPABILITIES.items():
+        assert alternatives, capability
+        for kind, *rest in alternatives:
+            if kind == "feature":
+                assert rest[1] in known[rest[0]], capability
+            elif kind == "property":
+                assert rest[1] in dict(ffi.typeof(rest[0]).fields), capability
+                assert rest[2] > 0
+            else:
+                assert kind in ("version", "extension"), capability
+
+
+def test_spirv_requirements_are_those_of_the_specification() -> None:
+    """A few rows against the specification's table "Capabilities and Their Requirements"."""
+    table = spirv_requirements.CAPABILITIES
+    core_1_0, core_1_1, core_1_2 = 1 << 22, 1 << 22 | 1 << 12, 1 << 22 | 2 << 12
+    assert table["Shader"] == (("version", core_1_0),)
+    assert table["Int64"] == (("feature", "VkPhysicalDeviceFeatures", "shaderInt64", core_1_0, ()),)
+    assert ("feature", "VkPhysicalDeviceVulkan12Features", "shaderInt8", core_1_2, ()) in [
+        (*row[:4], ()) for row in table["Int8"]
+    ]
+    assert table["GroupNonUniformArithmetic"] == (
+        ("property", "VkPhysicalDeviceVulkan11Properties", "subgroupSupportedOperations", 0x4, core_1_1, ()),
+    )
+    assert table["TensorsARM"] == (
+        ("feature", "VkPhysicalDeviceTensorFeaturesARM", "shaderTensorAccess", 0, ("VK_ARM_tensors",)),
+    )
+    assert spirv_requirements.EXTENSIONS["SPV_KHR_variable_pointers"] == (
+        ("version", core_1_1),
+        ("extension", "VK_KHR_variable_pointers"),
+    )
