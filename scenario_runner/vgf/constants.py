@@ -1,0 +1,74 @@
+"""The constant section, read as views of the file.
+
+Since format 0.4 it is raw: the tag ``CONST00\\0``, a u64 count, one record per constant {u32 resource, i32 sparsity
+dimension (-1 dense), u64 size, u64 offset from the end of the records}, then the payload. Before, it was a
+FlatBuffers table, which only the library reads; those files are small, and their constants are copied.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from scenario_runner.errors import FileError, Problem
+from scenario_runner.vgf.library import decoder
+from scenario_runner.vgf.model import Constant
+
+_TAG = b"CONST00\0"
+_START_BYTES = 16
+_RECORD = struct.Struct("<IiQQ")
+_DENSE = -1
+_CUT = "the file is damaged or was cut short"
+
+
+def read_constants(section: memoryview, path: str) -> tuple[Constant, ...]:
+    """Decode the constant section; the data are read-only views of ``section``. Raises FileError when it is damaged."""
+    if not section.nbytes:
+        return ()
+    if bytes(section[: len(_TAG)]) != _TAG:
+        return _read_flatbuffer(section, path)
+    return _read_raw(section.toreadonly(), path)
+
+
+def _read_raw(section: memoryview, path: str) -> tuple[Constant, ...]:
+    room = (section.nbytes - _START_BYTES) // _RECORD.size
+    count = struct.unpack_from("<Q", section, len(_TAG))[0] if room >= 0 else 1
+    if count > room:
+        message = f"{count} constants do not fit into the constant section of {section.nbytes} bytes"
+        raise FileError(Problem(message, path=path, pointer="/constants", help=_CUT))
+    payload = section[_START_BYTES + count * _RECORD.size :]
+    constants, total_bytes = [], 0
+    for i in range(count):
+        resource_index, sparsity, size, offset = _RECORD.unpack_from(section, _START_BYTES + i * _RECORD.size)
+        if offset + size > payload.nbytes:
+            message = f"the data are said to be bytes {offset} to {offset + size} of {payload.nbytes}"
+            raise FileError(Problem(message, path=path, pointer=f"/constants/{i}", help=_CUT))
+        total_bytes += size
+        constants.append(_constant(i, resource_index, sparsity, payload[offset : offset + size], path))
+    # Overlapping constants would let a small file ask for any amount of memory.
+    if total_bytes > payload.nbytes:
+        message = f"the constants overlap: they claim {total_bytes} bytes of {payload.nbytes}"
+        raise FileError(Problem(message, path=path, pointer="/constants", help="the file is damaged"))
+    return tuple(constants)
+
+
+def _read_flatbuffer(section: memoryview, path: str) -> tuple[Constant, ...]:
+    table = decoder("CreateConstantDecoder", section, path, "constant")
+    constants, room_bytes = [], section.nbytes
+    for i in range(table.size()):
+        view = table.getConstant(i)
+        # Every constant costs its table even when it is empty, so the loop is bounded by the section's size too.
+        room_bytes -= _RECORD.size // 2 + (0 if view is None else view.nbytes)
+        if room_bytes < 0:
+            message = f"the constants claim more than the {section.nbytes} bytes of their section"
+            raise FileError(Problem(message, path=path, pointer="/constants", help="the file is damaged"))
+        data = memoryview(b"" if view is None else bytes(view))
+        sparsity = table.getConstantSparsityDimension(i)
+        constants.append(_constant(i, table.getConstantMrtIndex(i), sparsity, data, path))
+    return tuple(constants)
+
+
+def _constant(i: int, resource_index: int, sparsity: int, data: memoryview, path: str) -> Constant:
+    if sparsity < _DENSE:
+        message = f"the sparsity dimension is {sparsity}, expected -1 (dense) or an axis"
+        raise FileError(Problem(message, path=path, pointer=f"/constants/{i}/sparsity_dimension"))
+    return Constant(resource_index, None if sparsity == _DENSE else sparsity, data)

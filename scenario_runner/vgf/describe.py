@@ -1,0 +1,98 @@
+"""A VGF file as JSON-ready data, for ``vgf show --json``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from scenario_runner.vgf.descriptor_type import descriptor_type_name
+from scenario_runner.vgf.model import Constant, ModelResource, Module, Segment, Slot, Vgf
+from scenario_runner.vgf.port import Port, input_ports, output_ports
+from scenario_runner.vgf.resource_size import format_name, resource_size_bytes
+
+
+def describe(vgf: Vgf) -> dict[str, Any]:
+    """All of the file but code and constant data: dicts, lists, texts, numbers and None, ready for ``json.dumps``.
+
+    ``inputs`` and ``outputs`` are the ports of the model; the lists of all other slots say {binding, resource_index}.
+    Sampler values are Vulkan's numbers. The places in error messages about a file are JSON pointers into this.
+    """
+    return {
+        "version": ".".join(map(str, vgf.version)),
+        "inputs": [_port(vgf, port) for port in input_ports(vgf)],
+        "outputs": [_port(vgf, port) for port in output_ports(vgf)],
+        "input_names": list(vgf.input_names),
+        "output_names": list(vgf.output_names),
+        "segments": [_segment(vgf, segment) for segment in vgf.segments],
+        "modules": [{"index": i, **_module(module)} for i, module in enumerate(vgf.modules)],
+        "resources": [{"index": i, **_resource(resource)} for i, resource in enumerate(vgf.resources)],
+        "constants": [{"index": i, **_constant(vgf, constant)} for i, constant in enumerate(vgf.constants)],
+    }
+
+
+def _port(vgf: Vgf, port: Port) -> dict[str, Any]:
+    resource = vgf.resources[port.resource_index]
+    return {
+        "binding": port.binding,
+        "names": list(port.names),
+        "resource_index": port.resource_index,
+        "view_indices": list(port.view_indices),
+        "descriptor_type": descriptor_type_name(resource.descriptor_type),
+        "format": format_name(resource.format),
+        "shape": list(resource.shape),
+    }
+
+
+def _segment(vgf: Vgf, segment: Segment) -> dict[str, Any]:
+    return {
+        "index": segment.index,
+        "name": segment.name,
+        "type": segment.type,
+        "module_index": segment.module_index,
+        "module": vgf.modules[segment.module_index].name,
+        "dispatch_shape": list(segment.dispatch_shape),
+        "inputs": _slots(segment.inputs),
+        "outputs": _slots(segment.outputs),
+        "descriptor_sets": [{"index": x.index, "slots": _slots(x.slots)} for x in segment.descriptor_sets],
+        "constants": [asdict(link) for link in segment.constants],
+        "push_constant_ranges": [asdict(part) for part in segment.push_constant_ranges],
+    }
+
+
+def _slots(slots: tuple[Slot, ...]) -> list[dict[str, int]]:
+    return [{"binding": slot.binding, "resource_index": slot.resource_index} for slot in slots]
+
+
+def _module(module: Module) -> dict[str, Any]:
+    code = module.code.encode() if isinstance(module.code, str) else module.code
+    return {
+        "name": module.name,
+        "type": module.type,
+        "entry_point": module.entry_point,
+        "language": module.language,
+        "code_size_bytes": len(code or b""),
+    }
+
+
+def _resource(resource: ModelResource) -> dict[str, Any]:
+    return {
+        "category": resource.category,
+        "descriptor_type": descriptor_type_name(resource.descriptor_type),
+        "format": format_name(resource.format),
+        "shape": list(resource.shape),
+        "strides": list(resource.strides),
+        "size_bytes": resource_size_bytes(resource),
+        "alias_group": resource.alias_group,
+        "sampler": None if resource.sampler is None else asdict(resource.sampler),
+    }
+
+
+def _constant(vgf: Vgf, constant: Constant) -> dict[str, Any]:
+    resource = vgf.resources[constant.resource_index]
+    return {
+        "resource_index": constant.resource_index,
+        "format": format_name(resource.format),
+        "shape": list(resource.shape),
+        "sparsity_dimension": constant.sparsity_dimension,
+        "size_bytes": constant.size_bytes,
+    }

@@ -1,0 +1,147 @@
+"""A scenario that runs a VGF file, for ``vgf scenario FILE``: complete but for the input files and absent shaders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scenario_runner.vgf.descriptor_type import BUFFER_TYPES, COMBINED_IMAGE_SAMPLER, IMAGE_TYPES
+from scenario_runner.vgf.model import ModelResource, Sampler, Vgf
+from scenario_runner.vgf.port import input_ports, output_ports
+from scenario_runner.vgf.resource_size import format_name, resource_size_bytes
+
+_FILTERS = {0: "NEAREST", 1: "LINEAR"}
+_ADDRESS_MODES = {0: "REPEAT", 1: "MIRRORED_REPEAT", 2: "CLAMP_EDGE", 3: "CLAMP_BORDER"}
+_BORDER_COLORS = {
+    0: "FLOAT_TRANSPARENT_BLACK",
+    1: "INT_TRANSPARENT_BLACK",
+    2: "FLOAT_OPAQUE_BLACK",
+    3: "INT_OPAQUE_BLACK",
+    4: "FLOAT_OPAQUE_WHITE",
+    5: "INT_OPAQUE_WHITE",
+}
+
+
+class _Uids:
+    """Hands out uids that are also safe file names, each once."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def make(self, wish: str, binding: int | None = None) -> str:
+        # A name comes from the file, so it must not lead out of the directory, hide a file or be endless.
+        safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in wish[:80]).lstrip(".-")
+        uid = base = safe or "unnamed"
+        number = 2 if binding is None else binding
+        while uid in self._taken:
+            uid = f"{base}_{number}"
+            number += 1
+        self._taken.add(uid)
+        return uid
+
+
+def scenario_for(vgf: Vgf, vgf_path: str) -> dict[str, Any]:
+    """A scenario as JSON-ready data with one ``dispatch_graph`` of the model at ``vgf_path``.
+
+    Inputs are read from ``NAME.npy`` and outputs written to ``NAME.npy`` (images: ``NAME.dds``). Every module without
+    code gets a shader resource and a substitution, every push-constant range of the file a ``raw_data`` to fill.
+    Dynamic dimensions stay -1 and a buffer whose size the file does not say gets the size 0: both are left to the
+    user.
+    """
+    uids = _Uids()
+    graph: dict[str, Any] = {"uid": uids.make("graph"), "src": vgf_path}
+    resources: list[dict[str, Any]] = [{"graph": graph}]
+    command: dict[str, Any] = {"graph_ref": graph["uid"], "bindings": []}
+    bound: dict[int, dict[str, Any]] = {}
+
+    for direction, ports in (("input", input_ports(vgf)), ("output", output_ports(vgf))):
+        for port in ports:
+            if port.binding in bound:
+                # The model returns an input as it is: one resource is both.
+                _add_output(bound[port.binding])
+                continue
+            resource = vgf.resources[port.resource_index]
+            uid = uids.make(port.name or f"{direction}_{port.binding}", port.binding)
+            body, kind = _resource(uid, resource)
+            if direction == "input":
+                body["shader_access"] = "readonly"
+                body["src"] = f"{uid}.npy"
+                # A sampled image has an access of its own in the format.
+                if resource.descriptor_type == COMBINED_IMAGE_SAMPLER:
+                    body["shader_access"] = "image_read"
+            else:
+                body["shader_access"] = "writeonly"
+                body["dst"] = f"{uid}.{'dds' if kind == 'image' else 'npy'}"
+            bound[port.binding] = body
+            resources.append({kind: body})
+            command["bindings"].append({"set": 0, "id": port.binding, "resource_ref": uid})
+
+    substitutions = []
+    for uid, body, module in _shaders(vgf, uids):
+        resources.append({"shader": body})
+        substitutions.append({"shader_ref": uid, "target": module})
+    if substitutions:
+        command["shader_substitutions"] = substitutions
+    push_constants, size_bytes = _push_constants(vgf, uids)
+    if push_constants:
+        graph["push_constants_size"] = size_bytes
+        resources += [{"raw_data": {"uid": uid, "src": f"{uid}.npy"}} for uid, _ in push_constants]
+        command["push_constants"] = [{"push_data_ref": uid, "shader_target": name} for uid, name in push_constants]
+    return {"resources": resources, "commands": [{"dispatch_graph": command}]}
+
+
+def _add_output(body: dict[str, Any]) -> None:
+    body["shader_access"] = "readwrite"
+    stem = body["uid"]
+    body["dst"] = f"{stem}_out.npy"
+
+
+def _resource(uid: str, resource: ModelResource) -> tuple[dict[str, Any], str]:
+    """The part of a scenario resource that does not depend on its direction, and its kind."""
+    if resource.descriptor_type in BUFFER_TYPES:
+        return {"uid": uid, "size": resource_size_bytes(resource) or 0}, "buffer"
+    body: dict[str, Any] = {"uid": uid, "dims": list(resource.shape), "format": format_name(resource.format)}
+    if resource.descriptor_type not in IMAGE_TYPES:
+        return body, "tensor"
+    height, width = resource.shape[-3:-1] if len(resource.shape) >= 3 else (-1, -1)
+    body["dims"] = [1, width, height, 1]
+    if resource.sampler is not None:
+        body |= _sampler(resource.sampler)
+    return body, "image"
+
+
+def _sampler(sampler: Sampler) -> dict[str, str]:
+    fields = {
+        "min_filter": _FILTERS.get(sampler.min_filter),
+        "mag_filter": _FILTERS.get(sampler.mag_filter),
+        "border_address_mode": _ADDRESS_MODES.get(sampler.address_mode_u),
+        "border_color": _BORDER_COLORS.get(sampler.border_color),
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _shaders(vgf: Vgf, uids: _Uids) -> list[tuple[str, dict[str, Any], str]]:
+    """(uid, shader resource, module name) for every compute module that a segment runs and that has no code."""
+    shaders = []
+    for index in dict.fromkeys(segment.module_index for segment in vgf.segments):
+        module = vgf.modules[index]
+        if module.code is not None:
+            continue
+        uid = uids.make(module.name)
+        # GLSL always compiles to the entry point main, so another name can only be SPIR-V.
+        kind, suffix = ("GLSL", "comp") if module.entry_point == "main" else ("SPIR-V", "spv")
+        body = {"uid": uid, "src": f"{uid}.{suffix}", "type": kind, "entry": module.entry_point}
+        shaders.append((uid, body, module.name))
+    return shaders
+
+
+def _push_constants(vgf: Vgf, uids: _Uids) -> tuple[list[tuple[str, str]], int]:
+    """(uid of the data, module name) for every module with push constants, and the largest size among them."""
+    found: dict[str, str] = {}
+    size_bytes = 0
+    for segment in vgf.segments:
+        name = vgf.modules[segment.module_index].name
+        for part in segment.push_constant_ranges:
+            size_bytes = max(size_bytes, part.offset_bytes + part.size_bytes)
+            if name not in found:
+                found[name] = uids.make(f"{name}_push_constants")
+    return [(uid, name) for name, uid in found.items()], size_bytes
