@@ -1,1 +1,44 @@
-"""Run GPU workloads described in JSON on the Vulkan device in front of you."""
+"""Run GPU workloads described in JSON on the Vulkan device in front of you.
+
+``with scenario_runner.Runner() as runner: result = runner.run("test.json")``, then ``result["out"]`` is a NumPy array.
+Names are imported when they are first used: a program that only wants one part does not pay for the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scenario_runner.errors import ScenarioRunnerError
+    from scenario_runner.result import Frame, Result
+    from scenario_runner.runner import Runner
+    from scenario_runner.scenario import Scenario, load, loads
+
+__version__ = "0.1.0"
+
+__all__ = ["Frame", "Result", "Runner", "Scenario", "ScenarioRunnerError", "__version__", "load", "loads"]
+
+_HOME = {
+    "Frame": "result",
+    "Result": "result",
+    "Runner": "runner",
+    "Scenario": "scenario",
+    "ScenarioRunnerError": "errors",
+    "load": "scenario",
+    "loads": "scenario",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

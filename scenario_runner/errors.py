@@ -11,12 +11,13 @@
     │   ├── CompilerNotFoundError     5   no compiler for this language was found
     │   └── SpirvError                5   the bytes are no valid SPIR-V module
     ├── UnsupportedError              6   valid, but this program or this device cannot do it (a skip, not a failure)
-    ├── DeviceError                   7   the Vulkan driver failed
-    │   ├── NoDeviceError             8   no loader, no driver, or no device that was asked for
-    │   ├── OutOfMemoryError          9   an allocation that the device or the host cannot give
-    │   ├── FenceTimeoutError        10   the submitted work did not finish in time
-    │   └── DeviceLostError          11   the driver reports the device as lost
-    └── InterruptedRunError         130   Ctrl-C
+    └── DeviceError                   7   the Vulkan driver failed
+        ├── NoDeviceError             8   no loader, no driver, or no device that was asked for
+        ├── OutOfMemoryError          9   an allocation that the device or the host cannot give
+        ├── FenceTimeoutError        10   the submitted work did not finish in time
+        └── DeviceLostError          11   the driver reports the device as lost
+
+An interrupted run (Ctrl-C) stays a KeyboardInterrupt; the command line ends with 130 then.
 
 Messages are in lower case, quote values with ``repr`` and begin with the place where one is known:
 ``path:line:column: /json/pointer: what is wrong``. All problems that one look at a file finds travel in one error.
@@ -160,9 +161,3 @@ class DeviceLostError(DeviceError):
     """The driver reports the device as lost (VK_ERROR_DEVICE_LOST)."""
 
     exit_code = 11
-
-
-class InterruptedRunError(ScenarioRunnerError):
-    """The user interrupted the run (Ctrl-C)."""
-
-    exit_code = 130

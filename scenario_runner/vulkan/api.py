@@ -41,7 +41,7 @@ def _package_types() -> Any:
     directories = package.submodule_search_locations if package is not None else None
     if not directories:
         raise ModuleNotFoundError("the Python package 'vulkan' is missing: pip install vulkan", name="vulkan")
-    path = os.path.join(directories[0], "_vulkancache.py")  # noqa: PTH118 - pathlib costs milliseconds at start-up
+    path = os.path.join(directories[0], "_vulkancache.py")
     spec = spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

@@ -1,0 +1,36 @@
+"""What several commands' arguments have in common."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+from scenario_runner.errors import UsageError
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are ours; options are never abbreviated, so that new ones break no script."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(allow_abbrev=False, **arguments)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, help=f"{self.prog} --help shows all options")
+
+
+def add_compiler_options(parser: argparse.ArgumentParser) -> None:
+    """Options for compiling shaders."""
+    parser.add_argument("--glslang", metavar="PATH", help="GLSL compiler to use (or set SCENARIO_RUNNER_GLSLANG)")
+    parser.add_argument("--no-shader-cache", action="store_true", help="compile every shader anew")
+
+
+def compiler_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """The values of `add_compiler_options` as arguments of Runner and CompilerOptions."""
+    return {"compiler": options.glslang, "use_cache": not options.no_shader_cache}
+
+
+def add_logging_option(parser: argparse.ArgumentParser) -> None:
+    """--log-level, as the reference runner has it."""
+    parser.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), default="warning", help="what to report on stderr"
+    )

@@ -1,0 +1,101 @@
+"""Results to files: outputs of a run and captures of its frames, as .npy files that appear complete or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from scenario_runner.files.npy import NpyWriter
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model import FramePlan, Plan
+
+# What the reference runner writes for a buffer, whatever its shader keeps in it.
+_BUFFER_DESCR = "|i1"
+# Files kept open until all are complete; beyond that each one gets its name when it is complete itself.
+_MAX_OPEN = 200
+
+
+class FileWriter:
+    """Writes the outputs of a plan where their ``dst`` says, and captured frames into folders of ``capture_dir``.
+
+    A context manager: outputs get their names when the block ends well, and none does when it fails. Raises FileError.
+    """
+
+    def __init__(self, plan: Plan, *, outputs: bool = True, capture_dir: str | None = None, repeat: int = 1) -> None:
+        self._plan = plan
+        self._destinations = {
+            output.uid: output.destination for output in plan.outputs if outputs and output.destination is not None
+        }
+        self._capture_dir = capture_dir
+        self._repeat = repeat
+        self._seen: dict[tuple[int, int], int] = {}
+        self._pending = ExitStack()
+
+    def frame(self, iteration: int, frame: FramePlan) -> _Files:
+        """Where the captures of one frame go: ``frame_<id>/<uid>.npy``, under ``iteration_<n>/`` when repeating."""
+        if self._capture_dir is None:
+            return _Files(self._plan, lambda uid: None, None)
+        count = self._seen[iteration, frame.frame_id] = self._seen.get((iteration, frame.frame_id), 0) + 1
+        name = f"frame_{frame.frame_id}" + (f"_{count}" if count > 1 else "")
+        folder = os.path.join(self._capture_dir, name)
+        if self._repeat > 1:
+            folder = os.path.join(self._capture_dir, f"iteration_{iteration}", name)
+        return _Files(self._plan, lambda uid: os.path.join(folder, f"{_file_name(uid)}.npy"), None)
+
+    def outputs(self) -> _Files:
+        """Where the outputs of the run go."""
+        pending = self._pending if len(self._destinations) <= _MAX_OPEN else None
+        return _Files(self._plan, self._destinations.get, pending)
+
+    def __enter__(self) -> FileWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._pending.__exit__(kind, error, traceback)
+
+
+class _Files:
+    """Takes pieces of resources, in order, and writes each resource to its file."""
+
+    def __init__(self, plan: Plan, path_of: Callable[[str], str | None], pending: ExitStack | None) -> None:
+        self._plan = plan
+        self._path_of = path_of
+        self._pending = pending
+        self._writer: NpyWriter | None = None
+        self._left = 0
+
+    def receive(self, uid: str, view: memoryview) -> None:
+        if self._left == 0:
+            self._left = self._plan.buffers[uid].size_bytes
+            path = self._path_of(uid)
+            self._writer = None if path is None else NpyWriter(path, _BUFFER_DESCR, (self._left,))
+            if self._writer is not None and self._pending is not None:
+                self._pending.enter_context(self._writer)
+        self._left -= len(view)
+        writer = self._writer
+        if writer is None:
+            return
+        if self._pending is not None:
+            writer.write(view)
+            return
+        try:
+            writer.write(view)
+        except BaseException as error:
+            writer.__exit__(type(error), error, None)
+            raise
+        if self._left == 0:
+            writer.__exit__(None, None, None)
+
+    def finish(self) -> None:
+        """All is there; nothing to do."""
+
+
+def _file_name(uid: str) -> str:
+    """A uid as the name of a file: separators and what file systems dislike become underscores."""
+    return "".join(character if character.isalnum() or character in "-_. " else "_" for character in uid) or "_"

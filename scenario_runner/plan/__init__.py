@@ -1,0 +1,1 @@
+"""What will happen: frames, operations, resources with sizes and usage, requirements. No GPU is touched here."""

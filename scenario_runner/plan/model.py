@@ -1,0 +1,189 @@
+"""The plan: what will happen, frame by frame, as frozen data with every size known and no Vulkan object in it.
+
+Life cycle: `resolve.resolve` makes a `Plan` from a scenario; a device carries it out, as often as asked; nothing is
+ever written back. Sizes and offsets are in bytes. ``pointer`` is the JSON pointer of what the user wrote, for messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from scenario_runner.errors import Problem
+
+DescriptorKind = Literal["storage_buffer", "uniform_buffer"]
+Stage = Literal["graph", "compute", "graphics", "all"]
+Access = Literal[
+    "memory_write", "memory_read", "graph_write", "graph_read", "compute_shader_write", "compute_shader_read"
+]
+
+
+class Source(Protocol):
+    """Where a resource's initial bytes come from; may be read any number of times, from any thread, one at a time."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    def read_into(self, destination: memoryview, offset: int = 0) -> None:
+        """Fill ``destination`` with the bytes that begin ``offset`` bytes into the data; raises FileError."""
+
+
+@dataclass(frozen=True, slots=True)
+class BufferPlan:
+    """A buffer of ``size_bytes``; members of one ``group`` share memory, each at its own ``offset_bytes``."""
+
+    uid: str
+    pointer: str
+    size_bytes: int
+    group: str | None = None
+    offset_bytes: int = 0
+    source: Source | None = None
+    zero_fill: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Specialization:
+    """VkSpecializationInfo: ``entries`` are (constant id, offset, size) into ``data``."""
+
+    entries: tuple[tuple[int, int, int], ...] = ()
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutBinding:
+    """One VkDescriptorSetLayoutBinding with a single descriptor."""
+
+    binding: int
+    kind: DescriptorKind
+
+
+@dataclass(frozen=True, slots=True)
+class PipelinePlan:
+    """A compute pipeline. Two equal plans are one pipeline (``label`` and ``pointer`` are for people only)."""
+
+    code: bytes
+    entry: str
+    specialization: Specialization
+    set_layouts: tuple[tuple[LayoutBinding, ...], ...]
+    push_constants_size: int
+    label: str = field(compare=False)
+    pointer: str = field(compare=False)
+    local_size: tuple[int, int, int] = field(default=(1, 1, 1), compare=False)
+    workgroup_memory_bytes: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """What one binding of one set points at."""
+
+    set: int
+    binding: int
+    kind: DescriptorKind
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorList:
+    """The descriptor sets that a dispatch binds: the layout of each set, from set 0 on, and what they hold."""
+
+    set_layouts: tuple[tuple[LayoutBinding, ...], ...]
+    descriptors: tuple[Descriptor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """Run ``pipeline`` over ``groups`` workgroups; indices are into the plan's tables."""
+
+    pipeline: int
+    descriptors: int
+    groups: tuple[int, int, int]
+    push_constants: bytes
+    barrier_after: bool
+    command: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBarrier:
+    """A global memory barrier."""
+
+    src_stages: tuple[Stage, ...]
+    dst_stages: tuple[Stage, ...]
+    src_access: Access
+    dst_access: Access
+
+
+@dataclass(frozen=True, slots=True)
+class BufferBarrier:
+    """A barrier over ``size_bytes`` of the buffer ``uid`` from ``offset_bytes``."""
+
+    src_stages: tuple[Stage, ...]
+    dst_stages: tuple[Stage, ...]
+    src_access: Access
+    dst_access: Access
+    uid: str
+    offset_bytes: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """One pipeline barrier command with everything it lists."""
+
+    barriers: tuple[MemoryBarrier | BufferBarrier, ...]
+    command: int
+
+
+Operation = Dispatch | Barrier
+
+
+@dataclass(frozen=True, slots=True)
+class FramePlan:
+    """Operations submitted together and finished before the next frame; ``captures`` are read back at its end.
+
+    The commands after the last boundary form a frame with ``boundary=False`` and nothing to capture.
+    """
+
+    operations: tuple[Operation, ...]
+    captures: tuple[str, ...]
+    frame_id: int
+    boundary: bool
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What the scenario needs of a device, in SPIR-V's and Vulkan's own names.
+
+    ``capabilities`` and ``extensions`` are SPIR-V's, each with the uid of a shader that declares it.
+    """
+
+    capabilities: Mapping[str, str] = field(default_factory=dict)
+    spirv_extensions: Mapping[str, str] = field(default_factory=dict)
+    spirv_version: tuple[int, int] = (1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A resource to read back at the end, and the file (if any) that the scenario wants it in."""
+
+    uid: str
+    destination: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything a run does. ``name`` is the scenario's path or a label, for messages and logs."""
+
+    name: str
+    buffers: Mapping[str, BufferPlan]
+    pipelines: tuple[PipelinePlan, ...]
+    descriptor_lists: tuple[DescriptorList, ...]
+    frames: tuple[FramePlan, ...]
+    outputs: tuple[Output, ...]
+    requirements: Requirements
+    warnings: tuple[Problem, ...] = ()
+
+    @property
+    def dispatch_count(self) -> int:
+        return sum(isinstance(operation, Dispatch) for frame in self.frames for operation in frame.operations)

@@ -1,0 +1,41 @@
+"""Collecting what is wrong, so that one look at a scenario reports all of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scenario_runner.errors import Problem, ScenarioRunnerError
+
+if TYPE_CHECKING:
+    from scenario_runner.scenario import Scenario
+
+
+class Problems:
+    """Errors and warnings about one scenario, each with its place in the file."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._errors: list[tuple[type[ScenarioRunnerError], Problem]] = []
+        self.warnings: list[Problem] = []
+
+    def error(self, kind: type[ScenarioRunnerError], pointer: str, message: str, help: str | None = None) -> None:
+        """Note something that makes the scenario impossible to run."""
+        self._errors.append((kind, self._scenario.problem(pointer, message, help)))
+
+    def warn(self, pointer: str, message: str, help: str | None = None) -> None:
+        """Note something that is probably not meant."""
+        self.warnings.append(self._scenario.problem(pointer, message, help))
+
+    def add_error(self, error: ScenarioRunnerError, pointer: str) -> None:
+        """Note an error from below; ``pointer`` is where the scenario names what failed."""
+        for problem in error.problems:
+            place = problem.pointer or pointer
+            message = problem.message if problem.path is None else f"{problem.path}: {problem.message}"
+            if problem.path is not None and problem.line is not None:
+                message = f"{problem.path}:{problem.line}: {problem.message}"
+            self.error(type(error), place, message, problem.help)
+
+    def raise_if_any(self) -> None:
+        """Raise all errors noted so far as one; its class (and exit code) is that of the first."""
+        if self._errors:
+            raise self._errors[0][0]([problem for _, problem in self._errors])

@@ -1,0 +1,312 @@
+"""From a scenario to a plan: sizes, sources, shaders, descriptors and frames, checked against each other. No GPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.errors import ScenarioError, ScenarioRunnerError, UnsupportedError, UsageError
+from scenario_runner.plan.barriers import resolve_barrier
+from scenario_runner.plan.bindings import SetLayouts, descriptors, set_layouts
+from scenario_runner.plan.model import (
+    BufferPlan,
+    DescriptorList,
+    Dispatch,
+    FramePlan,
+    Operation,
+    Output,
+    PipelinePlan,
+    Plan,
+    Requirements,
+    Source,
+)
+from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.shaders import CompilerOptions, LoadedShader, load_shaders
+from scenario_runner.plan.sources import ArraySource, NpySource, unused_inputs
+from scenario_runner.scenario import (
+    Buffer,
+    DispatchBarrier,
+    DispatchCompute,
+    MarkBoundary,
+    RawData,
+    Shader,
+)
+
+if TYPE_CHECKING:
+    from scenario_runner.scenario import Scenario
+
+_EXECUTED_RESOURCES = frozenset({"buffer", "raw_data", "shader", "memory_barrier", "buffer_barrier"})
+_EXECUTED_COMMANDS = frozenset({"dispatch_compute", "dispatch_barrier", "mark_boundary"})
+
+
+def resolve(
+    scenario: Scenario,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    outputs: Collection[str] | None = None,
+    output_dir: str | None = None,
+    compiler: CompilerOptions | None = None,
+) -> Plan:
+    """Work out what a run of ``scenario`` does.
+
+    ``inputs`` replaces the initial content of buffers and raw_data by uid; ``outputs`` names what is read back (by
+    default whatever has a ``dst``). Relative ``dst`` paths count from ``output_dir`` (default: the scenario's folder).
+
+    Raises ScenarioError, FileError or ShaderError, each with everything that is wrong; UnsupportedError when the
+    scenario is right but holds what this version does not run; UsageError for inputs and outputs that do not exist.
+    """
+    return _Resolver(scenario, dict(inputs or {}), outputs, output_dir, compiler or CompilerOptions()).plan()
+
+
+class _Resolver:
+    def __init__(
+        self,
+        scenario: Scenario,
+        inputs: dict[str, Any],
+        outputs: Collection[str] | None,
+        output_dir: str | None,
+        compiler: CompilerOptions,
+    ) -> None:
+        self._scenario = scenario
+        self._inputs = inputs
+        self._outputs = outputs
+        self._output_dir = scenario.base_dir if output_dir is None else output_dir
+        self._compiler = compiler
+        self._problems = Problems(scenario)
+        self._by_uid: dict[str, Any] = {resource.uid: resource for resource in scenario.resources}
+        self._buffers: dict[str, BufferPlan] = {}
+        self._push_data: dict[str, bytes] = {}
+        self._shaders: dict[str, LoadedShader] = {}
+        self._layouts: dict[str, SetLayouts | None] = {}
+        self._pipelines: dict[str, int] = {}
+        self._pipeline_plans: list[PipelinePlan] = []
+        self._lists: dict[DescriptorList, int] = {}
+        self._prepared: dict[Any, tuple[int, int, bytes] | None] = {}
+
+    def plan(self) -> Plan:
+        problems = self._problems
+        self._check_names()
+        self._note_unsupported()
+        self._resolve_data()
+        problems.raise_if_any()
+        self._shaders = load_shaders(self._scenario, self._used_shaders(), self._compiler, problems)
+        frames = self._frames()
+        problems.raise_if_any()
+        return Plan(
+            name=self._scenario.path or "<scenario>",
+            buffers=self._buffers,
+            pipelines=tuple(self._pipeline_plans),
+            descriptor_lists=tuple(self._lists),
+            frames=frames,
+            outputs=self._planned_outputs(),
+            requirements=_requirements(self._shaders.values()),
+            warnings=(*self._scenario.warnings, *problems.warnings),
+        )
+
+    def _check_names(self) -> None:
+        for what, names in (("inputs", self._inputs), ("outputs", dict.fromkeys(self._outputs or ()))):
+            unknown = unused_inputs(names, self._by_uid)
+            if unknown:
+                there_are = ", ".join(repr(uid) for uid in self._by_uid)
+                raise UsageError(f"{what}: no resource has the uid {unknown[0]!r}; there are {there_are}")
+
+    def _note_unsupported(self) -> None:
+        scenario = self._scenario
+        for index, resource in enumerate(scenario.resources):
+            if resource.kind not in _EXECUTED_RESOURCES:
+                self._refuse(scenario.resource_pointer(index), f"{resource.kind} resources")
+        for index, command in enumerate(scenario.commands):
+            if command.kind not in _EXECUTED_COMMANDS:
+                self._refuse(scenario.command_pointer(index), f"{command.kind} commands")
+
+    def _refuse(self, pointer: str, what: str) -> None:
+        self._problems.error(UnsupportedError, pointer, f"{what} are not run by this version of scenario-runner")
+
+    def _resolve_data(self) -> None:
+        """Buffers and raw_data with the source of each; every file's header is read and its size compared."""
+        members: dict[str, int] = {}
+        for resource in self._scenario.resources:
+            group = getattr(resource, "memory_group", None)
+            if group is not None:
+                members[group.id] = members.get(group.id, 0) + 1
+        for index, resource in enumerate(self._scenario.resources):
+            pointer = self._scenario.resource_pointer(index)
+            try:
+                if isinstance(resource, Buffer):
+                    self._resolve_buffer(resource, pointer, members)
+                elif isinstance(resource, RawData):
+                    source = self._source(resource)
+                    assert source is not None, "the model sees to it"
+                    data = bytearray(source.size_bytes)
+                    source.read_into(memoryview(data))
+                    self._push_data[resource.uid] = bytes(data)
+            except ScenarioRunnerError as error:
+                self._problems.add_error(error, f"{pointer}/src")
+
+    def _resolve_buffer(self, buffer: Buffer, pointer: str, members: Mapping[str, int]) -> None:
+        source = self._source(buffer)
+        if source is not None and source.size_bytes != buffer.size:
+            what = getattr(source, "path", None) or "the array given"
+            self._problems.error(
+                _size_error(source),
+                f"{pointer}/size",
+                f"buffer {buffer.uid!r} has {buffer.size} bytes, but {what} holds {source.size_bytes}",
+            )
+            return
+        group = buffer.memory_group
+        self._buffers[buffer.uid] = BufferPlan(
+            uid=buffer.uid,
+            pointer=pointer,
+            size_bytes=buffer.size,
+            group=None if group is None else group.id,
+            offset_bytes=0 if group is None else group.offset,
+            source=source,
+            # what shares its memory with others keeps what they put there
+            zero_fill=group is None or members[group.id] < 2,
+        )
+
+    def _source(self, resource: Any) -> Source | None:
+        if resource.uid in self._inputs:
+            return ArraySource(self._inputs[resource.uid], resource.uid)
+        if resource.data is not None:
+            return ArraySource(resource.data, resource.uid)
+        if resource.src is not None:
+            return NpySource(os.path.join(self._scenario.base_dir, resource.src))
+        return None
+
+    def _used_shaders(self) -> list[Shader]:
+        commands = self._scenario.commands
+        used = {command.shader_ref: None for command in commands if isinstance(command, DispatchCompute)}
+        return [self._by_uid[uid] for uid in used]
+
+    def _frames(self) -> tuple[FramePlan, ...]:
+        scenario = self._scenario
+        frames: list[FramePlan] = []
+        operations: list[Operation] = []
+        for index, command in enumerate(scenario.commands):
+            if isinstance(command, DispatchCompute):
+                dispatch = self._dispatch(command, index)
+                if dispatch is not None:
+                    operations.append(dispatch)
+            elif isinstance(command, DispatchBarrier):
+                barrier = resolve_barrier(scenario, command, index, self._buffers, self._problems)
+                if barrier.barriers:
+                    operations.append(barrier)
+            elif isinstance(command, MarkBoundary):
+                number = len(frames) if command.frame_id is None else command.frame_id
+                captures = tuple(dict.fromkeys(uid for uid in command.resources if uid in self._buffers))
+                frames.append(FramePlan(tuple(operations), captures, number, True, scenario.command_pointer(index)))
+                operations = []
+        if operations:
+            frames.append(FramePlan(tuple(operations), (), len(frames), False, "/commands"))
+        return tuple(frames)
+
+    def _dispatch(self, command: DispatchCompute, index: int) -> Dispatch | None:
+        key = (
+            command.shader_ref,
+            command.push_data_ref,
+            tuple((each.set, each.id, each.resource_ref, each.descriptor_type) for each in command.bindings),
+        )
+        if key in self._prepared:
+            prepared = self._prepared[key]
+        else:
+            prepared = self._prepared[key] = self._prepare(command, index)
+        if prepared is None:
+            return None
+        pipeline, descriptor_list, push_constants = prepared
+        counts = command.rangeND
+        groups = (counts[0], counts[1] if len(counts) > 1 else 1, counts[2] if len(counts) > 2 else 1)
+        return Dispatch(pipeline, descriptor_list, groups, push_constants, command.implicit_barrier, index)
+
+    def _prepare(self, command: DispatchCompute, index: int) -> tuple[int, int, bytes] | None:
+        """Pipeline, descriptors and push constants of a dispatch unlike any before; None when something is wrong."""
+        shader = self._shaders.get(command.shader_ref)
+        if shader is None:
+            return None
+        pointer = self._scenario.command_pointer(index)
+        if shader.uid not in self._layouts:
+            self._layouts[shader.uid] = set_layouts(shader, self._problems)
+        layouts = self._layouts[shader.uid]
+        found = descriptors(shader, command.bindings, self._buffers, pointer, self._problems)
+        push_constants = self._push_constants(command, shader, pointer)
+        if layouts is None:
+            return None
+        pipeline = self._pipelines.get(shader.uid)
+        if pipeline is None:
+            pipeline = self._pipelines[shader.uid] = len(self._pipeline_plans)
+            self._pipeline_plans.append(_pipeline(self._by_uid[shader.uid], shader, layouts))
+        descriptor_list = self._lists.setdefault(DescriptorList(layouts, found), len(self._lists))
+        return pipeline, descriptor_list, push_constants
+
+    def _push_constants(self, command: DispatchCompute, shader: LoadedShader, pointer: str) -> bytes:
+        size = self._by_uid[shader.uid].push_constants_size
+        block = shader.interface.push_constants
+        declared = 0 if block is None else block.size_bytes
+        if declared > size:
+            self._problems.error(
+                ScenarioError,
+                f"{shader.pointer}/push_constants_size",
+                f"shader {shader.uid!r} declares {declared} bytes of push constants, but push_constants_size is {size}",
+            )
+        if command.push_data_ref is None:
+            if declared:
+                self._problems.warn(
+                    pointer,
+                    f"shader {shader.uid!r} reads push constants, but the command has no push_data_ref; zeros are used",
+                )
+            return bytes(size)
+        data = self._push_data.get(command.push_data_ref, b"")
+        if len(data) != size:
+            self._problems.error(
+                ScenarioError,
+                f"{pointer}/push_data_ref",
+                f"raw_data {command.push_data_ref!r} holds {len(data)} bytes, but the push_constants_size of shader"
+                f" {shader.uid!r} is {size}",
+                "both must be equal",
+            )
+        return data
+
+    def _planned_outputs(self) -> tuple[Output, ...]:
+        planned = []
+        for buffer in self._buffers.values():
+            destination = self._by_uid[buffer.uid].dst
+            path = None if destination is None else os.path.join(self._output_dir, destination)
+            wanted = path is not None if self._outputs is None else buffer.uid in self._outputs or path is not None
+            if wanted:
+                planned.append(Output(buffer.uid, path))
+        return tuple(planned)
+
+
+def _size_error(source: Source) -> type[ScenarioRunnerError]:
+    from scenario_runner.errors import FileError
+
+    return FileError if isinstance(source, NpySource) else UsageError
+
+
+def _pipeline(shader: Shader, loaded: LoadedShader, layouts: SetLayouts) -> PipelinePlan:
+    interface = loaded.interface
+    return PipelinePlan(
+        code=loaded.code,
+        entry=loaded.entry.name,
+        specialization=loaded.specialization,
+        set_layouts=layouts,
+        push_constants_size=shader.push_constants_size,
+        label=loaded.uid,
+        pointer=loaded.pointer,
+        local_size=interface.local_size() or (1, 1, 1),
+        workgroup_memory_bytes=interface.workgroup_memory_bytes,
+    )
+
+
+def _requirements(shaders: Collection[LoadedShader]) -> Requirements:
+    capabilities: dict[str, str] = {}
+    extensions: dict[str, str] = {}
+    version = (1, 0)
+    for shader in shaders:
+        for capability in shader.module.capabilities:
+            capabilities.setdefault(capability, shader.uid)
+        for extension in shader.module.extensions:
+            extensions.setdefault(extension, shader.uid)
+        version = max(version, shader.module.version)
+    return Requirements(capabilities, extensions, version)

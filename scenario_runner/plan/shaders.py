@@ -1,0 +1,150 @@
+"""The shaders that a scenario uses, as SPIR-V: compiled (side by side, cached) or read, then taken apart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scenario_runner.errors import Problem, ScenarioRunnerError, ShaderError
+from scenario_runner.plan.model import Specialization
+from scenario_runner.plan.problems import Problems
+from scenario_runner.spirv import read_module
+
+if TYPE_CHECKING:
+    from scenario_runner.scenario import Scenario, Shader
+    from scenario_runner.shaders import CompileRequest
+    from scenario_runner.spirv import EntryPoint, Interface, Module
+
+_MODELS = {"compute": "GLCompute", "vertex": "Vertex", "fragment": "Fragment"}
+# Far above any real shader; keeps a wrong path (a disk image, say) from being read into memory.
+_MAX_SPIRV_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerOptions:
+    """Which compiler to use, and where compiled shaders are kept (None: the defaults of `shaders.compile_all`)."""
+
+    compiler: str | None = None
+    cache_dir: str | None = None
+    use_cache: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedShader:
+    """A shader resource with its module and entry point."""
+
+    uid: str
+    pointer: str
+    code: bytes
+    module: Module
+    entry: EntryPoint
+    interface: Interface
+    specialization: Specialization
+
+
+def load_shaders(
+    scenario: Scenario, shaders: Iterable[Shader], options: CompilerOptions, problems: Problems
+) -> dict[str, LoadedShader]:
+    """Compile or read every shader in ``shaders``.
+
+    Raises CompileError with every shader that does not compile; what else is wrong is added to ``problems``, and such
+    shaders are missing from the result.
+    """
+    shaders = list(shaders)
+    codes: dict[str, bytes] = {}
+    sources = [shader for shader in shaders if shader.type != "SPIR-V"]
+    if sources:
+        from scenario_runner.shaders import compile_all
+
+        compiled = compile_all(
+            [_request(scenario, shader) for shader in sources],
+            compiler=options.compiler,
+            cache_dir=options.cache_dir,
+            use_cache=options.use_cache,
+        )
+        codes.update(zip((shader.uid for shader in sources), compiled, strict=True))
+    loaded = {}
+    for shader in shaders:
+        pointer = scenario.resource_pointer(shader.uid)
+        try:
+            code = codes.get(shader.uid)
+            if code is None:
+                code = _read_spirv(scenario, shader)
+            loaded[shader.uid] = _take_apart(shader, pointer, code, problems)
+        except ScenarioRunnerError as error:
+            problems.add_error(error, pointer)
+    return loaded
+
+
+def _request(scenario: Scenario, shader: Shader) -> CompileRequest:
+    from scenario_runner.shaders import CompileRequest
+
+    base = os.path.abspath(scenario.base_dir)
+    source = shader.source
+    return CompileRequest(
+        language="HLSL" if shader.type == "HLSL" else "GLSL",
+        path=os.path.join(scenario.base_dir, shader.src) if shader.src is not None and source is None else None,
+        source=source.decode() if isinstance(source, bytes) else source,
+        name=shader.uid,
+        entry=shader.entry,
+        stage=shader.stage,
+        build_options=shader.build_options,
+        include_dirs=tuple(os.path.join(base, folder) for folder in shader.include_dirs),
+        base_dir=base,
+        label=shader.uid,
+    )
+
+
+def _read_spirv(scenario: Scenario, shader: Shader) -> bytes:
+    if shader.source is not None:
+        if isinstance(shader.source, str):
+            raise ShaderError(f"shader {shader.uid!r} has type 'SPIR-V', so its source must be bytes, not text")
+        return bytes(shader.source)
+    from scenario_runner.files.source import SourceFile
+
+    assert shader.src is not None
+    with SourceFile(os.path.join(scenario.base_dir, shader.src)) as file:
+        if file.size_bytes > _MAX_SPIRV_BYTES:
+            raise ShaderError(f"{file.path}: has {file.size_bytes} bytes, too many for a SPIR-V module")
+        return file.read(file.size_bytes)
+
+
+def _take_apart(shader: Shader, pointer: str, code: bytes, problems: Problems) -> LoadedShader:
+    module = read_module(code, name=shader.src or shader.uid)
+    model = _MODELS[shader.stage]
+    matching = [entry for entry in module.entry_points if entry.name == shader.entry]
+    entry = next((entry for entry in matching if entry.execution_model == model), None)
+    if entry is None:
+        there_are = ", ".join(f"{entry.name!r} ({entry.execution_model})" for entry in module.entry_points) or "none"
+        raise ShaderError(
+            Problem(
+                f"shader {shader.uid!r} has no entry point {shader.entry!r} for the {shader.stage} stage;"
+                f" the module's entry points are: {there_are}",
+                pointer=f"{pointer}/entry" if shader.entry != "main" else pointer,
+            )
+        )
+    entries: list[tuple[int, int, int]] = []
+    data = b""
+    values: dict[int, bool | int | float] = {}
+    for index, constant in enumerate(shader.specialization_constants):
+        place = f"{pointer}/specialization_constants/{index}"
+        declared = module.spec_constant(constant.id)
+        if declared is None:
+            there_are = ", ".join(str(each.id) for each in module.spec_constants) or "none"
+            problems.warn(
+                f"{place}/id",
+                f"shader {shader.uid!r} declares no specialization constant {constant.id} (it has: {there_are})",
+            )
+            continue
+        try:
+            encoded = declared.encode(constant.value)
+        except ShaderError as error:
+            problems.add_error(error, f"{place}/value")
+            continue
+        entries.append((constant.id, len(data), len(encoded)))
+        data += encoded
+        values[constant.id] = constant.value
+    interface = entry.specialized(values) if values else entry.interface
+    return LoadedShader(shader.uid, pointer, code, module, entry, interface, Specialization(tuple(entries), data))

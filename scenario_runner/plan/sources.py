@@ -1,0 +1,67 @@
+"""Where initial bytes come from: a .npy file, or an array given in code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from scenario_runner.errors import FileError, UsageError
+from scenario_runner.files.npy import open_npy, read_header
+
+
+class NpySource:
+    """The payload of a .npy file; opened for each reading, so that thousands of them need no open files."""
+
+    def __init__(self, path: str) -> None:
+        """Reads the header. Raises FileError, which begins with the path."""
+        self.path = path
+        self.header = read_header(path)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.header.data_size_bytes
+
+    def read_into(self, destination: memoryview, offset: int = 0) -> None:
+        with open_npy(self.path) as reader:
+            if reader.header.data_size_bytes != self.size_bytes:
+                raise FileError(f"{self.path}: the file changed while the scenario was running")
+            reader.read_into(destination, offset)
+
+
+class ArraySource:
+    """The bytes of an array (or any contiguous buffer), little-endian and in C order."""
+
+    def __init__(self, data: Any, name: str) -> None:
+        """Raises UsageError when ``data`` is no array of plain values."""
+        self._view = plain_bytes(data, name)
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self._view)
+
+    def read_into(self, destination: memoryview, offset: int = 0) -> None:
+        destination[:] = self._view[offset : offset + len(destination)]
+
+
+def plain_bytes(data: Any, name: str) -> memoryview:
+    """``data`` as bytes: little-endian, C order; without a copy where it already is. Raises UsageError."""
+    numpy = sys.modules.get("numpy")  # whoever has an array has imported it
+    if numpy is not None and isinstance(data, (numpy.ndarray, numpy.generic)):
+        array = numpy.asarray(data)
+        if array.dtype.hasobject:
+            raise UsageError(f"input {name!r} is an array of Python objects, expected numbers")
+        if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
+            array = array.astype(array.dtype.newbyteorder("<"))
+        array = numpy.ascontiguousarray(array)
+        return memoryview(array.reshape(-1).view(numpy.uint8)) if array.size else memoryview(b"")
+    try:
+        view = memoryview(data)
+    except TypeError:
+        raise UsageError(f"input {name!r} is a {type(data).__name__}, expected a NumPy array or bytes") from None
+    return view.cast("B") if view.c_contiguous and view.ndim == 1 else memoryview(view.tobytes())
+
+
+def unused_inputs(inputs: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
+    """The names in ``inputs`` that no resource of the scenario has."""
+    return [name for name in inputs if name not in known]

@@ -1,0 +1,288 @@
+"""The Runner: one device, many scenarios.
+
+Life cycle: the instance is made and the physical device chosen when the first scenario runs (or before, beside other
+work: see `start`); the device is opened for the first scenario, with what that one requires, and kept as long as the
+next one's requirements fit; `close` destroys everything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.errors import DeviceError, NoDeviceError, ScenarioError, UnsupportedError, UsageError
+from scenario_runner.output_files import FileWriter
+from scenario_runner.plan.limits import NAMES, exceeded_limits
+from scenario_runner.plan.resolve import resolve
+from scenario_runner.plan.shaders import CompilerOptions
+from scenario_runner.result import Collector, Result
+from scenario_runner.start import open_instance
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model import Plan
+    from scenario_runner.scenario import Scenario
+    from scenario_runner.start import InstanceStart
+    from scenario_runner.vulkan.device import Device
+    from scenario_runner.vulkan.instance import Instance
+    from scenario_runner.vulkan.physical_device import PhysicalDevice
+
+log = logging.getLogger(__name__)
+
+StrPath = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceOptions:
+    """Which device to use and how to open it.
+
+    ``device`` is an index, a UUID or (part of) a name; None takes the fastest kind there is. ``robustness`` asks for
+    robust buffer and image access where the device has it. ``disabled_extensions`` are never enabled. ``validation``
+    loads the Khronos validation layer.
+    """
+
+    device: str | None = None
+    robustness: bool = False
+    disabled_extensions: frozenset[str] = frozenset()
+    validation: bool = False
+
+
+class Runner:
+    """Runs scenarios on one device; use it in a ``with`` block, from one thread at a time.
+
+    ``device`` is an index, UUID or name; ``timeout_s`` bounds the wait for submitted work; ``compiler`` is the path of
+    a GLSL compiler. Nothing is opened before it is needed (``starting``: a driver that is being started already); `run`
+    raises NoDeviceError when there is no device.
+    """
+
+    def __init__(
+        self,
+        device: str | int | None = None,
+        *,
+        robustness: bool = False,
+        disabled_extensions: Collection[str] = (),
+        validation: bool = False,
+        timeout_s: float | None = None,
+        compiler: str | None = None,
+        cache_dir: str | None = None,
+        use_cache: bool = True,
+        starting: InstanceStart | None = None,
+    ) -> None:
+        self._options = DeviceOptions(
+            None if device is None else str(device), robustness, frozenset(disabled_extensions), validation
+        )
+        self.timeout_s = timeout_s
+        self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
+        self._starting = starting
+        self._opened: tuple[Instance, PhysicalDevice] | None = None
+        self._device: Device | None = None
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def plan(
+        self,
+        scenario: StrPath | Scenario,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        outputs: Collection[str] | None = None,
+        output_dir: StrPath | None = None,
+    ) -> Plan:
+        """What a run would do; see `plan.resolve.resolve`. No device is touched."""
+        return resolve(
+            _loaded(scenario), inputs=inputs, outputs=outputs, output_dir=_text(output_dir), compiler=self.compiler
+        )
+
+    def run(
+        self,
+        scenario: StrPath | Scenario,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        outputs: Collection[str] | None = None,
+        output_dir: StrPath | None = None,
+        capture_dir: StrPath | None = None,
+        write_files: bool = True,
+        repeat: int = 1,
+        keep_state: bool = False,
+        dry_run: bool = False,
+    ) -> Result:
+        """Run a scenario (a path, or one built in code) and return what it wrote, as NumPy arrays by uid.
+
+        ``inputs`` replaces the initial content of buffers and raw_data. ``outputs`` names what is returned; by default
+        whatever has a ``dst`` or is not readonly. Files named by ``dst`` are written unless ``write_files`` is false,
+        relative to ``output_dir`` (default: the scenario's folder). ``repeat`` runs all commands that often, with the
+        inputs restored before each iteration unless ``keep_state``.
+
+        Raises a subclass of ScenarioRunnerError; nothing is written then.
+        """
+        loaded = _loaded(scenario)
+        if outputs is None:
+            outputs = _written(loaded)
+        plan = self.plan(loaded, inputs, outputs=outputs, output_dir=output_dir)
+        collector = Collector()
+        with FileWriter(plan, outputs=write_files, capture_dir=_text(capture_dir), repeat=repeat) as writer:
+            self._execute(loaded, plan, (collector, writer), repeat=repeat, keep_state=keep_state, dry_run=dry_run)
+        return collector.result(plan.warnings)
+
+    def run_to_files(
+        self,
+        scenario: StrPath | Scenario,
+        *,
+        output_dir: StrPath | None = None,
+        capture_dir: StrPath | None = None,
+        repeat: int = 1,
+        keep_state: bool = False,
+        dry_run: bool = False,
+    ) -> Plan:
+        """Run a scenario for its files alone: results go straight from the device to disk. Returns what was planned."""
+        loaded = _loaded(scenario)
+        plan = self.plan(loaded, output_dir=output_dir)
+        if capture_dir is None:  # without a folder nobody sees what frames capture
+            plan = replace(plan, frames=tuple(replace(frame, captures=()) for frame in plan.frames))
+        with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
+            self._execute(loaded, plan, (writer,), repeat=repeat, keep_state=keep_state, dry_run=dry_run)
+        return plan
+
+    def _execute(
+        self,
+        scenario: Scenario,
+        plan: Plan,
+        sinks: tuple[Collector | FileWriter, ...],
+        *,
+        repeat: int,
+        keep_state: bool,
+        dry_run: bool,
+    ) -> None:
+        from scenario_runner.vulkan.execution import RunOptions, execute
+
+        if repeat < 1:
+            raise UsageError(f"repeat is {repeat}, expected 1 or more")
+        for warning in plan.warnings:
+            log.warning("%s", warning)
+        try:
+            device = self._device_for(plan)
+            execute(
+                device,
+                plan,
+                RunOptions(repeat, keep_state, dry_run, self.timeout_s),
+                on_frame=lambda iteration, frame, pieces: _share(
+                    pieces, [sink.frame(iteration, frame) for sink in sinks]
+                ),
+                on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
+            )
+        except (ScenarioError, UnsupportedError, DeviceError) as error:
+            _give_places(error, scenario)
+            raise
+
+    @property
+    def physical_device(self) -> PhysicalDevice:
+        """The chosen physical device. Raises NoDeviceError."""
+        return self._open_instance()[1]
+
+    @property
+    def validation_messages(self) -> list[str]:
+        """What the validation layer said so far (empty without ``validation``)."""
+        return [] if self._opened is None else self._opened[0].validation_messages
+
+    @property
+    def live_objects(self) -> dict[str, int]:
+        """How many device objects of each kind exist now; all zero after `close`."""
+        return {} if self._device is None else dict(self._device.live)
+
+    def close(self) -> None:
+        """Destroy the device and the instance; calling it again does nothing."""
+        abandoned = self._device is not None and self._device.abandoned
+        if self._device is not None:
+            self._device.close()
+        if self._opened is None and self._starting is not None:
+            with contextlib.suppress(NoDeviceError):
+                self._open_instance()
+        self._starting = None
+        opened, self._opened = self._opened, None
+        if opened is not None and not abandoned:
+            opened[0].close()
+
+    def _open_instance(self) -> tuple[Instance, PhysicalDevice]:
+        if self._opened is None:
+            if self._starting is not None:
+                self._opened = self._starting.result()
+            else:
+                self._opened = open_instance(self._options.device, validation=self._options.validation)
+        return self._opened
+
+    def _device_for(self, plan: Plan) -> Device:
+        """The open device, opened anew where the plan needs more than it was opened with."""
+        from scenario_runner.vulkan.device import Device
+        from scenario_runner.vulkan.requirements import enabled_for
+
+        instance, physical = self._open_instance()
+        problems = exceeded_limits(plan, {name: _limit(physical.limits, name) for name in NAMES}, physical.name)
+        if problems:
+            raise UnsupportedError(problems)
+        needed = enabled_for(
+            physical,
+            plan.requirements,
+            robustness=self._options.robustness,
+            frame_boundaries=any(frame.boundary for frame in plan.frames),
+            disabled_extensions=self._options.disabled_extensions,
+        )
+        device = self._device
+        if device is not None and not device.usable:
+            raise DeviceError(
+                "the device cannot be used any more after it was lost or did not finish; make a new Runner"
+            )
+        if device is None or not device.enabled.covers(needed):
+            if device is not None:
+                needed = needed.union(device.enabled)
+                device.close()
+                self._device = None
+            self._device = device = Device(instance, physical, needed)
+        return device
+
+
+def _written(scenario: Scenario) -> list[str]:
+    """The resources that shaders may have written."""
+    from scenario_runner.scenario import Buffer
+
+    buffers = (each for each in scenario.resources if isinstance(each, Buffer))
+    return [buffer.uid for buffer in buffers if buffer.shader_access != "readonly"]
+
+
+def _text(path: StrPath | None) -> str | None:
+    return None if path is None else os.fspath(path)
+
+
+def _loaded(scenario: StrPath | Scenario) -> Scenario:
+    from scenario_runner.scenario import Scenario, load
+
+    return scenario if isinstance(scenario, Scenario) else load(os.fspath(scenario))
+
+
+def _limit(limits: Any, name: str) -> int | tuple[int, int, int]:
+    value = getattr(limits, name)
+    return value if isinstance(value, int) else (value[0], value[1], value[2])
+
+
+def _share(pieces: Any, receivers: list[Any]) -> None:
+    """Hand every piece to every receiver, then tell them that all is there."""
+    for uid, view in pieces:
+        for receiver in receivers:
+            receiver.receive(uid, view)
+    for receiver in receivers:
+        receiver.finish()
+
+
+def _give_places(error: ScenarioError | UnsupportedError | DeviceError, scenario: Scenario) -> None:
+    """Turn the JSON pointers that the device's errors carry into file, line and column."""
+    error.problems = tuple(
+        scenario.problem(problem.pointer, problem.message, problem.help)
+        if problem.path is None and problem.pointer is not None
+        else problem
+        for problem in error.problems
+    )

@@ -1,0 +1,43 @@
+"""Command buffers: one pool per run, buffers recorded once and submitted as often as needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.vulkan.api import ffi
+from scenario_runner.vulkan.result import check
+from scenario_runner.vulkan.structs import new
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.device import Device
+
+_RESET_SINGLE_BUFFERS = 0x2
+
+
+class CommandPool:
+    """A VkCommandPool whose buffers can be recorded anew one by one."""
+
+    def __init__(self, device: Device, stack: ExitStack) -> None:
+        self._device = device
+        handle = ffi.new("VkCommandPool*")
+        info = new("VkCommandPoolCreateInfo", flags=_RESET_SINGLE_BUFFERS, queueFamilyIndex=device.queue_family)
+        check(device.fn.vkCreateCommandPool(device.handle, info, ffi.NULL, handle), "vkCreateCommandPool")
+        self._handle = handle[0]
+        self._begin = new("VkCommandBufferBeginInfo")
+        stack.callback(device.fn.vkDestroyCommandPool, device.handle, self._handle, ffi.NULL)
+
+    def allocate(self) -> Any:
+        """A primary command buffer that lives as long as the pool."""
+        buffer = ffi.new("VkCommandBuffer*")
+        info = new("VkCommandBufferAllocateInfo", commandPool=self._handle, level=0, commandBufferCount=1)
+        check(self._device.fn.vkAllocateCommandBuffers(self._device.handle, info, buffer), "vkAllocateCommandBuffers")
+        return buffer[0]
+
+    @contextmanager
+    def recording(self, command_buffer: Any) -> Iterator[None]:
+        """Begin recording (dropping what was recorded before) and end it where the block ends well."""
+        check(self._device.fn.vkBeginCommandBuffer(command_buffer, self._begin), "vkBeginCommandBuffer")
+        yield
+        check(self._device.fn.vkEndCommandBuffer(command_buffer), "vkEndCommandBuffer")

@@ -1,0 +1,105 @@
+"""Descriptor set layouts (made once per content) and the descriptor sets of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.plan.model import DescriptorList, LayoutBinding
+from scenario_runner.vulkan.api import ffi
+from scenario_runner.vulkan.buffers import Buffer
+from scenario_runner.vulkan.result import check
+from scenario_runner.vulkan.structs import new
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.device import Device
+
+STAGE_COMPUTE = 0x20
+DESCRIPTOR_TYPES = {"uniform_buffer": 6, "storage_buffer": 7}
+
+
+def create_set_layout(device: Device, bindings: tuple[LayoutBinding, ...]) -> Any:
+    """A VkDescriptorSetLayout; an empty one stands for a set number that nobody uses."""
+    handle = ffi.new("VkDescriptorSetLayout*")
+    info = new(
+        "VkDescriptorSetLayoutCreateInfo",
+        pBindings=[
+            {
+                "binding": binding.binding,
+                "descriptorType": DESCRIPTOR_TYPES[binding.kind],
+                "descriptorCount": 1,
+                "stageFlags": STAGE_COMPUTE,
+            }
+            for binding in bindings
+        ],
+    )
+    check(device.fn.vkCreateDescriptorSetLayout(device.handle, info, ffi.NULL, handle), "vkCreateDescriptorSetLayout")
+    return handle[0]
+
+
+def allocate_sets(
+    device: Device,
+    stack: ExitStack,
+    wanted: Sequence[DescriptorList],
+    layouts_of: Callable[[DescriptorList], Sequence[Any]],
+    buffers: Mapping[str, Buffer],
+) -> list[tuple[Any, int]]:
+    """Allocate and write the sets of every list, from one pool: (VkDescriptorSet*, count) each, ready to be bound."""
+    layouts: list[Any] = []
+    firsts: list[int] = []
+    sizes: dict[int, int] = {}
+    for each in wanted:
+        firsts.append(len(layouts))
+        layouts.extend(layouts_of(each))
+        for descriptor in each.descriptors:
+            kind = DESCRIPTOR_TYPES[descriptor.kind]
+            sizes[kind] = sizes.get(kind, 0) + 1
+    if not layouts:
+        return [(ffi.NULL, 0) for _ in wanted]
+    purpose = f"{len(layouts)} descriptor sets"
+    pool = ffi.new("VkDescriptorPool*")
+    info = new(
+        "VkDescriptorPoolCreateInfo",
+        maxSets=len(layouts),
+        # a pool needs one size even when every set is empty
+        pPoolSizes=[{"type": kind, "descriptorCount": count} for kind, count in (sizes or {7: 1}).items()],
+    )
+    check(device.fn.vkCreateDescriptorPool(device.handle, info, ffi.NULL, pool), "vkCreateDescriptorPool", purpose)
+    stack.callback(device.fn.vkDestroyDescriptorPool, device.handle, pool[0], ffi.NULL)
+    handles = ffi.new("VkDescriptorSet[]", len(layouts))
+    allocate = new("VkDescriptorSetAllocateInfo", descriptorPool=pool[0], pSetLayouts=layouts)
+    check(device.fn.vkAllocateDescriptorSets(device.handle, allocate, handles), "vkAllocateDescriptorSets", purpose)
+    stack.callback(lambda: ffi.release(handles))  # also keeps the array alive as long as the sets
+    _write(device, wanted, firsts, handles, buffers)
+    ends = [*firsts[1:], len(layouts)]
+    return [(handles + first, end - first) for first, end in zip(firsts, ends, strict=True)]
+
+
+def _write(
+    device: Device,
+    wanted: Sequence[DescriptorList],
+    firsts: Sequence[int],
+    handles: Any,
+    buffers: Mapping[str, Buffer],
+) -> None:
+    total = sum(len(each.descriptors) for each in wanted)
+    infos = ffi.new("VkDescriptorBufferInfo[]", total)
+    writes = ffi.new("VkWriteDescriptorSet[]", total)
+    index = 0
+    for first, each in zip(firsts, wanted, strict=True):
+        for descriptor in each.descriptors:
+            buffer = buffers[descriptor.uid]
+            info = infos[index]
+            info.buffer = buffer.handle
+            info.range = buffer.size_bytes
+            write = writes[index]
+            write.sType = 35
+            write.dstSet = handles[first + descriptor.set]
+            write.dstBinding = descriptor.binding
+            write.descriptorCount = 1
+            write.descriptorType = DESCRIPTOR_TYPES[descriptor.kind]
+            write.pBufferInfo = infos + index
+            index += 1
+    if total:
+        device.fn.vkUpdateDescriptorSets(device.handle, total, writes, 0, ffi.NULL)

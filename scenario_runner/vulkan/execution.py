@@ -1,0 +1,153 @@
+"""Carrying out one plan on one device, frame by frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner import errors
+from scenario_runner.plan.model import FramePlan, Plan
+from scenario_runner.vulkan import buffers
+from scenario_runner.vulkan.api import ffi
+from scenario_runner.vulkan.buffers import Buffer
+from scenario_runner.vulkan.commands import CommandPool
+from scenario_runner.vulkan.descriptors import allocate_sets
+from scenario_runner.vulkan.pipelines import Pipeline
+from scenario_runner.vulkan.recording import (
+    ACCESS_HOST_READ,
+    ACCESS_MEMORY_WRITE,
+    ACCESS_TRANSFER_READ,
+    STAGE_ALL_COMMANDS,
+    STAGE_HOST,
+    STAGE_TRANSFER,
+    memory_barrier,
+    record_frame,
+)
+from scenario_runner.vulkan.structs import new
+from scenario_runner.vulkan.submission import Submission
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.device import Device
+
+# Pieces of resources, in order: (uid, bytes). A piece is valid until the next one is asked for.
+Pieces = Iterator[tuple[str, memoryview]]
+# Called at the end of each frame that captures something: iteration (from 0), frame, what it captured.
+OnFrame = Callable[[int, FramePlan, Pieces], None]
+# Called once, at the end, with the outputs.
+OnOutputs = Callable[[Pieces], None]
+
+_FRAME_END = 0x1
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a plan is run.
+
+    ``repeat`` iterations; before each, every buffer gets its initial bytes again unless ``keep_state``. A dry run does
+    everything but submit the frames. ``timeout_s`` bounds the wait for each submission (None: no bound).
+    """
+
+    repeat: int = 1
+    keep_state: bool = False
+    dry_run: bool = False
+    timeout_s: float | None = None
+
+
+class Execution:
+    """The Vulkan objects of one run; every one is released with ``stack``."""
+
+    def __init__(self, device: Device, plan: Plan, stack: ExitStack) -> None:
+        self.device = device
+        self.plan = plan
+        self.buffers: dict[str, Buffer] = buffers.create(device, stack, plan.buffers.values())
+        self.pipelines: list[Pipeline] = [device.pipelines.get(pipeline) for pipeline in plan.pipelines]
+        self.descriptor_sets = allocate_sets(
+            device, stack, plan.descriptor_lists, device.pipelines.set_layouts, self.buffers
+        )
+        self._pool = CommandPool(device, stack)
+        self._submission = Submission(device)
+        stack.callback(self._submission.close)
+        self._recorded: dict[int, Any] = {}
+        self._spare: Any = None
+
+    def run(self, options: RunOptions, on_frame: OnFrame | None, on_outputs: OnOutputs | None) -> None:
+        """Fill, run and read back; raises DeviceError, FileError and their kin, with the place of the frame."""
+        transfer = self.device.transfer
+        everything = list(self.buffers.values())
+        transfer.fill(everything, options.timeout_s)
+        for iteration in range(options.repeat):
+            if iteration and not options.keep_state:
+                transfer.fill(everything, options.timeout_s)
+            for index, frame in enumerate(self.plan.frames):
+                commands = self._commands(index, frame, keep=options.repeat > 1)
+                if options.dry_run:
+                    continue
+                try:
+                    self._submission.submit(commands, self._boundary(iteration, index, frame))
+                    self._submission.wait(_name(frame, index), options.timeout_s)
+                except errors.ScenarioRunnerError as error:
+                    raise error.at(pointer=frame.pointer) from None
+                if on_frame is not None and frame.captures:
+                    on_frame(iteration, frame, self._read(frame.captures, options.timeout_s))
+        if on_outputs is not None and not options.dry_run:
+            on_outputs(self._read([output.uid for output in self.plan.outputs], options.timeout_s))
+
+    def _commands(self, index: int, frame: FramePlan, *, keep: bool) -> Any:
+        """The command buffer of a frame; recorded once where it is used again."""
+        commands = self._recorded.get(index)
+        if commands is not None:
+            return commands
+        commands = self._spare or self._pool.allocate()
+        if keep:
+            self._recorded[index] = commands
+        else:
+            self._spare = commands
+        with self._pool.recording(commands):
+            record_frame(self, commands, frame)
+            # what the frame wrote is read next by the host or by a copy, whatever barriers the scenario asked for
+            barrier = memory_barrier(ACCESS_MEMORY_WRITE, ACCESS_TRANSFER_READ | ACCESS_HOST_READ)
+            self.device.fn.vkCmdPipelineBarrier(
+                commands, STAGE_ALL_COMMANDS, STAGE_TRANSFER | STAGE_HOST, 0, 1, barrier, 0, ffi.NULL, 0, ffi.NULL
+            )
+        return commands
+
+    def _boundary(self, iteration: int, index: int, frame: FramePlan) -> Any:
+        """VkFrameBoundaryEXT for capture tools, where the device knows it and the scenario marks a boundary."""
+        if not frame.boundary or "VK_EXT_frame_boundary" not in self.device.enabled.extensions:
+            return None
+        return new(
+            "VkFrameBoundaryEXT",
+            flags=_FRAME_END,
+            frameID=iteration * len(self.plan.frames) + index,
+            pBuffers=[self.buffers[uid].handle for uid in frame.captures],
+        )
+
+    def _read(self, uids: list[str] | tuple[str, ...], timeout_s: float | None) -> Pieces:
+        for buffer, view in self.device.transfer.read([self.buffers[uid] for uid in uids], timeout_s):
+            yield buffer.plan.uid, view
+
+
+def _name(frame: FramePlan, index: int) -> str:
+    return f"frame {frame.frame_id}" if frame.boundary else f"the work of frame {index}"
+
+
+def execute(
+    device: Device,
+    plan: Plan,
+    options: RunOptions,
+    on_frame: OnFrame | None = None,
+    on_outputs: OnOutputs | None = None,
+) -> None:
+    """Carry out ``plan`` on ``device``; whatever it made is released, also when something fails.
+
+    Raises DeviceError (or a kind of it), OutOfMemoryError, UnsupportedError, FileError from sources and callbacks.
+    """
+    with ExitStack() as stack:
+        try:
+            Execution(device, plan, stack).run(options, on_frame, on_outputs)
+        finally:
+            if device.abandoned:
+                stack.pop_all()  # still in use by work that did not finish
+    device.pipelines.trim()

@@ -1,0 +1,155 @@
+"""Device memory: which type, how much, and where each resource of a scenario lies in it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner import errors
+from scenario_runner.vulkan.api import ffi
+from scenario_runner.vulkan.result import check, error_class, result_name
+from scenario_runner.vulkan.structs import new
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.device import Device
+
+DEVICE_LOCAL = 0x1
+HOST_VISIBLE = 0x2
+HOST_COHERENT = 0x4
+HOST_CACHED = 0x8
+
+# Small resources share blocks of at most this size: drivers allow few allocations (often 4096).
+BLOCK_SIZE_BYTES = 64 << 20
+
+
+@dataclass(slots=True)
+class Allocation:
+    """One VkDeviceMemory of ``size_bytes``; ``mapped`` is its whole range where the host sees it."""
+
+    handle: Any
+    size_bytes: int
+    type_index: int
+    mapped: Any = None
+
+    def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
+        """The mapped bytes [offset, offset + size); only for a mapped allocation."""
+        return memoryview(ffi.buffer(self.mapped + offset_bytes, size_bytes))
+
+
+@dataclass(slots=True)
+class Placement:
+    """Where one resource lies."""
+
+    allocation: Allocation
+    offset_bytes: int
+
+
+def readable_size(size_bytes: int) -> str:
+    """A size for people: '12 bytes', '256.0 MiB'."""
+    if size_bytes < 1 << 10:
+        return f"{size_bytes} bytes"
+    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size_bytes >= 1 << shift:
+            return f"{size_bytes / (1 << shift):.1f} {unit} ({size_bytes} bytes)"
+    raise AssertionError(size_bytes)
+
+
+def choose_type(device: Device, type_bits: int, required: int, preferred: int = 0) -> int | None:
+    """The index of the memory type in ``type_bits`` with all ``required`` and the most ``preferred`` property flags."""
+    best: int | None = None
+    best_score = -1
+    for index, (flags, _heap) in enumerate(device.physical.memory_types):
+        if type_bits >> index & 1 and flags & required == required:
+            score = (flags & preferred).bit_count()
+            if score > best_score:
+                best, best_score = index, score
+    return best
+
+
+def allocate(
+    device: Device, stack: ExitStack, size_bytes: int, type_index: int, purpose: str, *, mapped: bool
+) -> Allocation:
+    """Allocate, map where asked (the type must be host-visible and coherent), and register the release in ``stack``.
+
+    Raises OutOfMemoryError, which says how much was asked, for what, and how much there is.
+    """
+    _, heap_index = device.physical.memory_types[type_index]
+    heap_size = device.physical.memory_heaps[heap_index]
+    limit = device.physical.max_memory_allocation_size_bytes
+    if size_bytes > heap_size or size_bytes > limit:
+        most = min(heap_size, limit)
+        what = "memory heap" if heap_size <= limit else "maxMemoryAllocationSize"
+        raise errors.OutOfMemoryError(
+            f"{purpose} needs {readable_size(size_bytes)} of memory at once;"
+            f" the {what} of {device.physical.name!r} is {readable_size(most)}"
+        )
+    memory = ffi.new("VkDeviceMemory*")
+    info = new("VkMemoryAllocateInfo", allocationSize=size_bytes, memoryTypeIndex=type_index)
+    code = device.fn.vkAllocateMemory(device.handle, info, ffi.NULL, memory)
+    if code < 0:
+        raise error_class(code)(
+            f"vkAllocateMemory failed with {result_name(code)}: {purpose} asked for {readable_size(size_bytes)}"
+            f" from a heap of {readable_size(heap_size)} on {device.physical.name!r}"
+        )
+    handle = memory[0]
+    device.live["memory"] += 1
+    allocation = Allocation(handle, size_bytes, type_index)
+
+    def release() -> None:
+        allocation.mapped = None
+        device.fn.vkFreeMemory(device.handle, handle, ffi.NULL)
+        device.live["memory"] -= 1
+
+    stack.callback(release)
+    if mapped:
+        pointer = ffi.new("void**")
+        check(device.fn.vkMapMemory(device.handle, handle, 0, size_bytes, 0, pointer), "vkMapMemory", purpose)
+        allocation.mapped = ffi.cast("char*", pointer[0])
+    return allocation
+
+
+def align(value: int, alignment: int) -> int:
+    """The smallest multiple of ``alignment`` that is not below ``value``."""
+    return -(-value // alignment) * alignment
+
+
+@dataclass(slots=True)
+class _Block:
+    """Members of one future allocation with the offset of each."""
+
+    size_bytes: int = 0
+    members: list[tuple[str, int]] = field(default_factory=list)
+
+
+def place(
+    device: Device, stack: ExitStack, requirements: dict[str, tuple[int, int]], type_index: int, purpose: str
+) -> dict[str, Placement]:
+    """Pack resources, given as uid → (size, alignment) in bytes, into as few allocations as is sensible.
+
+    A resource of half a block or more gets an allocation of its own, so that a large scenario is not limited by the
+    largest single allocation. Raises OutOfMemoryError.
+    """
+    blocks: list[_Block] = []
+    current = _Block()
+    for uid, (size_bytes, alignment) in requirements.items():
+        if size_bytes >= BLOCK_SIZE_BYTES // 2:
+            blocks.append(_Block(size_bytes, [(uid, 0)]))
+            continue
+        offset = align(current.size_bytes, alignment)
+        if current.members and offset + size_bytes > BLOCK_SIZE_BYTES:
+            blocks.append(current)
+            current, offset = _Block(), 0
+        current.members.append((uid, offset))
+        current.size_bytes = offset + size_bytes
+    if current.members:
+        blocks.append(current)
+    placements = {}
+    for block in blocks:
+        names = ", ".join(repr(uid) for uid, _ in block.members[:3]) + (", …" if len(block.members) > 3 else "")
+        allocation = allocate(
+            device, stack, block.size_bytes, type_index, f"{purpose} {names}", mapped=device.maps(type_index)
+        )
+        for uid, offset in block.members:
+            placements[uid] = Placement(allocation, offset)
+    return placements

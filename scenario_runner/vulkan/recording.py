@@ -1,0 +1,146 @@
+"""Recording the operations of one frame into one command buffer: the hot path of scenarios with many commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.plan.model import Barrier, Dispatch, FramePlan, MemoryBarrier
+from scenario_runner.vulkan.api import ffi
+from scenario_runner.vulkan.descriptors import STAGE_COMPUTE
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.execution import Execution
+
+BIND_POINT_COMPUTE = 1
+
+STAGE_TOP_OF_PIPE = 0x1
+STAGE_BOTTOM_OF_PIPE = 0x2000
+STAGE_ALL_COMMANDS = 0x10000
+STAGE_COMPUTE_SHADER = 0x800
+STAGE_TRANSFER = 0x1000
+STAGE_HOST = 0x4000
+ACCESS_SHADER_READ = 0x20
+ACCESS_SHADER_WRITE = 0x40
+ACCESS_TRANSFER_READ = 0x800
+ACCESS_TRANSFER_WRITE = 0x1000
+ACCESS_HOST_READ = 0x2000
+ACCESS_HOST_WRITE = 0x4000
+ACCESS_MEMORY_READ = 0x8000
+ACCESS_MEMORY_WRITE = 0x10000
+QUEUE_FAMILY_IGNORED = 0xFFFFFFFF
+
+# A queue without graph or graphics work has no such stages: what the scenario asks is then covered by all commands.
+_STAGES = {
+    "compute": STAGE_COMPUTE_SHADER,
+    "all": STAGE_ALL_COMMANDS,
+    "graph": STAGE_ALL_COMMANDS,
+    "graphics": STAGE_ALL_COMMANDS,
+}
+_ACCESS = {
+    "graph_read": ACCESS_MEMORY_READ,
+    "graph_write": ACCESS_MEMORY_WRITE,
+    "memory_read": ACCESS_MEMORY_READ,
+    "memory_write": ACCESS_MEMORY_WRITE,
+    "compute_shader_read": ACCESS_SHADER_READ,
+    "compute_shader_write": ACCESS_SHADER_WRITE,
+}
+
+
+def memory_barrier(src_access: int, dst_access: int) -> Any:
+    """A VkMemoryBarrier."""
+    barrier = ffi.new("VkMemoryBarrier*")
+    barrier.sType = 46
+    barrier.srcAccessMask = src_access
+    barrier.dstAccessMask = dst_access
+    return barrier
+
+
+def record_frame(run: Execution, command_buffer: Any, frame: FramePlan) -> None:
+    """Record every operation of ``frame``, in order.
+
+    Pipelines, descriptor sets and push constants that are already bound are not bound again; implicit barriers are
+    global and order compute work with whatever follows in the same frame.
+    """
+    fn = run.device.fn
+    dispatch, bind_pipeline, bind_sets = fn.vkCmdDispatch, fn.vkCmdBindPipeline, fn.vkCmdBindDescriptorSets
+    pipeline_barrier, push_constants = fn.vkCmdPipelineBarrier, fn.vkCmdPushConstants
+    null = ffi.NULL
+    everything = memory_barrier(
+        ACCESS_SHADER_WRITE, ACCESS_SHADER_READ | ACCESS_SHADER_WRITE | ACCESS_TRANSFER_READ | ACCESS_TRANSFER_WRITE
+    )
+    after_stages = STAGE_COMPUTE_SHADER | STAGE_TRANSFER
+    bound_pipeline = bound_descriptors = -1
+    bound_layout: Any = None
+    bound_push: bytes | None = None
+    for operation in frame.operations:
+        if isinstance(operation, Dispatch):
+            if operation.pipeline != bound_pipeline:
+                bound_pipeline = operation.pipeline
+                pipeline = run.pipelines[bound_pipeline]
+                bind_pipeline(command_buffer, BIND_POINT_COMPUTE, pipeline.handle)
+                if pipeline.layout != bound_layout:
+                    bound_layout = pipeline.layout
+                    bound_descriptors = -1
+                    bound_push = None
+            if operation.descriptors != bound_descriptors:
+                bound_descriptors = operation.descriptors
+                sets, count = run.descriptor_sets[bound_descriptors]
+                if count:
+                    bind_sets(command_buffer, BIND_POINT_COMPUTE, bound_layout, 0, count, sets, 0, null)
+            if operation.push_constants and operation.push_constants != bound_push:
+                bound_push = operation.push_constants
+                push_constants(
+                    command_buffer, bound_layout, STAGE_COMPUTE, 0, len(bound_push), ffi.from_buffer(bound_push)
+                )
+            x, y, z = operation.groups
+            dispatch(command_buffer, x, y, z)
+            if operation.barrier_after:
+                pipeline_barrier(command_buffer, STAGE_COMPUTE_SHADER, after_stages, 0, 1, everything, 0, null, 0, null)
+        else:
+            _record_barrier(run, command_buffer, operation)
+
+
+def _record_barrier(run: Execution, command_buffer: Any, operation: Barrier) -> None:
+    """One vkCmdPipelineBarrier for all barriers with equal stages (version 1 takes one pair of stage masks a call)."""
+    by_stages: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
+    for barrier in operation.barriers:
+        src, dst = _mask(barrier.src_stages), _mask(barrier.dst_stages)
+        # version 1 has no empty stage mask; top and bottom of pipe, without any access, stand for "no stage"
+        src_access = _ACCESS[barrier.src_access] if src else 0
+        dst_access = _ACCESS[barrier.dst_access] if dst else 0
+        memory, buffers = by_stages.setdefault((src or STAGE_TOP_OF_PIPE, dst or STAGE_BOTTOM_OF_PIPE), ([], []))
+        if isinstance(barrier, MemoryBarrier):
+            memory.append({"sType": 46, "srcAccessMask": src_access, "dstAccessMask": dst_access})
+        else:
+            buffers.append(
+                {
+                    "sType": 44,
+                    "srcAccessMask": src_access,
+                    "dstAccessMask": dst_access,
+                    "srcQueueFamilyIndex": QUEUE_FAMILY_IGNORED,
+                    "dstQueueFamilyIndex": QUEUE_FAMILY_IGNORED,
+                    "buffer": run.buffers[barrier.uid].handle,
+                    "offset": barrier.offset_bytes,
+                    "size": barrier.size_bytes,
+                }
+            )
+    for (src, dst), (memory, buffers) in by_stages.items():
+        run.device.fn.vkCmdPipelineBarrier(
+            command_buffer,
+            src,
+            dst,
+            0,
+            len(memory),
+            ffi.new("VkMemoryBarrier[]", memory),
+            len(buffers),
+            ffi.new("VkBufferMemoryBarrier[]", buffers),
+            0,
+            ffi.NULL,
+        )
+
+
+def _mask(stages: tuple[str, ...]) -> int:
+    mask = 0
+    for stage in stages:
+        mask |= _STAGES[stage]
+    return mask
