@@ -1,0 +1,72 @@
+"""Start-up is a feature: what a command does not need, it does not import. Each case is a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+# What opens a driver or makes arrays, and what else costs milliseconds to import.
+GPU = ("vulkan", "cffi", "_cffi_backend", "scenario_runner.vulkan")
+HEAVY = (*GPU, "numpy", "pydantic", "imageio", "PIL", "rich")
+STANDARD = ("asyncio", "importlib.metadata", "json", "logging", "subprocess", "tempfile")
+
+PROBE = """
+import sys
+allowed = set(sys.modules)
+try:
+    exec(sys.argv[1])
+except SystemExit as end:
+    assert not end.code, end.code
+sys.stderr.write("\\n" + " ".join(set(sys.modules) - allowed))
+"""
+
+
+def imported_by(statements: str) -> set[str]:
+    """The modules that a fresh interpreter has after `statements`, besides those that every interpreter starts with."""
+    command = [sys.executable, "-W", "error", "-c", PROBE, statements]
+    done = subprocess.run(
+        command, cwd=CHECKOUT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def command_line(*arguments: str) -> str:
+    return f"from scenario_runner.cli import main; assert main({list(arguments)!r}) == 0"
+
+
+@pytest.mark.parametrize(
+    "statements, forbidden",
+    [
+        ("import scenario_runner", (*HEAVY, *STANDARD, "argparse", "pathlib", "re")),
+        ("import scenario_runner.errors", (*HEAVY, *STANDARD, "argparse", "pathlib")),
+        ("import scenario_runner.cli", (*HEAVY, *STANDARD, "argparse", "re")),
+        (command_line("--help"), (*HEAVY, *STANDARD)),
+        (command_line("--version"), HEAVY),
+        (command_line("validate", "--help"), (*HEAVY, *STANDARD)),
+    ],
+)
+def test_a_start_imports_only_what_it_needs(statements: str, forbidden: tuple[str, ...]) -> None:
+    """Importing the package or the command line, and asking for help, leaves costly modules alone."""
+    modules = imported_by(statements)
+    assert "scenario_runner" in modules
+    assert modules & set(forbidden) == set()
+
+
+def test_validate_opens_no_gpu_and_needs_no_numpy(tmp_path: Path) -> None:
+    """`validate` of a plain scenario imports neither Vulkan nor NumPy, nor what reads pictures."""
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text('{"commands": [], "resources": []}', encoding="utf-8")
+    modules = imported_by(command_line("validate", str(scenario)))
+    assert "scenario_runner.scenario" in modules
+    assert modules & {*GPU, "numpy", "imageio", "PIL"} == set()
+
+
+def test_the_probe_sees_imports() -> None:
+    """A module that is imported is reported, so that its absence means something."""
+    assert {"colorsys", "scenario_runner.errors"} <= imported_by("import colorsys, scenario_runner.errors")

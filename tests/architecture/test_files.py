@@ -1,0 +1,66 @@
+"""Rules for files: how long, how named, and what they must not mention."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+FOLDERS = (".ci", "benchmarks", "scenario_runner", "scenarios", "schemas", "tests", "tools")
+NOT_OURS = {"__pycache__", "out", "results", ".hypothesis"}
+
+LINES_MAX = 450
+# Absolute paths of one developer's or one container's machine, and hosts that users replace by their own mirrors.
+MACHINE_PATH = re.compile(rb"(?<![\w.*}>)-])/(?:work|root|home/\w+|opt/(?!homebrew)|tmp/\w)[/\w]")
+REGISTRY_HOST = re.compile(
+    rb"\b(?:pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)|(?:deb|archive)\.(?:debian|ubuntu)\.)"
+)
+
+
+def project_files() -> Iterator[Path]:
+    yield from (path for path in sorted(CHECKOUT.iterdir()) if path.is_file() and path.suffix in (".md", ".toml", ""))
+    for folder in FOLDERS:
+        for path in sorted((CHECKOUT / folder).rglob("*")):
+            if path.is_file() and not NOT_OURS & set(path.relative_to(CHECKOUT).parts):
+                yield path
+
+
+def test_python_files_stay_short() -> None:
+    """No Python file that a person wrote has more than 450 lines."""
+    lengths = {
+        str(path.relative_to(CHECKOUT)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in project_files()
+        if path.suffix == ".py" and "_generated" not in path.parts
+    }
+    assert len(lengths) > 1
+    assert {name: length for name, length in lengths.items() if length > LINES_MAX} == {}
+
+
+def test_modules_are_named_after_what_they_hold() -> None:
+    """No module is called utils, helpers, manager or the like, which say nothing of what is inside."""
+    vague = re.compile(r"^(utils?|helpers?|managers?|common|misc|tools?)$")
+    modules = [path for path in project_files() if path.suffix == ".py"]
+    assert [path for path in modules if vague.match(path.stem)] == []
+
+
+def test_no_file_names_a_machine_or_a_registry() -> None:
+    """No file of the project mentions an absolute path of a developer's machine or the host of a package registry."""
+    found = []
+    for path in project_files():
+        content = path.read_bytes()
+        if b"\0" in content:
+            continue
+        for pattern in (MACHINE_PATH, REGISTRY_HOST):
+            found += [f"{path.relative_to(CHECKOUT)}: {match[0].decode()}" for match in pattern.finditer(content)]
+    assert found == []
+
+
+def test_the_search_for_machine_paths_finds_them() -> None:
+    """The patterns match what they are for, and leave system folders and relative paths alone."""
+    for place in ("work", "root", "opt"):
+        assert MACHINE_PATH.search(f"see /{place}/thing".encode())
+    assert MACHINE_PATH.search(b"cd /" + b"tmp/build/x")
+    assert REGISTRY_HOST.search(b"https://" + b"pypi" + b".org/simple")
+    for harmless in (b"/usr/share/vulkan", b"network/root/x", b"$HOME/work/x", b"/opt/homebrew/lib"):
+        assert not MACHINE_PATH.search(harmless), harmless

@@ -1,0 +1,160 @@
+"""The rules of the house that can be read off the source: who may import whom, and who may speak to the user."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
+
+# From the top to the bottom. A part imports parts below its own line only; parts on one line do not know each other.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("__main__",),
+    ("cli",),
+    ("suite",),
+    ("__init__",),  # the public names; nothing of ours but the command line may use them
+    ("runner",),
+    ("start",),
+    ("vulkan", "output_files", "result"),
+    ("plan",),
+    ("vgf", "shaders", "files", "scenario"),
+    ("spirv",),
+    ("formats",),
+    ("errors",),
+)
+RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
+
+# Beyond the layers: `vulkan` is given a plan and a source of bytes and knows nothing of where they came from.
+NEVER = {"vulkan": {"scenario", "files", "shaders", "vgf"}}
+
+# Modules that only these parts of ours may import.
+ONLY_IN = {
+    "pydantic": {"scenario"},
+    "pydantic_core": {"scenario"},
+    "vulkan": {"vulkan"},
+    "cffi": {"vulkan"},
+    "_cffi_backend": {"vulkan"},
+    "rich": {"cli"},
+}
+# What is not said through an exception or a log record is said by these alone.
+SPEAKERS = {"cli", "__main__"}
+
+SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if "_generated" not in path.parts)
+
+
+def part_of(module: str) -> str:
+    """The part of the package that the dotted name `module` belongs to: its second component."""
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def module_name(path: Path, package: Path = PACKAGE) -> str:
+    """The dotted name of the module at `path` in `package`, the folder scenario_runner/."""
+    names = ["scenario_runner", *path.relative_to(package).with_suffix("").parts]
+    return ".".join(names[:-1] if names[-1] == "__init__" else names)
+
+
+def imported_modules(path: Path, package: Path) -> Iterator[tuple[int, str]]:
+    """Line and absolute name of everything that the file at `path` imports, at its top or inside a function."""
+    here = module_name(path, package).split(".")
+    if path.name != "__init__.py":
+        here = here[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = here[: len(here) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            if module != "scenario_runner":
+                yield node.lineno, module
+                continue
+            for (
+                alias
+            ) in node.names:  # `from scenario_runner import errors` names a part, `... import Runner` a public name
+                is_part = (package / alias.name).is_dir() or (package / f"{alias.name}.py").is_file()
+                yield node.lineno, f"scenario_runner.{alias.name}" if is_part else module
+
+
+def complaints(path: Path, package: Path = PACKAGE) -> list[str]:
+    """What the imports of one file have against the rules."""
+    part = part_of(module_name(path, package))
+    found = []
+    for line, module in imported_modules(path, package):
+        place = f"{path.relative_to(package.parent)}:{line}: {part} imports {module}"
+        top = module.split(".")[0]
+        if top == "scenario_runner":
+            other = part_of(module)
+            if other == part:
+                continue
+            if RANK[other] <= RANK[part]:
+                found.append(f"{place}, which is not below it")
+            elif other in NEVER.get(part, ()):
+                found.append(f"{place}, which it must not know")
+        elif part not in ONLY_IN.get(top, {part}):
+            found.append(f"{place}; only {', '.join(sorted(ONLY_IN[top]))} may")
+    return found
+
+
+def spoken(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and text of what prints or ends the process."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("print", "exit", "quit"):
+            yield node.lineno, f"{node.func.id}()"
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            text = f"{node.value.id}.{node.attr}"
+            if text in ("sys.exit", "sys.stdout", "sys.stderr", "os._exit", "os.abort"):
+                yield node.lineno, text
+        elif isinstance(node, ast.Name) and node.id == "SystemExit":
+            yield node.lineno, "SystemExit"
+
+
+def test_every_part_has_its_place() -> None:
+    """Every module and package directly under scenario_runner/ stands in the list of layers."""
+    parts = {part_of(module_name(path)) for path in SOURCES}
+    assert parts - set(RANK) == set(), "give the new part a place in LAYERS"
+    assert "errors" in parts
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_down_only(path: Path) -> None:
+    """A module imports only what is below its part, and pydantic, Vulkan and rich only where they belong."""
+    assert complaints(path) == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_only_the_command_line_speaks(path: Path) -> None:
+    """Nothing outside cli/ and __main__ prints, touches the standard streams or ends the process."""
+    if part_of(module_name(path)) not in SPEAKERS:
+        assert list(spoken(ast.parse(path.read_text(encoding="utf-8")))) == []
+
+
+@pytest.mark.parametrize(
+    "name, source, expected",
+    [
+        ("plan/x.py", "from scenario_runner.vulkan import device", "scenario_runner.vulkan, which is not below it"),
+        ("spirv/x.py", "def f():\n    from ..plan import model", "scenario_runner.plan, which is not below it"),
+        ("files/x.py", "from scenario_runner import cli", "scenario_runner.cli, which is not below it"),
+        ("files/x.py", "from scenario_runner.vgf import reader", "scenario_runner.vgf, which is not below it"),
+        ("vulkan/x.py", "import scenario_runner.files.npy", "scenario_runner.files.npy, which it must not know"),
+        ("plan/x.py", "import pydantic", "pydantic; only scenario may"),
+        ("runner.py", "from vulkan import VkBuffer", "vulkan; only vulkan may"),
+        ("plan/x.py", "from scenario_runner import Runner", "scenario_runner, which is not below it"),
+    ],
+)
+def test_a_forbidden_import_is_seen(tmp_path: Path, name: str, source: str, expected: str) -> None:
+    """The reading of imports finds upward, sideways, lazy, relative and foreign ones."""
+    package = tmp_path / "scenario_runner"
+    (package / "cli").mkdir(parents=True)
+    path = package / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(source, encoding="utf-8")
+    (complaint,) = complaints(path, package)
+    assert complaint.split(" imports ")[1] == expected
+
+
+def test_speaking_is_seen() -> None:
+    """The search for prints and exits finds each way to do so."""
+    source = "import sys\nprint(1)\nsys.exit(2)\nsys.stderr.write('x')\nraise SystemExit\n"
+    assert [line for line, _ in sorted(spoken(ast.parse(source)))] == [2, 3, 4, 5]
