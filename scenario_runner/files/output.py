@@ -1,8 +1,5 @@
 """A file that is written: it appears under its name complete, or not at all."""
 
-# Every run that writes something imports this module, and pathlib would cost it two milliseconds.
-# ruff: noqa: PTH103, PTH105, PTH108, PTH116, PTH118, PTH120
-
 from __future__ import annotations
 
 import errno
@@ -110,6 +107,10 @@ class OutputFile:
         if size_bytes <= 0 or not hasattr(os, "posix_fallocate"):
             return
         try:
+            room = os.fstatvfs(self._descriptor)
+            free_bytes = room.f_bavail * room.f_frsize
+            if 0 < free_bytes < size_bytes:  # asking would first take all that is left, from everybody
+                raise file_error(self.path, f"cannot be given {size_bytes} bytes: only {free_bytes} bytes are free")
             os.posix_fallocate(self._descriptor, 0, size_bytes)
             self._reserved_bytes = size_bytes
         except (OSError, OverflowError) as error:

@@ -63,3 +63,13 @@ def test_a_folder_that_vanishes_is_our_error(tmp_path: Path) -> None:
     folder.rmdir()
     with pytest.raises(FileError, match="a: cannot be written: no such file or directory"):
         output.commit()
+
+
+def test_more_than_is_free_is_refused_without_taking_what_is_left(tmp_path: Path) -> None:
+    """Other programs on the disk do not notice a file that cannot fit."""
+    import os
+
+    room = os.statvfs(tmp_path)
+    with pytest.raises(FileError, match=r"a: cannot be given \d+ bytes: only \d+ bytes are free"):
+        OutputFile(tmp_path / "a", room.f_blocks * room.f_frsize)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,366 @@
+"""Reading and writing .dds files, against headers packed by hand, NumPy and Pillow."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scenario_runner.errors import FileError
+from scenario_runner.files.dds import DdsWriter, open_dds, read_header, write_dds
+from scenario_runner.formats import all_formats, format_named
+
+SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+WITH_DXGI = [entry for entry in all_formats() if entry.dxgi is not None]
+R8 = format_named("VK_FORMAT_R8_UNORM")
+
+
+def dds_bytes(payload: bytes = b"", /, **fields: int | bytes) -> bytes:
+    """A .dds file packed by hand; one R8_UNORM texel and a DX10 header unless said otherwise."""
+    field = {
+        "magic": b"DDS ", "size": 124, "flags": 0x1007, "height": 1, "width": 1, "pitch": 0, "depth": 1, "mips": 1,
+        "pf_size": 32, "pf_flags": 4, "fourcc": b"DX10", "bits": 0, "r": 0, "g": 0, "b": 0, "a": 0,
+        "caps": 0x1000, "caps2": 0, "dxgi": 61, "dimension": 3, "misc": 0, "array": 1, "misc2": 0,
+    } | fields  # fmt: skip
+    names = "magic size flags height width pitch depth mips pf_size pf_flags fourcc bits r g b a caps caps2"
+    header = struct.pack("<4s7I44xII4s5III12x", *(field[name] for name in names.split()))
+    if field["fourcc"] == b"DX10":
+        header += struct.pack("<5I", *(field[name] for name in ("dxgi", "dimension", "misc", "array", "misc2")))
+    return header + payload
+
+
+def level_extents(width: int, height: int, count: int) -> list[tuple[int, int]]:
+    return [(max(1, width >> level), max(1, height >> level)) for level in range(count)]
+
+
+def read_level(path: Path, level: int = 0, aspect: str | None = None) -> bytes:
+    with open_dds(path) as reader:
+        data = bytearray(reader.level_size_bytes(level, aspect))
+        assert reader.read_into(memoryview(data), level, aspect=aspect) == len(data)
+    return bytes(data)
+
+
+def test_the_header_is_the_one_that_the_reference_writes(tmp_path: Path) -> None:
+    """A single level has the reference's 148 bytes, field by field."""
+    write_dds(tmp_path / "a.dds", format_named("VK_FORMAT_R16G16B16A16_SFLOAT"), 3, 2, [bytes(range(48))])
+    expected = dds_bytes(bytes(range(48)), flags=0x100F, height=2, width=3, pitch=24, dxgi=10)
+    assert (tmp_path / "a.dds").read_bytes() == expected
+
+
+@SHARED_FOLDER
+@given(data=st.data())
+def test_every_format_round_trips_with_all_its_levels(tmp_path: Path, data: st.DataObject) -> None:
+    """What is written comes back bit by bit, at every level, however it was cut when written and read."""
+    texel_format = data.draw(st.sampled_from(WITH_DXGI), label="format")
+    width, height = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 40))
+    count = data.draw(st.integers(1, max(width, height).bit_length()))
+    random = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
+    is_two_planes = texel_format.aspects == ("depth", "stencil")
+    levels, stencils = [], []
+    for level_width, level_height in level_extents(width, height, count):
+        if is_two_planes:
+            depth = random.integers(0, 1 << 24, level_width * level_height, "u4")
+            levels.append(depth.tobytes())
+            stencils.append(random.bytes(level_width * level_height))
+        elif texel_format.is_compressed:
+            levels.append(random.bytes(-(-level_width // 4) * -(-level_height // 4) * texel_format.block_size_bytes))
+        else:
+            levels.append(random.bytes(level_width * level_height * texel_format.block_size_bytes))
+    path = tmp_path / "a.dds"
+    if is_two_planes:
+        write_dds(path, texel_format, width, height, levels, count, stencils)
+    else:
+        whole = b"".join(levels)
+        step = data.draw(st.integers(1, len(whole)))
+        write_dds(path, texel_format, width, height, (whole[i : i + step] for i in range(0, len(whole), step)), count)
+    header = read_header(path)
+    assert header.format.dxgi == texel_format.dxgi
+    assert (header.width, header.height, header.is_srgb_known) == (width, height, True)
+    assert [(level.width, level.height) for level in header.mip_levels] == level_extents(width, height, count)
+    for level, expected in enumerate(levels):
+        assert read_level(path, level) == expected
+        start = data.draw(st.integers(0, len(expected)))
+        size = data.draw(st.integers(0, len(expected) - start))
+        part = bytearray(size)
+        with open_dds(path) as reader:
+            assert reader.read_into(memoryview(part), level, start, size) == size
+        assert part == expected[start : start + size]
+    for level, expected in enumerate(stencils):
+        assert read_level(path, level, "stencil") == expected
+
+
+def test_three_bytes_a_texel_take_four_in_the_file(tmp_path: Path) -> None:
+    """B8G8R8 is stored as B8G8R8X8 with an opaque fourth byte, and R8G8B8_SINT as it is."""
+    write_dds(tmp_path / "a.dds", format_named("VK_FORMAT_B8G8R8_UNORM"), 2, 1, [b"abcdef"])
+    expected = dds_bytes(b"abc\xffdef\xff", flags=0x100F, width=2, pitch=8, dxgi=88)
+    assert (tmp_path / "a.dds").read_bytes() == expected
+    write_dds(tmp_path / "b.dds", format_named("VK_FORMAT_R8G8B8_SINT"), 2, 1, [b"abcdef"])
+    assert (tmp_path / "b.dds").read_bytes() == dds_bytes(b"abcdef", flags=0x100F, width=2, pitch=6, dxgi=134)
+
+
+def test_depth_and_stencil_are_two_planes(tmp_path: Path) -> None:
+    """D32S8 has a float, the stencil and three bytes of padding a texel; D24S8 the stencil above 24 bits."""
+    texels = struct.pack("<fB3xfB3x", 0.25, 7, 1.0, 9)
+    (tmp_path / "a.dds").write_bytes(dds_bytes(texels, width=2, dxgi=20))
+    assert read_level(tmp_path / "a.dds") == struct.pack("<2f", 0.25, 1.0)
+    assert read_level(tmp_path / "a.dds", aspect="stencil") == bytes([7, 9])
+    (tmp_path / "b.dds").write_bytes(dds_bytes(struct.pack("<2I", 0x07000001, 0x09FFFFFF), width=2, dxgi=45))
+    assert read_level(tmp_path / "b.dds") == struct.pack("<2I", 1, 0xFFFFFF)
+    assert read_level(tmp_path / "b.dds", aspect="stencil") == bytes([7, 9])
+    depth = struct.pack("<2f", 0.25, 1.0)
+    write_dds(tmp_path / "c.dds", format_named("VK_FORMAT_D32_SFLOAT_S8_UINT"), 2, 1, [depth], stencils=[bytes([7, 9])])
+    assert (tmp_path / "c.dds").read_bytes()[148:] == texels
+    write_dds(tmp_path / "c.dds", format_named("VK_FORMAT_D32_SFLOAT_S8_UINT"), 2, 1, [depth])
+    assert (tmp_path / "c.dds").read_bytes()[148:] == struct.pack("<fB3xfB3x", 0.25, 0, 1.0, 0)
+
+
+def test_conversions_work_across_chunks(tmp_path: Path) -> None:
+    """Images larger than the scratch memory are converted the same way."""
+    width, height = 1000, 700
+    texels = np.random.default_rng(1).integers(0, 256, (height, width, 3), "u1")
+    write_dds(tmp_path / "a.dds", format_named("VK_FORMAT_B8G8R8_SRGB"), width, height, [texels.data])
+    assert read_level(tmp_path / "a.dds") == texels.tobytes()
+    stored = np.fromfile(tmp_path / "a.dds", "u1", offset=148).reshape(height, width, 4)
+    assert np.array_equal(stored[..., :3], texels)
+    depth = np.random.default_rng(2).random((height, width), "f4")
+    write_dds(tmp_path / "b.dds", format_named("VK_FORMAT_D32_SFLOAT_S8_UINT"), width, height, [depth.data])
+    assert read_level(tmp_path / "b.dds") == depth.tobytes()
+
+
+LEGACY = [
+    *[({"fourcc": code}, name) for code, name in [
+        (b"DXT1", "BC1_RGBA_UNORM_BLOCK"), (b"DXT2", "BC2_UNORM_BLOCK"), (b"DXT3", "BC2_UNORM_BLOCK"),
+        (b"DXT4", "BC3_UNORM_BLOCK"), (b"DXT5", "BC3_UNORM_BLOCK"), (b"ATI1", "BC4_UNORM_BLOCK"),
+        (b"BC4U", "BC4_UNORM_BLOCK"), (b"BC4S", "BC4_SNORM_BLOCK"), (b"ATI2", "BC5_UNORM_BLOCK"),
+        (b"BC5U", "BC5_UNORM_BLOCK"), (b"BC5S", "BC5_SNORM_BLOCK"),
+        (struct.pack("<I", 36), "R16G16B16A16_UNORM"), (struct.pack("<I", 110), "R16G16B16A16_SNORM"),
+        (struct.pack("<I", 111), "R16_SFLOAT"), (struct.pack("<I", 112), "R16G16_SFLOAT"),
+        (struct.pack("<I", 113), "R16G16B16A16_SFLOAT"), (struct.pack("<I", 114), "R32_SFLOAT"),
+        (struct.pack("<I", 115), "R32G32_SFLOAT"), (struct.pack("<I", 116), "R32G32B32A32_SFLOAT"),
+    ]],
+    *[({"fourcc": b"", "pf_flags": flags, "bits": bits, "r": r, "g": g, "b": b, "a": a}, name)
+      for flags, bits, r, g, b, a, name in [
+        (0x41, 32, 0xFF, 0xFF00, 0xFF0000, 0xFF000000, "R8G8B8A8_UNORM"),
+        (0x41, 32, 0xFF0000, 0xFF00, 0xFF, 0xFF000000, "B8G8R8A8_UNORM"),
+        (0x40, 24, 0xFF0000, 0xFF00, 0xFF, 0, "B8G8R8_UNORM"),
+        (0x40, 24, 0xFF, 0xFF00, 0xFF0000, 0, "R8G8B8_UNORM"),
+        (0x40, 16, 0xF800, 0x7E0, 0x1F, 0, "R5G6B5_UNORM_PACK16"),
+        (0x41, 16, 0x7C00, 0x3E0, 0x1F, 0x8000, "A1R5G5B5_UNORM_PACK16"),
+        (0x20000, 8, 0xFF, 0xFF, 0xFF, 0, "R8_UNORM"),
+        (0x20001, 16, 0xFF, 0, 0, 0xFF00, "R8G8_UNORM"),
+        (0x2, 8, 0, 0, 0, 0xFF, "A8_UNORM"),
+        (0x80000, 16, 0xFF, 0xFF00, 0, 0, "R8G8_SNORM"),
+      ]],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fields, name", LEGACY)
+def test_legacy_headers_are_read(tmp_path: Path, fields: dict, name: str) -> None:
+    """FourCC codes, Direct3D 9 numbers and channel masks give the format they stand for."""
+    texel_format = format_named("VK_FORMAT_" + name)
+    payload = bytes(range(256))[: texel_format.block_size_bytes]
+    (tmp_path / "a.dds").write_bytes(dds_bytes(payload, **fields))
+    header = read_header(tmp_path / "a.dds")
+    assert (header.format.name, header.is_srgb_known) == ("VK_FORMAT_" + name, False)
+    assert read_level(tmp_path / "a.dds") == payload
+
+
+def test_legacy_texels_with_an_unused_byte_are_read(tmp_path: Path) -> None:
+    """X8R8G8B8 and X8B8G8R8 give three bytes a texel, whatever the fourth is; its mask does not make it alpha."""
+    for red, blue, name in [(0xFF0000, 0xFF, "B8G8R8"), (0xFF, 0xFF0000, "R8G8B8")]:
+        fields = {"fourcc": b"", "pf_flags": 0x40, "bits": 32, "r": red, "g": 0xFF00, "b": blue, "a": 0xFF000000}
+        (tmp_path / "a.dds").write_bytes(dds_bytes(b"abcXdefY", width=2, **fields))
+        assert read_header(tmp_path / "a.dds").format.name == f"VK_FORMAT_{name}_UNORM"
+        assert read_level(tmp_path / "a.dds") == b"abcdef"
+
+
+@pytest.mark.parametrize(
+    "mode, name", [("RGB", "B8G8R8_UNORM"), ("RGBA", "B8G8R8A8_UNORM"), ("L", "R8_UNORM"), ("LA", "R8G8_UNORM")]
+)
+def test_what_pillow_writes_is_read(tmp_path: Path, mode: str, name: str) -> None:
+    """Files of another writer give the texels that were stored."""
+    from PIL import Image
+
+    components = len(mode)
+    texels = np.random.default_rng(3).integers(0, 256, (5, 7, components), "u1")
+    Image.fromarray(texels if components > 1 else texels[..., 0]).save(tmp_path / "a.dds")
+    header = read_header(tmp_path / "a.dds")
+    assert (header.format.name, header.width, header.height) == ("VK_FORMAT_" + name, 7, 5)
+    order = [2, 1, 0, 3][:components] if components > 2 else [0, 1][:components]
+    assert read_level(tmp_path / "a.dds") == texels[..., order].tobytes()
+
+
+@pytest.mark.parametrize("pixel_format, name", [("DXT1", "BC1_RGBA"), ("DXT5", "BC3"), ("BC5", "BC5")])
+def test_blocks_of_pillow_pass_through(tmp_path: Path, pixel_format: str, name: str) -> None:
+    """Compressed blocks of another writer survive reading and writing, and Pillow decodes them to the same image."""
+    from PIL import Image
+
+    texels = np.random.default_rng(4).integers(0, 256, (8, 12, 3 if name == "BC5" else 4), "u1")
+    Image.fromarray(texels).save(tmp_path / "a.dds", pixel_format=pixel_format)
+    header = read_header(tmp_path / "a.dds")
+    assert header.format.name == f"VK_FORMAT_{name}_UNORM_BLOCK"
+    write_dds(tmp_path / "b.dds", header.format, 12, 8, [read_level(tmp_path / "a.dds")])
+    with Image.open(tmp_path / "a.dds") as first, Image.open(tmp_path / "b.dds") as second:
+        assert np.array_equal(np.asarray(first), np.asarray(second))
+
+
+def test_pillow_reads_what_is_written(tmp_path: Path) -> None:
+    """Another reader finds the texels of an R8G8B8A8 file."""
+    from PIL import Image
+
+    texels = np.random.default_rng(5).integers(0, 256, (5, 7, 4), "u1")
+    write_dds(tmp_path / "a.dds", format_named("VK_FORMAT_R8G8B8A8_UNORM"), 7, 5, [texels.data])
+    with Image.open(tmp_path / "a.dds") as image:
+        assert np.array_equal(np.asarray(image.convert("RGBA")), texels)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"", "is empty, expected a .dds file"),
+        (b"\x89PNG\r\n\x1a\n", r"is no .dds file: it begins with b'\x89PNG', expected b'DDS '"),
+        (dds_bytes()[:127], "ends after 127 bytes, expected at least the 128 bytes of its header (truncated?)"),
+        (dds_bytes()[:147], "ends after 147 bytes, expected at least the 148 bytes of its header (truncated?)"),
+        (dds_bytes(b"a", size=100), "has a .dds header of size 100, expected 124"),
+        (dds_bytes(b"a", pf_size=0), "has a pixel format of size 0 in its .dds header, expected 32"),
+        (dds_bytes(b"a", caps2=0xFE00), "holds a cube map, expected one two-dimensional image"),
+        (dds_bytes(b"a", misc=4), "holds a cube map, expected one two-dimensional image"),
+        (dds_bytes(b"a", caps2=0x200000, depth=4), "holds a volume of depth 4, expected one two-dimensional image"),
+        (
+            dds_bytes(b"a", dimension=4),
+            "holds a resource of dimension 4 (three-dimensional), expected 3 (two-dimensional)",
+        ),
+        (dds_bytes(b"a", array=6), "holds an array of 6 images, expected one"),
+        (dds_bytes(b"a", dxgi=27), "has texels of the DXGI_FORMAT 27, which no supported VkFormat equals"),
+        (dds_bytes(b"a", fourcc=b"YUY2"), "has texels of the FourCC b'YUY2', which no supported VkFormat equals"),
+        (
+            dds_bytes(b"abcd", fourcc=b"", pf_flags=0x41, bits=32, r=0x3FF00000, g=0xFFC00, b=0x3FF, a=0xC0000000),
+            "has texels of 32 bits with the masks 0x3ff00000, 0xffc00, 0x3ff, 0xc0000000 and the flags 0x41,"
+            " which no supported VkFormat equals",
+        ),
+        (dds_bytes(b"", width=0), "says it has 0x1 texels, expected at least one"),
+        (dds_bytes(b"a", mips=2), "says it has 2 mip levels, but 1x1 texels have at most 1"),
+        (dds_bytes(b"a", mips=0xFFFFFFFF), "says it has 4294967295 mip levels, but 1x1 texels have at most 1"),
+        (
+            dds_bytes(b"abc", width=2, height=2),
+            "is truncated: 3 bytes follow the header, expected 4 bytes for 2x2 texels of 'VK_FORMAT_R8_UNORM'",
+        ),
+        (
+            dds_bytes(b"abcde", width=2, height=2),
+            "has bytes after its texels: 5 bytes follow the header, expected 4 bytes for 2x2 texels of"
+            " 'VK_FORMAT_R8_UNORM'",
+        ),
+        (
+            dds_bytes(b"abcd", width=2, height=2, mips=2),
+            "is truncated: 4 bytes follow the header, expected 5 bytes for 2 mip levels of 2x2 texels of"
+            " 'VK_FORMAT_R8_UNORM'",
+        ),
+        (
+            dds_bytes(b"a", width=0xFFFFFFFF, height=0xFFFFFFFF, mips=32),
+            "is truncated: 1 bytes follow the header,"
+            f" expected {sum((0xFFFFFFFF >> level) ** 2 for level in range(32))} bytes for 32 mip levels of"
+            " 4294967295x4294967295 texels of 'VK_FORMAT_R8_UNORM'",
+        ),
+        (
+            dds_bytes(b"a", flags=0x100F, pitch=0xFFFFFFF0),
+            "says that a row or level has -16 bytes, expected at most the 1 bytes of its texels",
+        ),
+    ],
+)
+def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message: str) -> None:
+    """Each way in which a file can lie about itself has a message that says what was found and expected."""
+    path = tmp_path / "a.dds"
+    path.write_bytes(content)
+    with pytest.raises(FileError) as caught:
+        read_header(path)
+    assert str(caught.value) == f"{path}: {message}"
+
+
+@SHARED_FOLDER
+@given(data=st.data())
+def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.DataObject) -> None:
+    """Whatever is done to a file, reading ends in texels or an error of ours, with little memory."""
+    fields = data.draw(st.sampled_from([{"dxgi": 28}, {"dxgi": 20}, *(fields for fields, _ in LEGACY)]))
+    content = bytearray(dds_bytes(bytes(64), **(fields | {"width": 4, "height": 4, "mips": 1})))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, min(len(content), 150) - 1))
+        action = data.draw(st.sampled_from(["byte", "word", "cut", "insert"]))
+        if action == "byte":
+            content[at] = data.draw(st.integers(0, 255))
+        elif action == "word":
+            at -= at % 4
+            content[at : at + 4] = struct.pack("<I", data.draw(st.integers(0, (1 << 32) - 1)))
+        elif action == "cut":
+            del content[max(1, data.draw(st.integers(0, len(content) - 1))) :]
+        else:
+            content[at:at] = data.draw(st.binary(max_size=8))
+    path = tmp_path / "a.dds"
+    path.write_bytes(content)
+    problem = ""
+    tracemalloc.start()
+    try:
+        with open_dds(path) as reader:
+            for level in range(len(reader.header.mip_levels)):
+                size = reader.level_size_bytes(level)
+                assert size <= len(content)
+                assert reader.read_into(memoryview(bytearray(size)), level) == size
+    except FileError as error:
+        problem = str(error)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert problem == "" or problem.startswith(f"{path}: ")
+    assert peak < 1 << 20
+
+
+def test_formats_without_code_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    """A format that has no DXGI_FORMAT is an error that names it and says what to do."""
+    with pytest.raises(FileError) as caught:
+        DdsWriter(tmp_path / "a.dds", format_named("VK_FORMAT_R64_SINT"), 1, 1)
+    assert str(caught.value) == (
+        f"{tmp_path / 'a.dds'}: cannot hold texels of the format 'VK_FORMAT_R64_SINT': it has no DXGI_FORMAT,"
+        " which a .dds file needs"
+    )
+    assert caught.value.problems[0].help == "choose the name of a .npy file"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_texels_of_the_wrong_size_are_not_stored(tmp_path: Path) -> None:
+    """Too few or too many bytes, half texels and impossible extents are refused and leave nothing."""
+    path = tmp_path / "a.dds"
+    bgr, depth = format_named("VK_FORMAT_B8G8R8_UNORM"), format_named("VK_FORMAT_D24_UNORM_S8_UINT")
+    for texel_format, levels, stencils, message in [
+        (R8, [b"abc"], [], "1 bytes less"),
+        (R8, [b"abcde"], [], "1 bytes more"),
+        (bgr, [b"abc" * 3 + b"d"], [], "4 bytes less"),
+        (bgr, [b"abc" * 4 + b"d"], [], "1 bytes more"),
+        (depth, [b"abcde"], [], "no whole texels"),
+        (depth, [bytes(16)], [bytes(3)], "no whole texels"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            write_dds(path, texel_format, 2, 2, levels, 1, stencils)
+    for width, height, count in [(0, 1, 1), (1, -1, 1), (2, 2, 3), (2, 2, 0)]:
+        with pytest.raises(ValueError, match="are no image"):
+            write_dds(path, R8, width, height, [], count)
+    write_dds(path, R8, 2, 2, [b"abcd"])
+    with (
+        open_dds(path) as reader,
+        pytest.raises(ValueError, match="of a level of 4 bytes were asked for, into 3 bytes"),
+    ):
+        reader.read_into(memoryview(bytearray(3)))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.dds"]
+
+
+def test_the_codec_does_not_import_numpy() -> None:
+    """The codec is cheap to import."""
+    code = (
+        "import sys, scenario_runner.files.dds\n"
+        "assert not {'numpy', 'tempfile', 'shutil', 'json', 'imageio'} & set(sys.modules), sorted(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
