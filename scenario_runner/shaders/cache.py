@@ -1,5 +1,3 @@
-# ruff: noqa: PTH103, PTH105, PTH108, PTH111, PTH117, PTH118, PTH120
-# (pathlib costs more to import than this whole package)
 """SPIR-V by what it was made from, in the user's cache folder; safe under concurrent processes.
 
 An entry holds the whole key (the text the compiler saw, how it was called, the compiler's identity) beside the module,

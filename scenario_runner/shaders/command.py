@@ -12,18 +12,6 @@ _GLSLANG_STAGE = {"compute": "comp", "vertex": "vert", "fragment": "frag"}
 _DXC_PROFILE = {"compute": "cs_6_2", "vertex": "vs_6_2", "fragment": "ps_6_2"}
 
 
-def effective_target(request: CompileRequest, compiler: Compiler, text: bytes) -> str:
-    """The Vulkan version whose SPIR-V is asked for."""
-    if not compiler.chooses_target:
-        return "vulkan1.3"
-    if request.language == "HLSL" and compiler.flavour == "glslang":
-        # Its storage buffers are decorated BufferBlock, which SPIR-V above 1.3 does not have.
-        return min(request.target, "vulkan1.1")
-    if b"GL_ARM_tensors" in text:
-        return max(request.target, "vulkan1.3")
-    return request.target
-
-
 def arguments(compiler: Compiler, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
     """The command line; to be run in a folder that holds ``SOURCE_NAME`` and gets ``OUTPUT_NAME``."""
     path, stage = compiler.path, request.stage

@@ -1,12 +1,9 @@
-# ruff: noqa: PTH102, PTH118
-# (pathlib costs more to import than this whole package)
 """Compile many shaders at once: each different one once, what the cache has not at all, the rest in parallel."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scenario_runner.errors import (
@@ -19,7 +16,6 @@ from scenario_runner.errors import (
     UsageError,
 )
 from scenario_runner.shaders.cache import ShaderCache
-from scenario_runner.shaders.command import OUTPUT_NAME, SOURCE_NAME, arguments, effective_target
 from scenario_runner.shaders.discovery import (
     DXC_VARIABLE,
     GLSLANG_VARIABLE,
@@ -42,22 +38,35 @@ _UNSUPPORTED = "extension not supported"
 _INSTALL = "install glslang (Debian and Ubuntu: apt install glslang-tools)"
 
 
-@dataclass(slots=True)
 class _Job:
     """A shader to make: what the compiler gets, and who may compile it, the preferred one first."""
 
-    request: CompileRequest
-    options: BuildOptions
-    assembled: Assembled
-    compilers: list[Compiler]
-    module: bytes | None = None
-    made_by: Compiler | None = None
-    failure: ScenarioRunnerError | None = None
+    __slots__ = ("assembled", "compilers", "failure", "made_by", "module", "options", "request")
+
+    def __init__(
+        self, request: CompileRequest, options: BuildOptions, assembled: Assembled, compilers: list[Compiler]
+    ) -> None:
+        self.request = request
+        self.options = options
+        self.assembled = assembled
+        self.compilers = compilers
+        self.module: bytes | None = None
+        self.made_by: Compiler | None = None
+        self.failure: ScenarioRunnerError | None = None
+
+    def target(self, compiler: Compiler) -> str:
+        return compiler.target_for(self.request.language, self.request.target, _TENSORS in self.assembled.text)
 
     def key(self, compiler: Compiler) -> bytes:
         request, text = self.request, self.assembled.text
-        target = effective_target(request, compiler, text)
-        called = (request.language, request.stage, request.entry, target, self.options.optimise, self.options.debug)
+        called = (
+            request.language,
+            request.stage,
+            request.entry,
+            self.target(compiler),
+            self.options.optimise,
+            self.options.debug,
+        )
         return repr((_FORMAT, compiler.identity, called)).encode("utf-8", "backslashreplace") + b"\n" + text
 
 
@@ -208,6 +217,8 @@ def _compile_missing(missing: list[_Job], cache: ShaderCache | None, jobs: int, 
 
 def _compile(job: _Job, folder: str, processes: Processes, timeout_s: float) -> None:
     """Try the compilers in turn: the next one only where the one before does not know an extension."""
+    from scenario_runner.shaders.command import SOURCE_NAME
+
     os.mkdir(folder)
     with open(os.path.join(folder, SOURCE_NAME), "wb") as file:
         file.write(job.assembled.text)
@@ -239,15 +250,15 @@ class _NextCompilerError(Exception):
 def _compile_with(
     compiler: Compiler, job: _Job, folder: str, processes: Processes, timeout_s: float
 ) -> tuple[bytes, str]:
+    from scenario_runner.shaders.command import OUTPUT_NAME, arguments
     from scenario_runner.shaders.diagnostics import compile_problem
     from scenario_runner.shaders.process import MAX_FILE_BYTES, make_runnable, run_program
 
     request = job.request
     place, who = request.place, f"shader {request.label!r}: " if request.label else ""
-    target = effective_target(request, compiler, job.assembled.text)
     try:
         make_runnable(compiler.path)
-        argv = arguments(compiler, request, job.options, target)
+        argv = arguments(compiler, request, job.options, job.target(compiler))
         done = run_program(argv, folder=folder, timeout_s=timeout_s, processes=processes)
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()

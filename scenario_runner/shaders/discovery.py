@@ -1,5 +1,3 @@
-# ruff: noqa: PTH100, PTH111, PTH113, PTH116, PTH117, PTH118, PTH120
-# (pathlib costs more to import than this whole package)
 """Which shader compilers this machine has, and what each can do.
 
 A compiler's version is remembered by path, modification time and size, so that a warm run starts no process to ask.
@@ -11,8 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from scenario_runner.errors import CompilerNotFoundError
 from scenario_runner.shaders.cache import ShaderCache
@@ -27,8 +24,7 @@ _FLAVOURS: dict[str, Flavour] = {"glslang": "glslang", "arm-glslc": "arm-glslc",
 _PROBES = "compilers-1.tsv"
 
 
-@dataclass(frozen=True, slots=True)
-class Compiler:
+class Compiler(NamedTuple):
     """One program. ``version`` is the compiler's own word; ``identity`` tells two builds apart, wherever they are.
 
     Flavours: ``glslang`` (glslangValidator), ``arm-glslc`` (of Arm's scenario runner: GLSL of any kind, but always
@@ -60,10 +56,14 @@ class Compiler:
         """Whether a GLSL shader's entry point can be called other than main."""
         return self.flavour == "glslang"
 
-    @property
-    def chooses_target(self) -> bool:
-        """Whether SPIR-V for an older Vulkan can be asked for."""
-        return self.flavour != "arm-glslc"
+    def target_for(self, language: str, asked: str, tensors: bool) -> str:
+        """The Vulkan version whose SPIR-V it is told to make, where ``asked`` is the oldest that should do."""
+        if self.flavour == "arm-glslc":
+            return "vulkan1.3"  # it has no choice
+        if language == "HLSL" and self.flavour == "glslang":
+            # Its storage buffers are decorated BufferBlock, which SPIR-V above 1.3 does not have.
+            return min(asked, "vulkan1.1")
+        return max(asked, "vulkan1.3") if tensors else asked
 
 
 def find_compilers(

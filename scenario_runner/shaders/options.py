@@ -1,12 +1,10 @@
-# ruff: noqa: PTH118
-# (pathlib costs more to import than this whole package)
 """``build_options`` as a compiler would take them."""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from scenario_runner.errors import Problem, ScenarioError
 
@@ -14,8 +12,7 @@ _EXPECTED = "-DNAME, -DNAME=VALUE, -UNAME, -I DIR, -O, -O0 to -O3, -Os, -g or -g
 _LEVELS = {"-O": "s", "-O0": "0", "-O1": "1", "-O2": "2", "-O3": "3", "-Os": "s"}
 
 
-@dataclass(frozen=True, slots=True)
-class BuildOptions:
+class BuildOptions(NamedTuple):
     """Parsed options. ``macros`` holds the last word on each name, in order: (name with parameters, value); a value of
     False stands for -U, and True for -DNAME alone. ``include_dirs`` are absolute unless the base folder was not.
     ``optimise`` is ``""`` (not asked), ``"0"`` to ``"3"`` or ``"s"``."""

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH101, PTH116
 """One compiler process: bounded in time, output and memory, and killed with everything it started."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# ruff: noqa: PTH116, PTH118, PTH120
-# (pathlib costs more to import than this whole package)
 """The one text that the compiler sees: the source with its includes, macros and version put in place.
 
 Expanding ``#include`` here rather than in the compiler makes every compiler search alike, needs no extension, and makes
@@ -12,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass, field
 
 from scenario_runner.errors import FileError, Problem
 from scenario_runner.shaders.options import BuildOptions
@@ -32,16 +29,18 @@ _DIRECTIVE = (
 )
 
 
-@dataclass(slots=True)
 class Assembled:
     """``text`` is what the compiler gets. ``files`` are the names of its parts: index i is number ``FIRST_FILE + i``,
     the source itself first. ``missing`` are the includes not found. ``opaque`` is set when an include is left to the
     compiler (``#include MACRO``): then the text is not all that the module comes from, and no cache may keep it."""
 
-    text: bytes = b""
-    files: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    opaque: bool = False
+    __slots__ = ("files", "missing", "opaque", "text")
+
+    def __init__(self, place: str) -> None:
+        self.text = b""
+        self.files = [place]
+        self.missing: list[str] = []
+        self.opaque = False
 
 
 def assemble(request: CompileRequest, options: BuildOptions) -> Assembled:
@@ -75,7 +74,7 @@ class _Assembly:
     def __init__(self, request: CompileRequest, options: BuildOptions) -> None:
         self.request = request
         self.options = options
-        self.result = Assembled(files=[request.place])
+        self.result = Assembled(request.place)
         self.hlsl = request.language == "HLSL"
         # Debug information should name files, and HLSL knows no numbers.
         self.named = self.hlsl or options.debug
@@ -181,7 +180,8 @@ class _Assembly:
                 continue
             if not regular:
                 continue
-            if path in open_files or len(open_files) >= MAX_DEPTH:
+            # Once more is allowed: guards make the inner one empty. What is deeper counts only where there are none.
+            if open_files.count(path) > 1 or len(open_files) >= MAX_DEPTH:
                 return b'#error the include file "%s" includes itself, or is nested too deep\n' % _printable(raw)
             data = read_source(path).removeprefix(b"\xef\xbb\xbf")
             if path not in self.numbers:

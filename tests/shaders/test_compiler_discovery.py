@@ -1,0 +1,198 @@
+"""Which compilers are found, in which order, and what is remembered about them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.errors import CompilerNotFoundError
+from scenario_runner.shaders import Compiler, CompileRequest, compile_all, find_compilers
+from scenario_runner.shaders.discovery import arm_glslc_folders
+
+MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Callable[[str, str], Path]:
+    """Make a program at a path that answers --version with a text, and counts how often it was asked."""
+
+    def make(path: str, says: str) -> Path:
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"#!/bin/sh\necho x >> '{tmp_path}/asked'\necho '{says}'\n")
+        file.chmod(0o755)
+        return file
+
+    return make
+
+
+def test_the_installed_one(glslang: str) -> None:
+    """glslangValidator on PATH is found, with the version it prints."""
+    found = {one.path: one for one in find_compilers(language="GLSL")}
+    says = subprocess.run([glslang, "--version"], capture_output=True, text=True, check=True).stdout
+    assert found[glslang].flavour == "glslang"
+    assert f":{found[glslang].version}\n" in says
+    assert found[glslang].languages == ("GLSL", "HLSL")
+
+
+@pytest.mark.parametrize(
+    "says, flavour, version, tensors",
+    [
+        ("Glslang Version: 11:12.0.0\nESSL Version: x", "glslang", "12.0.0", False),
+        ("Glslang Version: 11:15.3.9", "glslang", "15.3.9", False),
+        ("Glslang Version: 11:15.4.0", "glslang", "15.4.0", True),
+        ("Glslang Version: 11:16.0.0", "glslang", "16.0.0", True),
+        (
+            '{\n  "version": "0.11.0",\n  "dependencies": [\n    "glslang=vulkan-sdk-1.4.357.0"\n  ]\n}',
+            "arm-glslc",
+            "0.11.0 (glslang vulkan-sdk-1.4.357.0)",
+            True,
+        ),
+        ("shaderc v2023.2\nspirv-tools v2023.1\nglslang 11:12.0.0", "shaderc", None, False),
+    ],
+)
+def test_versions(
+    program: Callable[[str, str], Path], says: str, flavour: str, version: str | None, tensors: bool
+) -> None:
+    """Each flavour is told by what it says, and what it can do by its version."""
+    path = program("somewhere/any-name", says)
+    (found,) = find_compilers(str(path))
+    assert (found.path, found.flavour, found.knows_tensors) == (str(path), flavour, tensors)
+    assert version is None or found.version == version
+
+
+def test_order_of_choice(program: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The argument comes before the variable, the variable before PATH, and on PATH the newest glslang first."""
+    old = program("a/glslangValidator", "Glslang Version: 11:12.0.0")
+    new = program("b/glslang", "Glslang Version: 11:15.4.0")
+    program("b/glslc", "something else entirely")
+    arm = program(
+        "data/scenario-runner/glslc/scenario_runner/binaries/bin/glslc", '"version": "0.11.0" "glslang=vulkan-sdk-1.4"'
+    )
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "glslang").symlink_to(new)
+    monkeypatch.setenv("PATH", os.pathsep.join(str(tmp_path / name) for name in "abc"))
+    assert [one.path for one in find_compilers()] == [str(new), str(old), str(arm)]
+    monkeypatch.setenv("SCENARIO_RUNNER_GLSLANG", "glslangValidator")
+    assert [one.path for one in find_compilers()] == [str(old)]
+    assert [one.path for one in find_compilers(str(arm))] == [str(arm)]
+
+
+def test_dxc_comes_first_for_hlsl(
+    program: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """dxc is taken for HLSL only, from the variable or PATH."""
+    dxc = program("a/dxc", "libdxcompiler.so: 1.8(dev;5066-aaaa) - 1.8.0.5066 (aaaa)")
+    other = program("b/glslang", "Glslang Version: 11:15.4.0")
+    monkeypatch.setenv("PATH", str(tmp_path / "b"))
+    assert [one.path for one in find_compilers(language="HLSL")] == [str(other)]
+    monkeypatch.setenv("SCENARIO_RUNNER_DXC", str(dxc))
+    assert [one.flavour for one in find_compilers(language="HLSL")] == ["dxc"]
+    assert [one.flavour for one in find_compilers(language="GLSL")] == ["glslang"]
+    monkeypatch.setenv("SCENARIO_RUNNER_DXC", str(other))
+    with pytest.raises(CompilerNotFoundError, match="it is no dxc"):
+        find_compilers(language="HLSL")
+
+
+def test_arm_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Arm's glslc is looked for below the Python installation and below the user's data folder."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert arm_glslc_folders() == [f"{sys.prefix}/share/scenario-runner/glslc", f"{tmp_path}/scenario-runner/glslc"]
+
+
+def test_an_installed_file_without_run_bit(glslang: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real compiler in the place of Arm's package is found and used although the installer left no run bit."""
+    path = tmp_path / "data/scenario-runner/glslc/scenario_runner/binaries/bin/glslc"
+    path.parent.mkdir(parents=True)
+    shutil.copyfile(glslang, path)
+    assert not path.stat().st_mode & stat.S_IXUSR
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    assert [(one.path, one.flavour) for one in find_compilers(use_cache=False)] == [(str(path), "glslang")]
+    assert compile_all([CompileRequest(source=MINIMAL)])[0][:4] == b"\x03\x02\x23\x07"
+
+
+@pytest.mark.parametrize(
+    "says, message",
+    [("true (something) 1.0", r"--version says 'true \(something\) 1.0'"), ("", "--version says ''")],
+)
+def test_a_named_program_that_is_no_compiler(program: Callable[[str, str], Path], says: str, message: str) -> None:
+    """A named program that is no known compiler is an error that quotes it."""
+    path = program("x", says)
+    with pytest.raises(
+        CompilerNotFoundError, match=r"named by --glslang\) is no shader compiler known here: " + message
+    ):
+        find_compilers(str(path))
+
+
+def test_a_named_file_that_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A named file that does not exist, or is no program, is an error that says by what it was named."""
+    monkeypatch.setenv("SCENARIO_RUNNER_GLSLANG", str(tmp_path / "none"))
+    with pytest.raises(CompilerNotFoundError, match=r"none' \(named by SCENARIO_RUNNER_GLSLANG\) does not exist"):
+        find_compilers()
+    (tmp_path / "text").write_text("just text")
+    with pytest.raises(
+        CompilerNotFoundError, match=r"no shader compiler known here: it cannot be started: exec format error"
+    ):
+        find_compilers(str(tmp_path / "text"))
+
+
+def test_nothing_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any compiler the error says in one line what to install."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with pytest.raises(CompilerNotFoundError) as caught:
+        compile_all([CompileRequest(source=MINIMAL, label="s")])
+    (problem,) = caught.value.problems
+    assert problem.message == "shader 's': no GLSL compiler was found"
+    assert problem.help == (
+        "install glslang (Debian and Ubuntu: apt install glslang-tools), "
+        "or name one by --glslang or SCENARIO_RUNNER_GLSLANG"
+    )
+
+
+def test_versions_are_remembered(program: Callable[[str, str], Path], tmp_path: Path) -> None:
+    """A compiler is asked once, and again when its file changed or the memory is damaged."""
+    path = program("x", "Glslang Version: 11:15.4.0")
+    asked = tmp_path / "asked"
+    memory = tmp_path / "cache" / "compilers-1.tsv"
+    first = find_compilers(str(path))
+    assert find_compilers(str(path)) == first
+    assert asked.read_text() == "x\n"
+    for damage in (memory.read_bytes()[:-1], b"\xff\0\n\t\t\t\t\n", b""):
+        memory.write_bytes(damage)
+        assert find_compilers(str(path)) == first
+    assert asked.read_text() == "x\n" * 4
+    path.write_text(path.read_text().replace("15.4.0", "16.1.0"))
+    (changed,) = find_compilers(str(path))
+    assert changed.version == "16.1.0"
+    assert changed.identity != first[0].identity
+    assert find_compilers(str(path), use_cache=False) == [changed]
+
+
+def test_another_compiler_is_another_entry(program: Callable[[str, str], Path], glslang: str, tmp_path: Path) -> None:
+    """A module is not taken from the cache when another build of the compiler would make it."""
+    paths = []
+    for version in ("15.0.0", "15.1.0"):
+        path = tmp_path / version
+        path.write_text(
+            f'#!/bin/sh\n[ "$1" = --version ] && echo "Glslang Version: 11:{version}" && exit\n'
+            f'echo x >> "{tmp_path}/compiled"\nexec "{glslang}" "$@"\n'
+        )
+        path.chmod(0o755)
+        paths.append(str(path))
+    for path in (*paths, *paths):
+        compile_all([CompileRequest(source=MINIMAL)], compiler=path)
+    assert (tmp_path / "compiled").read_text() == "x\n" * 2
+
+
+def test_compiler_is_plain_data(glslang: str) -> None:
+    """A Compiler can be compared and has no state."""
+    assert Compiler("p", "dxc", "1", "i") == Compiler("p", "dxc", "1", "i")
+    assert Compiler("p", "dxc", "1", "i").languages == ("HLSL",)

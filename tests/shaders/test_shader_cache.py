@@ -1,0 +1,190 @@
+"""The cache: sound, bounded, and safe when its files are damaged or shared."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.shaders import CompileRequest, ShaderCache, cache, compile_all, default_cache_dir
+
+MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
+MAGIC = b"\x03\x02\x23\x07"
+
+
+def entries(folder: str | Path) -> list[Path]:
+    return sorted((Path(folder) / "shaders").glob("*"))
+
+
+def test_default_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder is SCENARIO_RUNNER_CACHE, else below XDG_CACHE_HOME, else below ~/.cache."""
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("SCENARIO_RUNNER_CACHE", "/mine")
+    assert default_cache_dir() == "/mine"
+    monkeypatch.delenv("SCENARIO_RUNNER_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    assert default_cache_dir() == "/xdg/scenario-runner"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", "/home/me")
+    assert default_cache_dir() == "/home/me/.cache/scenario-runner"
+
+
+def test_entry_round_trip(tmp_path: Path) -> None:
+    """What is stored under a key comes back for that key only."""
+    store = ShaderCache(str(tmp_path))
+    assert store.load(b"key") is None
+    store.store(b"key", b"module")
+    assert store.load(b"key") == b"module"
+    assert store.load(b"kez") is None
+    assert store.load(b"") is None
+
+
+def test_name_clash_is_a_miss(tmp_path: Path) -> None:
+    """An entry of another key under the same file name is a miss, not a wrong module."""
+    store = ShaderCache(str(tmp_path))
+    store.store(b"key", b"module")
+    os.replace(store.path(b"key"), store.path(b"kez"))
+    assert store.load(b"kez") is None
+
+
+def test_every_damage_is_a_miss(tmp_path: Path) -> None:
+    """An entry cut short, grown, or with any byte changed is never taken."""
+    store = ShaderCache(str(tmp_path))
+    store.store(b"key", b"module")
+    path = Path(store.path(b"key"))
+    whole = path.read_bytes()
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        assert store.load(b"key") is None
+    path.write_bytes(whole + b"x")
+    assert store.load(b"key") is None
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        assert store.load(b"key") is None
+    path.write_bytes(whole)
+    assert store.load(b"key") == b"module"
+
+
+def test_damaged_entry_is_compiled_again(tmp_path: Path) -> None:
+    """A shader whose entry is damaged is compiled again, and the entry is mended."""
+    request = CompileRequest(source=MINIMAL)
+    first = compile_all([request], cache_dir=str(tmp_path))
+    (path,) = entries(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-4])
+    assert compile_all([request], cache_dir=str(tmp_path)) == first
+    assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source": MINIMAL + "\n"},
+        {"entry": "other"},
+        {"stage": "vertex", "source": "#version 450\nvoid main() {}\n"},
+        {"build_options": "-DX"},
+        {"build_options": "-g"},
+        {"build_options": "-Os"},
+        {"target": "vulkan1.1"},
+    ],
+)
+def test_what_makes_another_entry(tmp_path: Path, change: dict[str, str]) -> None:
+    """Everything that the module depends on makes an entry of its own; the label and the place do not."""
+    base = {"source": MINIMAL}
+    compile_all([CompileRequest(**base)], cache_dir=str(tmp_path))  # type: ignore[arg-type]
+    compile_all([CompileRequest(**base, label="x", name="y")], cache_dir=str(tmp_path))  # type: ignore[arg-type]
+    assert len(entries(tmp_path)) == 1
+    compile_all([CompileRequest(**{**base, **change})], cache_dir=str(tmp_path))  # type: ignore[arg-type]
+    assert len(entries(tmp_path)) == 2
+
+
+def test_no_cache(tmp_path: Path) -> None:
+    """Without the cache nothing is written."""
+    assert compile_all([CompileRequest(source=MINIMAL)], cache_dir=str(tmp_path), use_cache=False)[0][:4] == MAGIC
+    assert not list(tmp_path.iterdir())[1:]
+    assert not (tmp_path / "shaders").exists()
+
+
+def test_folder_that_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A cache folder that cannot be made means work without a cache, and one line in the log."""
+    (tmp_path / "file").write_text("in the way")
+    folder = str(tmp_path / "file" / "cache")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert compile_all([CompileRequest(source=MINIMAL)], cache_dir=folder)[0][:4] == MAGIC
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["compiled shaders are not kept"]
+
+
+def test_eviction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the bound the entries used longest ago go, and so do temporary files of a process that died."""
+    monkeypatch.setattr(cache, "MAX_ENTRIES", 8)
+    store = ShaderCache(str(tmp_path))
+    now = time.time()
+    for index in range(9):
+        key = b"%d" % index
+        store.store(key, b"module")
+        os.utime(store.path(key), (now - 1000 + index,) * 2)
+    stale, fresh = Path(store.folder) / "a.tmp", Path(store.folder) / "b.tmp"
+    for path in (stale, fresh):
+        path.write_bytes(b"")
+    os.utime(stale, (now - 7200,) * 2)
+    store.evict()
+    assert [store.load(b"%d" % index) is not None for index in range(9)] == [False] * 3 + [True] * 6
+    assert not stale.exists()
+    assert fresh.exists()
+
+
+def test_a_hit_counts_as_use(tmp_path: Path) -> None:
+    """A hit on an entry not used for days makes it new for eviction."""
+    store = ShaderCache(str(tmp_path))
+    store.store(b"key", b"module")
+    old = time.time() - 3 * 86400
+    os.utime(store.path(b"key"), (old, old))
+    assert store.load(b"key") == b"module"
+    assert os.stat(store.path(b"key")).st_mtime > old + 86400
+
+
+PROGRAM = """
+import sys
+from scenario_runner.shaders import CompileRequest, compile_all
+source = "#version 450\\nlayout(local_size_x = %d) in;\\nvoid main() {}\\n"
+modules = compile_all([CompileRequest(source=source % size) for size in (1, 2, 3)], cache_dir=sys.argv[1])
+sys.stdout.buffer.write(b"".join(modules))
+"""
+
+
+def test_processes_share_one_folder(tmp_path: Path) -> None:
+    """Processes that fill one cache at the same time all get the right modules, and leave whole entries only."""
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
+    answers = [process.communicate(timeout=120) for process in running]
+    assert [errors for _, errors in answers] == [b""] * 4
+    sources = [f"#version 450\nlayout(local_size_x = {size}) in;\nvoid main() {{}}\n" for size in (1, 2, 3)]
+    alone = compile_all([CompileRequest(source=source) for source in sources], use_cache=False)
+    assert {output for output, _ in answers} == {b"".join(alone)}
+    assert len(entries(tmp_path)) == 3
+    assert all(path.suffix == ".spv-entry" for path in entries(tmp_path))
+    assert compile_all([CompileRequest(source=source) for source in sources], cache_dir=str(tmp_path)) == alone
+
+
+def test_warm_run_starts_nothing(tmp_path: Path) -> None:
+    """With every shader in the cache no module that could start a process is imported, nor a costly one."""
+    path = tmp_path / "a.comp"
+    path.write_text(MINIMAL)
+    compile_all([CompileRequest(path=str(path), build_options="-DX=1")], cache_dir=str(tmp_path))
+    program = (
+        "import sys; before = set(sys.modules)\n"
+        "from scenario_runner.shaders import CompileRequest, compile_all\n"
+        f"compile_all([CompileRequest(path={str(path)!r}, build_options='-DX=1')], cache_dir={str(tmp_path)!r})\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert "scenario_runner.shaders.compile" in loaded
+    costly = ("subprocess", "tempfile", "concurrent.futures", "threading", "logging", "hashlib", "shlex", "pathlib")
+    assert not [name for name in loaded if name in costly or name.startswith("scenario_runner.shaders.process")]

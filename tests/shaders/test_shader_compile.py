@@ -1,0 +1,342 @@
+"""Sources become SPIR-V, by real compilers; what goes wrong is an error of ours."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.errors import CompileError, CompilerNotFoundError, ScenarioError, UsageError
+from scenario_runner.shaders import CompileRequest, compile_all
+
+MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
+TENSOR = (
+    "#version 450\n#extension GL_ARM_tensors : require\nlayout(local_size_x = 1) in;\n"
+    "layout(set = 0, binding = 0) uniform tensorARM<float, 1> t;\nvoid main() {}\n"
+)
+OUT = "layout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) buffer Out { float v[]; } data_out;\n"
+HLSL = """
+RWStructuredBuffer<float> o : register(u5);
+[numthreads(1, 1, 1)] void go(uint3 id : SV_DispatchThreadID) { o[id.x] = SCALE * 3.0f; }
+"""
+
+
+def version(module: bytes) -> tuple[int, int]:
+    word: int = struct.unpack_from("<I", module, 4)[0]
+    return (word >> 16, word >> 8 & 0xFF)
+
+
+def entry_name(module: bytes) -> str:
+    """The name in the first OpEntryPoint (opcode 15: words are execution model, id, name)."""
+    at = 20
+    while at < len(module):
+        word: int = struct.unpack_from("<I", module, at)[0]
+        if word & 0xFFFF == 15:
+            return module[at + 12 : module.index(b"\0", at + 12)].decode()
+        at += (word >> 16) * 4
+    raise AssertionError("no entry point")
+
+
+def holds(module: bytes, value: float) -> bool:
+    return struct.pack("<f", value) in module
+
+
+def test_order_and_duplicates() -> None:
+    """Modules come back in the order of the requests, and equal requests get equal modules."""
+    sources = [OUT + f"void main() {{ data_out.v[0] = {value}; }}\n" for value in (1.25, 2.25, 1.25, 3.25)]
+    modules = compile_all([CompileRequest(source=source, label=str(n)) for n, source in enumerate(sources)])
+    assert [[holds(module, value) for value in (1.25, 2.25, 3.25)] for module in modules] == [
+        [True, False, False],
+        [False, True, False],
+        [True, False, False],
+        [False, False, True],
+    ]
+    assert compile_all([]) == []
+
+
+def test_duplicates_are_compiled_once(script: Callable[[str], str], tmp_path: Path, glslang: str) -> None:
+    """Equal requests start one process, however many there are; different ones start one each."""
+    compiler = script(f'echo x >> "{tmp_path}/count"\nexec "{glslang}" "$@"')
+    compile_all([CompileRequest(source=MINIMAL, label=str(n)) for n in range(5)], compiler=compiler)
+    compile_all([CompileRequest(source=MINIMAL + "// 2\n")] * 2, compiler=compiler)
+    assert (tmp_path / "count").read_text() == "x\nx\n"
+
+
+def test_different_shaders_are_compiled_in_parallel(script: Callable[[str], str], tmp_path: Path, glslang: str) -> None:
+    """Two processes run at a time: each waits for the other's sign before it compiles."""
+    (tmp_path / "signs").mkdir()
+    wait = f'touch "{tmp_path}/signs/$$"\nwhile [ $(ls "{tmp_path}/signs" | wc -l) -lt 2 ]; do sleep 0.02; done\n'
+    compiler = script(f'{wait}exec "{glslang}" "$@"')
+    requests = [CompileRequest(source=MINIMAL + f"// {n}\n") for n in range(2)]
+    assert len(compile_all(requests, compiler=compiler, jobs=2, timeout_s=30)) == 2
+
+
+def test_default_target_and_names(compile_text: Callable[..., bytes]) -> None:
+    """The module is SPIR-V 1.5 unless asked otherwise, is not optimised, and keeps the names."""
+    text = OUT + "void main() { float unused = 7.5; data_out.v[0] = 1.0; }\n"
+    module = compile_text(text)
+    assert version(module) == (1, 5)
+    assert b"data_out\0" in module
+    assert holds(module, 7.5)
+    assert b"void main()" not in module
+    assert version(compile_text(text, target="vulkan1.1")) == (1, 3)
+    assert version(compile_text(text, target="vulkan1.3")) == (1, 6)
+
+
+def test_optimised_and_debug(compile_text: Callable[..., bytes]) -> None:
+    """-O drops what is unused; -g keeps the source's name and text in the module."""
+    text = OUT + "void main() { float unused = 7.5; data_out.v[0] = 1.0; }\n"
+    assert not holds(compile_text(text, build_options="-O"), 7.5)
+    debug = compile_text(text, build_options="-g -DX")
+    assert b"float unused = 7.5" in debug
+    assert b"shader.comp" in debug
+
+
+@pytest.mark.parametrize("stage", ["vertex", "fragment", "compute"])
+def test_stages(compile_text: Callable[..., bytes], stage: str) -> None:
+    """Each stage makes an entry point of its execution model (SPIR-V: Vertex 0, Fragment 4, GLCompute 5)."""
+    module = compile_text("#version 450\nvoid main() {}\n", stage=stage)
+    model = {"vertex": 0, "fragment": 4, "compute": 5}[stage]
+    at = module.index(struct.pack("<II", 5 << 16 | 15, model))
+    assert at % 4 == 0
+
+
+def test_entry_of_glsl(compile_text: Callable[..., bytes]) -> None:
+    """A GLSL entry point gets the name that the request asks for."""
+    assert entry_name(compile_text(MINIMAL)) == "main"
+    assert entry_name(compile_text(MINIMAL, entry="other")) == "other"
+
+
+def test_macros_reach_the_source(compile_text: Callable[..., bytes]) -> None:
+    """Macros with spaces and parameters arrive, a later -U takes an earlier -D back, and a bare -D is empty."""
+    text = OUT + "void main() { data_out.v[0] = TWICE(A) BARE;\n#ifdef GONE\nbad\n#endif\n}\n"
+    module = compile_text(text, build_options="-D 'A=(1.5 + 2.0)' '-DTWICE(x)=(x * 2.0)' -DBARE -DGONE -UGONE")
+    assert holds(module, 7.0)
+
+
+def test_macro_that_the_compiler_refuses(compile_text: Callable[..., bytes]) -> None:
+    """An error in a macro names build_options, not a line of the source."""
+    with pytest.raises(CompileError) as caught:
+        compile_text(MINIMAL, build_options="-UGL_x", label="s")
+    assert str(caught.value).startswith("shader.comp: shader 's': in build_options: '#undef' : names beginning with")
+
+
+def test_failures_together(tmp_path: Path) -> None:
+    """Every shader that fails is reported, with its first error's place, the label, and the compiler's own words."""
+    paths = [tmp_path / f"{n}.comp" for n in range(3)]
+    paths[0].write_text("#version 450\nvoid main() {\n  nope = 1;\n}\n")
+    paths[1].write_text(MINIMAL)
+    paths[2].write_text("#version 450\nvoid f();\nvoid main() { f(); }\n")
+    with pytest.raises(CompileError) as caught:
+        compile_all([CompileRequest(path=str(path), label=path.stem) for path in paths])
+    assert str(caught.value).splitlines() == [
+        f"{paths[0]}:3: shader '0': 'nope' : undeclared identifier",
+        f"{paths[2]}: shader '2': Linking compute stage: No function definition (body) found:",
+        "  f(",
+    ]
+    assert len(caught.value.problems) == 2
+
+
+def test_failures_of_different_kinds(tmp_path: Path) -> None:
+    """Failures of different kinds are one CompileError with every problem."""
+    requests = [
+        CompileRequest(path=str(tmp_path / "none.comp"), label="a"),
+        CompileRequest(source=MINIMAL, build_options="-bad", label="b"),
+        CompileRequest(source="#version 450\nx\n", label="c"),
+    ]
+    with pytest.raises(CompileError) as caught:
+        compile_all(requests)
+    assert [problem.message.split(":")[0] for problem in caught.value.problems] == [
+        "shader 'a'",
+        "shader 'b'",
+        "shader 'c'",
+    ]
+
+
+def test_a_failed_shader_spoils_no_other(tmp_path: Path) -> None:
+    """The shaders that compile beside a failing one are in the cache afterwards."""
+    good = CompileRequest(source=MINIMAL)
+    with pytest.raises(CompileError):
+        compile_all([CompileRequest(source="x"), good], cache_dir=str(tmp_path))
+    assert len(list((tmp_path / "shaders").iterdir())) == 1
+
+
+@pytest.mark.parametrize("entry", ["", "-x", "a\0b"])
+def test_bad_entry(entry: str) -> None:
+    """An entry name that is none, or that a compiler would take for an option, is refused."""
+    with pytest.raises(ScenarioError, match="is no entry point name"):
+        compile_all([CompileRequest(source=MINIMAL, entry=entry)])
+
+
+def test_bad_target() -> None:
+    """An unknown target is refused with the known ones."""
+    with pytest.raises(UsageError, match=r"unknown target 'vulkan9' \(expected one of vulkan1.0, "):
+        compile_all([CompileRequest(source=MINIMAL, target="vulkan9")])
+
+
+def test_tensors_need_a_newer_compiler(script: Callable[[str], str]) -> None:
+    """A compiler before 15.4 is told to lack GL_ARM_tensors, without trying, and with the command that helps."""
+    with pytest.raises(CompilerNotFoundError) as caught:
+        compile_all([CompileRequest(source=TENSOR, label="t")], compiler=script("exit 1"))
+    (problem,) = caught.value.problems
+    assert problem.message.startswith("shader 't': the source uses GL_ARM_tensors, which ")
+    assert problem.message.endswith("compiler.sh (12.0.0) does not know")
+    assert problem.help is not None
+    assert "pip install --no-deps --target" in problem.help
+
+
+@pytest.mark.parametrize(
+    "commands, message",
+    [
+        ("kill -SEGV $$", "was ended by SIGSEGV"),
+        ("exit 0", "wrote no module"),
+        ("printf abc > module.spv", "wrote 3 bytes that are no SPIR-V module"),
+        ("printf '%32s' x > module.spv", "wrote 32 bytes that are no SPIR-V module"),
+        ("exit 3", "the compiler gave no reason"),
+        ("echo some words; exit 3", "some words"),
+        ("yes", "wrote more than 1 MiB of messages"),
+        ("exec yes > module.spv", "was ended by SIGXFSZ"),
+    ],
+)
+def test_compilers_that_misbehave(script: Callable[[str], str], commands: str, message: str) -> None:
+    """A compiler that crashes, writes nothing, writes garbage or never stops writing is an error of ours."""
+    with pytest.raises(CompileError) as caught:
+        compile_all([CompileRequest(source=MINIMAL, name="a.comp", label="s")], compiler=script(commands), timeout_s=60)
+    assert str(caught.value).startswith("a.comp: shader 's': ")
+    assert message in str(caught.value)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that is dead but not yet collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for(path: Path) -> str:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if path.exists() and path.read_text().endswith("\n"):
+            return path.read_text()
+        time.sleep(0.02)
+    raise AssertionError(f"{path} was not written")
+
+
+def test_a_compiler_that_hangs(script: Callable[[str], str], tmp_path: Path) -> None:
+    """A compiler that does not end is killed in time, with what it started."""
+    compiler = script(f'sleep 600 &\necho $$ $! > "{tmp_path}/pids"\nwait')
+    start = time.monotonic()
+    with pytest.raises(CompileError, match="did not finish within 1 s"):
+        compile_all([CompileRequest(source=MINIMAL)], compiler=compiler, timeout_s=1)
+    assert time.monotonic() - start < 20
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    deadline = time.monotonic() + 5
+    while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(alive(pid) for pid in pids)
+
+
+def test_ctrl_c_kills_the_compilers(script: Callable[[str], str], tmp_path: Path) -> None:
+    """Ctrl-C during a compilation ends the compilers and what they started, and leaves no temporary files."""
+    compiler = script(f'sleep 600 &\necho $$ $! > "{tmp_path}/pids"\nwait')
+    program = (
+        "from scenario_runner.shaders import CompileRequest, compile_all\n"
+        f"try:\n    compile_all([CompileRequest(source='void main() {{}}')], compiler={compiler!r})\n"
+        "except KeyboardInterrupt:\n    print('interrupted')\n"
+    )
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+    pids = [int(pid) for pid in wait_for(tmp_path / "pids").split()]
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert (output, errors) == (b"interrupted\n", b"")
+    deadline = time.monotonic() + 5
+    while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(alive(pid) for pid in pids)
+    assert not list(temporary.iterdir())
+
+
+def test_hlsl_by_glslang(glslang: str) -> None:
+    """Without dxc, HLSL is compiled by glslang: the entry, macros and register numbers as asked."""
+    request = CompileRequest(language="HLSL", source=HLSL, name="a.hlsl", entry="go", build_options="-DSCALE=2.5")
+    (module,) = compile_all([request], compiler=glslang)
+    assert entry_name(module) == "go"
+    assert holds(module, 7.5)
+    assert version(module) <= (1, 3)
+
+
+def test_hlsl_bare_macro_is_one(glslang: str) -> None:
+    """In HLSL a bare -DNAME is 1, as in the compilers of the C family."""
+    request = CompileRequest(language="HLSL", source=HLSL.replace("3.0f", "3.25f"), entry="go", build_options="-DSCALE")
+    assert holds(compile_all([request], compiler=glslang)[0], 3.25)
+
+
+def test_hlsl_errors_have_places(tmp_path: Path, glslang: str) -> None:
+    """An HLSL error shows the line of the file it is in, also inside an include."""
+    (tmp_path / "bad.hlsli").write_text("\nfloat f() { return zzz; }\n")
+    path = tmp_path / "main.hlsl"
+    path.write_text('#include "bad.hlsli"\n' + HLSL)
+    with pytest.raises(CompileError) as caught:
+        compile_all([CompileRequest(language="HLSL", path=str(path), entry="go")], compiler=glslang)
+    (problem,) = caught.value.problems
+    assert (problem.path, problem.line) == (str(tmp_path / "bad.hlsli"), 2)
+    path.write_text(HLSL)
+    with pytest.raises(CompileError) as caught:
+        compile_all([CompileRequest(language="HLSL", path=str(path), entry="go")], compiler=glslang)
+    (problem,) = caught.value.problems
+    assert (problem.path, problem.line) == (str(path), 3)
+
+
+@pytest.mark.heavy
+def test_arm_glslc_compiles_tensors(arm_glslc: str, tmp_path: Path) -> None:
+    """Arm's glslc compiles GL_ARM_tensors, with macros and includes of any number of folders, and shows places."""
+    for folder, value in (("a", 1.5), ("b", 2.5)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{folder}.glsl").write_text(f"#define {folder.upper()} {value}\n")
+    text = TENSOR.replace("void main() {}", '#include "a.glsl"\n#include "b.glsl"\n')
+    text += "layout(binding = 1) buffer Out { float v[]; };\nvoid main() { v[0] = A; v[1] = B; v[2] = C; }\n"
+    dirs = (str(tmp_path / "a"), str(tmp_path / "b"))
+    request = CompileRequest(source=text, name="t.comp", include_dirs=dirs, build_options="-D'C=(1.0 + 2.5)'")
+    (module,) = compile_all([request], compiler=arm_glslc)
+    assert all(holds(module, value) for value in (1.5, 2.5, 3.5))
+    assert struct.pack("<II", 2 << 16 | 17, 4174) in module  # OpCapability TensorsARM
+    assert version(module) == (1, 6)
+    (tmp_path / "b" / "b.glsl").write_text("\nzzz;\n")
+    with pytest.raises(CompileError) as caught:
+        compile_all([request], compiler=arm_glslc)
+    (problem,) = caught.value.problems
+    assert (problem.path, problem.line) == (str(tmp_path / "b" / "b.glsl"), 2)
+    request = CompileRequest(source="void main() {\n  zzz;\n}\n", name="t.comp")
+    with pytest.raises(CompileError, match=r"^t\.comp:2: 'zzz' : undeclared identifier"):
+        compile_all([request], compiler=arm_glslc)
+    with pytest.raises(CompilerNotFoundError, match="entry point called 'x' is not to be had from"):
+        compile_all([CompileRequest(source=MINIMAL, entry="x")], compiler=arm_glslc)
+
+
+@pytest.mark.heavy
+def test_the_compiler_is_chosen_for_the_shader(arm_glslc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With both found, glslangValidator makes plain shaders and Arm's glslc those with tensors or newer extensions."""
+    folder = tmp_path / "data/scenario-runner/glslc/scenario_runner/binaries/bin"
+    folder.mkdir(parents=True)
+    (folder / "glslc").symlink_to(arm_glslc)
+    newer = MINIMAL.replace("layout", "#extension GL_EXT_expect_assume : require\nlayout", 1)
+    plain, tensor, retried = compile_all([CompileRequest(source=text) for text in (MINIMAL, TENSOR, newer)])
+    assert [version(module) for module in (plain, tensor, retried)] == [(1, 5), (1, 6), (1, 6)]
+    monkeypatch.setenv("PATH", "/nowhere")  # all from the cache or by Arm's alone
+    assert compile_all([CompileRequest(source=TENSOR)]) == [tensor]
+    assert version(compile_all([CompileRequest(source=MINIMAL)])[0]) == (1, 6)
