@@ -1,0 +1,163 @@
+"""A module as plain dicts and lists, ready for JSON: what ``shader show`` prints."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from scenario_runner.spirv.blocks import Block
+from scenario_runner.spirv.entry_point import EntryPoint
+from scenario_runner.spirv.graph import GraphEntryPoint, GraphResource
+from scenario_runner.spirv.interface import DescriptorBinding
+from scenario_runner.spirv.module import Module
+from scenario_runner.spirv.types import Array, Image, Member, RuntimeArray, Struct, Tensor, Type
+
+MAX_MEMBERS: Final = 20_000
+"""Members of nested structures that a description spells out; structures beyond that keep their name and size only."""
+
+
+def describe(module: Module) -> dict[str, Any]:
+    """Everything the reader knows about a module, in dicts, lists, strings, numbers, Booleans and None.
+
+    Sizes, offsets and strides are in bytes. Raises `SpirvError` where an entry point's interface cannot be read.
+    """
+    budget = [MAX_MEMBERS]
+    return {
+        "name": module.name,
+        "size_bytes": module.size_bytes,
+        "version": f"{module.version[0]}.{module.version[1]}",
+        "capabilities": list(module.capabilities),
+        "extensions": list(module.extensions),
+        "ext_inst_imports": list(module.ext_inst_imports),
+        "addressing_model": module.addressing_model,
+        "memory_model": module.memory_model,
+        "specialization_constants": [
+            {
+                "id": constant.id,
+                "name": constant.name,
+                "type": constant.type,
+                "size_bytes": constant.size_bytes,
+                "default": _finite(constant.default),
+            }
+            for constant in module.spec_constants
+        ],
+        "entry_points": [_entry_point(entry_point, budget) for entry_point in module.entry_points],
+        "graph_entry_points": [_graph(graph) for graph in module.graph_entry_points],
+        "graph_constants": [{"id": constant.id, **_tensor(constant.tensor)} for constant in module.graph_constants],
+    }
+
+
+def _finite(value: bool | int | float) -> bool | int | float | str:
+    """JSON has no infinities and no NaN: those become text."""
+    return str(value) if isinstance(value, float) and not abs(value) < float("inf") else value
+
+
+def _entry_point(entry_point: EntryPoint, budget: list[int]) -> dict[str, Any]:
+    interface = entry_point.interface
+    size = interface.local_size()
+    return {
+        "name": entry_point.name,
+        "execution_model": entry_point.execution_model,
+        "local_size": None if size is None else list(size),
+        "workgroup_memory_bytes": interface.workgroup_memory_bytes,
+        "push_constants": _block(interface.push_constants, budget),
+        "bindings": [_binding(binding, budget) for binding in interface.bindings],
+        "problems": list(interface.problems),
+    }
+
+
+def _binding(binding: DescriptorBinding, budget: list[int]) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "set": binding.set,
+        "binding": binding.binding,
+        "name": binding.name,
+        "kind": binding.kind,
+        "count": binding.count,
+        "used": binding.used,
+        "readable": binding.readable,
+        "writable": binding.writable,
+        "reads": binding.reads,
+        "writes": binding.writes,
+    }
+    if binding.image is not None:
+        described["image"] = _image(binding.image)
+    if binding.tensor is not None:
+        described["tensor"] = _tensor(binding.tensor)
+    if binding.block is not None:
+        described["block"] = _block(binding.block, budget)
+    if binding.input_attachment_index is not None:
+        described["input_attachment_index"] = binding.input_attachment_index
+    return described
+
+
+def _image(image: Image) -> dict[str, Any]:
+    return {
+        "dim": image.dim,
+        "arrayed": image.arrayed,
+        "multisampled": image.multisampled,
+        "depth": image.depth,
+        "sampled_type": None if image.sampled_type is None else str(image.sampled_type),
+        "format": image.format,
+    }
+
+
+def _tensor(tensor: Tensor) -> dict[str, Any]:
+    return {
+        "element_type": str(tensor.element),
+        "rank": tensor.rank,
+        "shape": None if tensor.shape is None else list(tensor.shape),
+    }
+
+
+def _graph(graph: GraphEntryPoint) -> dict[str, Any]:
+    return {
+        "name": graph.name,
+        "inputs": [_graph_resource(resource) for resource in graph.inputs],
+        "outputs": [_graph_resource(resource) for resource in graph.outputs],
+    }
+
+
+def _graph_resource(resource: GraphResource) -> dict[str, Any]:
+    return {
+        "name": resource.name,
+        "set": resource.set,
+        "binding": resource.binding,
+        **_tensor(resource.tensor),
+    }
+
+
+def _block(block: Block | None, budget: list[int]) -> dict[str, Any] | None:
+    if block is None:
+        return None
+    return {
+        "name": block.name,
+        "size_bytes": block.size_bytes,
+        "runtime_stride_bytes": block.runtime_stride_bytes,
+        "members": _members(block.struct, budget),
+    }
+
+
+def _members(struct: Struct, budget: list[int]) -> list[dict[str, Any]] | None:
+    budget[0] -= len(struct.members)
+    if budget[0] < 0:
+        return None
+    return [_member(member, budget) for member in struct.members]
+
+
+def _member(member: Member, budget: list[int]) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "name": member.name,
+        "type": str(member.type),
+        "offset": member.offset_bytes,
+        "size_bytes": member.size_bytes,
+    }
+    if member.array_stride_bytes is not None:
+        described["array_stride"] = member.array_stride_bytes
+    if member.matrix_stride_bytes is not None:
+        described["matrix_stride"] = member.matrix_stride_bytes
+        described["majorness"] = member.majorness
+    innermost: Type = member.type
+    while isinstance(innermost, Array | RuntimeArray):
+        innermost = innermost.element
+    if isinstance(innermost, Struct):
+        described["members"] = _members(innermost, budget)
+    return described

@@ -1,0 +1,68 @@
+"""Entry points of a module: their names and stages at once, their interfaces when somebody asks."""
+
+# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from scenario_runner.spirv.constants import Constants
+from scenario_runner.spirv.enumerants import EXECUTION_MODELS, name_of
+from scenario_runner.spirv.index import Index
+from scenario_runner.spirv.interface import Interface, read_interface
+from scenario_runner.spirv.literals import Literal
+
+
+class EntryPoint(NamedTuple):
+    """One OpEntryPoint. ``execution_model`` is "GLCompute", "Vertex", "Fragment", ...
+
+    ``source``, ``at``, ``function`` and ``listed`` are where its interface is read: the module, the offset of the
+    instruction, the id of the function and those of the interface variables.
+    """
+
+    name: str
+    execution_model: str
+    source: Index
+    at: int
+    function: int
+    listed: tuple[int, ...]
+
+    @property
+    def interface(self) -> Interface:
+        """What the entry point wants from outside, with all specialization constants at their defaults.
+
+        Worked out at the first call. Raises `SpirvError` where the part of the module that it needs is not valid.
+        """
+        index = self.source
+        found = index.interfaces.get(self.at)
+        if found is None:
+            found = read_interface(index, self.function, self.listed, default_constants(index), {})
+            index.interfaces[self.at] = found
+        return found
+
+    def specialized(self, specialization: Mapping[int, Literal]) -> Interface:
+        """The interface with the lengths of arrays that follow from the given values (SpecId → value).
+
+        Ids that the module does not have are ignored. Raises `SpirvError` as `interface` does, and for a value that
+        does not fit its constant.
+        """
+        index = self.source
+        return read_interface(index, self.function, self.listed, Constants(index, specialization), dict(specialization))
+
+
+def default_constants(index: Index) -> Constants:
+    """The module's constants with all specialization constants at their defaults."""
+    if index.constants is None:
+        index.constants = Constants(index)
+    return index.constants
+
+
+def read_entry_points(index: Index) -> tuple[EntryPoint, ...]:
+    """The entry points in the order of the module."""
+    words = index.words
+    found = []
+    for at in index.entry_points:
+        end = at + index.count(at)
+        name, behind = index.string_and_end(at + 3, end)
+        model = name_of(EXECUTION_MODELS, words[at + 1], "ExecutionModel")
+        found.append(EntryPoint(name, model, index, at, words[at + 2], tuple(words[behind:end])))
+    return tuple(found)

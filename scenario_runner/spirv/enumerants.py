@@ -1,0 +1,138 @@
+"""Names of SPIR-V enumerants by number, spelt as the SPIR-V specification spells them (section 3, "Binary Form").
+
+Where a number has several names, the one without a vendor suffix is used; unknown numbers get a name, too (`name_of`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+
+def name_of(table: Mapping[int, str], value: int, kind: str) -> str:
+    """The name of an enumerant; ``kind`` and the number, such as ``Capability4711``, for an unknown one."""
+    return table.get(value) or f"{kind}{value}"
+
+
+# One entry a line would be 250 lines that nobody reads.
+# fmt: off
+CAPABILITIES: Final = {
+    0: "Matrix", 1: "Shader", 2: "Geometry", 3: "Tessellation", 4: "Addresses", 5: "Linkage", 6: "Kernel",
+    7: "Vector16", 8: "Float16Buffer", 9: "Float16", 10: "Float64", 11: "Int64", 12: "Int64Atomics", 13: "ImageBasic",
+    14: "ImageReadWrite", 15: "ImageMipmap", 17: "Pipes", 18: "Groups", 19: "DeviceEnqueue", 20: "LiteralSampler",
+    21: "AtomicStorage", 22: "Int16", 23: "TessellationPointSize", 24: "GeometryPointSize", 25: "ImageGatherExtended",
+    27: "StorageImageMultisample", 28: "UniformBufferArrayDynamicIndexing", 29: "SampledImageArrayDynamicIndexing",
+    30: "StorageBufferArrayDynamicIndexing", 31: "StorageImageArrayDynamicIndexing", 32: "ClipDistance",
+    33: "CullDistance", 34: "ImageCubeArray", 35: "SampleRateShading", 36: "ImageRect", 37: "SampledRect",
+    38: "GenericPointer", 39: "Int8", 40: "InputAttachment", 41: "SparseResidency", 42: "MinLod", 43: "Sampled1D",
+    44: "Image1D", 45: "SampledCubeArray", 46: "SampledBuffer", 47: "ImageBuffer", 48: "ImageMSArray",
+    49: "StorageImageExtendedFormats", 50: "ImageQuery", 51: "DerivativeControl", 52: "InterpolationFunction",
+    53: "TransformFeedback", 54: "GeometryStreams", 55: "StorageImageReadWithoutFormat",
+    56: "StorageImageWriteWithoutFormat", 57: "MultiViewport", 58: "SubgroupDispatch", 59: "NamedBarrier",
+    60: "PipeStorage", 61: "GroupNonUniform", 62: "GroupNonUniformVote", 63: "GroupNonUniformArithmetic",
+    64: "GroupNonUniformBallot", 65: "GroupNonUniformShuffle", 66: "GroupNonUniformShuffleRelative",
+    67: "GroupNonUniformClustered", 68: "GroupNonUniformQuad", 69: "ShaderLayer", 70: "ShaderViewportIndex",
+    71: "UniformDecoration", 4165: "CoreBuiltinsARM", 4166: "TileImageColorReadAccessEXT",
+    4167: "TileImageDepthReadAccessEXT", 4168: "TileImageStencilReadAccessEXT", 4174: "TensorsARM",
+    4175: "StorageTensorArrayDynamicIndexingARM", 4176: "StorageTensorArrayNonUniformIndexingARM", 4191: "GraphARM",
+    4201: "CooperativeMatrixLayoutsARM", 4212: "Float8EXT", 4213: "Float8CooperativeMatrixEXT",
+    4422: "FragmentShadingRateKHR", 4423: "SubgroupBallotKHR", 4427: "DrawParameters",
+    4428: "WorkgroupMemoryExplicitLayoutKHR", 4429: "WorkgroupMemoryExplicitLayout8BitAccessKHR",
+    4430: "WorkgroupMemoryExplicitLayout16BitAccessKHR", 4431: "SubgroupVoteKHR", 4433: "StorageBuffer16BitAccess",
+    4434: "UniformAndStorageBuffer16BitAccess", 4435: "StoragePushConstant16", 4436: "StorageInputOutput16",
+    4437: "DeviceGroup", 4439: "MultiView", 4441: "VariablePointersStorageBuffer", 4442: "VariablePointers",
+    4445: "AtomicStorageOps", 4447: "SampleMaskPostDepthCoverage", 4448: "StorageBuffer8BitAccess",
+    4449: "UniformAndStorageBuffer8BitAccess", 4450: "StoragePushConstant8", 4464: "DenormPreserve",
+    4465: "DenormFlushToZero", 4466: "SignedZeroInfNanPreserve", 4467: "RoundingModeRTE", 4468: "RoundingModeRTZ",
+    4471: "RayQueryProvisionalKHR", 4472: "RayQueryKHR", 4473: "UntypedPointersKHR",
+    4478: "RayTraversalPrimitiveCullingKHR", 4479: "RayTracingKHR", 4484: "TextureSampleWeightedQCOM",
+    4485: "TextureBoxFilterQCOM", 4486: "TextureBlockMatchQCOM", 4498: "TextureBlockMatch2QCOM",
+    5008: "Float16ImageAMD", 5009: "ImageGatherBiasLodAMD", 5010: "FragmentMaskAMD", 5013: "StencilExportEXT",
+    5015: "ImageReadWriteLodAMD", 5016: "Int64ImageEXT", 5055: "ShaderClockKHR", 5087: "QuadControlKHR",
+    5116: "BFloat16TypeKHR", 5117: "BFloat16DotProductKHR", 5118: "BFloat16CooperativeMatrixKHR",
+    5249: "SampleMaskOverrideCoverageNV", 5251: "GeometryShaderPassthroughNV", 5254: "ShaderViewportIndexLayerEXT",
+    5255: "ShaderViewportMaskNV", 5259: "ShaderStereoViewNV", 5260: "PerViewAttributesNV",
+    5265: "FragmentFullyCoveredEXT", 5266: "MeshShadingNV", 5282: "ImageFootprintNV", 5283: "MeshShadingEXT",
+    5284: "FragmentBarycentricKHR", 5288: "ComputeDerivativeGroupQuadsNV", 5291: "FragmentDensityEXT",
+    5297: "GroupNonUniformPartitionedNV", 5301: "ShaderNonUniform", 5302: "RuntimeDescriptorArray",
+    5303: "InputAttachmentArrayDynamicIndexing", 5304: "UniformTexelBufferArrayDynamicIndexing",
+    5305: "StorageTexelBufferArrayDynamicIndexing", 5306: "UniformBufferArrayNonUniformIndexing",
+    5307: "SampledImageArrayNonUniformIndexing", 5308: "StorageBufferArrayNonUniformIndexing",
+    5309: "StorageImageArrayNonUniformIndexing", 5310: "InputAttachmentArrayNonUniformIndexing",
+    5311: "UniformTexelBufferArrayNonUniformIndexing", 5312: "StorageTexelBufferArrayNonUniformIndexing",
+    5336: "RayTracingPositionFetchKHR", 5340: "RayTracingNV", 5341: "RayTracingMotionBlurNV",
+    5345: "VulkanMemoryModel", 5346: "VulkanMemoryModelDeviceScope", 5347: "PhysicalStorageBufferAddresses",
+    5350: "ComputeDerivativeGroupLinearNV", 5353: "RayTracingProvisionalKHR", 5357: "CooperativeMatrixNV",
+    5363: "FragmentShaderSampleInterlockEXT", 5372: "FragmentShaderShadingRateInterlockEXT",
+    5373: "ShaderSMBuiltinsNV", 5378: "FragmentShaderPixelInterlockEXT", 5379: "DemoteToHelperInvocation",
+    5381: "RayTracingOpacityMicromapEXT", 5383: "ShaderInvocationReorderNV", 5390: "BindlessTextureNV",
+    5391: "RayQueryPositionFetchKHR", 5394: "CooperativeVectorNV", 5404: "AtomicFloat16VectorNV",
+    5409: "RayTracingDisplacementMicromapNV", 5414: "RawAccessChainsNV", 5430: "CooperativeMatrixReductionsNV",
+    5431: "CooperativeMatrixConversionsNV", 5432: "CooperativeMatrixPerElementOperationsNV",
+    5433: "CooperativeMatrixTensorAddressingNV", 5434: "CooperativeMatrixBlockLoadsNV",
+    5435: "CooperativeVectorTrainingNV", 5439: "TensorAddressingNV", 5568: "SubgroupShuffleINTEL",
+    5569: "SubgroupBufferBlockIOINTEL", 5570: "SubgroupImageBlockIOINTEL", 5579: "SubgroupImageMediaBlockIOINTEL",
+    5582: "RoundToInfinityINTEL", 5583: "FloatingPointModeINTEL", 5584: "IntegerFunctions2INTEL",
+    5603: "FunctionPointersINTEL", 5604: "IndirectReferencesINTEL", 5606: "AsmINTEL", 5612: "AtomicFloat32MinMaxEXT",
+    5613: "AtomicFloat64MinMaxEXT", 5616: "AtomicFloat16MinMaxEXT", 5617: "VectorComputeINTEL",
+    5619: "VectorAnyINTEL", 5629: "ExpectAssumeKHR", 5696: "SubgroupAvcMotionEstimationINTEL",
+    5697: "SubgroupAvcMotionEstimationIntraINTEL", 5698: "SubgroupAvcMotionEstimationChromaINTEL",
+    5817: "VariableLengthArrayINTEL", 5821: "FunctionFloatControlINTEL", 5824: "FPGAMemoryAttributesINTEL",
+    5837: "FPFastMathModeINTEL", 5844: "ArbitraryPrecisionIntegersINTEL",
+    5845: "ArbitraryPrecisionFloatingPointINTEL", 5886: "UnstructuredLoopControlsINTEL",
+    5888: "FPGALoopControlsINTEL", 5892: "KernelAttributesINTEL", 5897: "FPGAKernelAttributesINTEL",
+    5898: "FPGAMemoryAccessesINTEL", 5904: "FPGAClusterAttributesINTEL", 5906: "LoopFuseINTEL",
+    5908: "FPGADSPControlINTEL", 5910: "MemoryAccessAliasingINTEL", 5916: "FPGAInvocationPipeliningAttributesINTEL",
+    5920: "FPGABufferLocationINTEL", 5922: "ArbitraryPrecisionFixedPointINTEL", 5935: "USMStorageClassesINTEL",
+    5939: "RuntimeAlignedAttributeINTEL", 5943: "IOPipesINTEL", 5945: "BlockingPipesINTEL", 5948: "FPGARegINTEL",
+    6016: "DotProductInputAll", 6017: "DotProductInput4x8Bit", 6018: "DotProductInput4x8BitPacked",
+    6019: "DotProduct", 6020: "RayCullMaskKHR", 6022: "CooperativeMatrixKHR", 6024: "ReplicatedCompositesEXT",
+    6025: "BitInstructions", 6026: "GroupNonUniformRotateKHR", 6029: "FloatControls2",
+    6033: "AtomicFloat32AddEXT", 6034: "AtomicFloat64AddEXT", 6089: "LongConstantCompositeINTEL",
+    6094: "OptNoneINTEL", 6095: "AtomicFloat16AddEXT", 6114: "DebugInfoModuleINTEL", 6141: "SplitBarrierINTEL",
+    6400: "GroupUniformArithmeticKHR",
+}
+"""OpCapability, section "Capability"."""
+
+EXECUTION_MODELS: Final = {
+    0: "Vertex", 1: "TessellationControl", 2: "TessellationEvaluation", 3: "Geometry", 4: "Fragment", 5: "GLCompute",
+    6: "Kernel", 5267: "TaskNV", 5268: "MeshNV", 5313: "RayGenerationKHR", 5314: "IntersectionKHR", 5315: "AnyHitKHR",
+    5316: "ClosestHitKHR", 5317: "MissKHR", 5318: "CallableKHR", 5364: "TaskEXT", 5365: "MeshEXT",
+}
+"""OpEntryPoint, section "Execution Model"."""
+
+STORAGE_CLASSES: Final = {
+    0: "UniformConstant", 1: "Input", 2: "Uniform", 3: "Output", 4: "Workgroup", 5: "CrossWorkgroup", 6: "Private",
+    7: "Function", 8: "Generic", 9: "PushConstant", 10: "AtomicCounter", 11: "Image", 12: "StorageBuffer",
+    4172: "TileImageEXT", 5068: "NodePayloadAMDX", 5328: "CallableDataKHR", 5329: "IncomingCallableDataKHR",
+    5338: "RayPayloadKHR", 5339: "HitAttributeKHR", 5342: "IncomingRayPayloadKHR", 5343: "ShaderRecordBufferKHR",
+    5349: "PhysicalStorageBuffer", 5385: "HitObjectAttributeNV", 5402: "TaskPayloadWorkgroupEXT",
+    5605: "CodeSectionINTEL", 5936: "DeviceOnlyINTEL", 5937: "HostOnlyINTEL",
+}
+"""OpTypePointer and OpVariable, section "Storage Class"."""
+
+ADDRESSING_MODELS: Final = {
+    0: "Logical", 1: "Physical32", 2: "Physical64", 5348: "PhysicalStorageBuffer64",
+}
+"""OpMemoryModel, section "Addressing Model"."""
+
+MEMORY_MODELS: Final = {
+    0: "Simple", 1: "GLSL450", 2: "OpenCL", 3: "Vulkan",
+}
+"""OpMemoryModel, section "Memory Model"."""
+
+DIMS: Final = {
+    0: "1D", 1: "2D", 2: "3D", 3: "Cube", 4: "Rect", 5: "Buffer", 6: "SubpassData", 4173: "TileImageDataEXT",
+}
+"""OpTypeImage, section "Dim"."""
+
+IMAGE_FORMATS: Final = {
+    0: "Unknown", 1: "Rgba32f", 2: "Rgba16f", 3: "R32f", 4: "Rgba8", 5: "Rgba8Snorm", 6: "Rg32f", 7: "Rg16f",
+    8: "R11fG11fB10f", 9: "R16f", 10: "Rgba16", 11: "Rgb10A2", 12: "Rg16", 13: "Rg8", 14: "R16", 15: "R8",
+    16: "Rgba16Snorm", 17: "Rg16Snorm", 18: "Rg8Snorm", 19: "R16Snorm", 20: "R8Snorm", 21: "Rgba32i", 22: "Rgba16i",
+    23: "Rgba8i", 24: "R32i", 25: "Rg32i", 26: "Rg16i", 27: "Rg8i", 28: "R16i", 29: "R8i", 30: "Rgba32ui",
+    31: "Rgba16ui", 32: "Rgba8ui", 33: "R32ui", 34: "Rgb10a2ui", 35: "Rg32ui", 36: "Rg16ui", 37: "Rg8ui", 38: "R16ui",
+    39: "R8ui", 40: "R64ui", 41: "R64i",
+}
+"""OpTypeImage, section "Image Format"."""
+# fmt: on

@@ -1,0 +1,296 @@
+"""What an entry point wants from outside: descriptors, push constants, workgroup size and workgroup memory.
+
+Source: Vulkan specification, "Shader Interfaces", sections "Shader Resource Interface" and "Push Constant Interface",
+and "Shaders", section "Static Use".
+"""
+
+# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from scenario_runner.spirv import opcodes as op
+from scenario_runner.spirv.access import PUSH_CONSTANT, READ, UNIFORM, UNIFORM_CONSTANT, WORKGROUP, WRITE, Access
+from scenario_runner.spirv.blocks import Block, block_of
+from scenario_runner.spirv.constants import Constants
+from scenario_runner.spirv.index import (
+    BINDING,
+    BUILT_IN,
+    DESCRIPTOR_SET,
+    INPUT_ATTACHMENT_INDEX,
+    NON_READABLE,
+    NON_WRITABLE,
+    Index,
+)
+from scenario_runner.spirv.literals import Literal
+from scenario_runner.spirv.sizes import align_up, natural_size_and_alignment
+from scenario_runner.spirv.types import (
+    ACCELERATION_STRUCTURE,
+    SAMPLER,
+    Array,
+    Image,
+    Opaque,
+    RuntimeArray,
+    SampledImage,
+    Struct,
+    Tensor,
+    Type,
+)
+
+_WRITABLE_KINDS: Final = frozenset({"storage_buffer", "storage_image", "storage_texel_buffer", "tensor"})
+
+# Execution modes and the built-in that set the workgroup size (SPIR-V specification, "Execution Mode", "BuiltIn").
+_LOCAL_SIZE: Final = 17
+_LOCAL_SIZE_ID: Final = 38
+_WORKGROUP_SIZE: Final = 25
+
+
+class DescriptorBinding(NamedTuple):
+    """One variable that a descriptor is bound to.
+
+    ``kind`` is "storage_buffer", "uniform_buffer", "storage_image", "sampled_image", "combined_image_sampler",
+    "sampler", "uniform_texel_buffer", "storage_texel_buffer", "input_attachment", "acceleration_structure" or "tensor".
+    ``count`` is the number of descriptors, None for a runtime-sized array. ``name`` is the variable's, or the block's
+    where the variable has none.
+
+    ``used`` tells whether an instruction of the entry point's call tree names the variable; from SPIR-V 1.4 on an entry
+    point also lists variables that it only declares. ``readable`` and ``writable`` are what the declaration allows
+    (NonReadable, NonWritable, and kinds that are read-only by nature), ``reads`` and ``writes`` what the code does with
+    texels, elements and members; asking for a size is neither. Where a pointer's way cannot be followed, both are True.
+
+    ``image`` is set for images and texel buffers, ``tensor`` for tensors, ``block`` for buffers.
+    """
+
+    set: int
+    binding: int
+    name: str
+    kind: str
+    count: int | None  # type: ignore[assignment]  # tuple.count gives way to the word of Vulkan
+    used: bool
+    readable: bool
+    writable: bool
+    reads: bool
+    writes: bool
+    image: Image | None = None
+    tensor: Tensor | None = None
+    block: Block | None = None
+    input_attachment_index: int | None = None
+    variable: int = 0
+
+
+class Interface(NamedTuple):
+    """What one entry point wants from outside, under one specialization.
+
+    ``bindings`` are sorted by set and binding; several variables may share one. ``push_constants`` is None where the
+    entry point uses none. ``workgroup_memory_bytes`` is what its Workgroup variables take by the rules of std430, the
+    largest of those with an explicit layout. ``problems`` are sentences about declarations that cannot be bound.
+    ``source`` and ``function`` are where all this was read.
+    """
+
+    bindings: tuple[DescriptorBinding, ...]
+    push_constants: Block | None
+    workgroup_memory_bytes: int
+    problems: tuple[str, ...]
+    specialization: Mapping[int, Literal]
+    source: Index
+    function: int
+
+    def local_size(self, specialization: Mapping[int, Literal] | None = None) -> tuple[int, int, int] | None:
+        """Invocations of a workgroup in x, y and z; None for a stage without workgroups.
+
+        The built-in WorkgroupSize goes before LocalSize and LocalSizeId. Values are those of the specialization given
+        here (SpecId → value), else of the interface's own. Raises `SpirvError` for values that do not fit.
+        """
+        return read_local_size(
+            self.source, self.function, self.specialization if specialization is None else specialization
+        )
+
+
+def read_interface(
+    index: Index, function: int, listed: tuple[int, ...], constants: Constants, specialization: Mapping[int, Literal]
+) -> Interface:
+    """The interface of the entry point whose function and list of interface variables these are."""
+    if index.access is None:
+        index.access = Access(index)
+    access = index.access
+    used = access.variables(function)
+    # Before SPIR-V 1.4 the list holds inputs and outputs only; afterwards, being listed is static use as well.
+    extra = [id for id in listed if id in access.storage_classes and id not in used] if index.version >= (1, 4) else []
+    reader = _Reader(index, constants)
+    for id in [*used, *dict.fromkeys(extra)]:
+        reader.add(id, access.storage_classes[id], used.get(id))
+    return Interface(
+        bindings=tuple(sorted(reader.bindings, key=lambda binding: (binding.set, binding.binding, binding.variable))),
+        push_constants=reader.push_constants,
+        workgroup_memory_bytes=reader.workgroup_memory_bytes(),
+        problems=tuple(reader.problems),
+        specialization=specialization,
+        source=index,
+        function=function,
+    )
+
+
+class _Reader:
+    """Sorts the variables of one entry point into the parts of its interface."""
+
+    __slots__ = ("_blocks", "_constants", "_index", "_workgroup", "bindings", "problems", "push_constants")
+
+    def __init__(self, index: Index, constants: Constants) -> None:
+        self._index = index
+        self._constants = constants
+        self._blocks: dict[int, Block] = {}
+        self._workgroup: list[Type] = []
+        self.bindings: list[DescriptorBinding] = []
+        self.push_constants: Block | None = None
+        self.problems: list[str] = []
+
+    def add(self, id: int, storage_class: int, flags: int | None) -> None:
+        """Take in a variable; ``flags`` tells what the code does with it, None that it is only listed."""
+        type = self._variable_type(id)
+        if storage_class == WORKGROUP:
+            if type is not None and flags is not None:
+                self._workgroup.append(type)
+        elif storage_class == PUSH_CONSTANT:
+            if flags is not None:
+                self._add_push_constants(id, type)
+        else:
+            self._add_binding(id, storage_class, type, flags)
+
+    def _variable_type(self, id: int) -> Type | None:
+        """The type of what a variable holds; None for an untyped variable without a data type."""
+        index = self._index
+        words = index.words
+        at = index.definitions[id]
+        if index.opcode(at) == op.UNTYPED_VARIABLE:
+            return self._constants.types.type(words[at + 4], at) if index.count(at) > 4 else None
+        pointer = index.definition(words[at + 1], f"the type of the variable {id}")
+        if index.opcode(pointer) != op.TYPE_POINTER:
+            raise index.error(f"the type of the variable {id} is the id {words[at + 1]}, which is no pointer type")
+        return self._constants.types.type(words[pointer + 3], at)
+
+    def _label(self, id: int, type: Type | None) -> str:
+        name = self._index.name_of(id) or (type.name if isinstance(type, Struct) else "")
+        return f"the variable {name!r}" if name else f"the variable with the id {id}"
+
+    def _block(self, struct: Struct) -> Block:
+        block = self._blocks.get(struct.id)
+        if block is None:
+            block = self._blocks[struct.id] = block_of(struct)
+        return block
+
+    def _add_push_constants(self, id: int, type: Type | None) -> None:
+        if not isinstance(type, Struct):
+            self.problems.append(f"{self._label(id, type)} holds push constants, but it is no structure")
+        elif self.push_constants is not None:
+            self.problems.append(
+                f"{self._label(id, type)} is a second push constant block besides {self.push_constants.name!r}, "
+                "an entry point may use one"
+            )
+        else:
+            self.push_constants = self._block(type)
+
+    def _add_binding(self, id: int, storage_class: int, type: Type | None, flags: int | None) -> None:
+        count: int | None = 1
+        while isinstance(type, Array | RuntimeArray):
+            if isinstance(type, RuntimeArray):
+                count = None
+            elif count is not None:
+                count *= type.length
+            type = type.element
+        kind = _kind(storage_class, type)
+        if kind is None:
+            self.problems.append(f"{self._label(id, type)} has the type {type}, which no descriptor can be bound to")
+            return
+        decorations = self._index.decorations_of(id)
+        missing = [
+            text
+            for text, decoration in (("DescriptorSet", DESCRIPTOR_SET), ("Binding", BINDING))
+            if decoration not in decorations
+        ]
+        if missing:
+            self.problems.append(
+                f"{self._label(id, type)} has no {' and no '.join(missing)} decoration, so nothing can be bound to it"
+            )
+            return
+        members = type.members if isinstance(type, Struct) else ()
+        readable = NON_READABLE not in decorations and (not members or any(member.readable for member in members))
+        writable = NON_WRITABLE not in decorations and (not members or any(member.writable for member in members))
+        self.bindings.append(
+            DescriptorBinding(
+                set=decorations[DESCRIPTOR_SET],
+                binding=decorations[BINDING],
+                name=self._index.name_of(id) or (type.name if isinstance(type, Struct) else ""),
+                kind=kind,
+                count=count,
+                used=flags is not None,
+                readable=readable,
+                writable=writable and kind in _WRITABLE_KINDS,
+                reads=bool(flags and flags & READ),
+                writes=bool(flags and flags & WRITE) and kind in _WRITABLE_KINDS,
+                image=type if isinstance(type, Image) else type.image if isinstance(type, SampledImage) else None,
+                tensor=type if isinstance(type, Tensor) else None,
+                block=self._block(type) if isinstance(type, Struct) else None,
+                input_attachment_index=decorations.get(INPUT_ATTACHMENT_INDEX),
+                variable=id,
+            )
+        )
+
+    def workgroup_memory_bytes(self) -> int:
+        """See Vulkan specification, "Shaders", on storage that variables of the Workgroup storage class consume."""
+        explicit, total = 0, 0
+        for type in self._workgroup:
+            if isinstance(type, Struct) and type.block:
+                explicit = max(explicit, type.size_bytes)
+            else:
+                size, alignment = natural_size_and_alignment(type)
+                total = align_up(total, alignment) + size
+        return explicit + total
+
+
+def _kind(storage_class: int, type: Type | None) -> str | None:
+    """The kind of descriptor for a variable; see Vulkan, "Shader Resource and Descriptor Type Correspondence"."""
+    if storage_class != UNIFORM_CONSTANT:
+        if not isinstance(type, Struct):
+            return None
+        return "uniform_buffer" if storage_class == UNIFORM and type.block != "BufferBlock" else "storage_buffer"
+    if isinstance(type, SampledImage):
+        return "uniform_texel_buffer" if type.image.dim == "Buffer" else "combined_image_sampler"
+    if isinstance(type, Image):
+        if type.dim == "SubpassData":
+            return "input_attachment"
+        stored = type.sampled is False
+        if type.dim == "Buffer":
+            return "storage_texel_buffer" if stored else "uniform_texel_buffer"
+        return "storage_image" if stored else "sampled_image"
+    if isinstance(type, Tensor):
+        return "tensor"
+    if isinstance(type, Opaque):
+        return {SAMPLER: "sampler", ACCELERATION_STRUCTURE: "acceleration_structure"}.get(type)
+    return None
+
+
+def read_local_size(index: Index, function: int, specialization: Mapping[int, Literal]) -> tuple[int, int, int] | None:
+    """The workgroup size of the entry point whose function this is; see `Interface.local_size`."""
+    words = index.words
+    end = len(words)
+    constants = Constants(index, specialization)
+    for id, decorations in index.decorations.items():
+        if decorations.get(BUILT_IN) == _WORKGROUP_SIZE and id in index.definitions:
+            if index.opcode(index.definitions[id]) in (op.VARIABLE, op.UNTYPED_VARIABLE):
+                continue
+            size = constants.integers(id, end, "the workgroup size")
+            if len(size) != 3:
+                raise index.error(f"the workgroup size {id} has {len(size)} components, not 3")
+            return size[0], size[1], size[2]
+    for at in index.execution_modes.get(function, ()):
+        mode = words[at + 2]
+        if mode not in (_LOCAL_SIZE, _LOCAL_SIZE_ID):
+            continue
+        if index.count(at) < 6:
+            raise index.too_short(at, 6)
+        x, y, z = words[at + 3 : at + 6]
+        if mode == _LOCAL_SIZE:
+            return x, y, z
+        what = "a component of the workgroup size"
+        return constants.integer(x, end, what), constants.integer(y, end, what), constants.integer(z, end, what)
+    return None

@@ -1,0 +1,216 @@
+"""Checks the layout of a block against Vulkan's rules for offsets and strides.
+
+Source: Vulkan specification, "Shader Interfaces", section "Offset and Stride Assignment": scalar, base and extended
+alignment, vectors that straddle 16 bytes, and the room behind structures, arrays and matrices.
+"""
+
+# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
+
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from scenario_runner.spirv.blocks import Block
+from scenario_runner.spirv.sizes import POINTER_SIZE_BYTES, align_up, extent_bytes, matrix_vectors
+from scenario_runner.spirv.types import Array, Matrix, Pointer, RuntimeArray, Scalar, Struct, Type, Vector
+
+MAX_FINDINGS: Final = 100
+"""Sentences that one block gives at most."""
+
+
+class LayoutRules(NamedTuple):
+    """``alignment`` is "scalar", "base" or "extended"; ``scalar_vectors`` lets vectors be at their scalar alignment."""
+
+    alignment: str
+    scalar_vectors: bool = True
+
+
+STD140: Final = LayoutRules("extended", scalar_vectors=False)
+"""GLSL's std140, what glslang writes for uniform blocks."""
+STD430: Final = LayoutRules("base", scalar_vectors=False)
+"""GLSL's std430, what glslang writes for storage blocks and push constants."""
+RELAXED_STD140: Final = LayoutRules("extended")
+"""What Vulkan asks of a uniform block without the feature uniformBufferStandardLayout."""
+RELAXED: Final = LayoutRules("base")
+"""What Vulkan asks of any other block without the feature scalarBlockLayout."""
+SCALAR: Final = LayoutRules("scalar")
+"""What Vulkan asks of a block with the feature scalarBlockLayout."""
+
+RULES: Final = {
+    "std140": STD140,
+    "std430": STD430,
+    "relaxed_std140": RELAXED_STD140,
+    "relaxed": RELAXED,
+    "scalar": SCALAR,
+}
+"""The sets of rules by name."""
+
+
+def rules_for(
+    kind: str, *, scalar_block_layout: bool = False, uniform_buffer_standard_layout: bool = False
+) -> LayoutRules:
+    """The rules that Vulkan 1.1 and later apply to a block.
+
+    ``kind`` is "uniform_buffer", "storage_buffer" or "push_constants"; the others are the device's features.
+    """
+    if scalar_block_layout:
+        return SCALAR
+    return RELAXED_STD140 if kind == "uniform_buffer" and not uniform_buffer_standard_layout else RELAXED
+
+
+def check_layout(block: Block, rules: LayoutRules | str) -> list[str]:
+    """What is wrong with a block's layout, a sentence each, at most `MAX_FINDINGS`; nothing for a layout that is right.
+
+    ``rules`` may be a name of `RULES`.
+    """
+    checker = _Checker(RULES[rules] if isinstance(rules, str) else rules)
+    checker.struct(block.struct, 0, block.name[:100] or "block")
+    return checker.findings
+
+
+class _Checker:
+    """Walks a structure. What lies in nested ones is looked at once for every place modulo 16 where they begin."""
+
+    __slots__ = ("_alignments", "_rules", "_seen", "findings")
+
+    def __init__(self, rules: LayoutRules) -> None:
+        self._rules = rules
+        self._alignments: dict[int, int] = {}
+        self._seen: set[tuple[int, int]] = set()
+        self.findings: list[str] = []
+
+    def struct(self, struct: Struct, start: int, path: str) -> None:
+        """Check a structure that begins at byte ``start``, counted modulo 16 once it is nested."""
+        if (id(struct), start) in self._seen or len(self.findings) >= MAX_FINDINGS:
+            return
+        self._seen.add((id(struct), start))
+        placed = []
+        for number, member in enumerate(struct.members):
+            # Names may be as long as the module: clipped, so that deep nesting does not multiply them.
+            name = f"{path}.{member.name[:100] or f'member {number}'}"
+            if member.offset_bytes is None:
+                self._find(f"{name!r} has no Offset decoration")
+                continue
+            alignment = self._alignment(member.type, bool(member.row_major))
+            self._place(name, member.type, start, member.offset_bytes, alignment)
+            self._inside(
+                name, member.type, start + member.offset_bytes, member.matrix_stride_bytes, bool(member.row_major)
+            )
+            placed.append((member.offset_bytes, member.size_bytes, number, name, alignment))
+        placed.sort()
+        for (offset, size, number, name, alignment), (next_offset, _, _, next_name, _) in pairwise(placed):
+            type = struct.members[number].type
+            if next_offset < offset + size:
+                self._find(
+                    f"{next_name!r} at offset {next_offset} overlaps {name!r}, which takes bytes {offset} to "
+                    f"{offset + size - 1}"
+                )
+            elif isinstance(type, Struct | Array | Matrix) and self._rules.alignment != "scalar":
+                behind = align_up(offset + size, alignment)
+                if next_offset < behind:
+                    self._find(
+                        f"{next_name!r} at offset {next_offset} is in the padding behind {name!r} of the type {type}; "
+                        f"the first free offset is {behind}"
+                    )
+
+    def _place(self, name: str, type: Type, start: int, offset: int, alignment: int) -> None:
+        """Alignment and straddling of one member."""
+        if isinstance(type, Vector):
+            needed = type.component.size_bytes if self._rules.scalar_vectors else alignment
+            if offset % needed:
+                self._find(f"{name!r} of the type {type} is at offset {offset}, which is no multiple of {needed}")
+            else:
+                self._straddle(name, type, start + offset)
+        elif offset % alignment:
+            self._find(
+                f"{name!r} of the type {type} is at offset {offset}, which is no multiple of its "
+                f"{self._rules.alignment} alignment {alignment}"
+            )
+
+    def _straddle(self, name: str, type: Vector, first: int) -> None:
+        if self._rules.alignment == "scalar":
+            return
+        size = type.size_bytes
+        if size > 16 and first % 16:
+            self._find(f"{name!r} of the type {type} is larger than 16 bytes and does not begin at a multiple of 16")
+        elif size <= 16 and first // 16 != (first + size - 1) // 16:
+            self._find(f"{name!r} of the type {type} straddles a multiple of 16: it begins {first % 16} behind one")
+
+    def _inside(self, name: str, type: Type, start: int, matrix_stride: int | None, row_major: bool) -> None:
+        """Strides, and what lies within arrays, matrices and structures."""
+        starts = [start % 16]
+        while isinstance(type, Array | RuntimeArray):
+            stride = type.stride_bytes
+            if stride is None:
+                self._find(f"{name!r} is an array without an ArrayStride decoration")
+                return
+            self._stride(name, "ArrayStride", stride, self._alignment(type, row_major))
+            size = extent_bytes(type.element, matrix_stride, row_major)
+            if stride < size:
+                self._find(f"the ArrayStride {stride} of {name!r} is smaller than its elements of {size} bytes")
+            length = 16 if isinstance(type, RuntimeArray) else min(type.length, 16)
+            starts = sorted({(first + stride * step) % 16 for first in starts for step in range(length)})
+            type, name = type.element, f"{name}[]"
+        if isinstance(type, Struct):
+            for first in starts:
+                self.struct(type, first, name)
+        elif isinstance(type, Matrix):
+            vector, count = matrix_vectors(type, row_major)
+            if matrix_stride is None:
+                self._find(f"{name!r} is a matrix without a MatrixStride decoration")
+                return
+            self._stride(name, "MatrixStride", matrix_stride, self._alignment(type, row_major))
+            if matrix_stride < vector.size_bytes:
+                self._find(f"the MatrixStride {matrix_stride} of {name!r} is smaller than its {vector} vectors")
+            steps = range(min(count, 16))
+            for first in sorted({(first + matrix_stride * step) % 16 for first in starts for step in steps}):
+                self._straddle(f"{name}[]", vector, first)
+        elif isinstance(type, Vector) and name.endswith("[]"):
+            for first in starts:
+                self._straddle(name, type, first)
+
+    def _stride(self, name: str, what: str, stride: int, alignment: int) -> None:
+        if stride % alignment:
+            self._find(
+                f"the {what} {stride} of {name!r} is no multiple of its {self._rules.alignment} alignment {alignment}"
+            )
+
+    def _find(self, sentence: str) -> None:
+        if len(self.findings) < MAX_FINDINGS and sentence not in self.findings:
+            self.findings.append(sentence)
+
+    # Alignment -------------------------------------------------------------------------------------------------
+
+    def _alignment(self, type: Type, row_major: bool) -> int:
+        """The alignment in bytes that the rules ask of a type."""
+        while isinstance(type, Array | RuntimeArray):
+            if self._rules.alignment == "extended":
+                return align_up(self._element_alignment(type, row_major), 16)
+            type = type.element
+        if isinstance(type, Matrix):
+            alignment = self._alignment(matrix_vectors(type, row_major)[0], row_major)
+            return align_up(alignment, 16) if self._rules.alignment == "extended" else alignment
+        if isinstance(type, Vector):
+            if self._rules.alignment == "scalar":
+                return type.component.size_bytes
+            return type.component.size_bytes * (2 if type.components == 2 else 4)
+        if isinstance(type, Scalar):
+            return type.size_bytes
+        if isinstance(type, Struct):
+            return self._struct_alignment(type)
+        return POINTER_SIZE_BYTES if isinstance(type, Pointer) else 1
+
+    def _element_alignment(self, type: Type, row_major: bool) -> int:
+        while isinstance(type, Array | RuntimeArray):
+            type = type.element
+        return self._alignment(type, row_major)
+
+    def _struct_alignment(self, struct: Struct) -> int:
+        alignment = self._alignments.get(id(struct))
+        if alignment is None:
+            alignment = max(
+                (self._alignment(member.type, bool(member.row_major)) for member in struct.members), default=1
+            )
+            if self._rules.alignment == "extended":
+                alignment = align_up(alignment, 16)
+            self._alignments[id(struct)] = alignment
+        return alignment

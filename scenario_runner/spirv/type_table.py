@@ -1,0 +1,233 @@
+"""Builds the types of a module from its words, each once, under one specialization."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from scenario_runner.spirv import opcodes as op
+from scenario_runner.spirv.enumerants import DIMS, IMAGE_FORMATS, name_of
+from scenario_runner.spirv.index import (
+    ARRAY_STRIDE,
+    BLOCK,
+    BUFFER_BLOCK,
+    COL_MAJOR,
+    MATRIX_STRIDE,
+    NON_READABLE,
+    NON_WRITABLE,
+    OFFSET,
+    ROW_MAJOR,
+    Index,
+)
+from scenario_runner.spirv.sizes import extent_bytes
+from scenario_runner.spirv.types import (
+    ACCELERATION_STRUCTURE,
+    SAMPLER,
+    Array,
+    Image,
+    Matrix,
+    Member,
+    Opaque,
+    Pointer,
+    RuntimeArray,
+    SampledImage,
+    Scalar,
+    Struct,
+    Tensor,
+    Type,
+    Vector,
+)
+
+if TYPE_CHECKING:
+    from scenario_runner.spirv.constants import Constants
+
+MAX_DEPTH: Final = 255
+"""Types may nest this deep: SPIR-V specification, section "Universal Limits" (structure nesting depth)."""
+
+MAX_PARTS: Final = 100_000
+"""Members of a type, those of nested structures included: bounds what anybody who walks a type has to do."""
+
+_FLOAT_ENCODINGS: Final = {0: "bfloat16", 4214: "float8_e4m3", 4215: "float8_e5m2"}
+
+_NAMES: Final = {
+    op.TYPE_VOID: "OpTypeVoid",
+    op.TYPE_OPAQUE: "OpTypeOpaque",
+    op.TYPE_FUNCTION: "OpTypeFunction",
+    op.TYPE_PIPE: "OpTypePipe",
+    op.TYPE_COOPERATIVE_MATRIX: "OpTypeCooperativeMatrixKHR",
+    op.TYPE_COOPERATIVE_MATRIX_NV: "OpTypeCooperativeMatrixNV",
+    op.TYPE_COOPERATIVE_VECTOR: "OpTypeCooperativeVectorNV",
+    op.TYPE_RAY_QUERY: "OpTypeRayQueryKHR",
+    op.TYPE_HIT_OBJECT: "OpTypeHitObjectNV",
+    op.TYPE_TENSOR_LAYOUT: "OpTypeTensorLayoutNV",
+    op.TYPE_TENSOR_VIEW: "OpTypeTensorViewNV",
+    op.TYPE_GRAPH: "OpTypeGraphARM",
+}
+
+
+class TypeTable:
+    """Types by id. Array lengths and tensor shapes follow the specialization of ``constants``.
+
+    Raises `SpirvError` for an id that is no type, a type that uses one declared after it (as a type that contains
+    itself must), nesting deeper than `MAX_DEPTH` and more than `MAX_PARTS` members.
+    """
+
+    __slots__ = ("_index", "_parts", "_types", "constants")
+
+    def __init__(self, index: Index, constants: Constants) -> None:
+        self._index = index
+        self.constants = constants
+        self._types: dict[int, Type] = {}
+        self._parts: dict[int, int] = {}
+
+    def type(self, id: int, user: int, depth: int = 0) -> Type:
+        """The type ``id`` that the instruction at offset ``user`` names."""
+        found = self._types.get(id)
+        if found is not None:
+            return found
+        index = self._index
+        at = index.definitions.get(id)
+        if at is None:
+            return self._unknown(id, user)
+        if at >= user:
+            raise index.error(f"the instruction at word {user} uses the type {id} before its declaration at word {at}")
+        if depth > MAX_DEPTH:
+            raise index.error(f"the type {id} is nested deeper than {MAX_DEPTH} levels")
+        built = self._build(id, at, depth + 1)
+        self._types[id] = built
+        return built
+
+    def _unknown(self, id: int, user: int) -> Type:
+        """A type of an extension that this reader does not know, if it can be one."""
+        index = self._index
+        at = index.unknown.get(id)
+        if at is None or at >= user:
+            raise index.error(f"the instruction at word {user} uses the type {id}, which nothing in the module defines")
+        return Opaque(f"OpType{index.opcode(at)}")
+
+    def _build(self, id: int, at: int, depth: int) -> Type:
+        index = self._index
+        words = index.words
+        opcode = words[at] & 0xFFFF
+        if opcode == op.TYPE_INT:
+            return Scalar("int" if words[at + 3] else "uint", self._width(words[at + 2], at))
+        if opcode == op.TYPE_FLOAT:
+            encoding = words[at + 3] if index.count(at) > 3 else None
+            name = "" if encoding is None else name_of(_FLOAT_ENCODINGS, encoding, "FPEncoding")
+            return Scalar("float", self._width(words[at + 2], at), name)
+        if opcode == op.TYPE_VECTOR:
+            component = self.type(words[at + 2], at, depth)
+            if not isinstance(component, Scalar):
+                raise index.error(f"the vector type {id} has components of the type {component}, not scalars")
+            return Vector(component, words[at + 3])
+        if opcode == op.TYPE_STRUCT:
+            return self._struct(id, at, depth)
+        if opcode == op.TYPE_POINTER:
+            return Pointer(words[at + 2], words[at + 3])
+        if opcode == op.TYPE_ARRAY or opcode == op.TYPE_RUNTIME_ARRAY:
+            element = self.type(words[at + 2], at, depth)
+            self._parts[id] = self._parts.get(words[at + 2], 1)
+            stride = index.decorations_of(id).get(ARRAY_STRIDE)
+            if opcode == op.TYPE_RUNTIME_ARRAY:
+                return RuntimeArray(element, stride)
+            length = self.constants.integer(words[at + 3], at, f"the length of the array type {id}")
+            if length < 1:
+                raise index.error(f"the array type {id} has the length {length}, at least 1 is needed")
+            return Array(element, length, stride)
+        if opcode == op.TYPE_BOOL:
+            return Scalar("bool", 32)
+        if opcode == op.TYPE_MATRIX:
+            column = self.type(words[at + 2], at, depth)
+            if not isinstance(column, Vector):
+                raise index.error(f"the matrix type {id} has columns of the type {column}, not vectors")
+            return Matrix(column, words[at + 3])
+        if opcode == op.TYPE_IMAGE:
+            return self._image(at, depth)
+        if opcode == op.TYPE_SAMPLER:
+            return SAMPLER
+        if opcode == op.TYPE_SAMPLED_IMAGE:
+            image = self.type(words[at + 2], at, depth)
+            if not isinstance(image, Image):
+                raise index.error(f"the sampled image type {id} is made of the type {image}, not of an image")
+            return SampledImage(image)
+        if opcode == op.TYPE_TENSOR:
+            return self._tensor(id, at, depth)
+        if opcode == op.TYPE_ACCELERATION_STRUCTURE:
+            return ACCELERATION_STRUCTURE
+        if opcode == op.TYPE_UNTYPED_POINTER:
+            return Pointer(words[at + 2], None)
+        if opcode in _NAMES or op.TYPE_OPAQUE <= opcode <= op.TYPE_PIPE:
+            return Opaque(_NAMES.get(opcode, f"OpType{opcode}"))
+        raise index.error(f"the id {id} is used as a type, but the instruction at word {at} (opcode {opcode}) is none")
+
+    def _width(self, width: int, at: int) -> int:
+        if width not in (8, 16, 32, 64):
+            raise self._index.error(f"the number type at word {at} has {width} bits, not 8, 16, 32 or 64")
+        return width
+
+    def _image(self, at: int, depth: int) -> Image:
+        words = self._index.words
+        sampled_type = self.type(words[at + 2], at, depth)
+        return Image(
+            sampled_type=sampled_type if isinstance(sampled_type, Scalar) else None,
+            dim=name_of(DIMS, words[at + 3], "Dim"),
+            depth={0: False, 1: True}.get(words[at + 4]),
+            arrayed=words[at + 5] != 0,
+            multisampled=words[at + 6] != 0,
+            sampled={1: True, 2: False}.get(words[at + 7]),
+            format=name_of(IMAGE_FORMATS, words[at + 8], "ImageFormat"),
+        )
+
+    def _tensor(self, id: int, at: int, depth: int) -> Tensor:
+        index = self._index
+        words, count = index.words, index.count(at)
+        element = self.type(words[at + 2], at, depth)
+        if not isinstance(element, Scalar):
+            raise index.error(f"the tensor type {id} has elements of the type {element}, not scalars")
+        rank = self.constants.integer(words[at + 3], at, f"the rank of the tensor type {id}") if count > 3 else None
+        shape = self.constants.integers(words[at + 4], at, f"the shape of the tensor type {id}") if count > 4 else None
+        if shape is not None and len(shape) != rank:
+            raise index.error(f"the tensor type {id} has the rank {rank}, but {len(shape)} dimensions in its shape")
+        return Tensor(element, rank, shape)
+
+    def _struct(self, id: int, at: int, depth: int) -> Struct:
+        index = self._index
+        words, count = index.words, index.count(at)
+        members = []
+        size = 0
+        parts = 1
+        for number in range(count - 2):
+            member_id = words[at + 2 + number]
+            type = self._member_type(member_id, at, depth)
+            parts += self._parts.get(member_id, 1)
+            decorations = index.member_decorations_of(id, number)
+            row_major = True if ROW_MAJOR in decorations else False if COL_MAJOR in decorations else None
+            matrix_stride = decorations.get(MATRIX_STRIDE)
+            offset = decorations.get(OFFSET)
+            member_size = extent_bytes(type, matrix_stride, bool(row_major))
+            size = max(size, (offset or 0) + member_size)
+            members.append(
+                Member(
+                    name=index.member_name_of(id, number),
+                    type=type,
+                    offset_bytes=offset,
+                    size_bytes=member_size,
+                    matrix_stride_bytes=matrix_stride,
+                    row_major=row_major,
+                    readable=NON_READABLE not in decorations,
+                    writable=NON_WRITABLE not in decorations,
+                )
+            )
+        if parts > MAX_PARTS:
+            raise index.error(f"the structure {id} has more than {MAX_PARTS} members, nested ones included")
+        self._parts[id] = parts
+        decorations = index.decorations_of(id)
+        block = "Block" if BLOCK in decorations else "BufferBlock" if BUFFER_BLOCK in decorations else None
+        return Struct(id, index.name_of(id), tuple(members), size, block)
+
+    def _member_type(self, id: int, at: int, depth: int) -> Type:
+        """A member's type. A pointer may be declared later (OpTypeForwardPointer), and it ends the nesting anyway."""
+        words = self._index.words
+        later = self._index.definitions.get(id, 0)
+        if later > at and words[later] & 0xFFFF == op.TYPE_POINTER:
+            return Pointer(words[later + 2], words[later + 3])
+        return self.type(id, at, depth)
