@@ -11,7 +11,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import DeviceError, NoDeviceError, ScenarioError, UnsupportedError, UsageError
@@ -144,7 +144,7 @@ class Runner:
         loaded = _loaded(scenario)
         plan = self.plan(loaded, output_dir=output_dir)
         if capture_dir is None:  # without a folder nobody sees what frames capture
-            plan = replace(plan, frames=tuple(replace(frame, captures=()) for frame in plan.frames))
+            plan = plan._replace(frames=tuple(frame._replace(captures=()) for frame in plan.frames))
         with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
             self._execute(loaded, plan, (writer,), repeat=repeat, keep_state=keep_state, dry_run=dry_run)
         return plan

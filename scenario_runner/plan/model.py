@@ -1,14 +1,15 @@
 """The plan: what will happen, frame by frame, as frozen data with every size known and no Vulkan object in it.
 
+Named tuples, because dataclasses take five times as long to define and a plain run feels it.
+
 Life cycle: `resolve.resolve` makes a `Plan` from a scenario; a device carries it out, as often as asked; nothing is
 ever written back. Sizes and offsets are in bytes. ``pointer`` is the JSON pointer of what the user wrote, for messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from collections.abc import Hashable, Mapping
+from typing import Literal, NamedTuple, Protocol
 
 from scenario_runner.errors import Problem
 
@@ -29,8 +30,7 @@ class Source(Protocol):
         """Fill ``destination`` with the bytes that begin ``offset`` bytes into the data; raises FileError."""
 
 
-@dataclass(frozen=True, slots=True)
-class BufferPlan:
+class BufferPlan(NamedTuple):
     """A buffer of ``size_bytes``; members of one ``group`` share memory, each at its own ``offset_bytes``."""
 
     uid: str
@@ -42,39 +42,40 @@ class BufferPlan:
     zero_fill: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Specialization:
+class Specialization(NamedTuple):
     """VkSpecializationInfo: ``entries`` are (constant id, offset, size) into ``data``."""
 
     entries: tuple[tuple[int, int, int], ...] = ()
     data: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutBinding:
+class LayoutBinding(NamedTuple):
     """One VkDescriptorSetLayoutBinding with a single descriptor."""
 
     binding: int
     kind: DescriptorKind
 
 
-@dataclass(frozen=True, slots=True)
-class PipelinePlan:
-    """A compute pipeline. Two equal plans are one pipeline (``label`` and ``pointer`` are for people only)."""
+class PipelinePlan(NamedTuple):
+    """A compute pipeline; two plans with equal `content` are one pipeline."""
 
     code: bytes
     entry: str
     specialization: Specialization
     set_layouts: tuple[tuple[LayoutBinding, ...], ...]
     push_constants_size: int
-    label: str = field(compare=False)
-    pointer: str = field(compare=False)
-    local_size: tuple[int, int, int] = field(default=(1, 1, 1), compare=False)
-    workgroup_memory_bytes: int = field(default=0, compare=False)
+    label: str
+    pointer: str
+    local_size: tuple[int, int, int] = (1, 1, 1)
+    workgroup_memory_bytes: int = 0
+
+    @property
+    def content(self) -> Hashable:
+        """What decides which pipeline this is; ``label`` and ``pointer`` are for people only."""
+        return self[:5]
 
 
-@dataclass(frozen=True, slots=True)
-class Descriptor:
+class Descriptor(NamedTuple):
     """What one binding of one set points at."""
 
     set: int
@@ -83,16 +84,14 @@ class Descriptor:
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class DescriptorList:
+class DescriptorList(NamedTuple):
     """The descriptor sets that a dispatch binds: the layout of each set, from set 0 on, and what they hold."""
 
     set_layouts: tuple[tuple[LayoutBinding, ...], ...]
     descriptors: tuple[Descriptor, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatch:
+class Dispatch(NamedTuple):
     """Run ``pipeline`` over ``groups`` workgroups; indices are into the plan's tables."""
 
     pipeline: int
@@ -103,8 +102,7 @@ class Dispatch:
     command: int
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryBarrier:
+class MemoryBarrier(NamedTuple):
     """A global memory barrier."""
 
     src_stages: tuple[Stage, ...]
@@ -113,8 +111,7 @@ class MemoryBarrier:
     dst_access: Access
 
 
-@dataclass(frozen=True, slots=True)
-class BufferBarrier:
+class BufferBarrier(NamedTuple):
     """A barrier over ``size_bytes`` of the buffer ``uid`` from ``offset_bytes``."""
 
     src_stages: tuple[Stage, ...]
@@ -126,8 +123,7 @@ class BufferBarrier:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Barrier:
+class Barrier(NamedTuple):
     """One pipeline barrier command with everything it lists."""
 
     barriers: tuple[MemoryBarrier | BufferBarrier, ...]
@@ -137,8 +133,7 @@ class Barrier:
 Operation = Dispatch | Barrier
 
 
-@dataclass(frozen=True, slots=True)
-class FramePlan:
+class FramePlan(NamedTuple):
     """Operations submitted together and finished before the next frame; ``captures`` are read back at its end.
 
     The commands after the last boundary form a frame with ``boundary=False`` and nothing to capture.
@@ -151,28 +146,25 @@ class FramePlan:
     pointer: str
 
 
-@dataclass(frozen=True, slots=True)
-class Requirements:
+class Requirements(NamedTuple):
     """What the scenario needs of a device, in SPIR-V's and Vulkan's own names.
 
     ``capabilities`` and ``extensions`` are SPIR-V's, each with the uid of a shader that declares it.
     """
 
-    capabilities: Mapping[str, str] = field(default_factory=dict)
-    spirv_extensions: Mapping[str, str] = field(default_factory=dict)
+    capabilities: Mapping[str, str]
+    spirv_extensions: Mapping[str, str]
     spirv_version: tuple[int, int] = (1, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """A resource to read back at the end, and the file (if any) that the scenario wants it in."""
 
     uid: str
     destination: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """Everything a run does. ``name`` is the scenario's path or a label, for messages and logs."""
 
     name: str

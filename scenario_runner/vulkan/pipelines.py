@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,16 +35,17 @@ class PipelineCache:
         self._device = device
         self._set_layouts: dict[tuple[LayoutBinding, ...], Any] = {}
         self._layouts: dict[tuple[tuple[tuple[LayoutBinding, ...], ...], int], Any] = {}
-        self._pipelines: OrderedDict[PipelinePlan, Pipeline] = OrderedDict()
+        self._pipelines: OrderedDict[Hashable, Pipeline] = OrderedDict()
 
     def get(self, plan: PipelinePlan) -> Pipeline:
         """The pipeline of this content, made now if it is new. Raises ShaderError or DeviceError, with the place."""
-        pipeline = self._pipelines.get(plan)
+        content = plan.content
+        pipeline = self._pipelines.get(content)
         if pipeline is None:
-            pipeline = self._pipelines[plan] = self._create(plan)
+            pipeline = self._pipelines[content] = self._create(plan)
             self._device.live["pipeline"] += 1
         else:
-            self._pipelines.move_to_end(plan)
+            self._pipelines.move_to_end(content)
         return pipeline
 
     def set_layouts(self, wanted: DescriptorList) -> tuple[Any, ...]:
