@@ -31,7 +31,7 @@ def compile_problem(request: CompileRequest, assembled: Assembled, output: str) 
     noise: list[str] = []
     for line in output.splitlines():
         line = line.strip()[:_MAX_LINE]
-        if not line or line == SOURCE_NAME:
+        if line == SOURCE_NAME or not line.strip("^~ "):  # glslang's echo of the file name; dxc's pointing marks
             continue
         glslang = _GLSLANG.fullmatch(line)
         clang = None if glslang else _CLANG.fullmatch(line)
@@ -49,7 +49,7 @@ def compile_problem(request: CompileRequest, assembled: Assembled, output: str) 
             path, number, column, text = said[-1]  # a continuation, such as the name a linker message is about
             said[-1] = (path, number, column, f"{text}\n  {line}")
         elif not line.startswith("WARNING:"):
-            said.append((None, None, None, line.removeprefix("ERROR:").strip()))
+            said.append((None, None, None, line.removeprefix("ERROR:").removeprefix("error:").strip()))
     if not said:
         reasons = [line.removeprefix("ERROR:").strip() for line in noise if line.startswith("ERROR: Linking")]
         text = next(iter(reasons), "the compiler gave no reason")
