@@ -234,6 +234,10 @@ class DdsWriter:
 
 def _unpacked(stored: bytes, texel: TexelMap) -> memoryview:
     """The texels of one aspect, as a Vulkan copy has them, out of stored ones."""
+    if texel.count == texel.memory_bytes == 4 and texel.first == 0:
+        import array
+
+        return memoryview(array.array("I", stored)[:: texel.stored_bytes // 4]).cast("B")  # faster than byte by byte
     result = bytearray(len(stored) // texel.stored_bytes * texel.memory_bytes)
     for index in range(texel.count):
         result[index :: texel.memory_bytes] = stored[texel.first + index :: texel.stored_bytes]

@@ -67,9 +67,17 @@ class SourceFile:
 
     def read(self, size_bytes: int, offset: int = 0) -> bytes:
         """At most ``size_bytes`` bytes from ``offset`` on; fewer only where the file ends (as it was when opened)."""
-        data = bytearray(max(0, min(size_bytes, self.size_bytes - offset)))
-        self.read_into(memoryview(data), offset)
-        return bytes(data)
+        wanted = max(0, min(size_bytes, self.size_bytes - offset))
+        if _HAS_PREADV and wanted <= _CHUNK_SIZE_BYTES:
+            try:
+                data = os.pread(self._descriptor, wanted, offset)
+            except OSError as error:
+                raise file_error(self.path, f"cannot be read: {reason_of(error)}") from error
+            if len(data) == wanted:
+                return data
+        buffer = bytearray(wanted)
+        self.read_into(memoryview(buffer), offset)
+        return bytes(buffer)
 
     def close(self) -> None:
         """Give the descriptor back; may be called twice."""
