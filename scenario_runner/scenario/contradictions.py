@@ -145,13 +145,14 @@ def _compute(command: Any, by_uid: Resources) -> Iterator[Finding]:
 
 
 def _push_data(command: Any, shaders: Sequence[str], by_uid: Resources) -> Iterator[Finding]:
-    if command.push_data_ref is None:
+    if getattr(by_uid.get(command.push_data_ref), "kind", "") != "raw_data":
         return
     found = [shader for uid in shaders if (shader := by_uid.get(uid)) is not None and shader.kind == "shader"]
     if found and all(shader.push_constants_size == 0 for shader in found):
         names = " and ".join(f"{shader.uid!r:.100}" for shader in found)
-        takes = "takes" if len(found) == 1 else "take"
-        yield "/push_data_ref", f"the shader {names} {takes} no push constants: its push_constants_size is 0"
+        one = len(found) == 1
+        takes, its = (f"shader {names} takes", "its") if one else (f"shaders {names} take", "their")
+        yield "/push_data_ref", f"the {takes} no push constants: {its} push_constants_size is 0"
 
 
 def _spirv_graph(command: Any, by_uid: Resources) -> Iterator[Finding]:
@@ -167,6 +168,7 @@ def _spirv_graph(command: Any, by_uid: Resources) -> Iterator[Finding]:
 
 def _dispatch_graph(command: Any, by_uid: Resources) -> Iterator[Finding]:
     yield from _bindings(command.bindings)
+    yield from _levels(_numbered("bindings", command.bindings), by_uid)
     yield from _unique_targets(command.push_constants, "shader_target", "push_constants")
     yield from _substitutions(command, by_uid)
 

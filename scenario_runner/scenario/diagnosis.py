@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from scenario_runner.errors import Problem
 from scenario_runner.scenario.contradictions import check_contradictions
 from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
-from scenario_runner.scenario.loader import model_of
+from scenario_runner.scenario.loader import NO_FILE, model_of
 from scenario_runner.scenario.places import Places
 from scenario_runner.scenario.references import check_references
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
@@ -23,6 +23,7 @@ _RENAMED_KINDS = {"vgf": "graph", "constant": "graph_constant"}
 
 def diagnose(text: str, path: str | None) -> list[Problem]:
     """The problems of a text, in its order; a syntax error stands alone. At least one."""
+    path = path or NO_FILE
     faults = scan(text)
     if faults and faults[-1].fatal:
         faults = faults[-1:]
@@ -46,7 +47,7 @@ def diagnose(text: str, path: str | None) -> list[Problem]:
     return limited(problems)
 
 
-def _placed_at(text: str, path: str | None, offset: int, pointer: str, message: str, help: str | None) -> Problem:
+def _placed_at(text: str, path: str, offset: int, pointer: str, message: str, help: str | None) -> Problem:
     line, column = line_and_column(text, offset)
     return Problem(message, path, line, column, pointer or None, help)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, model_validator
 
 from scenario_runner.scenario.bindings import Bindings
-from scenario_runner.scenario.model import U32, Model, OptionalReference, Reference
+from scenario_runner.scenario.model import U32, Model, OptionalReference, Reference, wrong
 
 
 class ColorAttachment(Model):
@@ -17,7 +17,11 @@ class ColorAttachment(Model):
     @model_validator(mode="before")
     @classmethod
     def _from_uid(cls, given: Any) -> Any:
-        return {"resource_ref": given} if isinstance(given, str) else given
+        if isinstance(given, str):
+            return {"resource_ref": given}
+        if not isinstance(given, dict | cls):
+            raise wrong("expected a uid or an object")
+        return given
 
 
 Extent = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]

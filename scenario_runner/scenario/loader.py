@@ -24,6 +24,10 @@ MAX_VALUES = 8_000_000
 """Values in one file. Parsed, a small one costs ten times its text; this keeps the sum below about half a gigabyte."""
 
 
+NO_FILE = "<text>"
+"""What messages call a text that came from no file."""
+
+
 class _Suspect(Exception):  # noqa: N818  (control flow inside this module)
     """Something is wrong; the slow way finds out what and where."""
 
@@ -78,6 +82,8 @@ def _parsed(text: str, path: str | None, base_dir: str) -> Scenario:
     except (ValueError, RecursionError):
         raise _Suspect from None
     if type(tree) is not dict or not {"resources", "commands"} <= tree.keys() <= {"resources", "commands", "$schema"}:
+        raise _Suspect
+    if type(tree.get("$schema", "")) is not str:
         raise _Suspect
     # A null can only be the one of an optional field, which a file leaves out instead.
     if "null" in text and _has_null(tree):
@@ -187,6 +193,7 @@ def _has_null(tree: Any) -> bool:
 
 def _checked_text(content: str | bytes, path: str | None) -> str:
     """The content as text, of a size that can be parsed."""
+    path = path or NO_FILE
     size = f"{MAX_FILE_BYTES >> 20} MiB" if len(content) > MAX_FILE_BYTES else ""
     text = content if isinstance(content, str) else "" if size else _decoded(content, path)
     text = text.removeprefix("\N{BYTE ORDER MARK}")
@@ -198,7 +205,7 @@ def _checked_text(content: str | bytes, path: str | None) -> str:
     return text
 
 
-def _decoded(content: bytes, path: str | None) -> str:
+def _decoded(content: bytes, path: str) -> str:
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ScenarioError(Problem("the file is UTF-16, expected UTF-8", path, help="save it as UTF-8"))
     try:

@@ -75,11 +75,10 @@ def check_references(
             for inside, uid, expected in uses(entry):
                 if kinds.get(uid) not in expected and uid not in anything:
                     here = pointer(name, index, entry, keys) + inside
-                    message = messages.get((uid, expected))
-                    if message is None:
+                    if (uid, expected) not in messages:
                         close = len(messages) < MAX_HINTS
-                        message = messages[uid, expected] = _wrong_use(uid, expected, kinds, anything, close=close)
-                    problems.append(Problem(message, pointer=here))
+                        messages[uid, expected] = _wrong_use(uid, expected, kinds, anything, close=close)
+                    problems.append(Problem(messages[uid, expected], pointer=here))
     return problems
 
 

@@ -84,14 +84,16 @@ class Scenario:
         return index
 
     def _placed(self, problem: Problem) -> Problem:
-        if self.text is None or problem.pointer is None:
+        if self.text is None or problem.pointer is None:  # built in code
             return replace(problem, path=self.path)
         if not self._places:
-            from scenario_runner.scenario.places import Places
+            from scenario_runner.scenario.places import Places  # only wrong scenarios need it
 
             self._places.append(Places(self.text))
+        from scenario_runner.scenario.loader import NO_FILE
+
         line, column = self._places[0].find(problem.pointer)
-        return replace(problem, path=self.path, line=line, column=column)
+        return replace(problem, path=self.path or NO_FILE, line=line, column=column)
 
 
 def limited(problems: list[Problem]) -> list[Problem]:

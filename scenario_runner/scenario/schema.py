@@ -19,7 +19,7 @@ _TEMPLATE = "#/$defs/{model}"
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema as JSON data: one object whose two arrays hold one kind of entry each, under every name it may have."""
+    """The schema as JSON data: an object with two arrays, whose entries are one kind each, under any of its names."""
     models = [_model(home) for home in dict.fromkeys((*RESOURCES.values(), *COMMANDS.values()))]
     _, generated = models_json_schema([(model, "validation") for model in models], ref_template=_TEMPLATE)
     parts = {model.__name__: model for model in _all_models(Model)}

@@ -71,6 +71,8 @@ def close_match(name: Any, candidates: Iterable[str]) -> str:
 def findings(model: type[Model], error: ValidationError) -> Iterator[Finding]:
     """Every problem of one failed validation."""
     for detail in error.errors(include_url=False):
+        if detail["type"] == "too_short" and len(detail["input"]) >= detail["ctx"]["min_length"]:
+            continue  # pydantic counts only the entries that are right
         yield _finding(model, detail["type"], detail["loc"], detail["input"], detail.get("ctx", {}), detail["msg"])
 
 
@@ -107,7 +109,7 @@ def _finding(
             ("at least", context.get("min_length")) if type == "too_short" else ("at most", context["max_length"])
         )
         entries = "entry" if many == 1 else "entries"
-        return Finding(loc, f"expected {wanted} {many} {entries}, got {context['actual_length']}")
+        return Finding(loc, f"expected {wanted} {many} {entries}, got {len(value)}")
     if type == "wrong" and text.startswith("expected"):
         return Finding(loc, f"{text}, got {got}")
     if type in ("wrong", "no_source"):

@@ -1,0 +1,104 @@
+"""The dispatch_spirv_graph command, also named dispatch_data_graph."""
+
+import pytest
+
+SMALLEST = {"graph_ref": "module", "bindings": [{"set": 0, "id": 0, "resource_ref": "weights"}]}
+
+
+def test_smallest(command):
+    """The smallest dispatch_spirv_graph loads, and all else has the documented default."""
+    loaded = command("dispatch_spirv_graph", SMALLEST)
+    assert (loaded.graph_ref, loaded.graph_constants, loaded.implicit_barrier) == ("module", (), True)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"bindings": None}, ": the required key 'bindings' is missing"),
+        ({"bindings": {}}, "/bindings: expected an array, got an object"),
+        ({"bindings": ["a"]}, "/bindings/0: expected an object, got 'a'"),
+        ({"bindings": [{"id": 0, "resource_ref": "a"}]}, "/bindings/0: the required key 'set' is missing"),
+        ({"bindings": [{"set": 0, "resource_ref": "a"}]}, "/bindings/0: the required key 'id' is missing"),
+        ({"bindings": [{"set": 0, "id": 0}]}, "/bindings/0: the required key 'resource_ref' is missing"),
+        (
+            {"bindings": [{"set": -1, "id": 0, "resource_ref": "a"}]},
+            "/bindings/0/set: expected an integer of at least 0, got -1",
+        ),
+        (
+            {"bindings": [{"set": 0, "id": 4294967296, "resource_ref": "a"}]},
+            "/bindings/0/id: expected an integer of at most 4294967295, got 4294967296",
+        ),
+        ({"bindings": [{"set": 0, "id": 0.0, "resource_ref": "a"}]}, "/bindings/0/id: expected an integer, got 0.0"),
+        (
+            {"bindings": [{"set": 0, "id": 0, "resource_ref": "a", "binding": 0}]},
+            "/bindings/0/binding: unknown key 'binding'",
+        ),
+        (
+            {
+                "bindings": [
+                    {"set": 0, "id": 0, "resource_ref": "a", "descriptor_type": "VK_DESCRIPTOR_TYPE_STORAGE_IMGE"}
+                ]
+            },
+            "/bindings/0/descriptor_type: expected one of 'VK_DESCRIPTOR_TYPE_AUTO', "
+            "'VK_DESCRIPTOR_TYPE_STORAGE_IMAGE', 'VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE', "
+            "'VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER', 'VK_DESCRIPTOR_TYPE_STORAGE_BUFFER', "
+            "'VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER', 'VK_DESCRIPTOR_TYPE_TENSOR_ARM', got "
+            "'VK_DESCRIPTOR_TYPE_STORAGE_IMGE' (did you mean 'VK_DESCRIPTOR_TYPE_STORAGE_IMAGE'?)",
+        ),
+        (
+            {"bindings": [{"set": 0, "id": 0, "resource_ref": ""}]},
+            "/bindings/0/resource_ref: expected a string that is not empty, got ''",
+        ),
+        (
+            {"bindings": [{"set": 0, "id": 0, "resource_ref": "pictur"}]},
+            "/bindings/0/resource_ref: no resource has the uid 'pictur' (did you mean 'picture'?)",
+        ),
+        (
+            {
+                "bindings": [
+                    {"set": 1, "id": 2, "resource_ref": "weights"},
+                    {"set": 0, "id": 2, "resource_ref": "weights"},
+                    {"set": 1, "id": 2, "resource_ref": "weights"},
+                ]
+            },
+            "/bindings/2: set 1, id 2 is already bound by entry 0",
+        ),
+        ({"implicit_barrier": 0}, "/implicit_barrier: expected true or false, got 0"),
+        (
+            {"implict_barrier": False},
+            "/implict_barrier: unknown key 'implict_barrier' (did you mean 'implicit_barrier'?)",
+        ),
+        (
+            {"bindings": [{"set": 0, "id": 0, "resource_ref": "picture", "lod": 3}]},
+            "/bindings/0/lod: the last mip level of 'picture' is 2, got 3",
+        ),
+        (
+            {"bindings": [{"set": 0, "id": 0, "resource_ref": "picture", "lod": -1}]},
+            "/bindings/0/lod: expected an integer of at least 0, got -1",
+        ),
+        (
+            {"bindings": [{"set": 0, "id": 0, "resource_ref": "a"}]},
+            "/bindings/0/resource_ref: expected the uid of an image or a tensor, got 'a', which is a buffer",
+        ),
+        ({"graph_ref": "network"}, "/graph_ref: expected the uid of a shader, got 'network', which is a graph"),
+        (
+            {"graph_ref": "shader"},
+            "/graph_ref: expected a shader of the type 'SPIR-V', got 'shader' of the type 'GLSL'",
+        ),
+        ({"graph_constants": "constant"}, "/graph_constants: expected an array, got 'constant'"),
+        ({"graph_constants": [3]}, "/graph_constants/0: expected a string, got 3"),
+        (
+            {"graph_constants": ["constant", "a"]},
+            "/graph_constants/1: expected the uid of a graph_constant, got 'a', which is a buffer",
+        ),
+    ],
+)
+def test_wrong(command_problems, change, message):
+    """Each way to write a dispatch_spirv_graph wrong has one message that says what and where."""
+    assert command_problems("dispatch_spirv_graph", SMALLEST, change) == [message]
+
+
+def test_other_name(command):
+    """The command may be called dispatch_data_graph."""
+    loaded = command("dispatch_data_graph", SMALLEST, graph_constants=["constant"])
+    assert (loaded.kind, loaded.graph_constants) == ("dispatch_spirv_graph", ("constant",))

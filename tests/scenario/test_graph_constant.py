@@ -1,0 +1,34 @@
+"""The graph_constant resource."""
+
+import pytest
+
+SMALLEST = {"uid": "x", "src": "x.npy", "dims": [4], "format": "VK_FORMAT_R8_SINT"}
+
+
+def test_smallest(resource):
+    """The smallest graph_constant loads, and all else has the documented default."""
+    loaded = resource("graph_constant", SMALLEST)
+    assert (loaded.src, loaded.dims, loaded.format) == ("x.npy", (4,), "VK_FORMAT_R8_SINT")
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"uid": None}, ": the required key 'uid' is missing"),
+        ({"uid": ""}, "/uid: expected a string that is not empty, got ''"),
+        ({"uid": 3}, "/uid: expected a string, got 3"),
+        ({"uid": "a\x00b"}, "/uid: a NUL character is not allowed here"),
+        ({"src": None}, ": the required key 'src' is missing"),
+        ({"src": ""}, "/src: expected a string that is not empty, got ''"),
+        ({"src": {}}, "/src: expected a string, got an object"),
+        ({"dims": []}, "/dims: expected at least 1 entry, got 0"),
+        ({"dims": [1, 1, 1, 1, 1, 1, 1]}, "/dims: expected at most 6 entries, got 7"),
+        ({"dims": [0]}, "/dims/0: expected an integer of at least 1, got 0"),
+        ({"dims": None}, ": the required key 'dims' is missing"),
+        ({"format": None}, ": the required key 'format' is missing"),
+        ({"dst": "x"}, "/dst: unknown key 'dst'"),
+    ],
+)
+def test_wrong(resource_problems, change, message):
+    """Each way to write a graph_constant wrong has one message that says what and where."""
+    assert resource_problems("graph_constant", SMALLEST, change) == [message]

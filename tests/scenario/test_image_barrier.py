@@ -1,0 +1,97 @@
+"""The image_barrier resource."""
+
+import pytest
+
+SMALLEST = {
+    "uid": "x",
+    "image_resource": "picture",
+    "old_layout": "IMAGE_LAYOUT_UNDEFINED",
+    "new_layout": "general",
+    "src_access": "ACCESS_MEMORY_WRITE",
+    "dst_access": "ACCESS_COMPUTE_SHADER_READ",
+}
+
+
+def test_smallest(resource):
+    """The smallest image_barrier loads, and all else has the documented default."""
+    loaded = resource("image_barrier", SMALLEST)
+    assert (loaded.src_access, loaded.dst_access) == ("memory_write", "compute_shader_read")
+    assert loaded.src_stage == loaded.dst_stage == ("all",)
+    assert (loaded.old_layout, loaded.new_layout) == ("undefined", "general")
+    assert loaded.subresource_range.model_dump() == {
+        "base_mip_level": 0,
+        "level_count": 1,
+        "base_array_layer": 0,
+        "layer_count": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"uid": None}, ": the required key 'uid' is missing"),
+        ({"uid": ""}, "/uid: expected a string that is not empty, got ''"),
+        ({"uid": 3}, "/uid: expected a string, got 3"),
+        ({"uid": "a\x00b"}, "/uid: a NUL character is not allowed here"),
+        ({"src_access": None}, ": the required key 'src_access' is missing"),
+        ({"dst_access": None}, ": the required key 'dst_access' is missing"),
+        (
+            {"src_access": "NONE"},
+            "/src_access: expected one of 'memory_write', 'memory_read', 'graph_write', 'graph_read', "
+            "'compute_shader_write', 'compute_shader_read', got 'NONE'",
+        ),
+        (
+            {"dst_access": "ACCESS_MEMORY_REED"},
+            "/dst_access: expected one of 'memory_write', 'memory_read', 'graph_write', 'graph_read', "
+            "'compute_shader_write', 'compute_shader_read', got 'ACCESS_MEMORY_REED' (did you mean "
+            "'ACCESS_MEMORY_READ'?)",
+        ),
+        ({"src_stage": "all"}, "/src_stage: expected an array, got 'all'"),
+        (
+            {"dst_stage": ["vertex"]},
+            "/dst_stage/0: expected one of 'graph', 'compute', 'graphics', 'all', got 'vertex'",
+        ),
+        ({"stage": ["all"]}, "/stage: unknown key 'stage' (did you mean 'src_stage'?)"),
+        ({"image_resource": None}, ": the required key 'image_resource' is missing"),
+        (
+            {"image_resource": "pictures"},
+            "/image_resource: no resource has the uid 'pictures' (did you mean 'picture'?)",
+        ),
+        ({"image_resource": "a"}, "/image_resource: expected the uid of an image, got 'a', which is a buffer"),
+        ({"old_layout": None}, ": the required key 'old_layout' is missing"),
+        ({"new_layout": None}, ": the required key 'new_layout' is missing"),
+        (
+            {"new_layout": "IMAGE_LAYOUT_GENRAL"},
+            "/new_layout: expected one of 'tensor_aliasing', 'general', 'undefined', got "
+            "'IMAGE_LAYOUT_GENRAL' (did you mean 'IMAGE_LAYOUT_GENERAL'?)",
+        ),
+        ({"subresource_range": []}, "/subresource_range: expected an object, got an array"),
+        (
+            {"subresource_range": {"level_count": 0}},
+            "/subresource_range/level_count: expected an integer of at least 1, got 0",
+        ),
+        ({"subresource_range": {"levels": 1}}, "/subresource_range/levels: unknown key 'levels'"),
+        (
+            {"subresource_range": {"base_mip_level": 3}},
+            "/subresource_range/base_mip_level: the image 'picture' has 3 mip levels, got the first one 3",
+        ),
+        (
+            {"subresource_range": {"base_mip_level": 1, "level_count": 3}},
+            "/subresource_range/level_count: the image 'picture' has 3 mip levels, got 3 from 1 on",
+        ),
+        (
+            {"subresource_range": {"layer_count": 2}},
+            "/subresource_range/layer_count: the image 'picture' has 1 array layer, got 2 from 0 on",
+        ),
+    ],
+)
+def test_wrong(resource_problems, change, message):
+    """Each way to write an image_barrier wrong has one message that says what and where."""
+    assert resource_problems("image_barrier", SMALLEST, change) == [message]
+
+
+def test_partial_range(resource):
+    """Every member of a subresource range has a default, and the remaining levels need no count."""
+    loaded = resource("image_barrier", SMALLEST, subresource_range={"base_mip_level": 1, "level_count": 2**32 - 1})
+    part = loaded.subresource_range
+    assert (part.base_mip_level, part.level_count, part.base_array_layer, part.layer_count) == (1, 2**32 - 1, 0, 1)

@@ -1,0 +1,320 @@
+"""From a file or text to a scenario."""
+
+import gc
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from scenario_runner.errors import FileError, ScenarioError
+from scenario_runner.scenario import load, loads
+from scenario_runner.scenario.loader import MAX_FILE_BYTES, MAX_VALUES
+
+GOOD = """{
+  "resources": [
+    {"shader": {"uid": "add", "src": "add.comp", "type": "GLSL"}},
+    {"buffer": {"uid": "inBuffer", "size": 40, "shader_access": "readonly"}}
+  ],
+  "commands": [
+    {"dispatch_compute": {
+      "shader_ref": "add",
+      "rangeND": [10],
+      "bindings": [
+        {"set": 0, "id": 0, "resource_ref": "inBuffer"}
+      ]
+    }}
+  ]
+}
+"""
+
+
+def refused(text, path="test.json"):
+    """The problems of a text, as a user reads them."""
+    with pytest.raises(ScenarioError) as caught:
+        loads(text, path)
+    assert caught.value.exit_code == 3
+    return str(caught.value).splitlines()
+
+
+def test_load(tmp_path):
+    """A file gives its resources and commands in their order, and knows its own folder."""
+    file = tmp_path / "test.json"
+    file.write_text(GOOD)
+    scenario = load(file)
+    assert [resource.uid for resource in scenario.resources] == ["add", "inBuffer"]
+    assert [command.kind for command in scenario.commands] == ["dispatch_compute"]
+    assert (scenario.path, scenario.base_dir, scenario.warnings) == (str(file), str(tmp_path), ())
+
+
+def test_relative_path(tmp_path, monkeypatch):
+    """The folder of a file given by a relative path is absolute, and messages name the file as it was given."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "test.json").write_text(GOOD)
+    scenario = load("test.json")
+    assert (scenario.path, scenario.base_dir) == ("test.json", str(tmp_path))
+
+
+def test_base_dir():
+    """A text without a file has the folder that the caller says, or the current one."""
+    assert loads(GOOD, base_dir="data").base_dir == "data"
+    assert loads(GOOD).base_dir == "."
+
+
+def test_every_encoding_of_text():
+    """Text, bytes, a byte order mark and Windows line ends load alike."""
+    expected = loads(GOOD)
+    for text in (GOOD.encode(), b"\xef\xbb\xbf" + GOOD.encode(), "\ufeff" + GOOD, GOOD.replace("\n", "\r\n")):
+        assert loads(text) == expected
+
+
+def test_schema_key():
+    """A file may name its JSON Schema."""
+    assert loads(GOOD.replace("{", '{"$schema": "scenario.schema.json", ', 1)) == loads(GOOD)
+
+
+def test_place_of_a_reference():
+    """A wrong reference is reported with file, line, column, pointer, value and a close match."""
+    assert refused(GOOD.replace('_ref": "inBuffer', '_ref": "inBufer')) == [
+        "test.json:11:45: /commands/0/dispatch_compute/bindings/0/resource_ref: "
+        "no resource has the uid 'inBufer' (did you mean 'inBuffer'?)"
+    ]
+
+
+def test_everything_at_once():
+    """All problems of a file come together, in its order: shapes, references and contradictions."""
+    text = (
+        GOOD.replace('"size": 40', '"size": 4.5')
+        .replace("[10]", '["x"]')
+        .replace('"GLSL"', '"GLSL", "stage": "vertex"')
+    )
+    text = text.replace(
+        '  "commands": [\n',
+        '  "commands": [\n    {"dispatch_compute": {"shader_ref": "add", "rangeND": [1], "bindings": []}},\n'
+        '    {"dispatch_compute": {"shader_ref": "ad", "rangeND": [1], "bindings": []}},\n',
+    )
+    assert refused(text) == [
+        "test.json:4:44: /resources/1/buffer/size: expected an integer, got 4.5",
+        "test.json:7:41: /commands/0/dispatch_compute/shader_ref: expected a shader of the stage 'compute', "
+        "got 'add' of the stage 'vertex'",
+        "test.json:8:41: /commands/1/dispatch_compute/shader_ref: no resource has the uid 'ad' (did you mean 'add'?)",
+        "test.json:11:19: /commands/2/dispatch_compute/rangeND/0: expected an integer, got 'x'",
+    ]
+
+
+def test_reference_to_a_broken_resource():
+    """A resource that is wrong is reported itself, and the references to it are not."""
+    assert refused(GOOD.replace('"size": 40', '"size": "x"')) == [
+        "test.json:4:44: /resources/1/buffer/size: expected an integer, got 'x'"
+    ]
+
+
+def test_syntax_error_stands_alone():
+    """A syntax error is the only problem that is reported, for nothing else is known yet."""
+    text = GOOD.replace('"size": 40', '"size": x').replace('"set": 0', '"set": -1')
+    assert refused(text) == ["test.json:4:44: /resources/1/buffer: expected a value, got 'x'"]
+
+
+def test_faults_and_shapes_together():
+    """Duplicate keys and numbers that are none come with the other problems, once each."""
+    text = GOOD.replace('"size": 40', '"size": NaN, "size": 4').replace('"set": 0', '"set": Infinity, "lod": null')
+    assert refused(text) == [
+        "test.json:4:44: /resources/1/buffer/size: NaN is not a number of JSON",
+        "test.json:4:49: /resources/1/buffer/size: the key 'size' appears twice in one object, first on line 4",
+        "test.json:11:17: /commands/0/dispatch_compute/bindings/0/set: Infinity is not a number of JSON",
+        "test.json:11:34: /commands/0/dispatch_compute/bindings/0/lod: null is not used in scenarios",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", "test.json:1:1: the file is empty"),
+        ("[]", "test.json:1:1: expected an object with the keys 'resources' and 'commands', got an array"),
+        ("3", "test.json:1:1: expected an object with the keys 'resources' and 'commands', got 3"),
+        ('{"resources": []}', "test.json:1:1: the required key 'commands' is missing"),
+        ('{"commands": []}', "test.json:1:1: the required key 'resources' is missing"),
+        ('{"resources": {}, "commands": []}', "test.json:1:15: /resources: expected an array, got an object"),
+        ('{"resources": [], "commands": "x"}', "test.json:1:31: /commands: expected an array, got 'x'"),
+        (
+            '{"resources": [], "commands": [], "resorces": []}',
+            "test.json:1:35: /resorces: unknown key 'resorces' (did you mean 'resources'?)",
+        ),
+        ('{"resources": [], "commands": [], "$schema": 3}', "test.json:1:46: /$schema: expected a string, got 3"),
+        (
+            '{"resources": [], "commands": [], "commands": []}',
+            "test.json:1:35: /commands: the key 'commands' appears twice in one object, first on line 1",
+        ),
+        (
+            '{"resources": [3], "commands": []}',
+            "test.json:1:16: /resources/0: expected an object whose key is the kind of the resource, got 3",
+        ),
+        (
+            '{"resources": [{}], "commands": []}',
+            "test.json:1:16: /resources/0: the object is empty: expected one key, the kind of the resource",
+        ),
+        (
+            '{"resources": [{"buffer": {}, "tensor": {}}], "commands": []}',
+            "test.json:1:16: /resources/0: expected one key, the kind of the resource, got 2: 'buffer', 'tensor'",
+        ),
+        (
+            '{"resources": [{"bufer": {}}], "commands": []}',
+            "test.json:1:17: /resources/0/bufer: unknown kind of resource: 'bufer' (did you mean 'buffer'?)",
+        ),
+        (
+            '{"resources": [{"vgf": {}}], "commands": []}',
+            "test.json:1:17: /resources/0/vgf: unknown kind of resource: 'vgf' (did you mean 'graph'?)",
+        ),
+        (
+            '{"resources": [{"dispatch_vgf": {}}], "commands": []}',
+            "test.json:1:17: /resources/0/dispatch_vgf: 'dispatch_vgf' is a command, it belongs under 'commands'",
+        ),
+        (
+            '{"resources": [], "commands": [{"buffer": {}}]}',
+            "test.json:1:33: /commands/0/buffer: 'buffer' is a resource, it belongs under 'resources'",
+        ),
+        (
+            '{"resources": [], "commands": [{"dispatch": {}}]}',
+            "test.json:1:33: /commands/0/dispatch: unknown kind of command: 'dispatch' (did you mean 'dispatch_vgf'?)",
+        ),
+        (
+            '{"resources": [{"buffer": []}], "commands": []}',
+            "test.json:1:27: /resources/0/buffer: expected an object, got an array",
+        ),
+        (
+            '{"resources": [], "commands": [], "\\ud800": 1}',
+            "test.json:1:35: /\\ud800: the string contains half of a surrogate pair, which is no character",
+        ),
+    ],
+)
+def test_top_level(text, message):
+    """What is wrong outside of the entries has one message each."""
+    assert refused(text) == [message.encode().decode("unicode_escape") if "\\ud" in message else message]
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (GOOD.encode("utf-16"), "test.json: the file is UTF-16, expected UTF-8"),
+        (GOOD.replace("add.comp", "äöü.comp").encode("latin-1"), "test.json:3:39: the byte 0xe4 is no UTF-8"),
+        (b"{\xff", "test.json:1:2: the byte 0xff is no UTF-8"),
+        (b"\0\0", "test.json:1:1: expected an object, got '\\x00'"),
+    ],
+)
+def test_encodings(content, message):
+    """A file in another encoding, or no text at all, is refused where it stops being UTF-8."""
+    assert refused(content) == [message]
+
+
+def test_nesting_bomb():
+    """A hundred thousand open arrays are one problem, quickly."""
+    assert refused('{"resources": ' + "[" * 100_000) == [
+        "test.json:1:78: more than 64 arrays and objects are nested in one another"
+    ]
+    deep = '{"resources": ' + "[" * 500 + "]" * 500 + ', "commands": []}'
+    assert refused(deep) == ["test.json:1:78: more than 64 arrays and objects are nested in one another"]
+
+
+def test_enormous_number():
+    """A number of a hundred thousand digits is refused by its length."""
+    assert refused(GOOD.replace("40", "4" * 100_000)) == [
+        "test.json:4:44: /resources/1/buffer/size: a number of 100000 characters is too long"
+    ]
+
+
+def test_many_problems():
+    """Of very many problems the first hundred are shown, and that there are more."""
+    entries = [{"buffer": {"uid": f"b{index}", "size": -1, "shader_access": "readonly"}} for index in range(50_000)]
+    began = time.monotonic()
+    lines = refused(json.dumps({"resources": entries, "commands": []}))
+    assert len(lines) == 101
+    assert lines[-1] == "test.json: only the first 100 problems are shown"
+    assert time.monotonic() - began < 20
+
+
+def test_many_unknown_references():
+    """Very many references that lead nowhere are reported in bounded time."""
+    resources = [{"buffer": {"uid": f"buffer_{n:05}", "size": 4, "shader_access": "readonly"}} for n in range(5000)]
+    resources.append({"shader": {"uid": "s", "src": "s.spv"}})
+    commands = [
+        {
+            "dispatch_compute": {
+                "shader_ref": "s",
+                "rangeND": [1],
+                "bindings": [{"set": 0, "id": 0, "resource_ref": f"bufer_{n}"}],
+            }
+        }
+        for n in range(5000)
+    ]
+    began = time.monotonic()
+    lines = refused(json.dumps({"resources": resources, "commands": commands}))
+    assert len(lines) == 101
+    assert time.monotonic() - began < 20
+
+
+def test_file_size():
+    """A file beyond the limit is refused before it is parsed."""
+    assert refused(b" " * (MAX_FILE_BYTES + 1)) == ["test.json: a scenario of more than 64 MiB is not read"]
+    assert refused("[" + "0," * MAX_VALUES) == ["test.json: a scenario of more than 8,000,000 values is not read"]
+
+
+def test_missing_file(tmp_path):
+    """A file that is not there, a folder and a name that cannot be one are file errors."""
+    for path, message in (
+        (str(tmp_path / "none.json"), f"{tmp_path}/none.json: cannot read the scenario: no such file or directory"),
+        (str(tmp_path), f"{tmp_path}: cannot read the scenario: is a directory"),
+        ("a\0b", "cannot read the scenario 'a\\x00b': embedded null byte"),
+    ):
+        with pytest.raises(FileError) as caught:
+            load(path)
+        assert str(caught.value) == message
+
+
+def test_collector_comes_back():
+    """Loading leaves the garbage collector as it was, also after an error."""
+    assert gc.isenabled()
+    loads(GOOD)
+    refused("{")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        loads(GOOD)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_ten_thousand_commands():
+    """Ten thousand commands load well within a second."""
+    binding = [{"set": 0, "id": index, "resource_ref": "inBuffer"} for index in range(3)]
+    tree = json.loads(GOOD)
+    tree["commands"] = [{"dispatch_compute": {"shader_ref": "add", "rangeND": [4, 1, 1], "bindings": binding}}] * 10_000
+    text = json.dumps(tree, indent=1)
+    began = time.process_time()
+    assert len(loads(text).commands) == 10_000
+    assert time.process_time() - began < 1.0
+
+
+def test_imports(tmp_path):
+    """Loading a scenario that is right imports nothing costly but pydantic, and no plugins of it."""
+    (tmp_path / "test.json").write_text(GOOD)
+    program = (
+        "import sys, scenario_runner.scenario as s; assert 'pydantic' not in sys.modules;"
+        "before = set(sys.modules); s.load('test.json'); print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    imported = set(done.stdout.split())
+    ours = {name.removeprefix("scenario_runner.scenario.") for name in imported if name.startswith("scenario_runner")}
+    assert not imported & {
+        "importlib.metadata",
+        "email",
+        "difflib",
+        "numpy",
+        "subprocess",
+        "tempfile",
+        "vulkan",
+        "cffi",
+    }
+    assert not ours & {"images", "tensors", "graphs", "barriers", "syntax", "places", "diagnosis", "wording", "schema"}
+    assert ours >= {"loader", "scenario", "buffers", "compute"}

@@ -1,0 +1,352 @@
+"""Scenario files that were damaged by chance."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scenario_runner.errors import FileError, Problem, ScenarioError
+from scenario_runner.scenario import json_schema, load, loads
+
+ACCESS = {"src_access": "memory_write", "dst_access": "ACCESS_GRAPH_READ", "src_stage": ["all"], "dst_stage": ["GRAPH"]}
+PART = {"base_mip_level": 0, "level_count": 1, "base_array_layer": 0, "layer_count": 1}
+PICTURE = {
+    "uid": "picture",
+    "dims": [1, 8, 8, 1],
+    "format": "VK_FORMAT_R8_UNORM",
+    "shader_access": "readonly",
+    "mips": 2,
+    "src": "a.dds",
+    "dst": "",
+    "color_attachment": True,
+    "min_filter": "LINEAR",
+    "mag_filter": "LINEAR",
+    "mip_filter": "NEAREST",
+    "border_address_mode": "CLAMP_BORDER",
+    "border_color": "FLOAT_CUSTOM_EXT",
+    "custom_border_color": [0, 0.5, 1.0, 1],
+    "tiling": "LINEAR",
+    "memory_group": {"uid": "g", "offset": 0},
+}
+SHADER = {
+    "uid": "shader",
+    "src": "a.comp",
+    "type": "GLSL",
+    "stage": "compute",
+    "entry": "main",
+    "build_options": "-DA=1",
+    "include_dirs": ["inc"],
+    "push_constants_size": 8,
+    "specialization_constants": [{"id": 0, "value": 1}, {"id": 1, "value": 0.5}, {"id": 2, "value": True}],
+}
+GRAPH = {
+    "uid": "network",
+    "src": "network.vgf",
+    "push_constants_size": 4,
+    "specialization_constants_map": [{"shader_target": "n", "specialization_constants": [{"id": 0, "value": -1}]}],
+    "shader_substitutions": [{"shader_ref": "shader", "target": "n"}],
+}
+SUBSTITUTIONS = {
+    "push_constants": [{"push_data_ref": "numbers", "shader_target": "n"}],
+    "shader_substitutions": [{"shader_ref": "shader", "target": "n"}],
+}
+
+
+def bindings(*uids: str) -> list[dict[str, Any]]:
+    return [{"set": 0, "id": index, "resource_ref": uid} for index, uid in enumerate(uids)]
+
+
+def binding(index: int) -> dict[str, Any]:
+    return {"set": 0, "id": index, "resource_ref": "picture", "lod": 1, "descriptor_type": "VK_DESCRIPTOR_TYPE_AUTO"}
+
+
+EVERYTHING: dict[str, Any] = {
+    "$schema": "scenario.schema.json",
+    "resources": [
+        {"image": PICTURE},
+        {"buffer": {"uid": "a", "size": 64, "shader_access": "readonly", "src": "", "memory_group": {"id": ""}}},
+        {
+            "tensor": {
+                "uid": "t",
+                "dims": [],
+                "format": "VK_FORMAT_R8_SINT",
+                "shader_access": "readwrite",
+                "dst": "t.npy",
+            }
+        },
+        {"raw_data": {"uid": "numbers", "src": "numbers.npy"}},
+        {"shader": SHADER},
+        {"shader": {"uid": "module", "src": "a.spv"}},
+        {"shader": {"uid": "vertex", "src": "a.vert", "stage": "vertex"}},
+        {"shader": {"uid": "fragment", "src": "a.frag", "stage": "fragment"}},
+        {"graph": GRAPH},
+        {"graph_constant": {"uid": "constant", "dims": [2], "format": "VK_FORMAT_R8_SINT", "src": "c.npy"}},
+        {"memory_barrier": {"uid": "m", **ACCESS}},
+        {"buffer_barrier": {"uid": "b", "buffer_resource": "a", "size": 32, "offset": 32, **ACCESS}},
+        {
+            "image_barrier": {
+                "uid": "i",
+                "image_resource": "picture",
+                "old_layout": "IMAGE_LAYOUT_GENERAL",
+                "new_layout": "general",
+                "subresource_range": PART,
+                **ACCESS,
+            }
+        },
+        {"tensor_barrier": {"uid": "x", "tensor_resource": "t", **ACCESS}},
+    ],
+    "commands": [
+        {
+            "dispatch_compute": {
+                "shader_ref": "shader",
+                "rangeND": [1, 2, 3],
+                "bindings": bindings("a", "t"),
+                "push_data_ref": "numbers",
+                "implicit_barrier": False,
+            }
+        },
+        {"dispatch_vgf": {"graph_ref": "network", "bindings": bindings("t", "picture"), **SUBSTITUTIONS}},
+        {"dispatch_spirv_graph": {"graph_ref": "module", "bindings": bindings("t"), "graph_constants": ["constant"]}},
+        {
+            "dispatch_fragment": {
+                "vertex_shader_ref": "vertex",
+                "fragment_shader_ref": "fragment",
+                "bindings": [binding(3)],
+                "color_attachment_refs": ["picture", {"resource_ref": "picture", "lod": 1}],
+                "render_extent": [4, 4],
+                "debug_name": "draw",
+                "push_data_ref": "",
+            }
+        },
+        {
+            "dispatch_optical_flow": {
+                "width": 8,
+                "height": 8,
+                "grid_size": "4x4",
+                "performance_level": "fast",
+                "execution_flags": ["input_unchanged"],
+                "mean_flow_l1_norm_hint": 4,
+                "bindings": {
+                    "search_image": binding(0),
+                    "template_image": binding(1),
+                    "output_image": binding(2),
+                    "output_cost": binding(3),
+                },
+            }
+        },
+        {
+            "dispatch_barrier": {
+                "memory_barrier_refs": ["m"],
+                "buffer_barrier_refs": ["b"],
+                "image_barrier_refs": ["i"],
+                "tensor_barrier_refs": ["x"],
+            }
+        },
+        {"frame_boundary": {"resources": ["a"], "frame_id": 3}},
+    ],
+}
+TEXT = json.dumps(EVERYTHING, indent=1).encode()
+SCHEMA = json_schema()
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([-1, 0, 1, 2**31, 2**32, 2**63, 2**64, 10**30]),
+    st.floats(),
+    st.text(max_size=8),
+    st.sampled_from(["a", "picture", "shader", "all", "GRAPH", "readonly", "\0", "\ud800", "x" * 10_000]),
+    st.lists(st.integers(-1, 3), max_size=8),
+    st.dictionaries(
+        st.sampled_from(["id", "uid", "offset", "src", "x"]), st.integers(-1, 3) | st.text(max_size=2), max_size=3
+    ),
+)
+KEYS = st.sampled_from(["uid", "id", "src", "data", "source", "buffer", "mips", "lod", "type", "x", "~/", "", "\ud800"])
+
+
+def containers(tree: Any) -> list[Any]:
+    """Every array and object of a tree that has entries."""
+    inner = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    found = [part for value in inner for part in containers(value)]
+    return [tree, *found] if inner else found
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> Any:
+    """The scenario with one to three values replaced, removed, doubled, renamed or added."""
+    tree = copy.deepcopy(EVERYTHING)
+    for _ in range(draw(st.integers(1, 3))):
+        places = containers(tree)
+        if not places:
+            break
+        place = draw(st.sampled_from(places))
+        at = draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+        how = draw(st.sampled_from(["replace", "remove", "double", "add"]))
+        if how == "replace":
+            place[at] = draw(VALUES)
+        elif how == "remove":
+            del place[at]
+        elif isinstance(place, list):
+            place.insert(0, copy.deepcopy(place[at]) if how == "double" else draw(VALUES))
+        elif how == "double":
+            place[draw(KEYS)] = copy.deepcopy(place[at])
+        else:
+            place[draw(KEYS)] = draw(VALUES)
+    return tree
+
+
+def problems_of(text: str | bytes) -> list[Problem]:
+    """What is wrong with a text; at least one problem, unless it loads."""
+    try:
+        loads(text)
+    except ScenarioError as error:
+        found = list(error.problems)
+    else:
+        return []
+    assert found
+    return found
+
+
+def test_everything():
+    """The scenario that the mutations start from uses every kind, and is right."""
+    scenario = loads(TEXT)
+    assert len({resource.kind for resource in scenario.resources}) == 11
+    assert len({command.kind for command in scenario.commands}) == 7
+    assert accepts(SCHEMA, EVERYTHING)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(mutated())
+def test_structure(tree):
+    """A mutated scenario loads or raises errors of ours, each with a place, and a null is never let through."""
+    text = json.dumps(tree)
+    found = problems_of(text)
+    for problem in found:
+        assert problem.line == 1
+        assert 1 <= problem.column <= len(text) + 1
+        assert "cannot describe" not in problem.message
+    assert found or "null" not in text
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_bytes(data):
+    """A scenario with bytes replaced, removed or added, or cut off, loads or raises an error of ours."""
+    text = bytearray(TEXT)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text)))
+        end = min(len(text), at + data.draw(st.sampled_from([0, 1, 2, 20, 10_000])))
+        text[at:end] = data.draw(
+            st.binary(max_size=3) | st.sampled_from([b"[" * 2000, b"9" * 5000, b"\\ud800", b"\xff", b'"'])
+        )
+    for problem in problems_of(bytes(text)):
+        assert str(problem).startswith("<text>")
+        assert "cannot describe" not in problem.message
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=200))
+def test_any_file(tmp_path, content):
+    """A file of any bytes raises an error of ours: by chance none is a scenario."""
+    file = tmp_path / "test.json"
+    file.write_bytes(content)
+    with pytest.raises((ScenarioError, FileError)):
+        load(file)
+
+
+def accepts(schema: dict[str, Any], value: Any) -> bool:
+    """Whether a JSON Schema accepts a value: the keywords that ours uses, and no others."""
+    known = {
+        *(
+            "$schema",
+            "$defs",
+            "$ref",
+            "title",
+            "description",
+            "default",
+            "deprecated",
+            "type",
+            "enum",
+            "anyOf",
+            "oneOf",
+        ),
+        *("properties", "required", "additionalProperties", "items", "minItems", "maxItems"),
+        *("minLength", "minimum", "maximum", "multipleOf"),
+    }
+    assert schema.keys() <= known
+    if "$ref" in schema and not accepts(SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]], value):
+        return False
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    types = {
+        "object": isinstance(value, dict),
+        "array": isinstance(value, list),
+        "string": isinstance(value, str),
+        "boolean": isinstance(value, bool),
+        "integer": number and value == value // 1,
+        "number": number,
+    }
+    checks = [
+        "type" not in schema or types[schema["type"]],
+        "enum" not in schema or (isinstance(value, str) and value in schema["enum"]),
+        "anyOf" not in schema or any(accepts(part, value) for part in schema["anyOf"]),
+        "oneOf" not in schema or sum(accepts(part, value) for part in schema["oneOf"]) == 1,
+    ]
+    if isinstance(value, dict):
+        parts = schema.get("properties", {})
+        checks += [accepts(parts[key], value[key]) for key in value if key in parts]
+        checks += [key in value for key in schema.get("required", ())]
+        checks.append(schema.get("additionalProperties", True) or value.keys() <= parts.keys())
+    if isinstance(value, list):
+        checks += [accepts(schema["items"], part) for part in value if "items" in schema]
+        checks.append(schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)))
+    if isinstance(value, str):
+        checks.append(schema.get("minLength", 0) <= len(value))
+    if number:
+        checks.append(schema.get("minimum", value) <= value <= schema.get("maximum", value))
+        checks.append(value % schema.get("multipleOf", 1) == 0 or "multipleOf" not in schema)
+    return all(checks)
+
+
+# What the models refuse and the schema, which sees neither spelling nor other values, cannot.
+BEYOND_SCHEMA = (
+    "no resource has the uid",
+    "is already",
+    "already has a value",
+    "expected the uid",
+    "expected a shader of the",
+    "NUL character",
+    "surrogate pair",
+    "both name the group",
+    "that fits 64 bits",
+    "needs ",
+    "takes no push",
+    "take no push",
+    "the last mip level",
+    "less than the larger",
+    "is given twice",
+    "bytes",
+    "mip level",
+    "array layer",
+    "overlaps",
+    ".0",
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(mutated())
+def test_schema_agrees(tree):
+    """The schema accepts whatever loads, and refuses what is refused for its shape."""
+    try:
+        text = json.dumps(tree, allow_nan=False)
+    except ValueError:
+        return  # not JSON, so no matter of the schema
+    found = [problem.message for problem in problems_of(text)]
+    if not found:
+        assert accepts(SCHEMA, tree)
+    elif accepts(SCHEMA, tree):
+        assert [message for message in found if not any(known in message for known in BEYOND_SCHEMA)] == []

@@ -1,0 +1,30 @@
+"""The raw_data resource."""
+
+import pytest
+
+SMALLEST = {"uid": "x", "src": "x.npy"}
+
+
+def test_smallest(resource):
+    """The smallest raw_data loads, and all else has the documented default."""
+    loaded = resource("raw_data", SMALLEST)
+    assert (loaded.uid, loaded.src) == ("x", "x.npy")
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"uid": None}, ": the required key 'uid' is missing"),
+        ({"uid": ""}, "/uid: expected a string that is not empty, got ''"),
+        ({"uid": 3}, "/uid: expected a string, got 3"),
+        ({"uid": "a\x00b"}, "/uid: a NUL character is not allowed here"),
+        ({"src": None}, ": the required key 'src' is missing"),
+        ({"src": ""}, "/src: expected a string that is not empty, got ''"),
+        ({"src": {}}, "/src: expected a string, got an object"),
+        ({"dst": "y.npy"}, "/dst: unknown key 'dst'"),
+        ({"data": [1]}, "/data: unknown key 'data'"),
+    ],
+)
+def test_wrong(resource_problems, change, message):
+    """Each way to write a raw_data wrong has one message that says what and where."""
+    assert resource_problems("raw_data", SMALLEST, change) == [message]

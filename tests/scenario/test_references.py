@@ -1,0 +1,80 @@
+"""Uids that are unique, and parts that contradict one another over several entries."""
+
+import pytest
+
+from scenario_runner.errors import ScenarioError
+
+
+def buffer(uid, **more):
+    """A buffer of 64 bytes."""
+    return {"buffer": {"uid": uid, "size": 64, "shader_access": "readonly", **more}}
+
+
+def problems_of(scenario_of, resources, commands=()):
+    """The problems of a scenario, each as pointer and message."""
+    with pytest.raises(ScenarioError) as caught:
+        scenario_of(resources, list(commands))
+    return [(problem.pointer, problem.message) for problem in caught.value.problems]
+
+
+def test_duplicate_uids(scenario_of):
+    """A uid that is used twice, also by another kind, is reported with both places."""
+    resources = [buffer("x"), {"raw_data": {"uid": "x", "src": "x.npy"}}, buffer("x")]
+    assert problems_of(scenario_of, resources) == [
+        ("/resources/1/raw_data/uid", "the uid 'x' is already that of /resources/0/buffer"),
+        ("/resources/2/buffer/uid", "the uid 'x' is already that of /resources/0/buffer"),
+    ]
+
+
+def test_duplicate_uid_of_a_broken_resource(scenario_of):
+    """A uid that a wrong resource uses as well is reported beside what is wrong with it."""
+    assert problems_of(scenario_of, [buffer("x"), buffer("x", size=0)]) == [
+        ("/resources/1/buffer/uid", "the uid 'x' is already that of /resources/0/buffer"),
+        ("/resources/1/buffer/size", "expected an integer of at least 1, got 0"),
+    ]
+
+
+def test_hint_prefers_the_kind(scenario_of):
+    """The close match is of the kind that is needed, where there is one."""
+    barrier = {"buffer_barrier": {"uid": "b", "buffer_resource": "datum", "size": 4}}
+    barrier["buffer_barrier"] |= {"src_access": "memory_read", "dst_access": "memory_read"}
+    resources = [{"raw_data": {"uid": "date", "src": "x.npy"}}, buffer("data0"), barrier]
+    ((_, message),) = problems_of(scenario_of, resources)
+    assert message == "no resource has the uid 'datum' (did you mean 'data0'?)"
+
+
+def group(uid, offset=0, **more):
+    """A buffer of 64 bytes in the memory group g."""
+    return buffer(uid, memory_group={"id": "g", "offset": offset}, **more)
+
+
+def test_two_contents_for_one_memory(scenario_of):
+    """Two members of a memory group must not bring initial content for the same bytes."""
+    resources = [group("x", 0, src="x.npy"), group("y", 32), group("z", 63, src="z.npy")]
+    assert problems_of(scenario_of, resources) == [
+        (
+            "/resources/2/buffer/memory_group",
+            "the initial content of 'z' overlaps that of 'x' in the memory group 'g'",
+        )
+    ]
+
+
+def test_nested_contents(scenario_of):
+    """A member inside a longer one is found even when another lies between them."""
+    resources = [group("x", 0, size=1024, src="x.npy"), group("y", 128), group("z", 512, src="z.npy")]
+    ((pointer, _),) = problems_of(scenario_of, resources)
+    assert pointer == "/resources/2/buffer/memory_group"
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        [group("x", 0, src="x.npy"), group("y", 64, src="y.npy")],
+        [group("x", 0, src="x.npy"), group("y", 0)],
+        [group("x", 0, src="x.npy"), group("y", 0, src="x.npy")],
+        [group("x", 0, src="x.npy"), buffer("y", src="y.npy", memory_group={"id": "h"})],
+    ],
+)
+def test_contents_that_agree(scenario_of, resources):
+    """Contents side by side, one content, the same file twice, and other groups are fine."""
+    assert len(scenario_of(resources, []).resources) == 2

@@ -1,0 +1,146 @@
+"""Scenarios that are built in code, and what a scenario knows of itself."""
+
+import dataclasses
+
+import pytest
+
+from scenario_runner import scenario as s
+from scenario_runner.errors import ScenarioError
+
+BUFFER = s.Buffer(uid="a", size=4, shader_access="readwrite")
+SHADER = s.Shader(uid="s", source="void main() {}")
+
+
+def dispatch(**change):
+    """A dispatch of the shader over the buffer."""
+    values = {"shader_ref": "s", "rangeND": (1,), "bindings": (s.Binding(set=0, id=0, resource_ref="a"),)}
+    return s.DispatchCompute(**{**values, **change})
+
+
+def test_in_code():
+    """Models make a scenario without any file."""
+    scenario = s.Scenario(resources=[BUFFER, SHADER], commands=[dispatch()])
+    assert scenario.resources == (BUFFER, SHADER)
+    assert scenario.resource("a") is BUFFER
+    assert (scenario.path, scenario.base_dir, scenario.warnings) == (None, ".", ())
+
+
+def test_same_as_from_json():
+    """A model built in code equals the one from JSON."""
+    text = '{"resources": [{"buffer": {"uid": "a", "size": 4, "shader_access": "readwrite"}}], "commands": []}'
+    assert s.loads(text).resources[0] == BUFFER
+
+
+def test_frozen():
+    """Nothing can be written into a scenario or a model."""
+    scenario = s.Scenario(resources=[BUFFER])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        scenario.path = "x"
+    with pytest.raises(Exception, match="frozen"):
+        BUFFER.size = 8
+
+
+@pytest.mark.parametrize(
+    "build, message",
+    [
+        (
+            lambda: s.Buffer(uid="a", size=-4, shader_access="readonly"),
+            "Buffer.size: expected an integer of at least 1, got -4",
+        ),
+        (
+            lambda: dispatch(bindings=({"set": True, "id": 0, "resource_ref": "a"},)),
+            "DispatchCompute.bindings[0].set: expected an integer, got true",
+        ),
+        (lambda: s.Shader(uid="s"), "Shader: one of 'src' and 'source' is required"),
+        (lambda: s.RawData(uid="s"), "RawData: one of 'src' and 'data' is required"),
+        (lambda: s.Graph(uid="s"), "Graph: one of 'src' and 'data' is required"),
+        (
+            lambda: s.GraphConstant(uid="s", dims=(1,), format="VK_FORMAT_R8_SINT"),
+            "GraphConstant: one of 'src' and 'data' is required",
+        ),
+        (
+            lambda: s.Buffer(uid="a", size=4, shader_acess="readonly"),
+            "Buffer: the required key 'shader_access' is missing\n"
+            "Buffer.shader_acess: unknown key 'shader_acess' (did you mean 'shader_access'?)",
+        ),
+        (
+            lambda: s.Scenario(resources=[BUFFER], commands=[dispatch()]),
+            "/commands/0/dispatch_compute/shader_ref: no resource has the uid 's'",
+        ),
+        (
+            lambda: s.Scenario(resources=[dispatch()]),
+            "Scenario.resources[0]: expected a resource model, got DispatchCompute",
+        ),
+        (lambda: s.Scenario(commands=["x"]), "Scenario.commands[0]: expected a command model, got str"),
+    ],
+)
+def test_wrong_in_code(build, message):
+    """What is built wrong in code raises an error of ours that names the field."""
+    with pytest.raises(ScenarioError) as caught:
+        build()
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "model, values",
+    [
+        (s.Buffer, {"size": 4, "shader_access": "readonly"}),
+        (s.Tensor, {"dims": (4,), "format": "VK_FORMAT_R8_SINT", "shader_access": "readonly"}),
+        (s.Image, {"dims": (1, 2, 2, 1), "format": "VK_FORMAT_R8_UNORM", "shader_access": "readonly"}),
+        (s.RawData, {}),
+        (s.Graph, {}),
+        (s.GraphConstant, {"dims": (4,), "format": "VK_FORMAT_R8_SINT"}),
+    ],
+)
+def test_data(model, values):
+    """Data given in code is kept as it is."""
+    data = memoryview(bytearray(4))
+    assert model(uid="x", data=data, **values).data is data
+
+
+@pytest.mark.parametrize("source, type", [("void main() {}", "GLSL"), (b"\x03\x02\x23\x07", "SPIR-V")])
+def test_source(source, type):
+    """A shader's source is text of GLSL or bytes of SPIR-V."""
+    shader = s.Shader(uid="s", source=source)
+    assert (shader.source, shader.type) == (source, type)
+
+
+def test_pointers():
+    """Pointers spell the kind of an entry as the file does."""
+    scenario = s.loads(
+        '{"resources": [{"buffer": {"uid": "a", "size": 4, "shader_access": "readonly"}}],'
+        ' "commands": [{"pipeline_barrier": {}}, {"mark_boundary": {"resources": ["a"]}}]}',
+    )
+    assert scenario.resource_pointer("a") == scenario.resource_pointer(0) == "/resources/0/buffer"
+    assert scenario.command_pointer(0) == "/commands/0/pipeline_barrier"
+    assert scenario.command_pointer(1) == "/commands/1/mark_boundary"
+    assert s.Scenario(commands=[s.DispatchBarrier()]).command_pointer(0) == "/commands/0/dispatch_barrier"
+
+
+def test_problem():
+    """A problem of a later stage gets the place in the file that its pointer leads to."""
+    scenario = s.loads(
+        '{"commands": [], "resources": [\n {"buffer": {"uid": "a",\n "size": 4, "shader_access": "readonly"}}]}',
+        "x.json",
+    )
+    problem = scenario.problem("/resources/0/buffer/size", "too small", "make it larger")
+    assert (str(problem), problem.help) == ("x.json:3:10: /resources/0/buffer/size: too small", "make it larger")
+    assert str(scenario.problem("/resources/0/buffer", "bad")) == "x.json:2:13: /resources/0/buffer: bad"
+    absent = scenario.problem("/resources/0/buffer/memory_group/offset", "bad")
+    assert (absent.line, absent.column, absent.pointer) == (2, 13, "/resources/0/buffer/memory_group/offset")
+    assert str(s.Scenario(resources=[BUFFER]).problem("/resources/0/buffer", "bad")) == "/resources/0/buffer: bad"
+
+
+def test_unknown_uid():
+    """Asking for a resource that is not there raises an error with a close match."""
+    scenario = s.Scenario(resources=[s.Buffer(uid="inBuffer", size=4, shader_access="readonly")])
+    with pytest.raises(ScenarioError) as caught:
+        scenario.resource("inBufer")
+    assert str(caught.value) == "no resource has the uid 'inBufer' (did you mean 'inBuffer'?)"
+
+
+def test_unknown_name():
+    """The package has the names it lists, and no others."""
+    assert all(getattr(s, name) is not None for name in s.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Bufer'"):
+        s.Bufer  # noqa: B018

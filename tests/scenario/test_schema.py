@@ -1,0 +1,90 @@
+"""The JSON Schema, and the file of it that is committed."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.scenario import json_schema
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_committed():
+    """The committed schema is what the models give."""
+    spec = importlib.util.spec_from_file_location("generate_schema", ROOT / "tools" / "generate_schema.py")
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    assert generate.SCHEMA.read_text() == generate.text()
+
+
+def test_every_kind_and_name():
+    """Every resource and command is in the schema, under each of its names."""
+    properties = json_schema()["properties"]
+    named = {
+        name: {key for entry in properties[name]["items"]["oneOf"] for key in entry["properties"]}
+        for name in ("resources", "commands")
+    }
+    assert named["resources"] == {
+        *("image", "tensor", "buffer", "raw_data", "shader", "graph", "graph_constant"),
+        *("memory_barrier", "buffer_barrier", "image_barrier", "tensor_barrier"),
+    }
+    assert named["commands"] == {
+        *("dispatch_compute", "dispatch_fragment", "dispatch_optical_flow"),
+        *("dispatch_graph", "dispatch_vgf", "dispatch_spirv_graph", "dispatch_data_graph"),
+        *("dispatch_barrier", "pipeline_barrier", "mark_boundary", "frame_boundary"),
+    }
+
+
+def every_object(schema, path=""):
+    """Every object type inside a schema, with where it is."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "object":
+            yield path, schema
+        for key, part in schema.items():
+            yield from every_object(part, f"{path}/{key}")
+    elif isinstance(schema, list):
+        for index, part in enumerate(schema):
+            yield from every_object(part, f"{path}/{index}")
+
+
+def test_closed_and_described():
+    """Objects are closed, and every property of a model says what it is."""
+    schema = json_schema()
+    found = list(every_object(schema))
+    assert len(found) > 40
+    for path, part in found:
+        assert part["additionalProperties"] is False, path
+        if path.startswith("/$defs"):
+            for name, value in part["properties"].items():
+                assert value.get("description"), f"{path}/{name}"
+    assert all(definition.get("description") for definition in schema["$defs"].values())
+
+
+def test_references_inside_resolve():
+    """Every $ref leads to a definition."""
+    schema = json_schema()
+    text = json.dumps(schema)
+    used = {part.split('"')[0] for part in text.split('"#/$defs/')[1:]}
+    assert used <= schema["$defs"].keys()
+    assert used == schema["$defs"].keys()
+
+
+@pytest.mark.parametrize(
+    "model, name",
+    [
+        *((model, "data") for model in ("Buffer", "Tensor", "Image", "RawData", "GraphConstant", "Graph")),
+        ("Shader", "source"),
+    ],
+)
+def test_code_only(model, name):
+    """What only code can give is not in the schema, and src is required where a file needs it."""
+    definition = json_schema()["$defs"][model]
+    assert name not in definition["properties"]
+    assert ("src" in definition["required"]) == (model in ("RawData", "GraphConstant", "Graph", "Shader"))
+
+
+def test_no_null():
+    """Nothing in the schema may be null."""
+    assert "null" not in json.dumps(json_schema())

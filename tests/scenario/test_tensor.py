@@ -1,0 +1,67 @@
+"""The tensor resource."""
+
+import pytest
+
+SMALLEST = {"uid": "x", "dims": [2, 3], "format": "VK_FORMAT_R8_SINT", "shader_access": "readonly"}
+
+
+def test_smallest(resource):
+    """The smallest tensor loads, and all else has the documented default."""
+    loaded = resource("tensor", SMALLEST)
+    assert loaded.dims == (2, 3)
+    assert loaded.src is loaded.dst is loaded.tiling is loaded.memory_group is None
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"uid": None}, ": the required key 'uid' is missing"),
+        ({"uid": ""}, "/uid: expected a string that is not empty, got ''"),
+        ({"uid": 3}, "/uid: expected a string, got 3"),
+        ({"uid": "a\x00b"}, "/uid: a NUL character is not allowed here"),
+        ({"shader_access": None}, ": the required key 'shader_access' is missing"),
+        (
+            {"shader_access": "readwirte"},
+            "/shader_access: expected one of 'readonly', 'writeonly', 'readwrite', 'image_read', got "
+            "'readwirte' (did you mean 'readwrite'?)",
+        ),
+        ({"src": 3}, "/src: expected a string, got 3"),
+        ({"src": "a\x00"}, "/src: a NUL character is not allowed here"),
+        ({"dst": ["x"]}, "/dst: expected a string, got an array"),
+        ({"memory_group": "g"}, "/memory_group: expected an object, got 'g'"),
+        ({"memory_group": {"id": 3}}, "/memory_group/id: expected a string, got 3"),
+        ({"memory_group": {"uid": 3}}, "/memory_group/uid: expected a string, got 3"),
+        (
+            {"memory_group": {"id": "g", "uid": "h"}},
+            "/memory_group: 'id' and 'uid' both name the group, and differ: 'g' and 'h'",
+        ),
+        (
+            {"memory_group": {"id": "g", "offset": -4}},
+            "/memory_group/offset: expected an integer of at least 0, got -4",
+        ),
+        (
+            {"memory_group": {"id": "g", "ofset": 4}},
+            "/memory_group/ofset: unknown key 'ofset' (did you mean 'offset'?)",
+        ),
+        ({"dims": None}, ": the required key 'dims' is missing"),
+        ({"dims": [2, "3"]}, "/dims/1: expected an integer, got '3'"),
+        (
+            {"dims": [9223372036854775808]},
+            "/dims/0: expected an integer of at most 9223372036854775807, got 9223372036854775808",
+        ),
+        ({"format": None}, ": the required key 'format' is missing"),
+        ({"format": ""}, "/format: expected a string that is not empty, got ''"),
+        ({"tiling": "X"}, "/tiling: expected one of 'OPTIMAL', 'LINEAR', got 'X'"),
+        ({"alias_target": {"resource_ref": "picture"}}, "/alias_target: 'alias_target' is no longer supported"),
+        ({"data_type": "VK_FORMAT_R8_SINT"}, "/data_type: unknown key 'data_type' (did you mean 'format'?)"),
+    ],
+)
+def test_wrong(resource_problems, change, message):
+    """Each way to write a tensor wrong has one message that says what and where."""
+    assert resource_problems("tensor", SMALLEST, change) == [message]
+
+
+@pytest.mark.parametrize("dims", [[], [-1, 0, 4], [1, 2, 3, 4, 5]])
+def test_shapes(resource, dims):
+    """A scalar, dimensions that a graph decides, and more than four dimensions load."""
+    assert resource("tensor", SMALLEST, dims=dims).dims == tuple(dims)
