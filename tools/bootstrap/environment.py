@@ -40,7 +40,7 @@ class Environment:
         self.folder = checkout / ".venv"
         self.python = self.folder / "bin" / "python"
         self.glslc = self.folder / GLSLC
-        self._environ = {name: value for name, value in environ.items() if name not in ELSEWHERE}
+        self.environ = {name: value for name, value in environ.items() if name not in ELSEWHERE}
         # Holds the checkout's path. Gone while pip is at work, so after an interruption too; stamps name it.
         self.whole = self.folder / "whole"
 
@@ -144,4 +144,4 @@ class Environment:
         self._step(title, [str(self.python), "-m", "pip", "install", *quiet, *arguments])
 
     def _step(self, title: str, command: list[str]) -> None:
-        step(title, command, folder=self.checkout, environ=self._environ, advice=ADVICE)
+        step(title, command, folder=self.checkout, environ=self.environ, advice=ADVICE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 
 from .machine import Machine
@@ -105,7 +104,7 @@ def advice(machine: Machine, lack: Lack) -> str:
 
 def can_install(machine: Machine) -> bool:
     """Whether adding system packages is ours to do: as the superuser of a Debian or Ubuntu."""
-    return machine.is_superuser and machine.distribution() == "debian" and shutil.which("apt-get") is not None
+    return machine.is_superuser and machine.distribution() == "debian" and machine.program("apt-get") is not None
 
 
 def install(machine: Machine, packages: tuple[str, ...]) -> None:

@@ -1,0 +1,101 @@
+"""The README's two commands in a fresh checkout, for real: downloads packages, takes about a minute."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.heavy
+
+PARTS = ("scenario_runner", "tools", "pyproject.toml", "README.md")
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, checkout: Path) -> Path:
+    """A copy of the checkout without its environment, at a path that is awkward on purpose."""
+    root = tmp_path / "a fresh [check] out"
+    root.mkdir()
+    for part in PARTS:
+        if (checkout / part).is_dir():
+            shutil.copytree(checkout / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(checkout / part, root / part)
+    (tmp_path / "home").mkdir()
+    return root
+
+
+def start(root: Path, *command: str) -> subprocess.Popen[str]:
+    """Start a command of the checkout as a user with an empty home, and with this machine's settings for downloads."""
+    kept = {
+        name: value for name, value in os.environ.items() if name.startswith("PIP_") or name.lower().endswith("_proxy")
+    }
+    return subprocess.Popen(
+        [str(root / command[0]), *command[1:]],
+        cwd=root.parent,
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(root.parent / "home"), **kept},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=500)
+    return process.returncode, out, err
+
+
+def test_two_first_starts_at_once(fresh: Path) -> None:
+    """Two runs of a fresh checkout at the same time both end well, one set-up is done, and the third says nothing."""
+    processes = [start(fresh, "tools/run", "--help") for _ in range(2)]
+    results = [finish(process) for process in processes]
+    assert [code for code, _, _ in results] == [0, 0], results
+    said = "".join(err for _, _, err in results)
+    assert said.count("making the environment") == 1
+    assert said.count("installing Python packages") == 1
+    code, out, err = finish(start(fresh, "tools/run", "--help"))
+    assert (code, err) == (0, "")
+    assert "validate" in out
+
+
+def test_an_interrupted_set_up_is_done_again(fresh: Path) -> None:
+    """After a set-up was killed while pip was at work, the next start makes the environment anew and succeeds."""
+    process = start(fresh, "tools/run", "--help")
+    packages = fresh / ".venv/lib"
+    deadline = time.monotonic() + 300
+    while not list(packages.glob("*/site-packages/numpy")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    code, _, err = finish(start(fresh, "tools/run", "--help"))
+    assert code == 0, err
+    assert "making the environment" in err
+
+
+def test_the_tests_environment_has_a_tensor_compiler(fresh: Path) -> None:
+    """tools/test installs pytest, and Arm's glslc where no import can see it; it runs and knows GL_ARM_tensors."""
+    code, out, err = finish(start(fresh, "tools/test", "--version"))
+    assert code == 0, err
+    assert "pytest" in out + err
+    glslc = fresh / ".venv/share/scenario-runner/glslc/scenario_runner/binaries/bin/glslc"
+    shader = fresh / "tensor.comp"
+    shader.write_text(
+        "#version 450\n#extension GL_ARM_tensors : require\n"
+        "#extension GL_EXT_shader_explicit_arithmetic_types : require\n"
+        "layout(set = 0, binding = 0) uniform tensorARM<int8_t, 1> data;\n"
+        "void main() { int8_t value; tensorReadARM(data, uint[](0), value); }\n",
+        encoding="utf-8",
+    )
+    command = [str(glslc), "--input", str(shader), "--output", str(fresh / "tensor.spv"), "--stage", "compute"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (fresh / "tensor.spv").read_bytes()[:4] == b"\x03\x02\x23\x07"
