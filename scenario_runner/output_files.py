@@ -72,7 +72,7 @@ class _Files:
 
     def receive(self, uid: str, view: memoryview) -> None:
         if self._left == 0:
-            self._left = self._plan.buffers[uid].size_bytes
+            self._left = self._plan.resources[uid].size_bytes
             path = self._path_of(uid)
             self._writer = None if path is None else NpyWriter(path, _BUFFER_DESCR, (self._left,))
             if self._writer is not None and self._pending is not None:

@@ -64,7 +64,7 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Problem]:
             beyond(name, count, place, f"{label} uses {count} {kind.replace('_', ' ')}s")
     for descriptors in plan.descriptor_lists:
         for descriptor in descriptors.descriptors:
-            buffer = plan.buffers[descriptor.uid]
+            buffer = plan.resources[descriptor.uid]
             if descriptor.kind == "uniform_buffer":
                 beyond(
                     "maxUniformBufferRange",

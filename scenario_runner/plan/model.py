@@ -42,6 +42,9 @@ class BufferPlan(NamedTuple):
     zero_fill: bool = True
 
 
+ResourcePlan = BufferPlan
+
+
 class Specialization(NamedTuple):
     """VkSpecializationInfo: ``entries`` are (constant id, offset, size) into ``data``."""
 
@@ -168,7 +171,7 @@ class Plan(NamedTuple):
     """Everything a run does. ``name`` is the scenario's path or a label, for messages and logs."""
 
     name: str
-    buffers: Mapping[str, BufferPlan]
+    resources: Mapping[str, ResourcePlan]
     pipelines: tuple[PipelinePlan, ...]
     descriptor_lists: tuple[DescriptorList, ...]
     frames: tuple[FramePlan, ...]

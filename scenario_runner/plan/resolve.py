@@ -6,11 +6,10 @@ import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import ScenarioError, ScenarioRunnerError, UnsupportedError, UsageError
+from scenario_runner.errors import ScenarioError, UnsupportedError, UsageError
 from scenario_runner.plan.barriers import resolve_barrier
 from scenario_runner.plan.bindings import SetLayouts, descriptors, set_layouts
 from scenario_runner.plan.model import (
-    BufferPlan,
     DescriptorList,
     Dispatch,
     FramePlan,
@@ -19,17 +18,15 @@ from scenario_runner.plan.model import (
     PipelinePlan,
     Plan,
     Requirements,
-    Source,
+    ResourcePlan,
 )
 from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.resources import resolve_resources
 from scenario_runner.plan.shaders import CompilerOptions, LoadedShader, load_shaders
-from scenario_runner.plan.sources import ArraySource, NpySource, unused_inputs
 from scenario_runner.scenario import (
-    Buffer,
     DispatchBarrier,
     DispatchCompute,
     MarkBoundary,
-    RawData,
     Shader,
 )
 
@@ -75,7 +72,7 @@ class _Resolver:
         self._compiler = compiler
         self._problems = Problems(scenario)
         self._by_uid: dict[str, Any] = {resource.uid: resource for resource in scenario.resources}
-        self._buffers: dict[str, BufferPlan] = {}
+        self._resources: dict[str, ResourcePlan] = {}
         self._push_data: dict[str, bytes] = {}
         self._shaders: dict[str, LoadedShader] = {}
         self._layouts: dict[str, SetLayouts | None] = {}
@@ -88,14 +85,14 @@ class _Resolver:
         problems = self._problems
         self._check_names()
         self._note_unsupported()
-        self._resolve_data()
+        self._resources, self._push_data = resolve_resources(self._scenario, self._inputs, problems)
         problems.raise_if_any()
         self._shaders = load_shaders(self._scenario, self._used_shaders(), self._compiler, problems)
         frames = self._frames()
         problems.raise_if_any()
         return Plan(
             name=self._scenario.path or "<scenario>",
-            buffers=self._buffers,
+            resources=self._resources,
             pipelines=tuple(self._pipeline_plans),
             descriptor_lists=tuple(self._lists),
             frames=frames,
@@ -106,7 +103,7 @@ class _Resolver:
 
     def _check_names(self) -> None:
         for what, names in (("inputs", self._inputs), ("outputs", dict.fromkeys(self._outputs or ()))):
-            unknown = unused_inputs(names, self._by_uid)
+            unknown = [name for name in names if name not in self._by_uid]
             if unknown:
                 there_are = ", ".join(repr(uid) for uid in self._by_uid)
                 raise UsageError(f"{what}: no resource has the uid {unknown[0]!r}; there are {there_are}")
@@ -123,58 +120,6 @@ class _Resolver:
     def _refuse(self, pointer: str, what: str) -> None:
         self._problems.error(UnsupportedError, pointer, f"{what} are not run by this version of scenario-runner")
 
-    def _resolve_data(self) -> None:
-        """Buffers and raw_data with the source of each; every file's header is read and its size compared."""
-        members: dict[str, int] = {}
-        for resource in self._scenario.resources:
-            group = getattr(resource, "memory_group", None)
-            if group is not None:
-                members[group.id] = members.get(group.id, 0) + 1
-        for index, resource in enumerate(self._scenario.resources):
-            pointer = self._scenario.resource_pointer(index)
-            try:
-                if isinstance(resource, Buffer):
-                    self._resolve_buffer(resource, pointer, members)
-                elif isinstance(resource, RawData):
-                    source = self._source(resource)
-                    assert source is not None, "the model sees to it"
-                    data = bytearray(source.size_bytes)
-                    source.read_into(memoryview(data))
-                    self._push_data[resource.uid] = bytes(data)
-            except ScenarioRunnerError as error:
-                self._problems.add_error(error, f"{pointer}/src")
-
-    def _resolve_buffer(self, buffer: Buffer, pointer: str, members: Mapping[str, int]) -> None:
-        source = self._source(buffer)
-        if source is not None and source.size_bytes != buffer.size:
-            what = getattr(source, "path", None) or "the array given"
-            self._problems.error(
-                _size_error(source),
-                f"{pointer}/size",
-                f"buffer {buffer.uid!r} has {buffer.size} bytes, but {what} holds {source.size_bytes}",
-            )
-            return
-        group = buffer.memory_group
-        self._buffers[buffer.uid] = BufferPlan(
-            uid=buffer.uid,
-            pointer=pointer,
-            size_bytes=buffer.size,
-            group=None if group is None else group.id,
-            offset_bytes=0 if group is None else group.offset,
-            source=source,
-            # what shares its memory with others keeps what they put there
-            zero_fill=group is None or members[group.id] < 2,
-        )
-
-    def _source(self, resource: Any) -> Source | None:
-        if resource.uid in self._inputs:
-            return ArraySource(self._inputs[resource.uid], resource.uid)
-        if resource.data is not None:
-            return ArraySource(resource.data, resource.uid)
-        if resource.src is not None:
-            return NpySource(os.path.join(self._scenario.base_dir, resource.src))
-        return None
-
     def _used_shaders(self) -> list[Shader]:
         commands = self._scenario.commands
         used = {command.shader_ref: None for command in commands if isinstance(command, DispatchCompute)}
@@ -190,12 +135,12 @@ class _Resolver:
                 if dispatch is not None:
                     operations.append(dispatch)
             elif isinstance(command, DispatchBarrier):
-                barrier = resolve_barrier(scenario, command, index, self._buffers, self._problems)
+                barrier = resolve_barrier(scenario, command, index, self._resources, self._problems)
                 if barrier.barriers:
                     operations.append(barrier)
             elif isinstance(command, MarkBoundary):
                 number = len(frames) if command.frame_id is None else command.frame_id
-                captures = tuple(dict.fromkeys(uid for uid in command.resources if uid in self._buffers))
+                captures = tuple(dict.fromkeys(uid for uid in command.resources if uid in self._resources))
                 frames.append(FramePlan(tuple(operations), captures, number, True, scenario.command_pointer(index)))
                 operations = []
         if operations:
@@ -228,7 +173,7 @@ class _Resolver:
         if shader.uid not in self._layouts:
             self._layouts[shader.uid] = set_layouts(shader, self._problems)
         layouts = self._layouts[shader.uid]
-        found = descriptors(shader, command.bindings, self._buffers, pointer, self._problems)
+        found = descriptors(shader, command.bindings, self._resources, pointer, self._problems)
         push_constants = self._push_constants(command, shader, pointer)
         if layouts is None:
             return None
@@ -269,19 +214,12 @@ class _Resolver:
 
     def _planned_outputs(self) -> tuple[Output, ...]:
         planned = []
-        for buffer in self._buffers.values():
-            destination = self._by_uid[buffer.uid].dst
+        for uid in self._resources:
+            destination = self._by_uid[uid].dst
             path = None if destination is None else os.path.join(self._output_dir, destination)
-            wanted = path is not None if self._outputs is None else buffer.uid in self._outputs or path is not None
-            if wanted:
-                planned.append(Output(buffer.uid, path))
+            if path is not None or (self._outputs is not None and uid in self._outputs):
+                planned.append(Output(uid, path))
         return tuple(planned)
-
-
-def _size_error(source: Source) -> type[ScenarioRunnerError]:
-    from scenario_runner.errors import FileError
-
-    return FileError if isinstance(source, NpySource) else UsageError
 
 
 def _pipeline(shader: Shader, loaded: LoadedShader, layouts: SetLayouts) -> PipelinePlan:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 from scenario_runner.errors import FileError, UsageError
@@ -60,8 +59,3 @@ def plain_bytes(data: Any, name: str) -> memoryview:
     except TypeError:
         raise UsageError(f"input {name!r} is a {type(data).__name__}, expected a NumPy array or bytes") from None
     return view.cast("B") if view.c_contiguous and view.ndim == 1 else memoryview(view.tobytes())
-
-
-def unused_inputs(inputs: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
-    """The names in ``inputs`` that no resource of the scenario has."""
-    return [name for name in inputs if name not in known]

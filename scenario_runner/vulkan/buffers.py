@@ -1,29 +1,15 @@
-"""Buffers: created, placed in memory (shared where a memory group says so), and bound."""
+"""Buffers of a scenario."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
-from scenario_runner.plan.model import BufferPlan
+from scenario_runner.plan.model import BufferPlan, Descriptor
 from scenario_runner.vulkan.api import ffi
-from scenario_runner.vulkan.memory import (
-    DEVICE_LOCAL,
-    HOST_CACHED,
-    HOST_COHERENT,
-    HOST_VISIBLE,
-    Allocation,
-    Placement,
-    align,
-    allocate,
-    choose_type,
-    place,
-    readable_size,
-)
+from scenario_runner.vulkan.memory import Allocation, align, readable_size
+from scenario_runner.vulkan.resource import Needs
 from scenario_runner.vulkan.result import check
 from scenario_runner.vulkan.structs import new
 
@@ -37,143 +23,81 @@ USAGE_STORAGE_BUFFER = 0x20
 _USAGE = USAGE_TRANSFER_SRC | USAGE_TRANSFER_DST | USAGE_STORAGE_BUFFER | USAGE_UNIFORM_BUFFER
 
 # vkCmdFillBuffer works on words, so a buffer is rounded up to one; descriptors still get the exact size.
-WORD_SIZE_BYTES = 4
+_WORD_SIZE_BYTES = 4
 
 
-@dataclass(slots=True)
 class Buffer:
-    """A bound VkBuffer of ``size_bytes`` (as the scenario says; the Vulkan object may be up to 3 bytes larger)."""
+    """A VkBuffer; see `Resource`. The Vulkan object may be up to 3 bytes larger than the scenario says."""
 
-    plan: BufferPlan
-    handle: Any
-    size_bytes: int
-    allocation: Allocation
-    offset_bytes: int
+    def __init__(self, device: Device, stack: ExitStack, plan: BufferPlan) -> None:
+        """Raises OutOfMemoryError with the place."""
+        self._device = device
+        self.plan = plan
+        self._allocation: Allocation | None = None
+        self._offset_bytes = 0
+        purpose = f"buffer {plan.uid!r}, {readable_size(plan.size_bytes)}"
+        try:
+            self.handle, self.needs = create_buffer(
+                device, stack, align(plan.size_bytes, _WORD_SIZE_BYTES), _USAGE, purpose
+            )
+        except errors.ScenarioRunnerError as error:
+            raise error.at(pointer=plan.pointer) from None
+
+    def bind(self, allocation: Allocation, offset_bytes: int) -> None:
+        self._allocation, self._offset_bytes = allocation, offset_bytes
+        bind_buffer(self._device, self.handle, allocation, offset_bytes, f"buffer {self.plan.uid!r}")
 
     @property
-    def host_writable(self) -> bool:
-        return self.allocation.mapped is not None
+    def mapped(self) -> bool:
+        return self._allocation is not None and self._allocation.mapped is not None
 
     def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
-        """Bytes of the buffer as the host sees them; only for mapped memory."""
-        return self.allocation.view(self.offset_bytes + offset_bytes, size_bytes)
+        assert self._allocation is not None, "bound before it is used"
+        return self._allocation.view(self._offset_bytes + offset_bytes, size_bytes)
+
+    def portion(self, offset_bytes: int, room_bytes: int) -> int:
+        return min(self.plan.size_bytes - offset_bytes, room_bytes)
+
+    def record_clear(self, commands: Any) -> None:
+        size = align(self.plan.size_bytes, _WORD_SIZE_BYTES)
+        self._device.fn.vkCmdFillBuffer(commands, self.handle, 0, size, 0)
+
+    def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+        region = copy_region(staging_offset, offset_bytes, size)
+        self._device.fn.vkCmdCopyBuffer(commands, staging, self.handle, 1, region)
+
+    def record_download(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+        region = copy_region(offset_bytes, staging_offset, size)
+        self._device.fn.vkCmdCopyBuffer(commands, self.handle, staging, 1, region)
+
+    def write_descriptor(self, write: Any, descriptor: Descriptor) -> Any:
+        info = ffi.new("VkDescriptorBufferInfo*")
+        info.buffer = self.handle
+        info.range = self.plan.size_bytes
+        write.pBufferInfo = info
+        return info
 
 
-def create_raw(
-    device: Device, stack: ExitStack, size_bytes: int, usage: int, purpose: str
-) -> tuple[Any, int, int, int]:
-    """Create a VkBuffer; returns (handle, required size, alignment, memory type bits). Raises OutOfMemoryError."""
+def create_buffer(device: Device, stack: ExitStack, size_bytes: int, usage: int, purpose: str) -> tuple[Any, Needs]:
+    """Create a VkBuffer, destroyed with ``stack``. Raises OutOfMemoryError."""
     handle = ffi.new("VkBuffer*")
     info = new("VkBufferCreateInfo", size=size_bytes, usage=usage, sharingMode=0)
     check(device.fn.vkCreateBuffer(device.handle, info, ffi.NULL, handle), "vkCreateBuffer", purpose)
     buffer = handle[0]
-    device.live["buffer"] += 1
-
-    def release() -> None:
-        device.fn.vkDestroyBuffer(device.handle, buffer, ffi.NULL)
-        device.live["buffer"] -= 1
-
-    stack.callback(release)
+    device.own(stack, "buffer", device.fn.vkDestroyBuffer, buffer)
     needs = ffi.new("VkMemoryRequirements*")
     device.fn.vkGetBufferMemoryRequirements(device.handle, buffer, needs)
-    return buffer, needs.size, needs.alignment, needs.memoryTypeBits
+    return buffer, Needs(needs.size, needs.alignment, needs.memoryTypeBits)
 
 
-def create(device: Device, stack: ExitStack, plans: Iterable[BufferPlan]) -> dict[str, Buffer]:
-    """Create every buffer of a scenario with its memory; raises OutOfMemoryError or ScenarioError, with the place."""
-    plans = list(plans)
-    handles: dict[str, Any] = {}
-    needs: dict[str, tuple[int, int]] = {}
-    type_bits: dict[str, int] = {}
-    by_uid = {plan.uid: plan for plan in plans}
-    for plan in plans:
-        purpose = f"buffer {plan.uid!r}"
-        try:
-            handle, size, alignment, bits = create_raw(
-                device,
-                stack,
-                align(plan.size_bytes, WORD_SIZE_BYTES),
-                _USAGE,
-                f"{purpose}, {readable_size(plan.size_bytes)}",
-            )
-        except errors.ScenarioRunnerError as error:
-            raise error.at(path=None, pointer=plan.pointer) from None
-        handles[plan.uid] = handle
-        needs[plan.uid] = (size, alignment)
-        type_bits[plan.uid] = bits
-
-    placements: dict[str, Placement] = {}
-    alone: dict[int, dict[str, tuple[int, int]]] = defaultdict(dict)
-    groups: dict[str, list[BufferPlan]] = defaultdict(list)
-    for plan in plans:
-        if plan.group is None:
-            alone[_memory_type(device, type_bits[plan.uid], plan)][plan.uid] = needs[plan.uid]
-        else:
-            groups[plan.group].append(plan)
-    for type_index, members in alone.items():
-        placements.update(_located(by_uid, place, device, stack, members, type_index, "buffer"))
-    for group, grouped in groups.items():
-        bits = ~0
-        size = 0
-        for plan in grouped:
-            bits &= type_bits[plan.uid]
-            required, alignment = needs[plan.uid]
-            if plan.offset_bytes % alignment:
-                raise errors.ScenarioError(
-                    errors.Problem(
-                        f"memory group {group!r} places buffer {plan.uid!r} at offset {plan.offset_bytes},"
-                        f" which is no multiple of the alignment {alignment} that {device.physical.name!r} asks for",
-                        pointer=f"{plan.pointer}/memory_group/offset",
-                    )
-                )
-            size = max(size, plan.offset_bytes + required)
-        type_index = _memory_type(device, bits, grouped[0])
-        try:
-            allocation = allocate(
-                device, stack, size, type_index, f"memory group {group!r}", mapped=device.maps(type_index)
-            )
-        except errors.ScenarioRunnerError as error:
-            raise error.at(pointer=f"{grouped[0].pointer}/memory_group") from None
-        for plan in grouped:
-            placements[plan.uid] = Placement(allocation, plan.offset_bytes)
-
-    buffers = {}
-    for plan in plans:
-        placement = placements[plan.uid]
-        check(
-            device.fn.vkBindBufferMemory(
-                device.handle, handles[plan.uid], placement.allocation.handle, placement.offset_bytes
-            ),
-            "vkBindBufferMemory",
-            f"buffer {plan.uid!r}",
-        )
-        buffers[plan.uid] = Buffer(
-            plan, handles[plan.uid], plan.size_bytes, placement.allocation, placement.offset_bytes
-        )
-    return buffers
+def bind_buffer(device: Device, handle: Any, allocation: Allocation, offset_bytes: int, purpose: str) -> None:
+    """vkBindBufferMemory."""
+    code = device.fn.vkBindBufferMemory(device.handle, handle, allocation.handle, offset_bytes)
+    check(code, "vkBindBufferMemory", purpose)
 
 
-def _located(by_uid: dict[str, BufferPlan], function: Any, *arguments: Any) -> dict[str, Placement]:
-    """Call ``function`` and give an error of its the place of the largest buffer, the likeliest culprit."""
-    try:
-        placements: dict[str, Placement] = function(*arguments)
-    except errors.OutOfMemoryError as error:
-        largest = max(arguments[2], key=lambda uid: by_uid[uid].size_bytes)
-        raise error.at(pointer=by_uid[largest].pointer) from None
-    return placements
-
-
-def _memory_type(device: Device, bits: int, plan: BufferPlan) -> int:
-    """Device-local memory, seen by the host as well where the device's memory is the host's."""
-    preferred = DEVICE_LOCAL
-    if device.unified_memory:
-        preferred |= HOST_VISIBLE | HOST_COHERENT | HOST_CACHED
-    index = choose_type(device, bits, 0, preferred)
-    if index is None:
-        raise errors.UnsupportedError(
-            errors.Problem(
-                f"{device.physical.name!r} has no memory type that buffer {plan.uid!r} and its memory group can use",
-                pointer=plan.pointer,
-            )
-        )
-    return index
+def copy_region(source_offset: int, destination_offset: int, size: int) -> Any:
+    """A VkBufferCopy."""
+    region = ffi.new("VkBufferCopy*")
+    region.srcOffset, region.dstOffset, region.size = source_offset, destination_offset, size
+    return region

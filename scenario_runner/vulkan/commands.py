@@ -26,7 +26,7 @@ class CommandPool:
         check(device.fn.vkCreateCommandPool(device.handle, info, ffi.NULL, handle), "vkCreateCommandPool")
         self._handle = handle[0]
         self._begin = new("VkCommandBufferBeginInfo")
-        stack.callback(device.fn.vkDestroyCommandPool, device.handle, self._handle, ffi.NULL)
+        device.own(stack, "command pool", device.fn.vkDestroyCommandPool, self._handle)
 
     def allocate(self) -> Any:
         """A primary command buffer that lives as long as the pool."""

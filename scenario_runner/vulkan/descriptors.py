@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.plan.model import DescriptorList, LayoutBinding
 from scenario_runner.vulkan.api import ffi
-from scenario_runner.vulkan.buffers import Buffer
 from scenario_runner.vulkan.result import check
 from scenario_runner.vulkan.structs import new
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.device import Device
+    from scenario_runner.vulkan.resource import Resource
 
 STAGE_COMPUTE = 0x20
 DESCRIPTOR_TYPES = {"uniform_buffer": 6, "storage_buffer": 7}
@@ -43,7 +43,7 @@ def allocate_sets(
     stack: ExitStack,
     wanted: Sequence[DescriptorList],
     layouts_of: Callable[[DescriptorList], Sequence[Any]],
-    buffers: Mapping[str, Buffer],
+    resources: Mapping[str, Resource],
 ) -> list[tuple[Any, int]]:
     """Allocate and write the sets of every list, from one pool: (VkDescriptorSet*, count) each, ready to be bound."""
     layouts: list[Any] = []
@@ -66,12 +66,12 @@ def allocate_sets(
         pPoolSizes=[{"type": kind, "descriptorCount": count} for kind, count in (sizes or {7: 1}).items()],
     )
     check(device.fn.vkCreateDescriptorPool(device.handle, info, ffi.NULL, pool), "vkCreateDescriptorPool", purpose)
-    stack.callback(device.fn.vkDestroyDescriptorPool, device.handle, pool[0], ffi.NULL)
+    device.own(stack, "descriptor pool", device.fn.vkDestroyDescriptorPool, pool[0])
     handles = ffi.new("VkDescriptorSet[]", len(layouts))
     allocate = new("VkDescriptorSetAllocateInfo", descriptorPool=pool[0], pSetLayouts=layouts)
     check(device.fn.vkAllocateDescriptorSets(device.handle, allocate, handles), "vkAllocateDescriptorSets", purpose)
     stack.callback(lambda: ffi.release(handles))  # also keeps the array alive as long as the sets
-    _write(device, wanted, firsts, handles, buffers)
+    _write(device, wanted, firsts, handles, resources)
     ends = [*firsts[1:], len(layouts)]
     return [(handles + first, end - first) for first, end in zip(firsts, ends, strict=True)]
 
@@ -81,25 +81,21 @@ def _write(
     wanted: Sequence[DescriptorList],
     firsts: Sequence[int],
     handles: Any,
-    buffers: Mapping[str, Buffer],
+    resources: Mapping[str, Resource],
 ) -> None:
     total = sum(len(each.descriptors) for each in wanted)
-    infos = ffi.new("VkDescriptorBufferInfo[]", total)
     writes = ffi.new("VkWriteDescriptorSet[]", total)
+    keep = []
     index = 0
     for first, each in zip(firsts, wanted, strict=True):
         for descriptor in each.descriptors:
-            buffer = buffers[descriptor.uid]
-            info = infos[index]
-            info.buffer = buffer.handle
-            info.range = buffer.size_bytes
             write = writes[index]
             write.sType = 35
             write.dstSet = handles[first + descriptor.set]
             write.dstBinding = descriptor.binding
             write.descriptorCount = 1
             write.descriptorType = DESCRIPTOR_TYPES[descriptor.kind]
-            write.pBufferInfo = infos + index
+            keep.append(resources[descriptor.uid].write_descriptor(write, descriptor))
             index += 1
     if total:
         device.fn.vkUpdateDescriptorSets(device.handle, total, writes, 0, ffi.NULL)

@@ -99,6 +99,15 @@ class Device:
         flags, _ = self.physical.memory_types[type_index]
         return self.unified_memory and flags & (HOST_VISIBLE | HOST_COHERENT) == HOST_VISIBLE | HOST_COHERENT
 
+    def own(self, stack: ExitStack, kind: str, destroy: Any, handle: Any) -> None:
+        """Count a new object of this kind, and have it destroyed (and uncounted) with ``stack``."""
+        self.live[kind] += 1
+        stack.callback(self._release, kind, destroy, handle)
+
+    def _release(self, kind: str, destroy: Any, handle: Any) -> None:
+        destroy(self.handle, handle, ffi.NULL)
+        self.live[kind] -= 1
+
     def close(self) -> None:
         """Destroy the device; calling it again does nothing.
 

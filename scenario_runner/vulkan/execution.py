@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
-from scenario_runner.plan.model import FramePlan, Plan
-from scenario_runner.vulkan import buffers
+from scenario_runner.plan.model import FramePlan, Plan, ResourcePlan
 from scenario_runner.vulkan.api import ffi
 from scenario_runner.vulkan.buffers import Buffer
 from scenario_runner.vulkan.commands import CommandPool
 from scenario_runner.vulkan.descriptors import allocate_sets
 from scenario_runner.vulkan.pipelines import Pipeline
+from scenario_runner.vulkan.placement import place
 from scenario_runner.vulkan.recording import (
     ACCESS_HOST_READ,
     ACCESS_MEMORY_WRITE,
@@ -61,10 +61,10 @@ class Execution:
     def __init__(self, device: Device, plan: Plan, stack: ExitStack) -> None:
         self.device = device
         self.plan = plan
-        self.buffers: dict[str, Buffer] = buffers.create(device, stack, plan.buffers.values())
+        self.resources = create_resources(device, stack, plan.resources.values())
         self.pipelines: list[Pipeline] = [device.pipelines.get(pipeline) for pipeline in plan.pipelines]
         self.descriptor_sets = allocate_sets(
-            device, stack, plan.descriptor_lists, device.pipelines.set_layouts, self.buffers
+            device, stack, plan.descriptor_lists, device.pipelines.set_layouts, self.resources
         )
         self._pool = CommandPool(device, stack)
         self._submission = Submission(device)
@@ -75,7 +75,7 @@ class Execution:
     def run(self, options: RunOptions, on_frame: OnFrame | None, on_outputs: OnOutputs | None) -> None:
         """Fill, run and read back; raises DeviceError, FileError and their kin, with the place of the frame."""
         transfer = self.device.transfer
-        everything = list(self.buffers.values())
+        everything = list(self.resources.values())
         transfer.fill(everything, options.timeout_s)
         for iteration in range(options.repeat):
             if iteration and not options.keep_state:
@@ -121,12 +121,19 @@ class Execution:
             "VkFrameBoundaryEXT",
             flags=_FRAME_END,
             frameID=iteration * len(self.plan.frames) + index,
-            pBuffers=[self.buffers[uid].handle for uid in frame.captures],
+            pBuffers=[self.resources[uid].handle for uid in frame.captures],
         )
 
     def _read(self, uids: list[str] | tuple[str, ...], timeout_s: float | None) -> Pieces:
-        for buffer, view in self.device.transfer.read([self.buffers[uid] for uid in uids], timeout_s):
-            yield buffer.plan.uid, view
+        for resource, view in self.device.transfer.read([self.resources[uid] for uid in uids], timeout_s):
+            yield resource.plan.uid, view
+
+
+def create_resources(device: Device, stack: ExitStack, plans: Iterable[ResourcePlan]) -> dict[str, Buffer]:
+    """Create every resource of a scenario and give it memory. Raises OutOfMemoryError and others, with the place."""
+    resources = {plan.uid: Buffer(device, stack, plan) for plan in plans}
+    place(device, stack, resources.values())
+    return resources
 
 
 def _name(frame: FramePlan, index: int) -> str:

@@ -1,9 +1,9 @@
-"""Device memory: which type, how much, and where each resource of a scenario lies in it."""
+"""Device memory: which type, and allocations that say what they were for when they fail."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
@@ -19,9 +19,6 @@ HOST_VISIBLE = 0x2
 HOST_COHERENT = 0x4
 HOST_CACHED = 0x8
 
-# Small resources share blocks of at most this size: drivers allow few allocations (often 4096).
-BLOCK_SIZE_BYTES = 64 << 20
-
 
 @dataclass(slots=True)
 class Allocation:
@@ -35,14 +32,6 @@ class Allocation:
     def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
         """The mapped bytes [offset, offset + size); only for a mapped allocation."""
         return memoryview(ffi.buffer(self.mapped + offset_bytes, size_bytes))
-
-
-@dataclass(slots=True)
-class Placement:
-    """Where one resource lies."""
-
-    allocation: Allocation
-    offset_bytes: int
 
 
 def readable_size(size_bytes: int) -> str:
@@ -93,15 +82,8 @@ def allocate(
             f" from a heap of {readable_size(heap_size)} on {device.physical.name!r}"
         )
     handle = memory[0]
-    device.live["memory"] += 1
+    device.own(stack, "memory", device.fn.vkFreeMemory, handle)
     allocation = Allocation(handle, size_bytes, type_index)
-
-    def release() -> None:
-        allocation.mapped = None
-        device.fn.vkFreeMemory(device.handle, handle, ffi.NULL)
-        device.live["memory"] -= 1
-
-    stack.callback(release)
     if mapped:
         pointer = ffi.new("void**")
         check(device.fn.vkMapMemory(device.handle, handle, 0, size_bytes, 0, pointer), "vkMapMemory", purpose)
@@ -112,44 +94,3 @@ def allocate(
 def align(value: int, alignment: int) -> int:
     """The smallest multiple of ``alignment`` that is not below ``value``."""
     return -(-value // alignment) * alignment
-
-
-@dataclass(slots=True)
-class _Block:
-    """Members of one future allocation with the offset of each."""
-
-    size_bytes: int = 0
-    members: list[tuple[str, int]] = field(default_factory=list)
-
-
-def place(
-    device: Device, stack: ExitStack, requirements: dict[str, tuple[int, int]], type_index: int, purpose: str
-) -> dict[str, Placement]:
-    """Pack resources, given as uid → (size, alignment) in bytes, into as few allocations as is sensible.
-
-    A resource of half a block or more gets an allocation of its own, so that a large scenario is not limited by the
-    largest single allocation. Raises OutOfMemoryError.
-    """
-    blocks: list[_Block] = []
-    current = _Block()
-    for uid, (size_bytes, alignment) in requirements.items():
-        if size_bytes >= BLOCK_SIZE_BYTES // 2:
-            blocks.append(_Block(size_bytes, [(uid, 0)]))
-            continue
-        offset = align(current.size_bytes, alignment)
-        if current.members and offset + size_bytes > BLOCK_SIZE_BYTES:
-            blocks.append(current)
-            current, offset = _Block(), 0
-        current.members.append((uid, offset))
-        current.size_bytes = offset + size_bytes
-    if current.members:
-        blocks.append(current)
-    placements = {}
-    for block in blocks:
-        names = ", ".join(repr(uid) for uid, _ in block.members[:3]) + (", …" if len(block.members) > 3 else "")
-        allocation = allocate(
-            device, stack, block.size_bytes, type_index, f"{purpose} {names}", mapped=device.maps(type_index)
-        )
-        for uid, offset in block.members:
-            placements[uid] = Placement(allocation, offset)
-    return placements

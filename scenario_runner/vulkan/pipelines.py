@@ -134,7 +134,7 @@ def create_shader_module(device: Device, stack: ExitStack, code: bytes, label: s
         "vkCreateShaderModule",
         f"shader {label!r}",
     )
-    stack.callback(device.fn.vkDestroyShaderModule, device.handle, module[0], ffi.NULL)
+    device.own(stack, "shader module", device.fn.vkDestroyShaderModule, module[0])
     return module[0]
 
 

@@ -119,7 +119,7 @@ def _record_barrier(run: Execution, command_buffer: Any, operation: Barrier) -> 
                     "dstAccessMask": dst_access,
                     "srcQueueFamilyIndex": QUEUE_FAMILY_IGNORED,
                     "dstQueueFamilyIndex": QUEUE_FAMILY_IGNORED,
-                    "buffer": run.buffers[barrier.uid].handle,
+                    "buffer": run.resources[barrier.uid].handle,
                     "offset": barrier.offset_bytes,
                     "size": barrier.size_bytes,
                 }

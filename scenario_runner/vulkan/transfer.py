@@ -1,6 +1,6 @@
-"""Getting bytes into buffers and out of them, in batches.
+"""Getting bytes into resources and out of them, in batches.
 
-Where the device's memory is the host's (integrated and software devices), bytes are read straight into the buffer and
+Where the device's memory is the host's (integrated and software devices), bytes are read straight into the resource and
 written straight out of it. Elsewhere they go through one staging buffer of two halves, kept by the device: while the
 device copies from one half, the next bytes are read into the other. What fits in half of it is one submission.
 """
@@ -9,14 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.vulkan.api import ffi
-from scenario_runner.vulkan.buffers import USAGE_TRANSFER_DST, USAGE_TRANSFER_SRC, WORD_SIZE_BYTES, Buffer, create_raw
+from scenario_runner.vulkan.buffers import USAGE_TRANSFER_DST, USAGE_TRANSFER_SRC, bind_buffer, create_buffer
 from scenario_runner.vulkan.commands import CommandPool
-from scenario_runner.vulkan.memory import HOST_CACHED, HOST_COHERENT, HOST_VISIBLE, align, allocate, choose_type
+from scenario_runner.vulkan.memory import (
+    HOST_CACHED,
+    HOST_COHERENT,
+    HOST_VISIBLE,
+    Allocation,
+    align,
+    allocate,
+    choose_type,
+)
 from scenario_runner.vulkan.recording import (
     ACCESS_HOST_READ,
     ACCESS_MEMORY_READ,
@@ -27,24 +34,25 @@ from scenario_runner.vulkan.recording import (
     STAGE_TRANSFER,
     memory_barrier,
 )
-from scenario_runner.vulkan.result import check
 from scenario_runner.vulkan.submission import Submission
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.device import Device
+    from scenario_runner.vulkan.resource import Resource
 
 _HALF_SIZE_BYTES = 16 << 20
+# A portion begins at a multiple of this in the staging buffer (enough for a texel of any format).
+_STAGING_ALIGNMENT = 16
 # Below this size the host clears mapped memory itself, sparing a submission.
-_HOST_FILL_LIMIT_BYTES = 1 << 20
+_HOST_CLEAR_LIMIT_BYTES = 1 << 20
 # From this many bytes on, sources are read side by side: reading releases the interpreter, and storage likes company.
 _PARALLEL_READ_BYTES = 32 << 20
 
 
-@dataclass(slots=True)
-class Piece:
-    """``size_bytes`` bytes of ``buffer`` from ``offset_bytes`` on, and where they lie in the staging buffer."""
+class Piece(NamedTuple):
+    """``size_bytes`` bytes of a resource from ``offset_bytes`` on, and where they lie in the staging buffer."""
 
-    buffer: Buffer
+    resource: Resource
     offset_bytes: int
     size_bytes: int
     staging_offset: int
@@ -61,86 +69,92 @@ class Transfer:
         self._submissions = [Submission(device), Submission(device)]
         for submission in self._submissions:
             self._stack.callback(submission.close)
-        self._staging: tuple[Any, Any] | None = None
+        self._staging: tuple[Any, Allocation] | None = None
 
     def close(self) -> None:
         """Destroy the staging buffer and what belongs to it; calling it again does nothing."""
         self._stack.close()
 
-    def fill(self, buffers: Sequence[Buffer], timeout_s: float | None = None) -> None:
-        """Give every buffer its initial bytes: those of its source, or zeros. Raises FileError or DeviceError."""
-        zeros = [buffer for buffer in buffers if buffer.plan.source is None and buffer.plan.zero_fill]
-        sourced = [buffer for buffer in buffers if buffer.plan.source is not None]
-        on_device = []
-        for buffer in zeros:
-            if buffer.host_writable and buffer.size_bytes <= _HOST_FILL_LIMIT_BYTES:
-                buffer.view(0, buffer.size_bytes)[:] = bytes(buffer.size_bytes)
+    def fill(self, resources: Sequence[Resource], timeout_s: float | None = None) -> None:
+        """Give every resource its initial bytes: those of its source, or zeros. Raises FileError or DeviceError."""
+        to_clear = []
+        for resource in resources:
+            plan = resource.plan
+            if plan.source is not None or not plan.zero_fill:
+                continue
+            if resource.mapped and plan.size_bytes <= _HOST_CLEAR_LIMIT_BYTES:
+                resource.view(0, plan.size_bytes)[:] = bytes(plan.size_bytes)
             else:
-                on_device.append(buffer)
-        if on_device:
+                to_clear.append(resource)
+        if to_clear:
             with self._pool.recording(self._commands[0]):
-                for buffer in on_device:
-                    size = align(buffer.size_bytes, WORD_SIZE_BYTES)
-                    self._device.fn.vkCmdFillBuffer(self._commands[0], buffer.handle, 0, size, 0)
+                for resource in to_clear:
+                    resource.record_clear(self._commands[0])
                 self._release(self._commands[0])
             self._submissions[0].submit(self._commands[0])
-        direct = [buffer for buffer in sourced if buffer.host_writable]
-        _read_sources(direct)
-        self._submissions[0].wait("clearing buffers", timeout_s)
-        self._upload([buffer for buffer in sourced if not buffer.host_writable], timeout_s)
+        sourced = [resource for resource in resources if resource.plan.source is not None]
+        try:
+            _read_sources([resource for resource in sourced if resource.mapped])
+        finally:
+            self._submissions[0].wait("clearing resources", timeout_s)
+        self._upload([resource for resource in sourced if not resource.mapped], timeout_s)
 
-    def read(self, buffers: Iterable[Buffer], timeout_s: float | None = None) -> Iterator[tuple[Buffer, memoryview]]:
-        """The bytes of every buffer, in order and in pieces; a piece is valid until the next one is asked for."""
-        staged: list[Buffer] = []
-        for buffer in buffers:
-            if buffer.host_writable:
+    def read(
+        self, resources: Iterable[Resource], timeout_s: float | None = None
+    ) -> Iterator[tuple[Resource, memoryview]]:
+        """The bytes of every resource, in order and in pieces; a piece is valid until the next one is asked for."""
+        staged: list[Resource] = []
+        for resource in resources:
+            if resource.mapped:
                 yield from self._download(staged, timeout_s)
                 staged = []
-                yield buffer, buffer.view(0, buffer.size_bytes)
+                yield resource, resource.view(0, resource.plan.size_bytes)
             else:
-                staged.append(buffer)
+                staged.append(resource)
         yield from self._download(staged, timeout_s)
 
-    def _halves(self) -> tuple[Any, Any]:
+    def _halves(self) -> tuple[Any, Allocation]:
         """The staging VkBuffer and its memory, made when first needed."""
         if self._staging is None:
-            size = 2 * _HALF_SIZE_BYTES
             usage = USAGE_TRANSFER_SRC | USAGE_TRANSFER_DST
-            handle, required, _, bits = create_raw(self._device, self._stack, size, usage, "staging")
-            type_index = choose_type(self._device, bits, HOST_VISIBLE | HOST_COHERENT, HOST_CACHED)
+            handle, needs = create_buffer(self._device, self._stack, 2 * _HALF_SIZE_BYTES, usage, "staging")
+            type_index = choose_type(self._device, needs.type_bits, HOST_VISIBLE | HOST_COHERENT, HOST_CACHED)
             if type_index is None:
                 raise errors.UnsupportedError(f"{self._device.physical.name!r} has no host-visible memory")
-            allocation = allocate(self._device, self._stack, required, type_index, "staging", mapped=True)
-            check(
-                self._device.fn.vkBindBufferMemory(self._device.handle, handle, allocation.handle, 0),
-                "vkBindBufferMemory",
+            allocation = allocate(
+                self._device, self._stack, needs.size_bytes, type_index, "staging memory", mapped=True
             )
+            bind_buffer(self._device, handle, allocation, 0, "staging")
             self._staging = (handle, allocation)
         return self._staging
 
-    def _upload(self, buffers: Sequence[Buffer], timeout_s: float | None) -> None:
-        for turn, batch in enumerate(_batches(buffers)):
-            staging, allocation = self._halves()
-            half = turn % 2
-            self._submissions[half].wait("uploading", timeout_s)
-            base = half * _HALF_SIZE_BYTES
-            for piece in batch:
-                assert piece.buffer.plan.source is not None
-                view = allocation.view(base + piece.staging_offset, piece.size_bytes)
-                piece.buffer.plan.source.read_into(view, piece.offset_bytes)
-            with self._pool.recording(self._commands[half]):
+    def _upload(self, resources: Sequence[Resource], timeout_s: float | None) -> None:
+        try:
+            for turn, batch in enumerate(_batches(resources)):
+                staging, allocation = self._halves()
+                half = turn % 2
+                commands, submission = self._commands[half], self._submissions[half]
+                submission.wait("uploading", timeout_s)
+                base = half * _HALF_SIZE_BYTES
                 for piece in batch:
-                    region = _region(base + piece.staging_offset, piece.offset_bytes, piece.size_bytes)
-                    self._device.fn.vkCmdCopyBuffer(self._commands[half], staging, piece.buffer.handle, 1, region)
-                self._release(self._commands[half])
-            self._submissions[half].submit(self._commands[half])
-        for submission in self._submissions:
-            submission.wait("uploading", timeout_s)
+                    source = piece.resource.plan.source
+                    assert source is not None
+                    view = allocation.view(base + piece.staging_offset, piece.size_bytes)
+                    source.read_into(view, piece.offset_bytes)
+                with self._pool.recording(commands):
+                    for resource, offset, size, staging_offset in batch:
+                        resource.record_upload(commands, staging, base + staging_offset, offset, size)
+                    self._release(commands)
+                submission.submit(commands)
+        finally:
+            self._settle("uploading", timeout_s)
 
-    def _download(self, buffers: Sequence[Buffer], timeout_s: float | None) -> Iterator[tuple[Buffer, memoryview]]:
+    def _download(
+        self, resources: Sequence[Resource], timeout_s: float | None
+    ) -> Iterator[tuple[Resource, memoryview]]:
         ready: tuple[int, list[Piece]] | None = None
         try:
-            for turn, batch in enumerate(_batches(buffers)):
+            for turn, batch in enumerate(_batches(resources)):
                 half = turn % 2
                 self._copy_out(half, batch)
                 if ready is not None:
@@ -148,20 +162,21 @@ class Transfer:
                 ready = (half, batch)
             if ready is not None:
                 yield from self._pieces(*ready, timeout_s)
-                ready = None
         finally:
-            for submission in self._submissions:
-                if not self._device.abandoned:
-                    submission.wait("reading back", timeout_s)
+            self._settle("reading back", timeout_s)
+
+    def _settle(self, what: str, timeout_s: float | None) -> None:
+        """Wait for what is still on its way, unless the device is past waiting for."""
+        for submission in self._submissions:
+            if self._device.usable:
+                submission.wait(what, timeout_s)
 
     def _copy_out(self, half: int, batch: Sequence[Piece]) -> None:
         staging, _ = self._halves()
-        base = half * _HALF_SIZE_BYTES
         commands = self._commands[half]
         with self._pool.recording(commands):
-            for piece in batch:
-                region = _region(piece.offset_bytes, base + piece.staging_offset, piece.size_bytes)
-                self._device.fn.vkCmdCopyBuffer(commands, piece.buffer.handle, staging, 1, region)
+            for resource, offset, size, staging_offset in batch:
+                resource.record_download(commands, staging, half * _HALF_SIZE_BYTES + staging_offset, offset, size)
             barrier = memory_barrier(ACCESS_TRANSFER_WRITE, ACCESS_HOST_READ)
             self._device.fn.vkCmdPipelineBarrier(
                 commands, STAGE_TRANSFER, STAGE_HOST, 0, 1, barrier, 0, ffi.NULL, 0, ffi.NULL
@@ -170,57 +185,54 @@ class Transfer:
 
     def _pieces(
         self, half: int, batch: Sequence[Piece], timeout_s: float | None
-    ) -> Iterator[tuple[Buffer, memoryview]]:
+    ) -> Iterator[tuple[Resource, memoryview]]:
         self._submissions[half].wait("reading back", timeout_s)
         _, allocation = self._halves()
         for piece in batch:
-            yield piece.buffer, allocation.view(half * _HALF_SIZE_BYTES + piece.staging_offset, piece.size_bytes)
+            yield piece.resource, allocation.view(half * _HALF_SIZE_BYTES + piece.staging_offset, piece.size_bytes)
 
-    def _release(self, command_buffer: Any) -> None:
+    def _release(self, commands: Any) -> None:
         """Order what was transferred before everything that is submitted later."""
         barrier = memory_barrier(ACCESS_TRANSFER_WRITE, ACCESS_MEMORY_READ | ACCESS_MEMORY_WRITE)
         self._device.fn.vkCmdPipelineBarrier(
-            command_buffer, STAGE_TRANSFER, STAGE_ALL_COMMANDS, 0, 1, barrier, 0, ffi.NULL, 0, ffi.NULL
+            commands, STAGE_TRANSFER, STAGE_ALL_COMMANDS, 0, 1, barrier, 0, ffi.NULL, 0, ffi.NULL
         )
 
 
-def _batches(buffers: Sequence[Buffer]) -> Iterator[list[Piece]]:
-    """Cut the buffers into pieces and the pieces into batches that fit in half of the staging buffer."""
+def _batches(resources: Sequence[Resource]) -> Iterator[list[Piece]]:
+    """Cut the resources into pieces and the pieces into batches that fit in half of the staging buffer."""
     batch: list[Piece] = []
     used = 0
-    for buffer in buffers:
+    for resource in resources:
         offset = 0
-        while offset < buffer.size_bytes:
-            if used >= _HALF_SIZE_BYTES:
+        while offset < resource.plan.size_bytes:
+            size = resource.portion(offset, _HALF_SIZE_BYTES - used)
+            if not size:
+                assert batch, "half of the staging buffer holds a portion of any resource"
                 yield batch
                 batch, used = [], 0
-            size = min(buffer.size_bytes - offset, _HALF_SIZE_BYTES - used)
-            batch.append(Piece(buffer, offset, size, used))
-            used = align(used + size, 16)
+                continue
+            batch.append(Piece(resource, offset, size, used))
+            used = min(align(used + size, _STAGING_ALIGNMENT), _HALF_SIZE_BYTES)
             offset += size
     if batch:
         yield batch
 
 
-def _read_sources(buffers: Sequence[Buffer]) -> None:
-    """Read each source straight into its mapped buffer; large ones side by side."""
-    if sum(buffer.size_bytes for buffer in buffers) < _PARALLEL_READ_BYTES or len(buffers) < 2:
-        for buffer in buffers:
-            _read_source(buffer)
+def _read_sources(resources: Sequence[Resource]) -> None:
+    """Read each source straight into its mapped resource; large ones side by side."""
+    if sum(resource.plan.size_bytes for resource in resources) < _PARALLEL_READ_BYTES or len(resources) < 2:
+        for resource in resources:
+            _read_source(resource)
         return
     import concurrent.futures
 
     with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
-        for _ in pool.map(_read_source, buffers):
+        for _ in pool.map(_read_source, resources):
             pass
 
 
-def _read_source(buffer: Buffer) -> None:
-    assert buffer.plan.source is not None
-    buffer.plan.source.read_into(buffer.view(0, buffer.size_bytes), 0)
-
-
-def _region(source_offset: int, destination_offset: int, size: int) -> Any:
-    region = ffi.new("VkBufferCopy*")
-    region.srcOffset, region.dstOffset, region.size = source_offset, destination_offset, size
-    return region
+def _read_source(resource: Resource) -> None:
+    source = resource.plan.source
+    assert source is not None
+    source.read_into(resource.view(0, resource.plan.size_bytes), 0)

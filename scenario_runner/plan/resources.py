@@ -1,0 +1,83 @@
+"""The resources of a scenario, each with its size and the source of its initial bytes; reads every file's header."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
+from scenario_runner.plan.model import BufferPlan, ResourcePlan, Source
+from scenario_runner.plan.sources import ArraySource, NpySource
+from scenario_runner.scenario import Buffer, RawData
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.problems import Problems
+    from scenario_runner.scenario import Scenario
+
+
+def resolve_resources(
+    scenario: Scenario, inputs: Mapping[str, Any], problems: Problems
+) -> tuple[dict[str, ResourcePlan], dict[str, bytes]]:
+    """Everything that gets memory on the device, and the push constants in raw_data, by uid.
+
+    ``inputs`` goes before the data and the ``src`` of a resource. What is wrong goes into ``problems``.
+    """
+    groups = [getattr(resource, "memory_group", None) for resource in scenario.resources]
+    members = Counter(group.id for group in groups if group is not None)
+    planned: dict[str, ResourcePlan] = {}
+    push_data: dict[str, bytes] = {}
+    for index, resource in enumerate(scenario.resources):
+        pointer = scenario.resource_pointer(index)
+        try:
+            if isinstance(resource, Buffer):
+                source = _source(scenario, resource, inputs)
+                plan = _buffer(resource, source, pointer, members, problems)
+                if plan is not None:
+                    planned[resource.uid] = plan
+            elif isinstance(resource, RawData):
+                source = _source(scenario, resource, inputs)
+                assert source is not None, "the model sees to it"
+                data = bytearray(source.size_bytes)
+                source.read_into(memoryview(data))
+                push_data[resource.uid] = bytes(data)
+        except ScenarioRunnerError as error:
+            problems.add_error(error, f"{pointer}/src")
+    return planned, push_data
+
+
+def _source(scenario: Scenario, resource: Buffer | RawData, inputs: Mapping[str, Any]) -> Source | None:
+    if resource.uid in inputs:
+        return ArraySource(inputs[resource.uid], resource.uid)
+    if resource.data is not None:
+        return ArraySource(resource.data, resource.uid)
+    if resource.src is not None:
+        return NpySource(os.path.join(scenario.base_dir, resource.src))
+    return None
+
+
+def _buffer(
+    buffer: Buffer, source: Source | None, pointer: str, members: Mapping[str, int], problems: Problems
+) -> BufferPlan | None:
+    if source is not None and source.size_bytes != buffer.size:
+        path = source.path if isinstance(source, NpySource) else None
+        what = "the array given for it" if path is None else repr(path)
+        problems.error(
+            UsageError if path is None else FileError,
+            f"{pointer}/size",
+            f"buffer {buffer.uid!r} has {buffer.size} bytes, but {what} holds {source.size_bytes}",
+            "both must be equal",
+        )
+        return None
+    group = buffer.memory_group
+    return BufferPlan(
+        uid=buffer.uid,
+        pointer=pointer,
+        size_bytes=buffer.size,
+        group=None if group is None else group.id,
+        offset_bytes=0 if group is None else group.offset,
+        source=source,
+        # what shares its memory with others keeps what they put there
+        zero_fill=group is None or members[group.id] < 2,
+    )

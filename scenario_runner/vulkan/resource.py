@@ -1,0 +1,56 @@
+"""What all resources have in common: a Vulkan object that needs memory, and bytes that go in and come out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model import Descriptor, ResourcePlan
+    from scenario_runner.vulkan.memory import Allocation
+
+
+class Needs(NamedTuple):
+    """What a Vulkan object asks of its memory (VkMemoryRequirements)."""
+
+    size_bytes: int
+    alignment: int
+    type_bits: int
+
+
+class Resource(Protocol):
+    """A resource of a scenario on the device.
+
+    Its bytes are those of its file: ``plan.size_bytes`` of them, tightly packed, whatever the layout on the device.
+    Life cycle: created (the object exists, and says what it `needs`), `bind`-ed to memory, filled, used, read back.
+    """
+
+    @property
+    def plan(self) -> ResourcePlan: ...
+
+    @property
+    def needs(self) -> Needs: ...
+
+    def bind(self, allocation: Allocation, offset_bytes: int) -> None:
+        """Give the object its memory."""
+
+    @property
+    def mapped(self) -> bool:
+        """Whether `view` shows the resource's own bytes, so that nothing has to be copied through staging memory."""
+
+    def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
+        """Bytes of the resource as the host sees them; only where ``mapped``."""
+
+    def portion(self, offset_bytes: int, room_bytes: int) -> int:
+        """How many bytes from ``offset_bytes`` on to move at once, given room for ``room_bytes``; 0: too little."""
+
+    def record_clear(self, commands: Any) -> None:
+        """Record setting all bytes to zero."""
+
+    def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+        """Record copying a portion from a staging buffer, with the layout changes that it needs."""
+
+    def record_download(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+        """Record copying a portion into a staging buffer."""
+
+    def write_descriptor(self, write: Any, descriptor: Descriptor) -> Any:
+        """Point a VkWriteDescriptorSet at the resource; returns what must stay alive until the sets are updated."""
