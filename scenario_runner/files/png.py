@@ -1,0 +1,310 @@
+"""PNG images of 8 and 16 bits a channel, as the texels of a VkFormat and back.
+
+Reading goes through imageio, with two exceptions that it cannot do: the header is read here first, so that no decoder
+ever sees a file that claims more texels than it can hold, and colours of 16 bits are taken out of its decoder (Pillow)
+in two passes, because it keeps only eight of them. For the same reason they are encoded here.
+
+Source: PNG specification, second edition. Imports of imageio and NumPy are paid by runs that name a PNG file only.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.files.output import OutputFile
+from scenario_runner.files.source import SourceFile, file_error
+from scenario_runner.formats import Format
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+
+__all__ = ["PngHeader", "check_format", "read_header", "read_texels", "write_png"]
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_TEXEL_LIMIT = 8192 * 8192  # the reference's, and below the one at which Pillow starts to warn
+_DEFLATE_RATIO_LIMIT = 1032  # no deflate stream expands more
+_CHUNK_LIMIT = 1000  # chunks before the first texels
+_ALL_CHUNK_LIMIT = 1 << 18
+_GRAY, _RGB, _PALETTE, _GRAY_ALPHA, _RGB_ALPHA = 0, 2, 3, 4, 6
+_BIT_DEPTHS = {
+    _GRAY: (1, 2, 4, 8, 16),
+    _RGB: (8, 16),
+    _PALETTE: (1, 2, 4, 8),
+    _GRAY_ALPHA: (8, 16),
+    _RGB_ALPHA: (8, 16),
+}
+_SAMPLES = {_GRAY: 1, _RGB: 3, _PALETTE: 1, _GRAY_ALPHA: 2, _RGB_ALPHA: 4}
+_MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
+_CHANNEL_NAMES = {1: "gray", 2: "gray and alpha", 3: "RGB", 4: "RGBA"}
+
+
+@dataclass(frozen=True, slots=True)
+class PngHeader:
+    """What a PNG file says it holds.
+
+    ``channels`` are those of the decoded image: 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA; ``bit_depth`` is 8 or 16 (1, 2
+    and 4 bits are widened to 8). ``has_color_key`` tells that one colour stands for transparent.
+    """
+
+    width: int
+    height: int
+    channels: int
+    bit_depth: int
+    has_color_key: bool
+
+
+def read_header(path: str | os.PathLike[str]) -> PngHeader:
+    """The checked header of a PNG file; nothing is decoded. Raises `FileError`."""
+    with SourceFile(path) as source:
+        return _parse_header(source)
+
+
+def check_format(path: str | os.PathLike[str], format: Format) -> None:
+    """Raise `FileError` when texels of ``format`` have no PNG form."""
+    is_unsigned = format.numeric in ("unorm", "srgb", "uint") and format.channels in (
+        "R",
+        "RG",
+        "RGB",
+        "RGBA",
+        "BGR",
+        "BGRA",
+    )
+    if not is_unsigned or format.is_packed or format.is_compressed or format.channel_bits[0] not in (8, 16):
+        raise file_error(
+            os.fspath(path),
+            f"cannot hold texels of the format {format.name!r}: a PNG file has unsigned channels of 8 or 16 bits",
+            help="choose the name of a .dds or .npy file",
+        )
+
+
+def read_texels(path: str | os.PathLike[str], format: Format) -> bytes:
+    """The whole image as tightly packed texels of ``format``, rows from the top.
+
+    Gray is repeated for three colours, missing alpha is opaque; ``unorm`` and ``srgb`` channels are widened or rounded
+    to the format's bits (no sRGB curve is applied), ``uint`` ones must have the file's. Raises `FileError`, also when a
+    channel of the file would be lost.
+    """
+    with SourceFile(path) as source:
+        header = _parse_header(source)
+        check_texels(source.path, header, format)
+        data = source.read(source.size_bytes)
+        _check_chunks(source.path, data)
+        return _as_texels(_decoded(source.path, header, data), format)
+
+
+def check_texels(path: str, header: PngHeader, format: Format) -> None:
+    """Raise `FileError` when texels of ``format`` would lose channels of a file with this header."""
+    check_format(path, format)
+    if header.channels > format.components or (header.channels == 3 and format.components == 2):
+        raise file_error(
+            path,
+            f"has {header.channels} channels ({_CHANNEL_NAMES[header.channels]}),"
+            f" but {format.name!r} has {format.components}",
+        )
+    if format.numeric == "uint" and header.bit_depth != format.channel_bits[0]:
+        raise file_error(
+            path, f"has channels of {header.bit_depth} bits, but those of {format.name!r} have {format.channel_bits[0]}"
+        )
+
+
+def write_png(
+    path: str | os.PathLike[str],
+    format: Format,
+    width: int,
+    height: int,
+    texels: bytes | bytearray | memoryview,
+) -> None:
+    """Write tightly packed texels of ``format`` as gray, gray with alpha, RGB or RGBA of 8 or 16 bits.
+
+    The file appears complete or not at all; missing folders are created. Raises `FileError`, and ``ValueError`` when
+    the size does not fit.
+    """
+    import numpy
+
+    check_format(path, format)
+    array: Array = numpy.frombuffer(texels, format.numpy_dtype).reshape(height, width, format.components)
+    if format.channels[0] == "B":
+        array = array[..., [2, 1, 0, 3][: format.components]]
+    with OutputFile(path) as output:
+        for part in _encoded(array):
+            output.write(part)
+
+
+def _parse_header(source: SourceFile) -> PngHeader:
+    start = source.read(33)
+    if not start:
+        raise file_error(source.path, "is empty, expected a PNG file")
+    if start[:8] != SIGNATURE:
+        raise file_error(source.path, f"is no PNG file: it begins with {start[:8]!r}, expected {SIGNATURE!r}")
+    if len(start) < 33:
+        raise file_error(source.path, f"ends after {len(start)} bytes, within its PNG header (truncated?)")
+    length, kind, width, height, bits, color, compression, filtering, interlace = struct.unpack(
+        ">I4sIIBBBBB", start[8:29]
+    )
+    if (length, kind) != (13, b"IHDR"):
+        raise file_error(source.path, f"begins with a chunk {kind!r} of {length} bytes, expected b'IHDR' of 13 bytes")
+    if bits not in _BIT_DEPTHS.get(color, ()) or compression or filtering or interlace > 1:
+        raise file_error(
+            source.path,
+            f"has a PNG header with bit depth {bits}, colour type {color}, compression {compression}, filter"
+            f" {filtering} and interlace {interlace}, which is no valid combination",
+        )
+    if not 0 < width * height <= _TEXEL_LIMIT:
+        raise file_error(source.path, f"says it has {width}x{height} texels, expected 1 to {_TEXEL_LIMIT} in all")
+    decoded_size = height * -(-width * bits * _SAMPLES[color] // 8)
+    if decoded_size > source.size_bytes * _DEFLATE_RATIO_LIMIT:
+        raise file_error(
+            source.path,
+            f"says it has {width}x{height} texels ({decoded_size} bytes), more than a file of"
+            f" {source.size_bytes} bytes can hold (truncated?)",
+        )
+    has_transparency = _has_transparency(source)
+    channels = {_GRAY: 1, _RGB: 3, _PALETTE: 3, _GRAY_ALPHA: 2, _RGB_ALPHA: 4}[color]
+    has_color_key = has_transparency and channels in (1, 3)
+    return PngHeader(width, height, channels + has_color_key, max(bits, 8), has_color_key and color != _PALETTE)
+
+
+def _has_transparency(source: SourceFile) -> bool:
+    """Whether a tRNS chunk comes before the texels."""
+    offset, found = 33, False
+    for _ in range(_CHUNK_LIMIT):
+        head = source.read(8, offset)
+        if len(head) < 8:
+            raise file_error(source.path, f"ends after {source.size_bytes} bytes, before its texels (truncated?)")
+        length, kind = struct.unpack(">I4s", head)
+        if kind == b"IDAT":
+            return found
+        found = found or kind == b"tRNS"
+        offset += 12 + length
+    raise file_error(source.path, f"has more than {_CHUNK_LIMIT} chunks before its texels")
+
+
+def _check_chunks(path: str, data: bytes) -> None:
+    """Raise `FileError` when the chunks do not end in an IEND chunk; the decoder would make do with half an image."""
+    offset = 8
+    for _ in range(_ALL_CHUNK_LIMIT):
+        if offset + 12 > len(data):
+            raise file_error(path, f"ends after {len(data)} bytes, expected an IEND chunk at the end (truncated?)")
+        length, kind = struct.unpack_from(">I4s", data, offset)
+        offset += 12 + length
+        if kind == b"IEND":
+            return
+    raise file_error(path, f"has more than {_ALL_CHUNK_LIMIT} chunks")
+
+
+def _decoded(path: str, header: PngHeader, data: bytes) -> Array:
+    """The decoded image, (height, width, channels), of ``uint8`` or ``uint16``."""
+    import io
+    import warnings
+
+    import imageio.v3
+    import numpy
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about oddities in chunks that do not concern the texels
+            if header.bit_depth == 16 and (header.channels > 1 or header.has_color_key):
+                array = _decoded_16_bit_colors(header, data)
+            else:
+                mode = None if header.bit_depth == 16 else _MODES[header.channels]
+                array = imageio.v3.imread(io.BytesIO(data), plugin="pillow", mode=mode, index=0)
+    except Exception as error:  # Pillow raises whatever its parsers run into: SyntaxError, OSError, struct.error, ...
+        reason = str(error) or type(error).__name__
+        raise file_error(path, f"cannot be decoded as a PNG file: {reason[:1].lower()}{reason[1:]}") from error
+    array = array.reshape(*array.shape[:2], -1)
+    expected = (header.height, header.width, header.channels)
+    if array.shape != expected or array.dtype.itemsize * 8 != header.bit_depth:
+        raise file_error(path, f"was decoded to {array.shape} of {array.dtype}, expected {expected}")
+    return array.astype(numpy.dtype(f"u{header.bit_depth // 8}"), copy=False)
+
+
+def _decoded_16_bit_colors(header: PngHeader, data: bytes) -> Array:
+    """Both bytes of each channel: Pillow unpacks the high one, or the low one when told that it comes last."""
+    import io
+
+    import numpy
+    from PIL import Image
+
+    stored = header.channels - header.has_color_key
+    parts = []
+    for raw_mode in {1: ("I;16B",), 2: ("RGBA",), 3: ("RGB;16B", "RGB;16L"), 4: ("RGBA;16B", "RGBA;16L")}[stored]:
+        with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
+            image.tile = [tile._replace(args=raw_mode) for tile in image.tile]
+            key = image.info.get("transparency")
+            parts.append(numpy.asarray(image))
+    if stored == 1:
+        array = parts[0].astype("u2")[..., None]
+    elif stored == 2:  # four bytes a texel, which Pillow may as well take for RGBA
+        array = parts[0].reshape(header.height, header.width, 4).view(">u2").astype("u2")
+    else:
+        array = parts[0].astype("u2") << 8 | parts[1]
+    if header.has_color_key:
+        is_opaque = (array != numpy.asarray(key, "u2")).any(axis=-1)
+        array = numpy.concatenate([array, numpy.where(is_opaque, 0xFFFF, 0).astype("u2")[..., None]], axis=-1)
+    return array
+
+
+def _as_texels(array: Array, format: Format) -> bytes:
+    import numpy
+
+    bits, found = format.channel_bits[0], array.dtype.itemsize * 8
+    if bits > found:
+        array = array.astype("u2") * numpy.uint16(257)
+    elif bits < found:
+        array = ((array.astype("u4") + 128) // 257).astype("u1")
+    height, width, channels = array.shape
+    texels = numpy.full((height, width, format.components), (1 << bits) - 1, f"<u{bits // 8}")
+    colors = format.components - (format.components in (2, 4))
+    if channels <= 2:
+        texels[..., :colors] = array[..., :1]
+    else:
+        texels[..., :colors] = array[..., :colors]
+    if channels in (2, 4):
+        texels[..., -1] = array[..., -1]
+    if format.channels[0] == "B":
+        texels = texels[..., [2, 1, 0, 3][: format.components]]
+    return texels.tobytes()
+
+
+def _encoded(array: Array) -> Iterable[bytes]:
+    import imageio.v3
+
+    channels = array.shape[-1]
+    if array.dtype.itemsize == 1 or channels == 1:
+        squeezed = array[..., 0] if channels == 1 else array
+        native = squeezed.astype(squeezed.dtype.newbyteorder("="), copy=False)
+        yield imageio.v3.imwrite("<bytes>", native, plugin="pillow", extension=".png", is_batch=False)
+    else:
+        yield from _encoded_16_bit_colors(array)
+
+
+def _encoded_16_bit_colors(array: Array) -> Iterable[bytes]:
+    """A PNG stream whose rows all have the filter "Up": fast, and good for images that are smooth."""
+    import zlib
+
+    import numpy
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    height, width, channels = array.shape
+    color = {2: _GRAY_ALPHA, 3: _RGB, 4: _RGB_ALPHA}[channels]
+    yield SIGNATURE + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 16, color, 0, 0, 0))
+    compressor = zlib.compressobj(3)
+    step = max(1, (1 << 20) // (width * channels * 2))
+    above = numpy.zeros((1, width * channels * 2), "u1")
+    for start in range(0, height, step):
+        rows = array[start : start + step].astype(">u2").view("u1").reshape(-1, width * channels * 2)
+        filtered = numpy.full((len(rows), 1 + rows.shape[1]), 2, "u1")
+        filtered[:, 1:] = rows - numpy.concatenate([above, rows[:-1]])
+        above = rows[-1:]
+        packed = compressor.compress(filtered.tobytes())
+        if packed:
+            yield chunk(b"IDAT", packed)
+    yield chunk(b"IDAT", compressor.flush()) + chunk(b"IEND", b"")

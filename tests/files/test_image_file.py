@@ -1,0 +1,189 @@
+"""Image files against what a scenario declares, and their texels in and out."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import imageio.v3
+import numpy as np
+import pytest
+
+from scenario_runner.errors import FileError
+from scenario_runner.files.dds import write_dds
+from scenario_runner.files.image_file import (
+    check_destination,
+    check_source,
+    open_image,
+    read_image_header,
+    stored_levels,
+    write_image,
+)
+from scenario_runner.formats import Format, format_named
+
+
+def named(name: str) -> Format:
+    return format_named("VK_FORMAT_" + name)
+
+
+def texels_of(path: Path, declared: Format, width: int, height: int, mip_count: int = 1) -> list[bytes]:
+    with open_image(path, declared, width, height, mip_count) as reader:
+        levels = []
+        for level in range(reader.mip_count):
+            data = bytearray(reader.level_size_bytes(level))
+            assert reader.read_into(memoryview(data), level) == len(data)
+            levels.append(bytes(data))
+    return levels
+
+
+@pytest.mark.parametrize("name", ["R8G8B8A8_UNORM", "R16G16B16A16_UNORM", "B8G8R8_UNORM", "R8_UNORM"])
+@pytest.mark.parametrize("extension", [".dds", ".png", ".npy", ".NPY"])
+def test_every_kind_of_file_holds_the_same_texels(tmp_path: Path, name: str, extension: str) -> None:
+    """What is written to a .dds, .png or .npy file is what is read from it, whole and in parts."""
+    declared, path = named(name), tmp_path / ("a" + extension)
+    texels = np.random.default_rng(1).bytes(declared.level_size_bytes(6, 4))
+    check_destination(path, declared)
+    write_image(path, declared, 6, 4, [texels])
+    assert texels_of(path, declared, 6, 4) == [texels]
+    assert read_image_header(path)[1:] == (6, 4, 1)
+    with open_image(path, declared, 6, 4) as reader:
+        part = bytearray(7)
+        assert reader.read_into(memoryview(part), 0, 5, 7) == 7
+        assert part == texels[5:12]
+        with pytest.raises(ValueError, match="were asked for, into 3 bytes"):
+            reader.read_into(memoryview(bytearray(3)))
+
+
+def test_only_dds_files_take_all_levels(tmp_path: Path) -> None:
+    """All levels go into a .dds file and come back, one level goes into others."""
+    levels = [bytes([level]) * size for level, size in enumerate([8, 2, 1])]
+    assert [stored_levels("x/a" + end, 3) for end in (".dds", ".png", ".npy")] == [3, 1, 1]
+    write_image(tmp_path / "a.dds", named("R8_UINT"), 4, 2, levels)
+    assert texels_of(tmp_path / "a.dds", named("R8_UINT"), 4, 2, 3) == levels
+    assert read_image_header(tmp_path / "a.dds") == (named("R8_UINT"), 4, 2, 3)
+    with pytest.raises(ValueError, match="3 mip levels do not go into"):
+        write_image(tmp_path / "a.npy", named("R8_UINT"), 4, 2, levels)
+
+
+def test_an_image_array_has_the_axes_of_the_reference(tmp_path: Path) -> None:
+    """A .npy image is [1, height, width, items] when written, and [height, width, items] is read as well."""
+    array = np.arange(3 * 5 * 4, dtype="<f2").reshape(1, 3, 5, 4)
+    write_image(tmp_path / "a.npy", named("R16G16B16A16_SFLOAT"), 5, 3, [array.data])
+    loaded = np.load(tmp_path / "a.npy")
+    assert loaded.dtype == array.dtype
+    assert np.array_equal(loaded, array)
+    np.save(tmp_path / "b.npy", array[0].astype(">f2"))
+    assert texels_of(tmp_path / "b.npy", named("R16G16B16A16_SFLOAT"), 5, 3) == [array.tobytes()]
+    np.save(tmp_path / "c.npy", np.arange(15, dtype="<u4").reshape(3, 5))
+    assert texels_of(tmp_path / "c.npy", named("B10G11R11_UFLOAT_PACK32"), 5, 3) == [
+        np.arange(15, dtype="<u4").tobytes()
+    ]
+
+
+def test_integers_of_either_sign_and_raw_bytes_are_texels(tmp_path: Path) -> None:
+    """As in the reference the sign of integers is not looked at, and raw bytes serve any format of their size."""
+    for dtype, name in [("i1", "R8G8B8A8_UNORM"), ("u1", "R8G8B8A8_SNORM"), ("V1", "R8G8B8A8_UINT")]:
+        np.save(tmp_path / "a.npy", np.zeros((1, 2, 2, 4), dtype))
+        assert texels_of(tmp_path / "a.npy", named(name), 2, 2) == [bytes(16)]
+
+
+def test_depth_with_stencil_serves_single_floats(tmp_path: Path) -> None:
+    """A D32_SFLOAT_S8_UINT file gives its depths where R32_SFLOAT or D32_SFLOAT is declared."""
+    depth = struct.pack("<2f", 0.5, 0.25)
+    write_image(tmp_path / "a.dds", named("D32_SFLOAT_S8_UINT"), 2, 1, [depth], [b"\x01\x02"])
+    for name in ["R32_SFLOAT", "D32_SFLOAT", "D32_SFLOAT_S8_UINT"]:
+        assert texels_of(tmp_path / "a.dds", named(name), 2, 1) == [depth]
+    with open_image(tmp_path / "a.dds", named("D32_SFLOAT_S8_UINT"), 2, 1) as reader:
+        stencil = bytearray(reader.level_size_bytes(aspect="stencil"))
+        reader.read_into(memoryview(stencil), aspect="stencil")
+    assert stencil == b"\x01\x02"
+
+
+def test_formats_with_the_same_bytes_fit(tmp_path: Path) -> None:
+    """A DXGI code that stands for two formats fits both, and a legacy header fits the sRGB format too."""
+    write_dds(tmp_path / "a.dds", named("R8G8B8A8_UNORM"), 1, 1, [b"abcd"])
+    assert check_source(tmp_path / "a.dds", named("A8B8G8R8_UNORM_PACK32"), 1, 1) == 1
+    with pytest.raises(FileError, match="has texels of 'VK_FORMAT_R8G8B8A8_UNORM'"):
+        check_source(tmp_path / "a.dds", named("R8G8B8A8_SRGB"), 1, 1)
+    imageio.v3.imwrite(tmp_path / "b.dds", np.zeros((1, 1, 4), "u1"), plugin="pillow")
+    assert check_source(tmp_path / "b.dds", named("B8G8R8A8_SRGB"), 1, 1) == 1
+    assert check_source(tmp_path / "b.dds", named("B8G8R8A8_UNORM"), 1, 1) == 1
+
+
+@pytest.mark.parametrize(
+    "extension, declared, width, height, message",
+    [
+        (".dds", "R8G8B8A8_UNORM", 3, 2, "has 2x3 texels, but the scenario declares 3x2 (width x height)"),
+        (".png", "R8G8B8A8_UNORM", 3, 2, "has 2x3 texels, but the scenario declares 3x2 (width x height)"),
+        (
+            ".npy",
+            "R8G8B8A8_UNORM",
+            3,
+            2,
+            "has the shape (1, 3, 2, 4), but the scenario declares 3x2 texels of 'VK_FORMAT_R8G8B8A8_UNORM':"
+            " expected (1, 2, 3, 4) (1, height, width, items)",
+        ),
+        (
+            ".dds",
+            "R32_UINT",
+            2,
+            3,
+            "has texels of 'VK_FORMAT_R8G8B8A8_UNORM', but the scenario declares 'VK_FORMAT_R32_UINT'",
+        ),
+        (
+            ".npy",
+            "R16G16B16A16_SFLOAT",
+            2,
+            3,
+            "has items of the type '|u1', but the scenario declares 'VK_FORMAT_R16G16B16A16_SFLOAT': expected '<f2'",
+        ),
+        (
+            ".npy",
+            "BC7_UNORM_BLOCK",
+            2,
+            3,
+            "cannot hold texels of the format 'VK_FORMAT_BC7_UNORM_BLOCK': NumPy has no block-compressed types",
+        ),
+        (".png", "R8_UNORM", 2, 3, "has 4 channels (RGBA), but 'VK_FORMAT_R8_UNORM' has 1"),
+    ],
+)
+def test_a_contradiction_shows_both_sides(
+    tmp_path: Path, extension: str, declared: str, width: int, height: int, message: str
+) -> None:
+    """A file of another format or size than declared is an error, never an override."""
+    path = tmp_path / ("a" + extension)
+    write_image(path, named("R8G8B8A8_UNORM"), 2, 3, [bytes(24)])
+    with pytest.raises(FileError) as caught:
+        check_source(path, named(declared), width, height)
+    assert str(caught.value) == f"{path}: {message}"
+
+
+def test_more_levels_than_declared_are_refused(tmp_path: Path) -> None:
+    """A file may have fewer mip levels than the image, not more."""
+    write_image(tmp_path / "a.dds", named("R8_UINT"), 2, 2, [bytes(4), bytes(1)])
+    assert check_source(tmp_path / "a.dds", named("R8_UINT"), 2, 2, 2) == 2
+    with pytest.raises(FileError, match="has 2 mip levels, but the scenario declares 1"):
+        check_source(tmp_path / "a.dds", named("R8_UINT"), 2, 2)
+
+
+def test_destinations_are_checked_without_touching_them(tmp_path: Path) -> None:
+    """Unknown extensions, and formats that the kind of file cannot hold, are errors before the run."""
+    for name, declared, message in [
+        ("a.jpg", "R8_UNORM", "has the extension '.jpg', expected one of an image: '.dds', '.png', '.npy'"),
+        ("a", "R8_UNORM", "has the extension '', expected one of an image: '.dds', '.png', '.npy'"),
+        ("a.dds", "R64_SINT", "cannot hold texels of the format 'VK_FORMAT_R64_SINT': it has no DXGI_FORMAT,"),
+        ("a.png", "R32_SFLOAT", "cannot hold texels of the format 'VK_FORMAT_R32_SFLOAT': a PNG file has unsigned"),
+        ("a.npy", "BC1_RGBA_UNORM_BLOCK", "cannot hold texels of the format 'VK_FORMAT_BC1_RGBA_UNORM_BLOCK': NumPy"),
+    ]:
+        with pytest.raises(FileError) as caught:
+            check_destination(tmp_path / name, named(declared))
+        assert str(caught.value).startswith(f"{tmp_path / name}: {message}")
+    check_destination(tmp_path / "new" / "a.dds", named("BC1_RGBA_UNORM_BLOCK"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_array_that_is_no_image_has_no_extent(tmp_path: Path) -> None:
+    """A .npy file of another rank cannot be shown as an image."""
+    np.save(tmp_path / "a.npy", np.zeros(4, "u1"))
+    with pytest.raises(FileError, match=r"has the shape \(4,\), expected \(1, height, width, items\) of an image"):
+        read_image_header(tmp_path / "a.npy")
