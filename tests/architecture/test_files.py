@@ -12,7 +12,7 @@ NOT_OURS = {"__pycache__", "out", "results", ".hypothesis"}
 
 LINES_MAX = 450
 # Absolute paths of one developer's or one container's machine, and hosts that users replace by their own mirrors.
-MACHINE_PATH = re.compile(rb"(?<![\w.*}>)-])/(?:work|root|home/\w+|opt/(?!homebrew)|tmp/\w)[/\w]")
+MACHINE_PATH = re.compile(rb"(?<![\w.*}>)-])/(?:work|root|opt/(?!homebrew)|tmp/\w)[/\w]")
 REGISTRY_HOST = re.compile(
     rb"\b(?:pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)|(?:deb|archive)\.(?:debian|ubuntu)\.)"
 )
