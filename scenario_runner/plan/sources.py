@@ -16,16 +16,27 @@ class NpySource:
         """Reads the header. Raises FileError, which begins with the path."""
         self.path = path
         self.header = read_header(path)
+        self._converted: memoryview | None = None
 
     @property
     def size_bytes(self) -> int:
         return self.header.data_size_bytes
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
-        with open_npy(self.path) as reader:
-            if reader.header.data_size_bytes != self.size_bytes:
-                raise FileError(f"{self.path}: the file changed while the scenario was running")
-            reader.read_into(destination, offset)
+        end = offset + len(destination)
+        if self._converted is None:
+            with open_npy(self.path) as reader:
+                if reader.header != self.header:
+                    raise FileError(f"{self.path}: the file changed while the scenario was running")
+                if self.header.is_c_order or len(destination) == self.size_bytes:
+                    reader.read_into(destination, offset, len(destination))
+                    return
+                # every part of a transposed array touches all of the file: convert once, and keep it until the end
+                self._converted = memoryview(bytearray(self.size_bytes))
+                reader.read_into(self._converted)
+        destination[:] = self._converted[offset:end]
+        if end == self.size_bytes:
+            self._converted = None
 
 
 class ArraySource:

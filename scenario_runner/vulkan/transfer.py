@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.device import Device
     from scenario_runner.vulkan.resource import Resource
 
-_HALF_SIZE_BYTES = 16 << 20
+# Half of the staging buffer: no more than this, and no less than the other.
+_LARGEST_HALF_BYTES = 16 << 20
+_SMALLEST_HALF_BYTES = 64 << 10
 # A portion begins at a multiple of this in the staging buffer (enough for a texel of any format).
 _STAGING_ALIGNMENT = 16
 # Below this size the host clears mapped memory itself, sparing a submission.
@@ -70,6 +72,8 @@ class Transfer:
         for submission in self._submissions:
             self._stack.callback(submission.close)
         self._staging: tuple[Any, Allocation] | None = None
+        self._staging_stack = self._stack.enter_context(ExitStack())
+        self._half_size_bytes = 0
 
     def close(self) -> None:
         """Destroy the staging buffer and what belongs to it; calling it again does nothing."""
@@ -113,29 +117,37 @@ class Transfer:
                 staged.append(resource)
         yield from self._download(staged, timeout_s)
 
+    def _provide(self, resources: Sequence[Resource]) -> None:
+        """See to a staging buffer that serves ``resources``: pinned memory is slow to get, so no more than is needed."""
+        needed = sum(align(resource.plan.size_bytes, _STAGING_ALIGNMENT) for resource in resources)
+        half = min(max(1 << (needed - 1).bit_length(), _SMALLEST_HALF_BYTES), _LARGEST_HALF_BYTES) if needed else 0
+        if half <= self._half_size_bytes:
+            return
+        self._staging_stack.close()
+        stack, self._staging = self._staging_stack, None
+        usage = USAGE_TRANSFER_SRC | USAGE_TRANSFER_DST
+        handle, needs = create_buffer(self._device, stack, 2 * half, usage, "staging")
+        type_index = choose_type(self._device, needs.type_bits, HOST_VISIBLE | HOST_COHERENT, HOST_CACHED)
+        if type_index is None:
+            raise errors.UnsupportedError(f"{self._device.physical.name!r} has no host-visible memory")
+        allocation = allocate(self._device, stack, needs.size_bytes, type_index, "staging memory", mapped=True)
+        bind_buffer(self._device, handle, allocation, 0, "staging")
+        self._staging, self._half_size_bytes = (handle, allocation), half
+
     def _halves(self) -> tuple[Any, Allocation]:
-        """The staging VkBuffer and its memory, made when first needed."""
-        if self._staging is None:
-            usage = USAGE_TRANSFER_SRC | USAGE_TRANSFER_DST
-            handle, needs = create_buffer(self._device, self._stack, 2 * _HALF_SIZE_BYTES, usage, "staging")
-            type_index = choose_type(self._device, needs.type_bits, HOST_VISIBLE | HOST_COHERENT, HOST_CACHED)
-            if type_index is None:
-                raise errors.UnsupportedError(f"{self._device.physical.name!r} has no host-visible memory")
-            allocation = allocate(
-                self._device, self._stack, needs.size_bytes, type_index, "staging memory", mapped=True
-            )
-            bind_buffer(self._device, handle, allocation, 0, "staging")
-            self._staging = (handle, allocation)
+        """The staging VkBuffer and its memory."""
+        assert self._staging is not None, "provided before the first piece"
         return self._staging
 
     def _upload(self, resources: Sequence[Resource], timeout_s: float | None) -> None:
+        self._provide(resources)
         try:
-            for turn, batch in enumerate(_batches(resources)):
+            for turn, batch in enumerate(_batches(resources, self._half_size_bytes)):
                 staging, allocation = self._halves()
                 half = turn % 2
                 commands, submission = self._commands[half], self._submissions[half]
                 submission.wait("uploading", timeout_s)
-                base = half * _HALF_SIZE_BYTES
+                base = half * self._half_size_bytes
                 for piece in batch:
                     source = piece.resource.plan.source
                     assert source is not None
@@ -152,9 +164,10 @@ class Transfer:
     def _download(
         self, resources: Sequence[Resource], timeout_s: float | None
     ) -> Iterator[tuple[Resource, memoryview]]:
+        self._provide(resources)
         ready: tuple[int, list[Piece]] | None = None
         try:
-            for turn, batch in enumerate(_batches(resources)):
+            for turn, batch in enumerate(_batches(resources, self._half_size_bytes)):
                 half = turn % 2
                 self._copy_out(half, batch)
                 if ready is not None:
@@ -176,7 +189,7 @@ class Transfer:
         commands = self._commands[half]
         with self._pool.recording(commands):
             for resource, offset, size, staging_offset in batch:
-                resource.record_download(commands, staging, half * _HALF_SIZE_BYTES + staging_offset, offset, size)
+                resource.record_download(commands, staging, half * self._half_size_bytes + staging_offset, offset, size)
             barrier = memory_barrier(ACCESS_TRANSFER_WRITE, ACCESS_HOST_READ)
             self._device.fn.vkCmdPipelineBarrier(
                 commands, STAGE_TRANSFER, STAGE_HOST, 0, 1, barrier, 0, ffi.NULL, 0, ffi.NULL
@@ -189,7 +202,7 @@ class Transfer:
         self._submissions[half].wait("reading back", timeout_s)
         _, allocation = self._halves()
         for piece in batch:
-            yield piece.resource, allocation.view(half * _HALF_SIZE_BYTES + piece.staging_offset, piece.size_bytes)
+            yield piece.resource, allocation.view(half * self._half_size_bytes + piece.staging_offset, piece.size_bytes)
 
     def _release(self, commands: Any) -> None:
         """Order what was transferred before everything that is submitted later."""
@@ -199,21 +212,21 @@ class Transfer:
         )
 
 
-def _batches(resources: Sequence[Resource]) -> Iterator[list[Piece]]:
+def _batches(resources: Sequence[Resource], half_size_bytes: int) -> Iterator[list[Piece]]:
     """Cut the resources into pieces and the pieces into batches that fit in half of the staging buffer."""
     batch: list[Piece] = []
     used = 0
     for resource in resources:
         offset = 0
         while offset < resource.plan.size_bytes:
-            size = resource.portion(offset, _HALF_SIZE_BYTES - used)
+            size = resource.portion(offset, half_size_bytes - used)
             if not size:
                 assert batch, "half of the staging buffer holds a portion of any resource"
                 yield batch
                 batch, used = [], 0
                 continue
             batch.append(Piece(resource, offset, size, used))
-            used = min(align(used + size, _STAGING_ALIGNMENT), _HALF_SIZE_BYTES)
+            used = min(align(used + size, _STAGING_ALIGNMENT), half_size_bytes)
             offset += size
     if batch:
         yield batch
