@@ -26,11 +26,10 @@ Messages are in lower case, quote values with ``repr`` and begin with the place 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing that is wrong, and where.
 
     ``path`` is the file, ``line`` and ``column`` count from 1, ``pointer`` is a JSON pointer (RFC 6901) into the file.
@@ -79,8 +78,7 @@ class ScenarioRunnerError(Exception):
     ) -> ScenarioRunnerError:
         """Attach a place to every problem that lacks one (on the way up, the innermost place wins); returns self."""
         self.problems = tuple(
-            replace(
-                problem,
+            problem._replace(
                 path=problem.path if problem.path is not None else path,
                 line=problem.line if problem.line is not None or problem.path is not None else line,
                 column=problem.column if problem.column is not None or problem.path is not None else column,

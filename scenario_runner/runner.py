@@ -11,8 +11,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.errors import DeviceError, NoDeviceError, ScenarioError, UnsupportedError, UsageError
 from scenario_runner.output_files import FileWriter
@@ -35,8 +34,7 @@ log = logging.getLogger(__name__)
 StrPath = str | os.PathLike[str]
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceOptions:
+class DeviceOptions(NamedTuple):
     """Which device to use and how to open it.
 
     ``device`` is an index, a UUID or (part of) a name; None takes the fastest kind there is. ``robustness`` asks for

@@ -6,8 +6,8 @@ import costs more than everything else that a small run does before the driver s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.source import SourceFile, file_error
@@ -30,8 +30,7 @@ _TIME_UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", 
 _KIND_NAMES = "bool, integer, float, complex, raw bytes (V), text or time"
 
 
-@dataclass(frozen=True, slots=True)
-class NpyHeader:
+class NpyHeader(NamedTuple):
     """What the header of a .npy file says, checked against the size of the file.
 
     ``descr`` is the type as the file spells it (``'<f4'``), ``byte_order`` one of ``'<'``, ``'>'``, ``'|'`` (single

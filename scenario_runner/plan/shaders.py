@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.errors import Problem, ScenarioRunnerError, ShaderError
 from scenario_runner.plan.model import Specialization
@@ -22,8 +21,7 @@ _MODELS = {"compute": "GLCompute", "vertex": "Vertex", "fragment": "Fragment"}
 _MAX_SPIRV_BYTES = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class CompilerOptions:
+class CompilerOptions(NamedTuple):
     """Which compiler to use, and where compiled shaders are kept (None: the defaults of `shaders.compile_all`)."""
 
     compiler: str | None = None
@@ -31,8 +29,7 @@ class CompilerOptions:
     use_cache: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedShader:
+class LoadedShader(NamedTuple):
     """A shader resource with its module and entry point."""
 
     uid: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scenario_runner.errors import Problem, ScenarioError
@@ -85,7 +85,7 @@ class Scenario:
 
     def _placed(self, problem: Problem) -> Problem:
         if self.text is None or problem.pointer is None:  # built in code
-            return replace(problem, path=self.path)
+            return problem._replace(path=self.path)
         if not self._places:
             from scenario_runner.scenario.places import Places  # only wrong scenarios need it
 
@@ -93,7 +93,7 @@ class Scenario:
         from scenario_runner.scenario.loader import NO_FILE
 
         line, column = self._places[0].find(problem.pointer)
-        return replace(problem, path=self.path or NO_FILE, line=line, column=column)
+        return problem._replace(path=self.path or NO_FILE, line=line, column=column)
 
 
 def limited(problems: list[Problem]) -> list[Problem]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Language = Literal["GLSL", "HLSL"]
 Stage = Literal["compute", "vertex", "fragment"]
 TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3", "vulkan1.4")
 
 
-@dataclass(frozen=True, slots=True)
-class CompileRequest:
+class CompileRequest(NamedTuple):
     """What the scenario's ``shader`` resource says about a source.
 
     Either ``path`` names the file, or ``source`` holds the text and ``name`` labels it in messages. ``build_options``

@@ -7,8 +7,7 @@ those that the binding package does not know.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES, ROLLED_UP
 from scenario_runner.vulkan.api import ffi
@@ -22,8 +21,7 @@ _HEADER_WORDS = 4  # sType, padding, pNext
 _CORE_WORDS = 55
 
 
-@dataclass(frozen=True, slots=True)
-class Feature:
+class Feature(NamedTuple):
     """One member of one structure, and the device extension (if any) that brings the structure to this device."""
 
     structure: str

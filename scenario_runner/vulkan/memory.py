@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
@@ -20,14 +19,16 @@ HOST_COHERENT = 0x4
 HOST_CACHED = 0x8
 
 
-@dataclass(slots=True)
 class Allocation:
     """One VkDeviceMemory of ``size_bytes``; ``mapped`` is its whole range where the host sees it."""
 
-    handle: Any
-    size_bytes: int
-    type_index: int
-    mapped: Any = None
+    __slots__ = ("handle", "mapped", "size_bytes", "type_index")
+
+    def __init__(self, handle: Any, size_bytes: int, type_index: int, mapped: Any = None) -> None:
+        self.handle = handle
+        self.size_bytes = size_bytes
+        self.type_index = type_index
+        self.mapped = mapped
 
     def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
         """The mapped bytes [offset, offset + size); only for a mapped allocation."""

@@ -118,7 +118,7 @@ class Transfer:
         yield from self._download(staged, timeout_s)
 
     def _provide(self, resources: Sequence[Resource]) -> None:
-        """See to a staging buffer that serves ``resources``: pinned memory is slow to get, so no more than is needed."""
+        """See to a staging buffer for ``resources``: pinned memory is slow to get, so no more than is needed."""
         needed = sum(align(resource.plan.size_bytes, _STAGING_ALIGNMENT) for resource in resources)
         half = min(max(1 << (needed - 1).bit_length(), _SMALLEST_HALF_BYTES), _LARGEST_HALF_BYTES) if needed else 0
         if half <= self._half_size_bytes:
