@@ -1,0 +1,3 @@
+float horner(float x) {
+    return (C2 * x + C1) * x + C0;
+}
