@@ -82,8 +82,9 @@ class Interface(NamedTuple):
     """What one entry point wants from outside, under one specialization.
 
     ``bindings`` are sorted by set and binding; several variables may share one. ``push_constants`` is None where the
-    entry point uses none. ``workgroup_memory_bytes`` is what its Workgroup variables take by the rules of std430, the
-    largest of those with an explicit layout. ``problems`` are sentences about declarations that cannot be bound.
+    entry point uses none. ``workgroup_memory_bytes`` is the least that the Workgroup variables it uses take by the
+    rules of std430; of those with an explicit layout the largest counts. ``problems`` are sentences about declarations
+    that cannot be bound.
     ``source`` and ``function`` are where all this was read.
     """
 
@@ -237,14 +238,17 @@ class _Reader:
 
     def workgroup_memory_bytes(self) -> int:
         """See Vulkan specification, "Shaders", on storage that variables of the Workgroup storage class consume."""
-        explicit, total = 0, 0
-        for type in self._workgroup:
-            if isinstance(type, Struct) and type.block:
-                explicit = max(explicit, type.size_bytes)
-            else:
-                size, alignment = natural_size_and_alignment(type)
-                total = align_up(total, alignment) + size
-        return explicit + total
+        blocks = [type.size_bytes for type in self._workgroup if isinstance(type, Struct) and type.block]
+        others = [
+            natural_size_and_alignment(type)
+            for type in self._workgroup
+            if not (isinstance(type, Struct) and type.block)
+        ]
+        total = 0
+        # Any order is allowed; the largest alignment first leaves the fewest gaps.
+        for size, alignment in sorted(others, key=lambda item: -item[1]):
+            total = align_up(total, alignment) + size
+        return max(blocks, default=0) + total
 
 
 def _kind(storage_class: int, type: Type | None) -> str | None:

@@ -40,11 +40,27 @@ from scenario_runner.spirv.types import (
 if TYPE_CHECKING:
     from scenario_runner.spirv.constants import Constants
 
-MAX_DEPTH: Final = 255
-"""Types may nest this deep: SPIR-V specification, section "Universal Limits" (structure nesting depth)."""
+MAX_DEPTH: Final = 100
+"""Types may nest this deep, so that whoever walks one may recurse. (SPIR-V allows 255, which nobody comes near.)"""
+
+MAX_DETOURS: Final = 20
+"""How often the length of an array may follow from a constant whose type is an array with such a length, and so on."""
 
 MAX_PARTS: Final = 100_000
 """Members of a type, those of nested structures included: bounds what anybody who walks a type has to do."""
+
+# Types whose first operand is the one type that they are made of.
+_MADE_OF_ONE: Final = frozenset(
+    {
+        op.TYPE_VECTOR,
+        op.TYPE_MATRIX,
+        op.TYPE_IMAGE,
+        op.TYPE_SAMPLED_IMAGE,
+        op.TYPE_ARRAY,
+        op.TYPE_RUNTIME_ARRAY,
+        op.TYPE_TENSOR,
+    }
+)
 
 _FLOAT_ENCODINGS: Final = {0: "bfloat16", 4214: "float8_e4m3", 4215: "float8_e5m2"}
 
@@ -71,30 +87,72 @@ class TypeTable:
     itself must), nesting deeper than `MAX_DEPTH` and more than `MAX_PARTS` members.
     """
 
-    __slots__ = ("_index", "_parts", "_types", "constants")
+    __slots__ = ("_active", "_depths", "_index", "_parts", "_types", "constants")
 
     def __init__(self, index: Index, constants: Constants) -> None:
         self._index = index
         self.constants = constants
         self._types: dict[int, Type] = {}
         self._parts: dict[int, int] = {}
+        self._depths: dict[int, int] = {}
+        self._active = 0
 
-    def type(self, id: int, user: int, depth: int = 0) -> Type:
+    def type(self, id: int, user: int) -> Type:
         """The type ``id`` that the instruction at offset ``user`` names."""
         found = self._types.get(id)
         if found is not None:
             return found
-        index = self._index
-        at = index.definitions.get(id)
-        if at is None:
-            return self._unknown(id, user)
-        if at >= user:
-            raise index.error(f"the instruction at word {user} uses the type {id} before its declaration at word {at}")
-        if depth > MAX_DEPTH:
-            raise index.error(f"the type {id} is nested deeper than {MAX_DEPTH} levels")
-        built = self._build(id, at, depth + 1)
-        self._types[id] = built
-        return built
+        if self._active >= MAX_DETOURS:
+            raise self._index.error(f"the type {id} and constants need each other over more than {MAX_DETOURS} steps")
+        self._active += 1
+        try:
+            return self._resolve(id, user)
+        finally:
+            self._active -= 1
+
+    def _resolve(self, id: int, user: int) -> Type:
+        """Build a type after all that it is made of."""
+        index, types = self._index, self._types
+        stack = [(id, user)]
+        while stack:
+            part, user = stack[-1]
+            if part in types:
+                stack.pop()
+                continue
+            at = index.definitions.get(part)
+            if at is None:
+                types[part] = self._unknown(part, user)
+                continue
+            if at >= user:
+                raise index.error(
+                    f"the instruction at word {user} uses the type {part} before its declaration at word {at}"
+                )
+            parts = self._parts_of(at)
+            missing = [(inner, at) for inner in parts if inner not in types]
+            if missing:
+                stack.extend(missing)
+                continue
+            depth = self._depths[part] = 1 + max([self._depths.get(inner, 0) for inner in parts], default=0)
+            if depth > MAX_DEPTH:
+                raise index.error(f"the type {part} is nested deeper than {MAX_DEPTH} levels")
+            types[part] = self._build(part, at)
+        return types[id]
+
+    def _parts_of(self, at: int) -> list[int]:
+        """The types that the type at an offset is made of."""
+        words = self._index.words
+        opcode = words[at] & 0xFFFF
+        if opcode == op.TYPE_STRUCT:
+            return [id for id in words[at + 2 : at + (words[at] >> 16)] if self._later_pointer(id, at) is None]
+        return [words[at + 2]] if opcode in _MADE_OF_ONE else []
+
+    def _later_pointer(self, id: int, at: int) -> Pointer | None:
+        """The pointer type that a structure's member may have although it is declared later (OpTypeForwardPointer)."""
+        words = self._index.words
+        later = self._index.definitions.get(id, 0)
+        if later > at and words[later] & 0xFFFF == op.TYPE_POINTER:
+            return Pointer(words[later + 2], words[later + 3])
+        return None
 
     def _unknown(self, id: int, user: int) -> Type:
         """A type of an extension that this reader does not know, if it can be one."""
@@ -104,7 +162,7 @@ class TypeTable:
             raise index.error(f"the instruction at word {user} uses the type {id}, which nothing in the module defines")
         return Opaque(f"OpType{index.opcode(at)}")
 
-    def _build(self, id: int, at: int, depth: int) -> Type:
+    def _build(self, id: int, at: int) -> Type:
         index = self._index
         words = index.words
         opcode = words[at] & 0xFFFF
@@ -115,16 +173,16 @@ class TypeTable:
             name = "" if encoding is None else name_of(_FLOAT_ENCODINGS, encoding, "FPEncoding")
             return Scalar("float", self._width(words[at + 2], at), name)
         if opcode == op.TYPE_VECTOR:
-            component = self.type(words[at + 2], at, depth)
+            component = self.type(words[at + 2], at)
             if not isinstance(component, Scalar):
                 raise index.error(f"the vector type {id} has components of the type {component}, not scalars")
             return Vector(component, words[at + 3])
         if opcode == op.TYPE_STRUCT:
-            return self._struct(id, at, depth)
+            return self._struct(id, at)
         if opcode == op.TYPE_POINTER:
             return Pointer(words[at + 2], words[at + 3])
         if opcode == op.TYPE_ARRAY or opcode == op.TYPE_RUNTIME_ARRAY:
-            element = self.type(words[at + 2], at, depth)
+            element = self.type(words[at + 2], at)
             self._parts[id] = self._parts.get(words[at + 2], 1)
             stride = index.decorations_of(id).get(ARRAY_STRIDE)
             if opcode == op.TYPE_RUNTIME_ARRAY:
@@ -136,21 +194,21 @@ class TypeTable:
         if opcode == op.TYPE_BOOL:
             return Scalar("bool", 32)
         if opcode == op.TYPE_MATRIX:
-            column = self.type(words[at + 2], at, depth)
+            column = self.type(words[at + 2], at)
             if not isinstance(column, Vector):
                 raise index.error(f"the matrix type {id} has columns of the type {column}, not vectors")
             return Matrix(column, words[at + 3])
         if opcode == op.TYPE_IMAGE:
-            return self._image(at, depth)
+            return self._image(at)
         if opcode == op.TYPE_SAMPLER:
             return SAMPLER
         if opcode == op.TYPE_SAMPLED_IMAGE:
-            image = self.type(words[at + 2], at, depth)
+            image = self.type(words[at + 2], at)
             if not isinstance(image, Image):
                 raise index.error(f"the sampled image type {id} is made of the type {image}, not of an image")
             return SampledImage(image)
         if opcode == op.TYPE_TENSOR:
-            return self._tensor(id, at, depth)
+            return self._tensor(id, at)
         if opcode == op.TYPE_ACCELERATION_STRUCTURE:
             return ACCELERATION_STRUCTURE
         if opcode == op.TYPE_UNTYPED_POINTER:
@@ -164,9 +222,9 @@ class TypeTable:
             raise self._index.error(f"the number type at word {at} has {width} bits, not 8, 16, 32 or 64")
         return width
 
-    def _image(self, at: int, depth: int) -> Image:
+    def _image(self, at: int) -> Image:
         words = self._index.words
-        sampled_type = self.type(words[at + 2], at, depth)
+        sampled_type = self.type(words[at + 2], at)
         return Image(
             sampled_type=sampled_type if isinstance(sampled_type, Scalar) else None,
             dim=name_of(DIMS, words[at + 3], "Dim"),
@@ -177,10 +235,10 @@ class TypeTable:
             format=name_of(IMAGE_FORMATS, words[at + 8], "ImageFormat"),
         )
 
-    def _tensor(self, id: int, at: int, depth: int) -> Tensor:
+    def _tensor(self, id: int, at: int) -> Tensor:
         index = self._index
         words, count = index.words, index.count(at)
-        element = self.type(words[at + 2], at, depth)
+        element = self.type(words[at + 2], at)
         if not isinstance(element, Scalar):
             raise index.error(f"the tensor type {id} has elements of the type {element}, not scalars")
         rank = self.constants.integer(words[at + 3], at, f"the rank of the tensor type {id}") if count > 3 else None
@@ -189,7 +247,7 @@ class TypeTable:
             raise index.error(f"the tensor type {id} has the rank {rank}, but {len(shape)} dimensions in its shape")
         return Tensor(element, rank, shape)
 
-    def _struct(self, id: int, at: int, depth: int) -> Struct:
+    def _struct(self, id: int, at: int) -> Struct:
         index = self._index
         words, count = index.words, index.count(at)
         members = []
@@ -197,7 +255,7 @@ class TypeTable:
         parts = 1
         for number in range(count - 2):
             member_id = words[at + 2 + number]
-            type = self._member_type(member_id, at, depth)
+            type = self._later_pointer(member_id, at) or self.type(member_id, at)
             parts += self._parts.get(member_id, 1)
             decorations = index.member_decorations_of(id, number)
             row_major = True if ROW_MAJOR in decorations else False if COL_MAJOR in decorations else None
@@ -223,11 +281,3 @@ class TypeTable:
         decorations = index.decorations_of(id)
         block = "Block" if BLOCK in decorations else "BufferBlock" if BUFFER_BLOCK in decorations else None
         return Struct(id, index.name_of(id), tuple(members), size, block)
-
-    def _member_type(self, id: int, at: int, depth: int) -> Type:
-        """A member's type. A pointer may be declared later (OpTypeForwardPointer), and it ends the nesting anyway."""
-        words = self._index.words
-        later = self._index.definitions.get(id, 0)
-        if later > at and words[later] & 0xFFFF == op.TYPE_POINTER:
-            return Pointer(words[later + 2], words[later + 3])
-        return self.type(id, at, depth)

@@ -1,0 +1,51 @@
+"""SPIR-V made by the real compiler and assembler, while the tests run."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Compile = Callable[..., bytes]
+
+
+@pytest.fixture
+def glsl(tmp_path: Path) -> Compile:
+    """``glsl(source, *options, stage="comp")`` compiles with glslangValidator and gives the module's bytes."""
+
+    def compile(source: str, *options: str, stage: str = "comp") -> bytes:
+        text, binary = tmp_path / f"shader.{stage}", tmp_path / "shader.spv"
+        text.write_text(source if source.lstrip().startswith("#version") else "#version 450\n" + source)
+        command = ["glslangValidator", "-V", *options, str(text), "-o", str(binary)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return binary.read_bytes()
+
+    return compile
+
+
+@pytest.fixture
+def assemble(tmp_path: Path) -> Callable[..., bytes]:
+    """``assemble(text, environment)`` assembles with spirv-as, without validating, and gives the module's bytes."""
+
+    def run(text: str, environment: str = "spv1.3") -> bytes:
+        binary = tmp_path / "assembled.spv"
+        command = ["spirv-as", "--preserve-numeric-ids", "--target-env", environment, "-o", str(binary), "-"]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return binary.read_bytes()
+
+    return run
+
+
+@pytest.fixture
+def disassemble() -> Callable[[bytes], str]:
+    """``disassemble(data)`` gives the text that spirv-dis prints, with plain numbers for ids."""
+
+    def run(data: bytes) -> str:
+        command = ["spirv-dis", "--raw-id", "--no-header", "--no-indent", "-"]
+        return subprocess.run(command, input=data, capture_output=True, timeout=60, check=True).stdout.decode()
+
+    return run

@@ -1,0 +1,208 @@
+"""Static use: which variables an entry point's call tree names, and what it does with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from scenario_runner.errors import SpirvError
+from scenario_runner.spirv import DescriptorBinding, Interface, read_module
+
+Glsl = Callable[..., bytes]
+
+
+def interface_of(data: bytes) -> Interface:
+    return read_module(data).entry_points[0].interface
+
+
+def by_name(data: bytes) -> dict[str, DescriptorBinding]:
+    return {binding.name: binding for binding in interface_of(data).bindings}
+
+
+def test_static_use_goes_through_the_call_graph(assemble: Callable[..., bytes]) -> None:
+    """Each entry point has the bindings that its own call tree names, and no others."""
+    data = assemble(
+        """
+        OpCapability Shader
+        OpExtension "SPV_KHR_storage_buffer_storage_class"
+        OpMemoryModel Logical GLSL450
+        OpEntryPoint GLCompute %1 "first"
+        OpEntryPoint GLCompute %2 "second"
+        OpName %10 "near"
+        OpName %11 "far"
+        OpName %12 "nobody"
+        OpDecorate %10 DescriptorSet 0
+        OpDecorate %10 Binding 0
+        OpDecorate %11 DescriptorSet 0
+        OpDecorate %11 Binding 12
+        OpDecorate %12 DescriptorSet 0
+        OpDecorate %12 Binding 2
+        OpDecorate %21 Block
+        OpMemberDecorate %21 0 Offset 0
+        %3 = OpTypeVoid
+        %4 = OpTypeFunction %3
+        %20 = OpTypeInt 32 0
+        %21 = OpTypeStruct %20
+        %22 = OpTypePointer StorageBuffer %21
+        %23 = OpTypePointer StorageBuffer %20
+        %24 = OpTypeVector %20 4
+        %25 = OpConstant %20 0
+        %26 = OpConstantNull %24
+        %27 = OpTypeFunction %3 %22
+        %10 = OpVariable %22 StorageBuffer
+        %11 = OpVariable %22 StorageBuffer
+        %12 = OpVariable %22 StorageBuffer
+        %1 = OpFunction %3 None %4
+        %30 = OpLabel
+        %31 = OpCompositeInsert %24 %25 %26 12
+        %32 = OpFunctionCall %3 %5 %10
+        OpReturn
+        OpFunctionEnd
+        %2 = OpFunction %3 None %4
+        %40 = OpLabel
+        %41 = OpAccessChain %23 %11 %25
+        %42 = OpLoad %20 %41
+        OpReturn
+        OpFunctionEnd
+        %5 = OpFunction %3 None %27
+        %50 = OpFunctionParameter %22
+        %51 = OpLabel
+        %52 = OpAccessChain %23 %50 %25
+        OpStore %52 %25
+        OpReturn
+        OpFunctionEnd
+        """
+    )
+    first, second = read_module(data).entry_points
+    # The literal 12 of OpCompositeInsert is no use of the variable with the id 12.
+    assert [(item.name, item.reads, item.writes) for item in first.interface.bindings] == [("near", False, True)]
+    assert [(item.name, item.reads, item.writes) for item in second.interface.bindings] == [("far", True, False)]
+
+
+def test_declared_variables_are_listed_from_spirv_1_4_on(glsl: Glsl) -> None:
+    """What an entry point only declares is left out before SPIR-V 1.4, and marked as not used afterwards."""
+    source = (
+        "layout(local_size_x = 1) in; layout(binding = 0) buffer A { float a; };"
+        "layout(binding = 1) buffer B { float b; }; void main() { a = 1.0; }"
+    )
+    old = interface_of(glsl(source, "--target-env", "vulkan1.1"))
+    new = interface_of(glsl(source, "--target-env", "vulkan1.2"))
+    assert [(item.name, item.used) for item in old.bindings] == [("A", True)]
+    assert [(item.name, item.used) for item in new.bindings] == [("A", True), ("B", False)]
+    assert (new.bindings[1].reads, new.bindings[1].writes) == (False, False)
+
+
+def test_handles_are_followed_through_calls(glsl: Glsl) -> None:
+    """An image handed to a function is read or written by what the function does."""
+    bindings = by_name(
+        glsl("""
+        #version 450
+        #extension GL_EXT_shader_image_load_formatted : require
+        layout(local_size_x = 1) in;
+        layout(binding = 0) uniform image2D a;
+        layout(binding = 1) uniform image2D b;
+        layout(binding = 2) uniform image2D c;
+        float get(image2D from) { return imageLoad(from, ivec2(0)).x; }
+        void put(image2D to, float value) { imageStore(to, ivec2(0), vec4(value)); }
+        void main() { put(b, get(a) + float(imageSize(c).x)); }
+        """)
+    )
+    assert {name: (item.reads, item.writes) for name, item in bindings.items()} == {
+        "a": (True, False),
+        "b": (False, True),
+        "c": (False, False),
+    }
+
+
+def test_atomics_read_and_write(glsl: Glsl) -> None:
+    """An atomic addition on a buffer does both; asking for a length does neither."""
+    bindings = by_name(
+        glsl("""
+        layout(local_size_x = 1) in;
+        layout(binding = 0) buffer A { uint counter; };
+        layout(binding = 1) buffer B { uint items[]; } b;
+        void main() { atomicAdd(counter, uint(b.items.length())); }
+        """)
+    )
+    assert (bindings["A"].reads, bindings["A"].writes) == (True, True)
+    assert (bindings["b"].used, bindings["b"].reads, bindings["b"].writes) == (True, False, False)
+
+
+def test_selected_pointers_reach_every_buffer(assemble: Callable[..., bytes]) -> None:
+    """With variable pointers, a store through a selected pointer writes both candidates."""
+    bindings = by_name(
+        assemble(
+            """
+            OpCapability Shader
+            OpCapability VariablePointers
+            OpMemoryModel Logical GLSL450
+            OpEntryPoint GLCompute %1 "main"
+            OpName %10 "left"
+            OpName %11 "right"
+            OpDecorate %10 DescriptorSet 0
+            OpDecorate %10 Binding 0
+            OpDecorate %11 DescriptorSet 0
+            OpDecorate %11 Binding 1
+            OpDecorate %6 Block
+            OpMemberDecorate %6 0 Offset 0
+            %2 = OpTypeVoid
+            %3 = OpTypeFunction %2
+            %4 = OpTypeBool
+            %5 = OpTypeInt 32 0
+            %6 = OpTypeStruct %5
+            %7 = OpTypePointer StorageBuffer %6
+            %8 = OpTypePointer StorageBuffer %5
+            %9 = OpConstant %5 0
+            %12 = OpConstantTrue %4
+            %10 = OpVariable %7 StorageBuffer
+            %11 = OpVariable %7 StorageBuffer
+            %1 = OpFunction %2 None %3
+            %13 = OpLabel
+            %14 = OpSelect %7 %12 %10 %11
+            %15 = OpAccessChain %8 %14 %9
+            OpStore %15 %9
+            OpReturn
+            OpFunctionEnd
+            """
+        )
+    )
+    assert {name: (item.reads, item.writes) for name, item in bindings.items()} == {
+        "left": (False, True),
+        "right": (False, True),
+    }
+
+
+def test_debug_information_is_no_use(glsl: Glsl) -> None:
+    """A module with debug information has the interface of the one without."""
+    source = (
+        "#version 450\nlayout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { float a; };\n"
+        "layout(binding = 1) buffer B { float b; };\nvoid main() { a = 1.0; }\n"
+    )
+    bindings = interface_of(glsl(source, "-gVS")).bindings
+    assert [item.name for item in bindings if item.used] == ["A"]
+
+
+def test_recursion_and_missing_functions_are_refused(assemble: Callable[..., bytes]) -> None:
+    """A function that calls itself, or one that does not exist, ends the reading with a sentence."""
+    text = """
+        OpCapability Shader
+        OpMemoryModel Logical GLSL450
+        OpEntryPoint GLCompute %1 "main"
+        %2 = OpTypeVoid
+        %3 = OpTypeFunction %2
+        %1 = OpFunction %2 None %3
+        %4 = OpLabel
+        %5 = OpFunctionCall %2 CALLEE
+        OpReturn
+        OpFunctionEnd
+        %6 = OpFunction %2 None %3
+        %7 = OpLabel
+        %8 = OpFunctionCall %2 %1
+        OpReturn
+        OpFunctionEnd
+    """
+    with pytest.raises(SpirvError, match=r"the function 1 calls itself, which SPIR-V forbids"):
+        interface_of(assemble(text.replace("CALLEE", "%6")))
+    with pytest.raises(SpirvError, match=r"the function 3 is called or named as an entry point, but it does not exist"):
+        interface_of(assemble(text.replace("CALLEE", "%3")))

@@ -1,0 +1,169 @@
+"""Block layouts, compared with what the disassembler prints and with sizes worked out from GLSL's rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from scenario_runner.spirv import Block, Struct, Type, read_module
+from scenario_runner.spirv.types import Array, Matrix, RuntimeArray
+
+Glsl = Callable[..., bytes]
+
+MEMBERS = """
+    float a; vec2 b; vec3 c; float d; vec4 e[3]; mat3 f; layout(row_major) mat4x3 g; float h[2][5];
+    struct_t i; struct_t j[4]; mat2 k[3]; uvec2 l;
+"""
+
+
+def block_of(data: bytes) -> Block:
+    block = read_module(data).entry_points[0].interface.bindings[0].block
+    assert block is not None
+    return block
+
+
+def shader(layout: str, members: str = MEMBERS) -> str:
+    return f"""
+        #version 450
+        #extension GL_EXT_scalar_block_layout : require
+        layout(local_size_x = 1) in;
+        struct struct_t {{ vec3 p; int q; double r; }};
+        layout(binding = 0, {layout}) buffer Block {{ {members} }} block;
+        void main() {{ block.a = 1.0; }}
+    """
+
+
+def structs_within(type: Type) -> list[Struct]:
+    while isinstance(type, Array | RuntimeArray):
+        type = type.element
+    if not isinstance(type, Struct):
+        return []
+    return [type, *(inner for member in type.members for inner in structs_within(member.type))]
+
+
+@pytest.mark.parametrize("layout", ["std140", "std430", "scalar"])
+def test_offsets_and_strides_are_those_of_the_disassembly(
+    glsl: Glsl, disassemble: Callable[[bytes], str], layout: str
+) -> None:
+    """Every Offset, MatrixStride, RowMajor and member name that spirv-dis prints for a structure is there."""
+    data = glsl(shader(layout))
+    text = disassemble(data)
+    structs = structs_within(block_of(data).struct)
+    assert len({struct.id for struct in structs}) == 2
+    for struct in structs:
+        printed: dict[str, dict[int, str]] = {"Offset": {}, "MatrixStride": {}, "RowMajor": {}, "ColMajor": {}}
+        for number, decoration, value in re.findall(rf"OpMemberDecorate %{struct.id} (\d+) (\w+) ?(\d*)", text):
+            printed.setdefault(decoration, {})[int(number)] = value
+        names = dict(re.findall(rf'OpMemberName %{struct.id} (\d+) "(\w+)"', text))
+        for number, member in enumerate(struct.members):
+            assert member.name == names[str(number)]
+            assert member.offset_bytes == int(printed["Offset"][number])
+            stride = printed["MatrixStride"].get(number)
+            assert member.matrix_stride_bytes == (None if stride is None else int(stride))
+            expected = "row" if number in printed["RowMajor"] else "column" if number in printed["ColMajor"] else None
+            assert member.majorness == expected
+    strides = {int(value) for value in re.findall(r"ArrayStride (\d+)", text)}
+    found = set()
+    for struct in structs:
+        for member in struct.members:
+            type = member.type
+            while isinstance(type, Array | RuntimeArray):
+                found.add(type.stride_bytes)
+                type = type.element
+    assert found == strides
+
+
+@pytest.mark.parametrize(
+    "layout, expected",
+    [
+        # By the rules of GLSL 4.60, section 7.6.2.2, worked out by hand; the last element without padding behind it.
+        (
+            "std140",
+            {
+                "a": (0, 4), "b": (8, 8), "c": (16, 12), "d": (28, 4), "e": (32, 48), "f": (80, 44), "g": (128, 48),
+                "h": (176, 148), "i": (336, 24), "j": (368, 120), "k": (496, 88), "l": (592, 8),
+            },
+        ),
+        (
+            "std430",
+            {
+                "a": (0, 4), "b": (8, 8), "c": (16, 12), "d": (28, 4), "e": (32, 48), "f": (80, 44), "g": (128, 48),
+                "h": (176, 40), "i": (224, 24), "j": (256, 120), "k": (384, 48), "l": (432, 8),
+            },
+        ),
+        (
+            "scalar",
+            {
+                "a": (0, 4), "b": (4, 8), "c": (12, 12), "d": (24, 4), "e": (28, 48), "f": (76, 36), "g": (112, 48),
+                "h": (160, 40), "i": (200, 24), "j": (224, 96), "k": (320, 48), "l": (368, 8),
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_offsets_and_sizes_follow_the_rules_of_glsl(
+    glsl: Glsl, layout: str, expected: dict[str, tuple[int | None, int]]
+) -> None:
+    """Members lie and end where std140, std430 and the scalar layout put them, and the block ends with the last."""
+    block = block_of(glsl(shader(layout)))
+    assert {member.name: (member.offset_bytes, member.size_bytes) for member in block.members} == expected
+    assert block.size_bytes == sum(expected["l"])  # type: ignore[arg-type]
+
+
+def test_a_runtime_array_counts_as_no_elements(glsl: Glsl) -> None:
+    """The minimum size ends where the runtime array begins; its stride is what an element adds."""
+    block = block_of(glsl(shader("std430", "float a; vec3 tail[];")))
+    assert (block.size_bytes, block.runtime_stride_bytes) == (16, 16)
+    assert (str(block.members[1].type), block.members[1].array_stride_bytes) == ("float32x3[]", 16)
+
+
+def test_types_are_described(glsl: Glsl) -> None:
+    """Types read like C: the element, then the lengths from outside in."""
+    block = block_of(glsl(shader("std430")))
+    assert [str(member.type) for member in block.members] == [
+        "float32", "float32x2", "float32x3", "float32", "float32x4[3]", "float32x3x3", "float32x3x4", "float32[2][5]",
+        "struct_t", "struct_t[4]", "float32x2x2[3]", "uint32x2",
+    ]  # fmt: skip
+    assert isinstance(block.members[5].type, Matrix)
+
+
+def test_members_may_come_in_any_order(glsl: Glsl) -> None:
+    """The size of a block is that of the member that ends last, wherever it is declared."""
+    block = block_of(glsl(shader("std430", "layout(offset = 64) vec2 late; layout(offset = 0) float a;")))
+    assert [(member.name, member.offset_bytes) for member in block.members] == [("late", 64), ("a", 0)]
+    assert block.size_bytes == 72
+
+
+def test_access_by_member(glsl: Glsl) -> None:
+    """A block is read-only only when every member is."""
+    some = "readonly float a; float b;"
+    every = "readonly float a; readonly float b;"
+    for members, writable in ((some, True), (every, False)):
+        data = glsl(shader("std430", members).replace("block.a = 1.0", "float x = block.a"))
+        (binding,) = read_module(data).entry_points[0].interface.bindings
+        assert (binding.readable, binding.writable) == (True, writable)
+        assert [member.writable for member in block_of(data).members] == [False, writable]
+
+
+def test_pointers_in_a_block_are_eight_bytes(glsl: Glsl) -> None:
+    """A buffer reference, even one to its own structure, is a pointer of 8 bytes."""
+    block = block_of(
+        glsl(
+            """
+            #version 450
+            #extension GL_EXT_buffer_reference : require
+            layout(local_size_x = 1) in;
+            layout(buffer_reference) buffer Node;
+            layout(buffer_reference, std430) buffer Node { float value; Node next; };
+            layout(binding = 0, std430) buffer List { uint count; Node first; } list;
+            void main() { list.first.next.value = 1.0; }
+            """,
+            "--target-env",
+            "vulkan1.2",
+        )
+    )
+    assert [(str(member.type), member.offset_bytes, member.size_bytes) for member in block.members] == [
+        ("uint32", 0, 4),
+        ("pointer", 8, 8),
+    ]

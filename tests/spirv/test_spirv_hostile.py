@@ -1,0 +1,255 @@
+"""Any bytes at all: a reading or an error of ours, in bounded time and memory."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import time
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scenario_runner.errors import SpirvError
+from scenario_runner.spirv import Module, read_module
+from scenario_runner.spirv.describe import describe
+from scenario_runner.spirv.layout import RULES, check_layout
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+SHADER = """#version 450
+#extension GL_EXT_nonuniform_qualifier : require
+layout(local_size_x_id = 1, local_size_y = 2) in;
+layout(constant_id = 0) const int N = 4;
+layout(constant_id = 2) const bool B = true;
+struct Inner { vec3 p; mat2 m; float q[N * 2 + 1]; };
+layout(push_constant) uniform P { mat4 m; Inner inner; } push;
+layout(set = 0, binding = 0) buffer A { int n; Inner inner[3]; vec4 tail[]; } a;
+layout(set = 0, binding = 1, std140) uniform U { layout(row_major) mat3 m; float f[2]; } u[];
+layout(set = 1, binding = 2, rgba8) uniform image2D image;
+layout(set = 1, binding = 3) uniform sampler2D tex[4];
+shared Inner scratch[N];
+float get(int i) { return scratch[i].q[0] + texture(tex[i], vec2(0)).x; }
+void main() {
+    scratch[0].q[1] = B ? push.inner.p.x : u[1].f[1];
+    imageStore(image, ivec2(0), imageLoad(image, ivec2(1)) + get(a.n));
+    a.tail[2] = vec4(atomicAdd(a.n, 1));
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    folder = tmp_path_factory.mktemp("seeds")
+    source, binary = folder / "seed.comp", folder / "seed.spv"
+    source.write_text(SHADER)
+    compiled = []
+    for target in ("vulkan1.0", "vulkan1.3"):
+        command = ["glslangValidator", "-V", "--target-env", target, str(source), "-o", str(binary)]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        compiled.append(binary.read_bytes())
+    return [*compiled, *(path.read_bytes() for path in sorted(FIXTURES.glob("*.spv")))]
+
+
+def look_at_everything(data: bytes) -> Module | None:
+    """Ask a module for all there is; None when it is refused."""
+    errors: list[SpirvError] = []
+    module = None
+    try:
+        module = read_module(data, name="mutant")
+        for entry_point in module.entry_points:
+            for interface in (entry_point.interface, entry_point.specialized({0: 7, 1: 3, 2: 0})):
+                interface.local_size()
+                for binding in interface.bindings:
+                    if binding.block is not None:
+                        for rules in RULES.values():
+                            check_layout(binding.block, rules)
+        describe(module)
+        repr(module)
+    except SpirvError as error:
+        errors.append(error)
+    assert all(str(error).startswith("mutant: ") for error in errors)
+    return module
+
+
+def test_the_seeds_are_good(seeds: list[bytes]) -> None:
+    """Unchanged, every seed is read without an error, so that mutants begin from somewhere."""
+    for data in seeds:
+        module = read_module(data)
+        assert module.entry_points or module.graph_entry_points
+        described = describe(module)
+        assert all(not entry_point["problems"] for entry_point in described["entry_points"])
+
+
+@settings(max_examples=250, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_mutated_words_give_a_reading_or_an_error(seeds: list[bytes], data: st.DataObject) -> None:
+    """Words replaced by ids, opcodes, extremes and neighbours never give anything but a reading or our error."""
+    seed = data.draw(st.sampled_from(seeds))
+    words = list(struct.unpack(f"<{len(seed) // 4}I", seed))
+    edges = st.sampled_from([0, 1, 2, 3, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, words[3]])
+    value = st.one_of(edges, st.integers(0, words[3]), st.integers(0, 0xFFFFFFFF), st.sampled_from(words))
+    places = st.integers(5, len(words) - 1)
+    for place, new in data.draw(st.lists(st.tuples(places, value), min_size=1, max_size=6)):
+        words[place] = new
+    look_at_everything(struct.pack(f"<{len(words)}I", *words))
+
+
+@settings(max_examples=100, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_cut_and_doubled_instructions_give_a_reading_or_an_error(seeds: list[bytes], data: st.DataObject) -> None:
+    """Instructions that are missing, doubled, swapped or cut short never give anything else either."""
+    seed = data.draw(st.sampled_from(seeds))
+    instructions = list(split(struct.unpack(f"<{len(seed) // 4}I", seed)))
+    for place, what in data.draw(
+        st.lists(st.tuples(st.integers(0, len(instructions) - 2), st.sampled_from("dcs")), min_size=1, max_size=5)
+    ):
+        if what == "d":
+            instructions.insert(place, instructions[place])
+        elif what == "s":
+            instructions[place], instructions[place + 1] = instructions[place + 1], instructions[place]
+        else:
+            kept = instructions[place][: max(1, len(instructions[place]) - 1)]
+            instructions[place] = (kept[0] & 0xFFFF | len(kept) << 16, *kept[1:])
+    words = [*struct.unpack("<5I", seed[:20]), *(word for instruction in instructions for word in instruction)]
+    look_at_everything(struct.pack(f"<{len(words)}I", *words))
+
+
+@settings(max_examples=100, deadline=2000)
+@given(st.binary(max_size=200))
+def test_random_bytes_give_an_error(tail: bytes) -> None:
+    """Noise behind a good header is refused or read, nothing else."""
+    look_at_everything(struct.pack("<5I", 0x07230203, 0x00010000, 0, 100, 0) + tail)
+
+
+def split(words: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    at = 5
+    while at < len(words):
+        yield words[at : at + (words[at] >> 16)]
+        at += words[at] >> 16
+
+
+# Modules made to hurt -------------------------------------------------------------------------------------------------
+
+
+def op(opcode: int, *operands: int) -> list[int]:
+    return [(len(operands) + 1) << 16 | opcode, *operands]
+
+
+def module_of(types: list[int], variable_type: int, bound: int = 4_000_000) -> bytes:
+    """A compute shader that loads from one storage buffer of the given structure type."""
+    head = [0x07230203, 0x00010300, 0, bound, 0, *op(17, 1), *op(14, 0, 1), *op(15, 5, 1, 0x6E69616D, 0)]
+    decorations = op(71, 10, 34, 0) + op(71, 10, 33, 0)
+    variable = op(32, 9, 12, variable_type) + op(59, 9, 10, 12)
+    body = op(54, 2, 1, 0, 3) + op(248, 4) + op(61, variable_type, 5, 10) + op(253) + op(56)
+    words = [*head, *decorations, *op(19, 2), *op(33, 3, 2), *op(21, 6, 32, 0), *types, *variable, *body]
+    return struct.pack(f"<{len(words)}I", *words)
+
+
+def bounded(data: bytes) -> tuple[Module | None, float, int]:
+    """Look at everything; gives the module, the seconds and the peak of bytes that it took."""
+    tracemalloc.start()
+    start = time.perf_counter()
+    module = look_at_everything(data)
+    seconds = time.perf_counter() - start
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return module, seconds, peak
+
+
+def test_structures_that_double_at_every_level_are_refused() -> None:
+    """A type of 2^60 members in a few hundred bytes costs nothing but an error."""
+    types: list[int] = op(30, 100, 6, 6)
+    for level in range(1, 60):
+        types += op(30, 100 + level, 99 + level, 99 + level)
+    data = module_of(types, 159)
+    module, seconds, peak = bounded(data)
+    assert module is not None
+    with pytest.raises(SpirvError, match=r"the structure \d+ has more than 100000 members, nested ones included"):
+        module.entry_points[0].interface  # noqa: B018
+    assert seconds < 5
+    assert peak < 50_000_000
+
+
+def test_types_may_nest_100_levels_and_no_more() -> None:
+    """Deep nesting is read; deeper nesting is an error, not a RecursionError."""
+    for depth, good in ((98, True), (101, False), (20_000, False)):
+        types: list[int] = []
+        for level in range(depth):
+            types += op(30, 100 + level, 99 + level if level else 6)
+        module = look_at_everything(module_of(types, 99 + depth))
+        assert module is not None
+        if good:
+            assert len(module.entry_points[0].interface.bindings) == 1
+        else:
+            with pytest.raises(SpirvError, match="nested deeper than 100 levels"):
+                module.entry_points[0].interface  # noqa: B018
+
+
+def test_a_structure_that_contains_itself_is_refused() -> None:
+    """A type cannot come before its parts, so cycles end at once."""
+    module = look_at_everything(module_of(op(30, 100, 101) + op(30, 101, 100), 101))
+    assert module is not None
+    with pytest.raises(SpirvError, match="uses the type 101 before its declaration"):
+        module.entry_points[0].interface  # noqa: B018
+
+
+def test_a_gigantic_array_costs_nothing() -> None:
+    """Lengths of 2^32 in four dimensions are numbers, not memory."""
+    types = op(43, 6, 50, 0xFFFFFFFF)
+    for level in range(4):
+        types += op(28, 60 + level, 59 + level if level else 6, 50)
+    types += op(30, 70, 63)
+    module, seconds, peak = bounded(module_of(types, 70))
+    assert module is not None
+    (binding,) = module.entry_points[0].interface.bindings
+    assert binding.block is not None
+    assert binding.block.size_bytes == 4 * 0xFFFFFFFF**4
+    assert seconds < 5
+    assert peak < 5_000_000
+
+
+def test_a_long_chain_of_constant_arithmetic_is_computed() -> None:
+    """A hundred thousand dependent operations neither recurse nor repeat."""
+    count = 100_000
+    types = op(43, 6, 50, 1)
+    for step in range(count):
+        types += op(52, 6, 1000 + step, 128, 999 + step if step else 50, 999 + step if step else 50)
+    # 2^100000 modulo 2^32 is 0: the last sum takes the one in again.
+    types += op(52, 6, 51, 128, 999 + count, 50) + op(28, 60, 6, 51) + op(30, 70, 60)
+    start = time.perf_counter()
+    module = read_module(module_of(types, 70))
+    (binding,) = module.entry_points[0].interface.bindings
+    assert time.perf_counter() - start < 10
+    assert binding.block is not None
+    assert binding.block.size_bytes == 4
+
+
+def test_types_and_constants_that_need_each_other_are_refused() -> None:
+    """Lengths taken from null arrays whose lengths are taken from null arrays end in an error, not a RecursionError."""
+    types = op(43, 6, 50, 1) + op(28, 1000, 6, 50)
+    for step in range(2000):
+        null, length, array = 3 * step + 2001, 3 * step + 2002, 3 * step + 2003
+        types += op(46, array - 3 if step else 1000, null) + op(52, 6, length, 81, null, 0)
+        types += op(52, 6, 100_000 + step, 128, length, 50) + op(28, array, 6, 100_000 + step)
+    types += op(30, 70, 2003 + 3 * 1999)
+    module = look_at_everything(module_of(types, 70))
+    assert module is not None
+    with pytest.raises(SpirvError, match="and constants need each other over more than 20 steps"):
+        module.entry_points[0].interface  # noqa: B018
+
+
+def test_many_functions_that_call_each_other_twice_are_walked_once() -> None:
+    """A call graph with 2^2000 paths is looked at function by function."""
+    count = 2000
+    head = [0x07230203, 0x00010300, 0, 4_000_000, 0, *op(17, 1), *op(14, 0, 1), *op(15, 5, 1000, 0x6E69616D, 0)]
+    words = [*head, *op(19, 2), *op(33, 3, 2)]
+    for number in range(count):
+        calls = [] if number == count - 1 else op(57, 2, 9000 + number, 1001 + number) * 2
+        words += op(54, 2, 1000 + number, 0, 3) + op(248, 20_000 + number) + calls + op(253) + op(56)
+    start = time.perf_counter()
+    assert read_module(struct.pack(f"<{len(words)}I", *words)).entry_points[0].interface.bindings == ()
+    assert time.perf_counter() - start < 5

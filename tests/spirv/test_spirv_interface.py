@@ -1,0 +1,369 @@
+"""What an entry point wants from outside, by static use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from scenario_runner.errors import SpirvError
+from scenario_runner.spirv import DescriptorBinding, Interface, read_module
+from scenario_runner.spirv.types import Scalar
+
+Glsl = Callable[..., bytes]
+
+
+def interface_of(data: bytes) -> Interface:
+    return read_module(data).entry_points[0].interface
+
+
+def by_name(data: bytes) -> dict[str, DescriptorBinding]:
+    return {binding.name: binding for binding in interface_of(data).bindings}
+
+
+def test_kinds_of_buffers(glsl: Glsl) -> None:
+    """Uniform and storage blocks are told apart, before and after SPIR-V 1.3 renamed the storage class."""
+    source = """
+        layout(local_size_x = 1) in;
+        layout(set = 2, binding = 7, std140) uniform Parameters { vec4 scale; float bias; } parameters;
+        layout(set = 0, binding = 1) readonly buffer Source { uint count; float values[]; } source;
+        layout(set = 0, binding = 0) buffer Target { float values[]; };
+        void main() { values[source.count] = source.values[0] * parameters.scale.x; }
+    """
+    for target in ("vulkan1.0", "vulkan1.1", "vulkan1.3"):
+        bindings = interface_of(glsl(source, "--target-env", target)).bindings
+        assert [(item.set, item.binding, item.name, item.kind, item.count) for item in bindings] == [
+            (0, 0, "Target", "storage_buffer", 1),
+            (0, 1, "source", "storage_buffer", 1),
+            (2, 7, "parameters", "uniform_buffer", 1),
+        ]
+        assert [(item.readable, item.writable, item.reads, item.writes) for item in bindings] == [
+            (True, True, False, True),
+            (True, False, True, False),
+            (True, False, True, False),
+        ]
+        blocks = [item.block for item in bindings if item.block is not None]
+        assert [(block.name, block.size_bytes, block.runtime_stride_bytes) for block in blocks] == [
+            ("Target", 0, 4),
+            ("Source", 4, 4),
+            ("Parameters", 20, None),
+        ]
+
+
+def test_kinds_of_images(glsl: Glsl) -> None:
+    """Images, samplers and texel buffers have the kind of descriptor that Vulkan asks for them."""
+    bindings = by_name(
+        glsl("""
+        layout(local_size_x = 1) in;
+        layout(binding = 0, rgba8) uniform image2D stored;
+        layout(binding = 1, r32ui) uniform uimage3D counters;
+        layout(binding = 2) uniform texture2DArray sampled;
+        layout(binding = 3) uniform sampler nearest;
+        layout(binding = 4) uniform sampler2DShadow shadow;
+        layout(binding = 5) uniform isamplerBuffer texels;
+        layout(binding = 6, rgba32f) writeonly uniform imageBuffer store;
+        layout(binding = 7) uniform sampler2DMS many;
+        layout(binding = 8) uniform samplerCube cubes[5];
+        void main() {
+            imageStore(stored, ivec2(0), imageLoad(stored, ivec2(1)));
+            imageAtomicAdd(counters, ivec3(0), 1u);
+            vec4 sum = texture(sampler2DArray(sampled, nearest), vec3(0));
+            sum.x += texture(shadow, vec3(0)) + texelFetch(texels, 3).x + texelFetch(many, ivec2(0), 1).x;
+            imageStore(store, 0, sum + texture(cubes[2], vec3(1)));
+        }
+        """)
+    )
+    assert {name: item.kind for name, item in bindings.items()} == {
+        "stored": "storage_image",
+        "counters": "storage_image",
+        "sampled": "sampled_image",
+        "nearest": "sampler",
+        "shadow": "combined_image_sampler",
+        "texels": "uniform_texel_buffer",
+        "store": "storage_texel_buffer",
+        "many": "combined_image_sampler",
+        "cubes": "combined_image_sampler",
+    }
+    images = {name: item.image for name, item in bindings.items() if item.image is not None}
+    assert {name: (image.dim, image.format, str(image.sampled_type)) for name, image in images.items()} == {
+        "stored": ("2D", "Rgba8", "float32"),
+        "counters": ("3D", "R32ui", "uint32"),
+        "sampled": ("2D", "Unknown", "float32"),
+        "shadow": ("2D", "Unknown", "float32"),
+        "texels": ("Buffer", "Unknown", "int32"),
+        "store": ("Buffer", "Rgba32f", "float32"),
+        "many": ("2D", "Unknown", "float32"),
+        "cubes": ("Cube", "Unknown", "float32"),
+    }
+    assert [name for name, image in images.items() if image.arrayed] == ["sampled"]
+    assert [name for name, image in images.items() if image.multisampled] == ["many"]
+    assert [name for name, image in images.items() if image.depth] == ["shadow"]
+    assert [name for name, item in bindings.items() if item.writes] == ["stored", "counters", "store"]
+    assert [name for name, item in bindings.items() if not item.reads] == ["store"]
+    assert [name for name, item in bindings.items() if item.writable] == ["stored", "counters", "store"]
+    assert bindings["cubes"].count == 5
+
+
+def test_descriptor_arrays(glsl: Glsl) -> None:
+    """A descriptor array has its length, a runtime-sized one None."""
+    bindings = by_name(
+        glsl("""
+        #version 450
+        #extension GL_EXT_nonuniform_qualifier : require
+        layout(local_size_x = 1) in;
+        layout(binding = 0) buffer Fixed { float x[]; } fixed_size[3];
+        layout(binding = 1, r32f) uniform image2D open[];
+        void main() { fixed_size[1].x[0] = imageLoad(open[gl_LocalInvocationIndex], ivec2(0)).x; }
+        """)
+    )
+    assert {name: (item.kind, item.count) for name, item in bindings.items()} == {
+        "fixed_size": ("storage_buffer", 3),
+        "open": ("storage_image", None),
+    }
+
+
+def test_an_input_attachment(glsl: Glsl) -> None:
+    """A subpass input is an input attachment with its index."""
+    bindings = by_name(
+        glsl(
+            "layout(input_attachment_index = 2, binding = 4) uniform subpassInput before;"
+            "layout(location = 0) out vec4 colour; void main() { colour = subpassLoad(before); }",
+            stage="frag",
+        )
+    )
+    before = bindings["before"]
+    assert (before.kind, before.input_attachment_index, before.reads) == ("input_attachment", 2, True)
+
+
+def test_an_acceleration_structure(glsl: Glsl) -> None:
+    """A ray query reads the acceleration structure that it is started with."""
+    bindings = by_name(
+        glsl(
+            """
+            #version 460
+            #extension GL_EXT_ray_query : require
+            layout(local_size_x = 1) in;
+            layout(binding = 1) uniform accelerationStructureEXT scene;
+            void main() {
+                rayQueryEXT query;
+                rayQueryInitializeEXT(query, scene, 0, 255, vec3(0), 0.0, vec3(1), 9.0);
+                rayQueryProceedEXT(query);
+            }
+            """,
+            "--target-env",
+            "vulkan1.2",
+        )
+    )
+    scene = bindings["scene"]
+    assert (scene.kind, scene.reads, scene.writes, scene.writable) == ("acceleration_structure", True, False, False)
+
+
+def test_push_constants(glsl: Glsl) -> None:
+    """The push-constant block has its members at their offsets."""
+    block = interface_of(
+        glsl("""
+        layout(local_size_x = 1) in;
+        layout(push_constant) uniform Push { layout(offset = 16) vec3 direction; float reach; mat3x2 turn; } push;
+        void main() { float x = push.reach; }
+        """)
+    ).push_constants
+    assert block is not None
+    members = [(member.name, str(member.type), member.offset_bytes, member.size_bytes) for member in block.members]
+    assert members == [
+        ("direction", "float32x3", 16, 12),
+        ("reach", "float32", 28, 4),
+        ("turn", "float32x2x3", 32, 24),
+    ]
+    assert (block.name, block.size_bytes) == ("Push", 56)
+    assert (block.members[2].matrix_stride_bytes, block.members[2].majorness) == (8, "column")
+
+
+@pytest.mark.parametrize("target", ["vulkan1.0", "vulkan1.3"])
+def test_the_workgroup_size_follows_the_specialization(glsl: Glsl, target: str) -> None:
+    """Given values replace defaults, whether the size is a built-in constant or an execution mode."""
+    interface = interface_of(
+        glsl(
+            "layout(local_size_x_id = 4, local_size_y = 3, local_size_z_id = 9) in; void main() {}",
+            "--target-env",
+            target,
+        )
+    )
+    assert interface.local_size() == (1, 3, 1)
+    assert interface.local_size({4: 64, 9: 2.0, 1234: 5}) == (64, 3, 2)
+    with pytest.raises(SpirvError, match="specialization constant 4: -1 does not fit uint32: the range is 0 to"):
+        interface.local_size({4: -1})
+
+
+def test_local_size_id_is_read(assemble: Callable[..., bytes]) -> None:
+    """The execution mode LocalSizeId names constants that the specialization may set."""
+    module = read_module(
+        assemble(
+            """
+            OpCapability Shader
+            OpMemoryModel Logical GLSL450
+            OpEntryPoint GLCompute %1 "main"
+            OpExecutionModeId %1 LocalSizeId %10 %11 %11
+            OpDecorate %10 SpecId 2
+            %3 = OpTypeVoid
+            %4 = OpTypeFunction %3
+            %5 = OpTypeInt 32 0
+            %10 = OpSpecConstant %5 8
+            %11 = OpConstant %5 2
+            %1 = OpFunction %3 None %4
+            %6 = OpLabel
+            OpReturn
+            OpFunctionEnd
+            """,
+            "spv1.5",
+        )
+    )
+    interface = module.entry_points[0].interface
+    assert interface.local_size() == (8, 2, 2)
+    assert interface.local_size({2: 32}) == (32, 2, 2)
+
+
+def test_workgroup_memory_is_counted_like_std430(glsl: Glsl) -> None:
+    """Shared variables that are used count with std430 padding, Booleans with 4 bytes, others not at all."""
+    interface = interface_of(
+        glsl("""
+        layout(local_size_x = 1) in;
+        struct Pair { vec3 position; float weight; };
+        layout(constant_id = 0) const int N = 10;
+        shared float line[5];    // 5 * 4
+        shared Pair pairs[2];    // 2 * 16
+        shared bool flag;        // 4
+        shared dvec2 wide;       // 16
+        shared float sized[N];   // 10 * 4
+        shared float unused[1000];
+        layout(binding = 0) buffer Out { float o; };
+        void main() { line[0] = 1; pairs[1].weight = 2; flag = true; wide = dvec2(1); sized[2] = 3; o = line[0]; }
+        """)
+    )
+    assert interface.workgroup_memory_bytes == 5 * 4 + 2 * 16 + 4 + 16 + 10 * 4
+
+
+def test_array_lengths_follow_the_specialization(glsl: Glsl) -> None:
+    """Blocks, descriptor arrays and shared memory sized by arithmetic on constants have the given sizes."""
+    entry_point = read_module(
+        glsl("""
+        layout(local_size_x = 1) in;
+        layout(constant_id = 3) const int N = 4;
+        layout(constant_id = 5) const bool WIDE = false;
+        const int M = N * 3 - 1;
+        layout(binding = 0) buffer Data { float a[M]; float b; } data;
+        shared vec4 scratch[WIDE ? M << 1 : N];
+        void main() { scratch[0] = vec4(data.a[0] + data.b); data.b = scratch[0].x; }
+        """)
+    ).entry_points[0]
+    default, given = entry_point.interface, entry_point.specialized({3: 8, 5: True})
+    sizes = [
+        (
+            [member.size_bytes for member in interface.bindings[0].block.members],
+            interface.workgroup_memory_bytes,
+        )
+        for interface in (default, given)
+        if interface.bindings[0].block is not None
+    ]
+    assert sizes == [([4 * 11, 4], 16 * 4), ([4 * 23, 4], 16 * 46)]
+    with pytest.raises(SpirvError, match=r"the array type \d+ has the length -1, at least 1 is needed"):
+        entry_point.specialized({3: 0})
+
+
+def test_two_variables_on_one_binding_are_both_there(glsl: Glsl) -> None:
+    """Aliases of one binding are all listed."""
+    bindings = interface_of(
+        glsl("""
+        layout(local_size_x = 1) in;
+        layout(binding = 3) buffer A { uint a[]; };
+        layout(binding = 3) buffer B { float b[]; };
+        void main() { a[0] = floatBitsToUint(b[1]); }
+        """)
+    ).bindings
+    assert [(item.binding, item.name) for item in bindings] == [(3, "A"), (3, "B")]
+
+
+def test_declarations_that_cannot_be_bound_are_problems(assemble: Callable[..., bytes]) -> None:
+    """A resource without a binding is a sentence, and the rest of the interface is still read."""
+    interface = interface_of(
+        assemble(
+            """
+            OpCapability Shader
+            OpMemoryModel Logical GLSL450
+            OpEntryPoint GLCompute %1 "main"
+            OpName %10 "lonely"
+            OpDecorate %10 DescriptorSet 0
+            %2 = OpTypeVoid
+            %3 = OpTypeFunction %2
+            %4 = OpTypeSampler
+            %5 = OpTypePointer UniformConstant %4
+            %6 = OpTypeFloat 32
+            %7 = OpTypePointer UniformConstant %6
+            %10 = OpVariable %5 UniformConstant
+            %11 = OpVariable %7 UniformConstant
+            %1 = OpFunction %2 None %3
+            %8 = OpLabel
+            %9 = OpLoad %4 %10
+            %12 = OpLoad %6 %11
+            OpReturn
+            OpFunctionEnd
+            """
+        )
+    )
+    assert interface.bindings == ()
+    assert interface.problems == (
+        "the variable 'lonely' has no Binding decoration, so nothing can be bound to it",
+        "the variable with the id 11 has the type float32, which no descriptor can be bound to",
+    )
+
+
+def test_decoration_groups_count(assemble: Callable[..., bytes]) -> None:
+    """Decorations that come through a group are the variable's own."""
+    (binding,) = interface_of(
+        assemble(
+            """
+            OpCapability Shader
+            OpMemoryModel Logical GLSL450
+            OpEntryPoint GLCompute %1 "main"
+            OpDecorate %20 DescriptorSet 3
+            OpDecorate %20 Binding 9
+            %20 = OpDecorationGroup
+            OpGroupDecorate %20 %10
+            %2 = OpTypeVoid
+            %3 = OpTypeFunction %2
+            %4 = OpTypeSampler
+            %5 = OpTypePointer UniformConstant %4
+            %10 = OpVariable %5 UniformConstant
+            %1 = OpFunction %2 None %3
+            %8 = OpLabel
+            %9 = OpLoad %4 %10
+            OpReturn
+            OpFunctionEnd
+            """
+        )
+    ).bindings
+    assert (binding.set, binding.binding, binding.kind, binding.reads) == (3, 9, "sampler", False)
+
+
+def test_narrow_types(glsl: Glsl) -> None:
+    """Members of 8, 16 and 64 bits have their types and sizes."""
+    bindings = by_name(
+        glsl("""
+        #version 450
+        #extension GL_EXT_shader_explicit_arithmetic_types : require
+        #extension GL_EXT_shader_16bit_storage : require
+        #extension GL_EXT_shader_8bit_storage : require
+        layout(local_size_x = 1) in;
+        layout(binding = 0) buffer N { int8_t a; float16_t b; f16vec3 c; uint64_t d; double e; } n;
+        void main() { n.a = int8_t(1); }
+        """)
+    )
+    block = bindings["n"].block
+    assert block is not None
+    assert [(str(item.type), item.offset_bytes, item.size_bytes) for item in block.members] == [
+        ("int8", 0, 1),
+        ("float16", 2, 2),
+        ("float16x3", 8, 6),
+        ("uint64", 16, 8),
+        ("float64", 24, 8),
+    ]
+    assert block.members[0].type == Scalar("int", 8)

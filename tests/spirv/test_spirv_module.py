@@ -1,0 +1,194 @@
+"""Reading the head of a module, and refusing bytes that are no module."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from scenario_runner.errors import SpirvError
+from scenario_runner.spirv import read_module
+from scenario_runner.spirv.enumerants import CAPABILITIES
+
+EMPTY = "OpCapability Shader\nOpMemoryModel Logical GLSL450\n"
+COMPUTE = (
+    "layout(local_size_x = 4) in; layout(set = 0, binding = 0) buffer B { float b[]; }; void main() { b[0] = 1.0; }"
+)
+
+
+def words(*values: int) -> bytes:
+    return struct.pack(f"<{len(values)}I", *values)
+
+
+HEADER = (0x07230203, 0x00010300, 0, 10, 0)
+MEMORY_MODEL = (0x0003000E, 0, 1)
+
+
+def refusal(data: bytes, name: str = "") -> str:
+    with pytest.raises(SpirvError) as caught:
+        read_module(data, name=name)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "target, version",
+    [("vulkan1.0", (1, 0)), ("vulkan1.1", (1, 3)), ("vulkan1.2", (1, 5)), ("vulkan1.3", (1, 6))],
+)
+def test_the_version_is_what_the_compiler_was_asked_for(
+    glsl: Callable[..., bytes], target: str, version: tuple[int, int]
+) -> None:
+    """Every Vulkan target of glslangValidator is read, with its SPIR-V version and the same interface."""
+    module = read_module(glsl(COMPUTE, "--target-env", target))
+    assert module.version == version
+    assert [(entry.name, entry.execution_model) for entry in module.entry_points] == [("main", "GLCompute")]
+    (binding,) = module.entry_points[0].interface.bindings
+    assert (binding.kind, binding.set, binding.binding) == ("storage_buffer", 0, 0)
+    assert binding.block is not None
+    assert binding.block.runtime_stride_bytes == 4
+
+
+def test_the_head_is_read(assemble: Callable[..., bytes]) -> None:
+    """Capabilities, extensions, imports and models have the names of the specification."""
+    module = read_module(
+        assemble(
+            """
+            OpCapability Shader
+            OpCapability Int64
+            OpCapability StorageBuffer16BitAccess
+            OpCapability PhysicalStorageBufferAddresses
+            OpExtension "SPV_KHR_16bit_storage"
+            OpExtension "SPV_KHR_physical_storage_buffer"
+            %1 = OpExtInstImport "GLSL.std.450"
+            OpMemoryModel PhysicalStorageBuffer64 Vulkan
+            """
+        ),
+        name="kernel.spv",
+    )
+    assert module.capabilities == ("Shader", "Int64", "StorageBuffer16BitAccess", "PhysicalStorageBufferAddresses")
+    assert module.extensions == ("SPV_KHR_16bit_storage", "SPV_KHR_physical_storage_buffer")
+    assert module.ext_inst_imports == ("GLSL.std.450",)
+    assert (module.addressing_model, module.memory_model) == ("PhysicalStorageBuffer64", "Vulkan")
+    assert (module.name, module.entry_points, module.spec_constants) == ("kernel.spv", (), ())
+
+
+def test_capability_names_are_those_of_the_assembler(assemble: Callable[..., bytes]) -> None:
+    """Every capability name that spirv-as knows assembles to the number it has here."""
+    # What came after the installed tools: their numbers are in the extensions' own specifications.
+    newer = {4174, 4175, 4176, 4191, 4201, 4212, 4213, 4473, 4484, 4485, 4486, 4498, 5055, 5087, 5116, 5117, 5118, 5336}
+    newer |= {4166, 4167, 4168, 5391, 5394, 5404, 5409, 5414, 6022, 6024, 6029, *range(5430, 5436), 5439}
+    known = {number: name for number, name in CAPABILITIES.items() if number not in newer}
+    assert len(known) > 200
+    text = "".join(f"OpCapability {name}\n" for name in known.values())
+    assert read_module(assemble(text + "OpMemoryModel Logical GLSL450", "spv1.6")).capabilities == tuple(known.values())
+
+
+def test_unknown_capabilities_keep_their_number() -> None:
+    """A capability that is newer than this reader is named by its number."""
+    module = read_module(words(*HEADER, 0x00020011, 4711, *MEMORY_MODEL))
+    assert module.capabilities == ("Capability4711",)
+
+
+def test_big_endian_modules_are_read(glsl: Callable[..., bytes]) -> None:
+    """A module of the other byte order gives the same reading."""
+    data = glsl(COMPUTE)
+    swapped = struct.pack(f">{len(data) // 4}I", *struct.unpack(f"<{len(data) // 4}I", data))
+    little, big = read_module(data), read_module(swapped)
+    assert (little.big_endian, big.big_endian) == (False, True)
+    assert big.entry_points[0].name == "main"
+    assert big.entry_points[0].interface.bindings == little.entry_points[0].interface.bindings
+
+
+def test_any_kind_of_buffer_is_read(assemble: Callable[..., bytes]) -> None:
+    """Bytes, bytearrays and memoryviews of bytes or of words will do."""
+    data = assemble(EMPTY)
+    views = [data, bytearray(data), memoryview(data), memoryview(data).cast("I")]
+    assert [read_module(view).capabilities for view in views] == [("Shader",)] * 4
+
+
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        (b"", "a SPIR-V module has at least 20 bytes, this one has 0"),
+        (bytes(22), "the size of a SPIR-V module is a multiple of 4 bytes, this one has 22 bytes"),
+        (bytes(20), "a SPIR-V module begins with the word 0x07230203, this one with the bytes 00 00 00 00"),
+        (
+            words(0x07230203, 0x00010700, 0, 10, 0),
+            "SPIR-V 1.0 to 1.6 can be read, the version word of this module is 0x00010700",
+        ),
+        (words(0x07230203, 0x00010000, 0, 0, 0), "the id bound is 0, SPIR-V allows 1 to 4194303"),
+        (words(0x07230203, 0x00010000, 0, 1 << 31, 0), "the id bound is 2147483648, SPIR-V allows 1 to 4194303"),
+        (words(*HEADER), "the module has no OpMemoryModel instruction"),
+        (words(*HEADER, 17), "the instruction at word 5 has a word count of 0"),
+        (words(*HEADER, 0x00030011, 1), "the instruction at word 5 has 3 words, but the module ends after 2"),
+        (words(*HEADER, 0x00010011), "the instruction at word 5 (opcode 17) has 1 words, it needs 2 within the module"),
+        (words(*HEADER, 0x00020013, 10), "the instruction at word 5 defines the id 10, the id bound is 10"),
+        (words(*HEADER, 0x00020013, 0), "the instruction at word 5 defines the id 0, the id bound is 10"),
+        (words(*HEADER, 0x00020013, 3, 0x00020014, 3), "the id 3 is defined at word 5 and again at word 7"),
+        (
+            words(*HEADER, *MEMORY_MODEL, 0x00050036, 1, 4, 0, 2, 0x00090038),
+            "the last instruction reaches 8 words past the end of the module",
+        ),
+        (
+            words(*HEADER, *MEMORY_MODEL, 0x0004000F, 5, 1, 0x61616161),
+            "the text at word 11 does not end with a zero byte",
+        ),
+    ],
+)
+def test_bytes_that_are_no_module_are_refused(data: bytes, message: str) -> None:
+    """Every way not to be a module has its sentence."""
+    assert refusal(data) == message
+
+
+def test_an_error_begins_with_the_name() -> None:
+    """A module that has a name is called by it."""
+    assert refusal(b"", "add.spv") == "add.spv: a SPIR-V module has at least 20 bytes, this one has 0"
+
+
+def test_an_entry_point_is_found_by_name_and_stage(assemble: Callable[..., bytes]) -> None:
+    """Two entry points may share a name when their stages differ."""
+    module = read_module(
+        assemble(
+            """
+            OpCapability Shader
+            OpMemoryModel Logical GLSL450
+            OpEntryPoint Vertex %1 "main"
+            OpEntryPoint Fragment %2 "main"
+            OpExecutionMode %2 OriginUpperLeft
+            %3 = OpTypeVoid
+            %4 = OpTypeFunction %3
+            %1 = OpFunction %3 None %4
+            %5 = OpLabel
+            OpReturn
+            OpFunctionEnd
+            %2 = OpFunction %3 None %4
+            %6 = OpLabel
+            OpReturn
+            OpFunctionEnd
+            """
+        )
+    )
+    found = module.entry_point("main", "Fragment")
+    assert found is not None
+    assert (found.execution_model, found.interface.bindings, found.interface.local_size()) == ("Fragment", (), None)
+    assert module.entry_point("main") is module.entry_points[0]
+    assert module.entry_point("main", "GLCompute") is None
+    assert module.entry_point("other") is None
+
+
+def test_importing_the_reader_brings_in_no_other_package() -> None:
+    """The reader needs the standard library and the error tree only."""
+    program = (
+        "import sys; import scenario_runner.spirv; "
+        "print(*{name.split('.')[0] for name in sys.modules} - set(sys.stdlib_module_names)); "
+        "print('describe' in str(sys.modules.keys()), 'ctypes' in sys.modules, 'json' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    packages, extras = done.stdout.splitlines()
+    assert set(packages.split()) - {"__main__", "distutils-precedence", "_distutils_hack"} <= {
+        name for name in packages.split() if name == "scenario_runner" or name.startswith("__editable__")
+    }
+    assert "scenario_runner" in packages.split()
+    assert extras == "False False False"

@@ -1,0 +1,262 @@
+"""Specialization constants: what they are, and the bytes that set them."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from scenario_runner.errors import SpirvError
+from scenario_runner.spirv import SpecConstant, read_module
+from scenario_runner.spirv.literals import decode
+from scenario_runner.spirv.types import Scalar
+
+CONSTANTS = """
+    #version 450
+    #extension GL_EXT_shader_explicit_arithmetic_types : require
+    layout(local_size_x = 1) in;
+    layout(constant_id = 7) const bool ENABLED = true;
+    layout(constant_id = 0) const int COUNT = -3;
+    layout(constant_id = 1) const uint MASK = 0xffffffffu;
+    layout(constant_id = 2) const float SCALE = 0.25;
+    layout(constant_id = 3) const double FINE = 0.1;
+    layout(constant_id = 4) const int64_t LONG = -5000000000L;
+    layout(constant_id = 5) const uint16_t SHORT = uint16_t(65535);
+    layout(constant_id = 6) const float16_t HALF = 1.5hf;
+    layout(constant_id = 8) const int8_t BYTE = int8_t(-1);
+    layout(binding = 0) buffer B { double b; };
+    void main() {
+        b = (ENABLED ? COUNT : MASK) + SCALE + FINE + double(LONG) + uint(SHORT) + float(HALF) + int(BYTE);
+    }
+"""
+
+
+@pytest.fixture
+def constants(glsl: Callable[..., bytes]) -> dict[str, SpecConstant]:
+    return {constant.name: constant for constant in read_module(glsl(CONSTANTS)).spec_constants}
+
+
+def test_constants_have_type_size_and_default(constants: dict[str, SpecConstant]) -> None:
+    """Every width and kind of constant is listed by rising SpecId."""
+    assert [(item.id, item.name, item.type, item.size_bytes, item.default) for item in constants.values()] == [
+        (0, "COUNT", "int32", 4, -3),
+        (1, "MASK", "uint32", 4, 0xFFFFFFFF),
+        (2, "SCALE", "float32", 4, 0.25),
+        (3, "FINE", "float64", 8, 0.1),
+        (4, "LONG", "int64", 8, -5000000000),
+        (5, "SHORT", "uint16", 2, 65535),
+        (6, "HALF", "float16", 2, 1.5),
+        (7, "ENABLED", "bool", 4, True),
+        (8, "BYTE", "int8", 1, -1),
+    ]
+
+
+@pytest.mark.parametrize(
+    "name, value, expected",
+    [
+        ("COUNT", -2, np.int32(-2)),
+        ("COUNT", 3.0, np.int32(3)),
+        ("COUNT", True, np.int32(1)),
+        ("MASK", 4294967295, np.uint32(4294967295)),
+        ("SCALE", 3, np.float32(3)),
+        ("SCALE", 0.1, np.float32(0.1)),
+        ("SCALE", math.inf, np.float32(np.inf)),
+        ("FINE", 0.1, np.float64(0.1)),
+        ("LONG", -(2**63), np.int64(-(2**63))),
+        ("SHORT", 65535, np.uint16(65535)),
+        ("HALF", 0.333, np.float16(0.333)),
+        ("HALF", False, np.float16(0)),
+        ("ENABLED", True, np.uint32(1)),
+        ("ENABLED", 0, np.uint32(0)),
+        ("BYTE", -128, np.int8(-128)),
+    ],
+)
+def test_values_become_the_bytes_of_their_type(
+    constants: dict[str, SpecConstant], name: str, value: bool | int | float, expected: np.generic
+) -> None:
+    """The bytes are those that NumPy stores for the type, `size_bytes` of them."""
+    encoded = constants[name].encode(value)
+    assert encoded == expected.tobytes()
+    assert len(encoded) == constants[name].size_bytes
+
+
+@pytest.mark.parametrize(
+    "name, value, message",
+    [
+        ("COUNT", 3.5, "specialization constant 0 'COUNT': 3.5 does not fit int32: it is not an integer"),
+        (
+            "COUNT",
+            2**31,
+            "specialization constant 0 'COUNT': 2147483648 does not fit int32: the range is -2147483648 to 2147483647",
+        ),
+        ("MASK", -1, "specialization constant 1 'MASK': -1 does not fit uint32: the range is 0 to 4294967295"),
+        ("BYTE", 128, "specialization constant 8 'BYTE': 128 does not fit int8: the range is -128 to 127"),
+        ("COUNT", math.nan, "specialization constant 0 'COUNT': nan does not fit int32: it is not an integer"),
+        (
+            "SCALE",
+            1e39,
+            "specialization constant 2 'SCALE': 1e+39 does not fit float32: it is beyond the range of float32",
+        ),
+        (
+            "HALF",
+            65520,
+            "specialization constant 6 'HALF': 65520 does not fit float16: it is beyond the range of float16",
+        ),
+        ("ENABLED", 2, "specialization constant 7 'ENABLED': 2 does not fit bool: a Boolean is true, false, 1 or 0"),
+        (
+            "SCALE",
+            "1",
+            "specialization constant 2 'SCALE': '1' does not fit float32: it is neither a number nor true or false",
+        ),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(
+    constants: dict[str, SpecConstant], name: str, value: bool | int | float, message: str
+) -> None:
+    """A value out of range, a fraction for an integer and text have their sentences."""
+    with pytest.raises(SpirvError) as caught:
+        constants[name].encode(value)
+    assert str(caught.value) == message
+
+
+def test_a_huge_integer_for_a_float_is_refused(constants: dict[str, SpecConstant]) -> None:
+    """An integer beyond every float is out of range, not a traceback."""
+    with pytest.raises(SpirvError, match="it is beyond the range of float64"):
+        constants["FINE"].encode(10**400)
+
+
+def test_bfloat16_rounds_to_nearest_even() -> None:
+    """A bfloat16 is the upper half of a float32, rounded to nearest even."""
+    constant = SpecConstant(0, "", Scalar("float", 16, "bfloat16"), 0.0)
+    for value in (1.0, 0.1, -3.3, 1.00390625, 1.01171875, 1e-40, 3e38):
+        bits = int(np.float32(value).view(np.uint32))
+        below, above = bits & 0xFFFF0000, (bits & 0xFFFF0000) + 0x10000
+        exact = [abs(float(np.uint32(item).view(np.float32)) - float(np.float32(value))) for item in (below, above)]
+        nearest = below if exact[0] < exact[1] or (exact[0] == exact[1] and not below & 0x10000) else above
+        assert constant.encode(value) == np.uint16(nearest >> 16).tobytes()
+    assert (constant.type, constant.size_bytes) == ("bfloat16", 2)
+    with pytest.raises(SpirvError, match="beyond the range of bfloat16"):
+        constant.encode(3.4e38)
+
+
+@pytest.mark.parametrize(
+    "encoding, known",
+    [
+        ("float8_e4m3", {0x38: 1.0, 0x7E: 448.0, 0x01: 2.0**-9, 0xB8: -1.0, 0x3C: 1.5}),
+        ("float8_e5m2", {0x3C: 1.0, 0x7B: 57344.0, 0x01: 2.0**-16, 0xBC: -1.0, 0x3E: 1.5, 0x7C: math.inf}),
+    ],
+)
+def test_8_bit_floats(encoding: str, known: dict[int, float]) -> None:
+    """The 8-bit floats have the values of the OCP formats, and each value encodes to itself."""
+    scalar = Scalar("float", 8, encoding)
+    constant = SpecConstant(0, "", scalar, 0.0)
+    for bits, value in known.items():
+        assert decode(scalar, bits) == value
+        assert constant.encode(value) == bytes([bits])
+    for bits in range(0x78):
+        assert constant.encode(decode(scalar, bits)) == bytes([bits])
+
+
+def test_a_shared_id_is_listed_once(glsl: Callable[..., bytes]) -> None:
+    """A workgroup size that is a named constant too is one specialization constant, with the name."""
+    module = read_module(
+        glsl("""
+        layout(local_size_x_id = 1) in;
+        layout(constant_id = 1) const uint WIDTH = 64;
+        layout(binding = 0) buffer B { uint b; };
+        void main() { b = WIDTH; }
+        """)
+    )
+    assert [(item.id, item.name, item.type) for item in module.spec_constants] == [(1, "WIDTH", "uint32")]
+    assert module.spec_constant(1) is module.spec_constants[0]
+    assert module.spec_constant(2) is None
+    assert module.entry_points[0].interface.local_size({1: 32}) == (32, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "expression, expected",
+    [
+        ("A + B * 2", lambda a, b: a + b * 2),
+        ("A / B", lambda a, b: int(a / b)),
+        ("A % B + 5", lambda a, b: a % b + 5),
+        ("(A << 3) | 1", lambda a, b: a << 3 | 1),
+        ("((A ^ B) & 0xff) + 1", lambda a, b: ((a ^ b) & 0xFF) + 1),
+        ("-A + 100", lambda a, b: 100 - a),
+        ("~A + 200", lambda a, b: ~a + 200),
+        ("A > B ? A : B", max),
+        ("((A >= B) ^^ !(A < 13)) ? 3 : 7", lambda a, b: 3 if (a >= b) != (a >= 13) else 7),
+        ("int(uint(A) >> 1) + 1", lambda a, b: (a >> 1) + 1),
+        ("(A != 12 || B < 2) ? 9 : 11", lambda a, b: 9 if a != 12 or b < 2 else 11),
+    ],
+)
+def test_constant_arithmetic_follows_the_values(
+    glsl: Callable[..., bytes], expression: str, expected: Callable[[int, int], int]
+) -> None:
+    """An array length computed by OpSpecConstantOp is what the same expression gives in Python."""
+    entry_point = read_module(
+        glsl(
+            "layout(local_size_x = 1) in;"
+            "layout(constant_id = 0) const int A = 12; layout(constant_id = 1) const int B = 5;"
+            f"const int N = {expression}; layout(binding = 0) buffer D {{ float d[N]; }};"
+            "void main() { d[0] = 1.0; }"
+        )
+    ).entry_points[0]
+    for a, b in ((12, 5), (40, 7), (3, 3)):
+        block = entry_point.specialized({0: a, 1: b}).bindings[0].block
+        assert block is not None
+        assert block.size_bytes == 4 * expected(a, b)
+    block = entry_point.interface.bindings[0].block
+    assert block is not None
+    assert block.size_bytes == 4 * expected(12, 5)
+
+
+def test_vectors_and_64_bits_are_computed(assemble: Callable[..., bytes]) -> None:
+    """Shuffles, extracts, inserts, selects and conversions between widths follow the specialization."""
+    entry_point = read_module(
+        assemble(
+            """
+            OpCapability Shader
+            OpCapability Int64
+            OpMemoryModel Logical GLSL450
+            OpEntryPoint GLCompute %1 "main"
+            OpDecorate %10 SpecId 0
+            OpDecorate %30 BuiltIn WorkgroupSize
+            %2 = OpTypeVoid
+            %3 = OpTypeFunction %2
+            %4 = OpTypeInt 32 0
+            %5 = OpTypeInt 64 1
+            %6 = OpTypeVector %4 3
+            %7 = OpTypeVector %4 2
+            %10 = OpSpecConstant %5 -4294967290
+            %11 = OpConstant %4 2
+            %12 = OpSpecConstantOp %4 UConvert %10
+            %13 = OpSpecConstantComposite %7 %12 %11
+            %14 = OpSpecConstantOp %7 IMul %13 %13
+            %15 = OpSpecConstantOp %6 VectorShuffle %14 %13 1 0 2
+            %16 = OpSpecConstantOp %4 CompositeExtract %15 1
+            %30 = OpSpecConstantOp %6 CompositeInsert %16 %15 2
+            %1 = OpFunction %2 None %3
+            %8 = OpLabel
+            OpReturn
+            OpFunctionEnd
+            """
+        )
+    ).entry_points[0]
+    assert entry_point.interface.local_size() == (4, 36, 36)
+    assert entry_point.interface.local_size({0: 2**40 + 3}) == (4, 9, 9)
+
+
+def test_int_defaults_are_read_from_their_words(assemble: Callable[..., bytes]) -> None:
+    """A 64-bit literal is its two words, low one first."""
+    module = read_module(
+        assemble(
+            "OpCapability Shader\nOpCapability Int64\nOpMemoryModel Logical GLSL450\nOpDecorate %2 SpecId 9\n"
+            "%1 = OpTypeInt 64 0\n%2 = OpSpecConstant %1 81985529216486895\n"
+        )
+    )
+    (constant,) = module.spec_constants
+    assert (constant.default, constant.type) == (0x0123456789ABCDEF, "uint64")
+    assert constant.encode(constant.default) == struct.pack("=Q", 0x0123456789ABCDEF)
