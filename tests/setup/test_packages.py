@@ -47,12 +47,13 @@ def test_a_superuser_needs_no_sudo(tree):
 
 
 def test_nothing_is_missing_on_a_complete_machine(tree):
-    """Loader, driver and compiler together are all a run needs; the tests also assemble SPIR-V."""
+    """Loader, driver and compiler are all a run needs; the tests also assemble SPIR-V and ask vulkaninfo."""
     tree.file("etc/os-release", "ID=debian\n")
     tree.loader()
     tree.mesa()
     tree.program("usr/bin/glslangValidator")
     assert look(tree.machine(), "run").parts == ()
+    tree.program("usr/bin/vulkaninfo")
     assert said(tree, "test") == "missing: SPIR-V tools (spirv-as)\ninstall: sudo apt-get install spirv-tools"
     tree.program("usr/bin/spirv-as")
     assert look(tree.machine(), "test").parts == ()

@@ -27,20 +27,33 @@ PACKAGES = {
         "compiler": "glslang",
         "spirv": "spirv-tools",
     },
-    "arch": {"loader": "vulkan-icd-loader", "driver": "vulkan-swrast", "compiler": "glslang", "spirv": "spirv-tools"},
+    "arch": {
+        "loader": "vulkan-icd-loader",
+        "driver": "vulkan-swrast",
+        "compiler": "glslang",
+        "spirv": "spirv-tools",
+        "info": "vulkan-tools",
+    },
     "alpine": {
         "loader": "vulkan-loader",
         "driver": "mesa-vulkan-swrast",
         "compiler": "glslang",
         "spirv": "spirv-tools",
     },
-    "macos": {"loader": "vulkan-loader", "driver": "molten-vk", "compiler": "glslang", "spirv": "spirv-tools"},
+    "macos": {
+        "loader": "vulkan-loader",
+        "driver": "molten-vk",
+        "compiler": "glslang",
+        "spirv": "spirv-tools",
+        "info": "vulkan-tools",
+    },
 }
 WORDS = {
     "loader": "the Vulkan loader (libvulkan.so.1)",
     "driver": "a Vulkan driver (your GPU's, or Mesa's lavapipe)",
     "compiler": "a GLSL compiler (glslang)",
     "spirv": "SPIR-V tools (spirv-as)",
+    "info": "Vulkan tools (vulkaninfo)",
 }
 NEEDED = {"run": ("loader", "driver", "compiler"), "test": tuple(WORDS)}
 
@@ -69,6 +82,7 @@ def find(machine: Machine, level: str) -> dict[str, str | None]:
         "driver": machine.driver(),
         "compiler": machine.program("glslangValidator", "glslang"),
         "spirv": machine.program("spirv-as"),
+        "info": machine.program("vulkaninfo"),
     }
     return {part: None if found[part] is None else str(found[part]) for part in NEEDED[level]}
 
