@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterable
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import errors
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.device import Device
 
 # Pieces of resources, in order: (uid, bytes). A piece is valid until the next one is asked for.
-Pieces = Iterator[tuple[str, memoryview]]
-# Called at the end of each frame that captures something: iteration (from 0), frame, what it captured.
+Pieces = Generator[tuple[str, memoryview], None, None]
+# Called at the end of each frame that a boundary ends: iteration (from 0), frame, what it captured.
 OnFrame = Callable[[int, FramePlan, Pieces], None]
 # Called once, at the end, with the outputs.
 OnOutputs = Callable[[Pieces], None]
@@ -72,6 +72,13 @@ class Execution:
 
     def run(self, options: RunOptions, on_frame: OnFrame | None, on_outputs: OnOutputs | None) -> None:
         """Fill, run and read back; raises DeviceError, FileError and their kin, with the place of the frame."""
+        try:
+            self._run(options, on_frame, on_outputs)
+        except BaseException:
+            self._submission.settle()
+            raise
+
+    def _run(self, options: RunOptions, on_frame: OnFrame | None, on_outputs: OnOutputs | None) -> None:
         transfer = self.device.transfer
         everything = list(self.resources.values())
         transfer.fill(everything, options.timeout_s)
@@ -87,10 +94,13 @@ class Execution:
                     self._submission.wait(_name(frame, index), options.timeout_s)
                 except errors.ScenarioRunnerError as error:
                     raise error.at(pointer=frame.pointer) from None
-                if on_frame is not None and frame.captures:
-                    on_frame(iteration, frame, self._read(frame.captures, options.timeout_s))
+                if on_frame is not None and frame.boundary:
+                    with closing(self._read(frame.captures, options.timeout_s)) as pieces:
+                        on_frame(iteration, frame, pieces)
         if on_outputs is not None and not options.dry_run:
-            on_outputs(self._read([output.uid for output in self.plan.outputs], options.timeout_s))
+            # closed at once when the receiver fails: what is still being copied must end before its memory goes
+            with closing(self._read([output.uid for output in self.plan.outputs], options.timeout_s)) as pieces:
+                on_outputs(pieces)
 
     def _commands(self, index: int, frame: FramePlan, *, keep: bool) -> Any:
         """The command buffer of a frame; recorded once where it is used again."""

@@ -75,14 +75,21 @@ class Instance:
         self.handle: Any = handle[0]
         self.fn = Functions(lambda name: api.instance_function(self.handle, name))
         self._stack.callback(self.fn.vkDestroyInstance, self.handle, ffi.NULL)
-        if validation:
-            self._listen()
+        try:
+            if validation:
+                self._listen()
+            self.physical_devices = self._enumerate()
+        except BaseException:
+            self.close()
+            raise
+
+    def _enumerate(self) -> list[PhysicalDevice]:
         count = ffi.new("uint32_t*")
         check(self.fn.vkEnumeratePhysicalDevices(self.handle, count, ffi.NULL), "vkEnumeratePhysicalDevices")
         devices = ffi.new("VkPhysicalDevice[]", count[0])
         if count[0]:
             check(self.fn.vkEnumeratePhysicalDevices(self.handle, count, devices), "vkEnumeratePhysicalDevices")
-        self.physical_devices = [PhysicalDevice(self.fn, devices[index], index) for index in range(count[0])]
+        return [PhysicalDevice(self.fn, devices[index], index) for index in range(count[0])]
 
     def _listen(self) -> None:
         @ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT")  # type: ignore[untyped-decorator]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
 from scenario_runner.vulkan.api import ffi
-from scenario_runner.vulkan.result import TIMEOUT, check
+from scenario_runner.vulkan.result import DEVICE_LOST, TIMEOUT, check
 from scenario_runner.vulkan.structs import new
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class Submission:
         self._info = new("VkSubmitInfo")
         self._info.commandBufferCount = 1
         self._info.pCommandBuffers = self._buffers
+        self._signalled = False
         self._pending = False
 
     def close(self) -> None:
@@ -39,10 +40,18 @@ class Submission:
 
     def submit(self, command_buffer: Any, extra: Any = None) -> None:
         """Submit one command buffer; ``extra`` is a structure for VkSubmitInfo::pNext."""
+        fn = self._device.fn
+        if self._signalled:
+            check(fn.vkResetFences(self._device.handle, 1, self._fence), "vkResetFences")
+            self._signalled = False
         self._buffers[0] = command_buffer
         self._info.pNext = ffi.NULL if extra is None else ffi.cast("void*", extra)
-        check(self._device.fn.vkQueueSubmit(self._device.queue, 1, self._info, self._fence[0]), "vkQueueSubmit")
-        self._pending = True
+        self._pending = True  # before the call: an interrupt just after it must find the work pending
+        code = fn.vkQueueSubmit(self._device.queue, 1, self._info, self._fence[0])
+        if code < 0:
+            self._pending = False
+            self._device.lost = self._device.lost or code == DEVICE_LOST
+        check(code, "vkQueueSubmit")
 
     def wait(self, what: str, timeout_s: float | None = None) -> None:
         """Wait until the submitted work has finished.
@@ -52,27 +61,44 @@ class Submission:
         """
         if not self._pending:
             return
-        fn, device = self._device.fn, self._device.handle
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         try:
-            while not self._signalled(_SLICE_S if deadline is None else min(_SLICE_S, deadline - time.monotonic())):
+            while not self._finished(_SLICE_S if deadline is None else min(_SLICE_S, deadline - time.monotonic())):
                 if deadline is not None and time.monotonic() >= deadline:
                     self._device.abandoned = True
                     raise errors.FenceTimeoutError(
                         f"{what} did not finish within {timeout_s:g} s",
                         help="give more time with --timeout, or look for an endless loop in the shaders",
                     )
-        except KeyboardInterrupt:
-            self._device.abandoned = not self._signalled(_GRACE_S)
+        except BaseException:
+            self.settle()
             raise
-        except errors.DeviceLostError:
-            self._pending = False
-            self._device.lost = True
-            raise
-        self._pending = False
-        check(fn.vkResetFences(device, 1, self._fence), "vkResetFences")
 
-    def _signalled(self, wait_s: float) -> bool:
+    def settle(self) -> None:
+        """After a failure or an interrupt: give the work a little time, and give the device up if it needs more."""
+        if not self._pending or not self._device.usable:
+            return
+        self._device.abandoned = True  # until the work has finished, and for good when a second Ctrl-C ends this wait
+        deadline = time.monotonic() + _GRACE_S
+        try:
+            while not self._finished(_SLICE_S):
+                if time.monotonic() >= deadline:
+                    return
+        except errors.DeviceLostError:
+            pass  # nothing of it runs any more
+        except errors.ScenarioRunnerError:
+            return  # whether it still runs cannot be told
+        self._device.abandoned = False
+
+    def _finished(self, wait_s: float) -> bool:
+        """Whether the work has finished, after waiting at most ``wait_s`` for it."""
         nanoseconds = max(0, int(wait_s * 1e9))
         code = self._device.fn.vkWaitForFences(self._device.handle, 1, self._fence, 1, nanoseconds)
-        return check(code, "vkWaitForFences", "waiting for the submitted commands") != TIMEOUT
+        if code == DEVICE_LOST:
+            self._device.lost = True
+            self._pending = False
+        if check(code, "vkWaitForFences", "waiting for the submitted commands") == TIMEOUT:
+            return False
+        self._pending = False
+        self._signalled = True
+        return True

@@ -66,11 +66,17 @@ class Transfer:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._stack = ExitStack()
-        self._pool = CommandPool(device, self._stack)
-        self._commands = [self._pool.allocate(), self._pool.allocate()]
-        self._submissions = [Submission(device), Submission(device)]
-        for submission in self._submissions:
-            self._stack.callback(submission.close)
+        self._submissions: list[Submission] = []
+        try:
+            self._pool = CommandPool(device, self._stack)
+            self._commands = [self._pool.allocate(), self._pool.allocate()]
+            for _ in range(2):
+                submission = Submission(device)
+                self._stack.callback(submission.close)
+                self._submissions.append(submission)
+        except BaseException:
+            self._stack.close()
+            raise
         self._staging: tuple[Any, Allocation] | None = None
         self._staging_stack = self._stack.enter_context(ExitStack())
         self._half_size_bytes = 0
@@ -96,6 +102,8 @@ class Transfer:
                     resource.record_clear(self._commands[0])
                 self._release(self._commands[0])
             self._submissions[0].submit(self._commands[0])
+            if any(resource.plan.group is not None for resource in to_clear):
+                self._submissions[0].wait("clearing resources", timeout_s)  # the others' bytes go into the same memory
         sourced = [resource for resource in resources if resource.plan.source is not None]
         try:
             _read_sources([resource for resource in sourced if resource.mapped])
@@ -124,7 +132,7 @@ class Transfer:
         if half <= self._half_size_bytes:
             return
         self._staging_stack.close()
-        stack, self._staging = self._staging_stack, None
+        stack, self._staging, self._half_size_bytes = self._staging_stack, None, 0
         usage = USAGE_TRANSFER_SRC | USAGE_TRANSFER_DST
         handle, needs = create_buffer(self._device, stack, 2 * half, usage, "staging")
         type_index = choose_type(self._device, needs.type_bits, HOST_VISIBLE | HOST_COHERENT, HOST_CACHED)
