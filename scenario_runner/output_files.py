@@ -33,23 +33,43 @@ class FileWriter:
         self._capture_dir = capture_dir
         self._repeat = repeat
         self._seen: dict[tuple[int, int], int] = {}
+        self._names: dict[str, str] = {}
+        self._taken: set[str] = set()
         self._pending = ExitStack()
+        self._latest: _Files | None = None
 
     def frame(self, iteration: int, frame: FramePlan) -> _Files:
         """Where the captures of one frame go: ``frame_<id>/<uid>.npy``, under ``iteration_<n>/`` when repeating."""
         if self._capture_dir is None:
-            return _Files(self._plan, lambda uid: None, None)
+            return self._files(lambda uid: None, None)
         count = self._seen[iteration, frame.frame_id] = self._seen.get((iteration, frame.frame_id), 0) + 1
         name = f"frame_{frame.frame_id}" + (f"_{count}" if count > 1 else "")
         folder = os.path.join(self._capture_dir, name)
         if self._repeat > 1:
             folder = os.path.join(self._capture_dir, f"iteration_{iteration}", name)
-        return _Files(self._plan, lambda uid: os.path.join(folder, f"{_file_name(uid)}.npy"), None)
+        return self._files(lambda uid: os.path.join(folder, f"{self._file_name(uid)}.npy"), None)
 
     def outputs(self) -> _Files:
         """Where the outputs of the run go."""
         pending = self._pending if len(self._destinations) <= _MAX_OPEN else None
-        return _Files(self._plan, self._destinations.get, pending)
+        return self._files(self._destinations.get, pending)
+
+    def _files(self, path_of: Callable[[str], str | None], pending: ExitStack | None) -> _Files:
+        self._latest = _Files(self._plan, path_of, pending)
+        return self._latest
+
+    def _file_name(self, uid: str) -> str:
+        """A uid as the name of a file, unlike that of any other uid: what file systems dislike becomes underscores."""
+        name = self._names.get(uid)
+        if name is None:
+            plain = name = "".join(letter if letter.isalnum() or letter in "-_. " else "_" for letter in uid) or "_"
+            count = 1
+            while name.casefold() in self._taken:  # some file systems do not tell capitals from small letters
+                count += 1
+                name = f"{plain}~{count}"
+            self._names[uid] = name
+            self._taken.add(name.casefold())
+        return name
 
     def __enter__(self) -> FileWriter:
         return self
@@ -57,6 +77,8 @@ class FileWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._latest is not None:
+            self._latest.discard_unfinished()
         self._pending.__exit__(kind, error, traceback)
 
 
@@ -90,12 +112,14 @@ class _Files:
             writer.__exit__(type(error), error, None)
             raise
         if self._left == 0:
+            self._writer = None
             writer.__exit__(None, None, None)
 
     def finish(self) -> None:
         """All is there; nothing to do."""
 
-
-def _file_name(uid: str) -> str:
-    """A uid as the name of a file: separators and what file systems dislike become underscores."""
-    return "".join(character if character.isalnum() or character in "-_. " else "_" for character in uid) or "_"
+    def discard_unfinished(self) -> None:
+        """Remove a file whose last pieces never came."""
+        writer, self._writer = self._writer, None
+        if writer is not None and self._pending is None:
+            writer.__exit__(KeyboardInterrupt, None, None)
