@@ -13,11 +13,10 @@ import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.errors import DeviceError, NoDeviceError, ScenarioError, UnsupportedError, UsageError
+from scenario_runner.errors import DeviceError, ScenarioRunnerError, UnsupportedError, UsageError
 from scenario_runner.output_files import FileWriter
 from scenario_runner.plan.limits import NAMES, exceeded_limits
-from scenario_runner.plan.resolve import resolve
-from scenario_runner.plan.shaders import CompilerOptions
+from scenario_runner.plan.model import CompilerOptions
 from scenario_runner.result import Collector, Result
 from scenario_runner.start import open_instance
 
@@ -77,6 +76,8 @@ class Runner:
         self._starting = starting
         self._opened: tuple[Instance, PhysicalDevice] | None = None
         self._device: Device | None = None
+        self._live: dict[str, int] = {}
+        self._messages: list[str] = []
 
     def __enter__(self) -> Runner:
         return self
@@ -93,6 +94,8 @@ class Runner:
         output_dir: StrPath | None = None,
     ) -> Plan:
         """What a run would do; see `plan.resolve.resolve`. No device is touched."""
+        from scenario_runner.plan.resolve import resolve
+
         return resolve(
             _loaded(scenario), inputs=inputs, outputs=outputs, output_dir=_text(output_dir), compiler=self.compiler
         )
@@ -139,17 +142,35 @@ class Runner:
         dry_run: bool = False,
     ) -> Plan:
         """Run a scenario for its files alone: results go straight from the device to disk. Returns what was planned."""
-        loaded = _loaded(scenario)
-        plan = self.plan(loaded, output_dir=output_dir)
+        plan = self._plan_for_files(scenario, _text(output_dir))
         if capture_dir is None:  # without a folder nobody sees what frames capture
             plan = plan._replace(frames=tuple(frame._replace(captures=()) for frame in plan.frames))
         with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
-            self._execute(loaded, plan, (writer,), repeat=repeat, keep_state=keep_state, dry_run=dry_run)
+            self._execute(scenario, plan, (writer,), repeat=repeat, keep_state=keep_state, dry_run=dry_run)
+        return plan
+
+    def _plan_for_files(self, scenario: StrPath | Scenario, output_dir: str | None) -> Plan:
+        """The plan of a scenario file, from the plan cache where nothing changed since."""
+        if not (isinstance(scenario, (str, os.PathLike)) and self.compiler.use_cache):
+            return self.plan(scenario, output_dir=output_dir)
+        from scenario_runner.plan.cache import PlanCache, Settings
+
+        compiler = self.compiler
+        cache = PlanCache(Settings(os.fspath(scenario), output_dir, compiler.compiler, compiler.cache_dir))
+        plan = cache.load()
+        if plan is None:
+            from scenario_runner.plan.facts import facts_of
+
+            loaded = _loaded(scenario)
+            plan = self.plan(loaded, output_dir=output_dir)
+            facts = facts_of(loaded)
+            if facts is not None:
+                cache.store(plan, facts)
         return plan
 
     def _execute(
         self,
-        scenario: Scenario,
+        scenario: StrPath | Scenario,
         plan: Plan,
         sinks: tuple[Collector | FileWriter, ...],
         *,
@@ -174,8 +195,9 @@ class Runner:
                 ),
                 on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
             )
-        except (ScenarioError, UnsupportedError, DeviceError) as error:
-            _give_places(error, scenario)
+        except ScenarioRunnerError as error:
+            if any(problem.path is None and problem.pointer is not None for problem in error.problems):
+                _give_places(error, _loaded(scenario))
             raise
 
     @property
@@ -186,20 +208,22 @@ class Runner:
     @property
     def validation_messages(self) -> list[str]:
         """What the validation layer said so far (empty without ``validation``)."""
-        return [] if self._opened is None else self._opened[0].validation_messages
+        return self._messages
 
     @property
     def live_objects(self) -> dict[str, int]:
         """How many device objects of each kind exist now; all zero after `close`."""
-        return {} if self._device is None else dict(self._device.live)
+        return self._live if self._device is None else dict(self._device.live)
 
     def close(self) -> None:
-        """Destroy the device and the instance; calling it again does nothing."""
+        """Destroy the device and the instance; calling it again does nothing, and a later `run` opens both anew."""
         abandoned = self._device is not None and self._device.abandoned
         if self._device is not None:
             self._device.close()
+            self._live = dict(self._device.live)
+            self._device = None
         if self._opened is None and self._starting is not None:
-            with contextlib.suppress(NoDeviceError):
+            with contextlib.suppress(ScenarioRunnerError):
                 self._open_instance()
         self._starting = None
         opened, self._opened = self._opened, None
@@ -212,6 +236,7 @@ class Runner:
                 self._opened = self._starting.result()
             else:
                 self._opened = open_instance(self._options.device, validation=self._options.validation)
+            self._messages = self._opened[0].validation_messages
         return self._opened
 
     def _device_for(self, plan: Plan) -> Device:
@@ -276,7 +301,7 @@ def _share(pieces: Any, receivers: list[Any]) -> None:
         receiver.finish()
 
 
-def _give_places(error: ScenarioError | UnsupportedError | DeviceError, scenario: Scenario) -> None:
+def _give_places(error: ScenarioRunnerError, scenario: Scenario) -> None:
     """Turn the JSON pointers that the device's errors carry into file, line and column."""
     error.problems = tuple(
         scenario.problem(problem.pointer, problem.message, problem.help)

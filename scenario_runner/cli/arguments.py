@@ -21,12 +21,12 @@ class Parser(argparse.ArgumentParser):
 def add_compiler_options(parser: argparse.ArgumentParser) -> None:
     """Options for compiling shaders."""
     parser.add_argument("--glslang", metavar="PATH", help="GLSL compiler to use (or set SCENARIO_RUNNER_GLSLANG)")
-    parser.add_argument("--no-shader-cache", action="store_true", help="compile every shader anew")
+    parser.add_argument("--no-cache", action="store_true", help="compile every shader and make every plan anew")
 
 
 def compiler_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """The values of `add_compiler_options` as arguments of Runner and CompilerOptions."""
-    return {"compiler": options.glslang, "use_cache": not options.no_shader_cache}
+    return {"compiler": options.glslang, "use_cache": not options.no_cache}
 
 
 def add_logging_option(parser: argparse.ArgumentParser) -> None:

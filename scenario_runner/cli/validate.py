@@ -16,8 +16,8 @@ def main(argv: Sequence[str]) -> int:
     add_logging_option(parser)
     options = parser.parse_args(argv)
     from scenario_runner.cli.report import set_up_logging, show_error, write
+    from scenario_runner.plan.model import CompilerOptions
     from scenario_runner.plan.resolve import resolve
-    from scenario_runner.plan.shaders import CompilerOptions
     from scenario_runner.scenario import load
 
     set_up_logging(options.log_level)

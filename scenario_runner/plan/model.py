@@ -9,15 +9,20 @@ ever written back. Sizes and offsets are in bytes. ``pointer`` is the JSON point
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from scenario_runner.errors import Problem
 
-DescriptorKind = Literal["storage_buffer", "uniform_buffer"]
+DescriptorKind = Literal[
+    "storage_buffer", "uniform_buffer", "storage_image", "sampled_image", "combined_image_sampler", "sampler"
+]
 Stage = Literal["graph", "compute", "graphics", "all"]
 Access = Literal[
     "memory_write", "memory_read", "graph_write", "graph_read", "compute_shader_write", "compute_shader_read"
 ]
+
+# As scenarios know them. An image that is in no other layout is in "general", whatever the device makes of it.
+ImageLayout = Literal["general", "tensor_aliasing"]
 
 
 class Source(Protocol):
@@ -28,6 +33,14 @@ class Source(Protocol):
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         """Fill ``destination`` with the bytes that begin ``offset`` bytes into the data; raises FileError."""
+
+
+class CompilerOptions(NamedTuple):
+    """Which compiler to use, and where compiled shaders are kept (None: the defaults of `shaders.compile_all`)."""
+
+    compiler: str | None = None
+    cache_dir: str | None = None
+    use_cache: bool = True
 
 
 class BufferPlan(NamedTuple):
@@ -42,7 +55,12 @@ class BufferPlan(NamedTuple):
     zero_fill: bool = True
 
 
-ResourcePlan = BufferPlan
+if TYPE_CHECKING:  # what only some scenarios have is imported where it is made and used
+    from scenario_runner.plan.image_plan import ImagePlan
+
+    ResourcePlan = BufferPlan | ImagePlan
+else:
+    ResourcePlan = BufferPlan
 
 
 class Specialization(NamedTuple):
@@ -79,12 +97,13 @@ class PipelinePlan(NamedTuple):
 
 
 class Descriptor(NamedTuple):
-    """What one binding of one set points at."""
+    """What one binding of one set points at; of an image one mip ``level``, or all of them (None)."""
 
     set: int
     binding: int
     kind: DescriptorKind
     uid: str
+    level: int | None = None
 
 
 class DescriptorList(NamedTuple):
@@ -126,10 +145,24 @@ class BufferBarrier(NamedTuple):
     size_bytes: int
 
 
+class ImageBarrier(NamedTuple):
+    """A barrier over ``level_count`` levels of the image ``uid``; an ``old_layout`` of None drops what they hold."""
+
+    src_stages: tuple[Stage, ...]
+    dst_stages: tuple[Stage, ...]
+    src_access: Access
+    dst_access: Access
+    uid: str
+    old_layout: ImageLayout | None
+    new_layout: ImageLayout
+    base_level: int
+    level_count: int
+
+
 class Barrier(NamedTuple):
     """One pipeline barrier command with everything it lists."""
 
-    barriers: tuple[MemoryBarrier | BufferBarrier, ...]
+    barriers: tuple[MemoryBarrier | BufferBarrier | ImageBarrier, ...]
     command: int
 
 
@@ -139,7 +172,8 @@ Operation = Dispatch | Barrier
 class FramePlan(NamedTuple):
     """Operations submitted together and finished before the next frame; ``captures`` are read back at its end.
 
-    The commands after the last boundary form a frame with ``boundary=False`` and nothing to capture.
+    The commands after the last boundary form a frame with ``boundary=False`` and nothing to capture. ``layouts`` has the
+    images that are not in "general" at its end, with the layout of each level.
     """
 
     operations: tuple[Operation, ...]
@@ -147,17 +181,29 @@ class FramePlan(NamedTuple):
     frame_id: int
     boundary: bool
     pointer: str
+    layouts: tuple[tuple[str, tuple[ImageLayout, ...]], ...] = ()
+
+
+class NeededFeature(NamedTuple):
+    """A ``member`` of a Vulkan feature ``structure``, what needs it, and where the scenario says so."""
+
+    structure: str
+    member: str
+    what: str
+    pointer: str
 
 
 class Requirements(NamedTuple):
     """What the scenario needs of a device, in SPIR-V's and Vulkan's own names.
 
-    ``capabilities`` and ``extensions`` are SPIR-V's, each with the uid of a shader that declares it.
+    ``capabilities`` and ``extensions`` are SPIR-V's, each with the uid of a shader that declares it. ``features`` are
+    Vulkan's that no SPIR-V asks for.
     """
 
     capabilities: Mapping[str, str]
     spirv_extensions: Mapping[str, str]
     spirv_version: tuple[int, int] = (1, 0)
+    features: tuple[NeededFeature, ...] = ()
 
 
 class Output(NamedTuple):

@@ -10,6 +10,7 @@ from scenario_runner.errors import ScenarioError, UnsupportedError, UsageError
 from scenario_runner.plan.barriers import resolve_barrier
 from scenario_runner.plan.bindings import SetLayouts, descriptors, set_layouts
 from scenario_runner.plan.model import (
+    CompilerOptions,
     DescriptorList,
     Dispatch,
     FramePlan,
@@ -22,7 +23,7 @@ from scenario_runner.plan.model import (
 )
 from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.resources import resolve_resources
-from scenario_runner.plan.shaders import CompilerOptions, LoadedShader, load_shaders
+from scenario_runner.plan.shaders import LoadedShader, load_shaders, used_shaders
 from scenario_runner.scenario import (
     DispatchBarrier,
     DispatchCompute,
@@ -87,7 +88,7 @@ class _Resolver:
         self._note_unsupported()
         self._resources, self._push_data = resolve_resources(self._scenario, self._inputs, problems)
         problems.raise_if_any()
-        self._shaders = load_shaders(self._scenario, self._used_shaders(), self._compiler, problems)
+        self._shaders = load_shaders(self._scenario, used_shaders(self._scenario), self._compiler, problems)
         frames = self._frames()
         problems.raise_if_any()
         return Plan(
@@ -119,11 +120,6 @@ class _Resolver:
 
     def _refuse(self, pointer: str, what: str) -> None:
         self._problems.error(UnsupportedError, pointer, f"{what} are not run by this version of scenario-runner")
-
-    def _used_shaders(self) -> list[Shader]:
-        commands = self._scenario.commands
-        used = {command.shader_ref: None for command in commands if isinstance(command, DispatchCompute)}
-        return [self._by_uid[uid] for uid in used]
 
     def _frames(self) -> tuple[FramePlan, ...]:
         scenario = self._scenario

@@ -7,26 +7,19 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.errors import Problem, ScenarioRunnerError, ShaderError
-from scenario_runner.plan.model import Specialization
+from scenario_runner.plan.model import CompilerOptions, Specialization
 from scenario_runner.plan.problems import Problems
+from scenario_runner.scenario import DispatchCompute, Shader
 from scenario_runner.spirv import read_module
 
 if TYPE_CHECKING:
-    from scenario_runner.scenario import Scenario, Shader
+    from scenario_runner.scenario import Scenario
     from scenario_runner.shaders import CompileRequest
     from scenario_runner.spirv import EntryPoint, Interface, Module
 
 _MODELS = {"compute": "GLCompute", "vertex": "Vertex", "fragment": "Fragment"}
 # Far above any real shader; keeps a wrong path (a disk image, say) from being read into memory.
 _MAX_SPIRV_BYTES = 256 << 20
-
-
-class CompilerOptions(NamedTuple):
-    """Which compiler to use, and where compiled shaders are kept (None: the defaults of `shaders.compile_all`)."""
-
-    compiler: str | None = None
-    cache_dir: str | None = None
-    use_cache: bool = True
 
 
 class LoadedShader(NamedTuple):
@@ -39,6 +32,12 @@ class LoadedShader(NamedTuple):
     entry: EntryPoint
     interface: Interface
     specialization: Specialization
+
+
+def used_shaders(scenario: Scenario) -> list[Shader]:
+    """The shaders that commands run; the files of others are never opened."""
+    used = {command.shader_ref: None for command in scenario.commands if isinstance(command, DispatchCompute)}
+    return [shader for shader in map(scenario.resource, used) if isinstance(shader, Shader)]
 
 
 def load_shaders(
@@ -56,7 +55,7 @@ def load_shaders(
         from scenario_runner.shaders import compile_all
 
         compiled = compile_all(
-            [_request(scenario, shader) for shader in sources],
+            [compile_request(scenario, shader) for shader in sources],
             compiler=options.compiler,
             cache_dir=options.cache_dir,
             use_cache=options.use_cache,
@@ -75,7 +74,8 @@ def load_shaders(
     return loaded
 
 
-def _request(scenario: Scenario, shader: Shader) -> CompileRequest:
+def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
+    """What the compiler is asked for a shader resource that is no SPIR-V."""
     from scenario_runner.shaders import CompileRequest
 
     base = os.path.abspath(scenario.base_dir)

@@ -5,7 +5,8 @@ A run whose shaders are all in the cache starts no process, and imports nothing 
 
 from __future__ import annotations
 
-from scenario_runner.shaders.cache import ShaderCache, default_cache_dir
+from scenario_runner.content_cache import default_cache_dir
+from scenario_runner.shaders.cache import ShaderCache
 from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.discovery import Compiler, find_compilers
 from scenario_runner.shaders.options import BuildOptions, parse_build_options

@@ -1,0 +1,186 @@
+"""Plans of earlier runs, so that a scenario that did not change is not parsed, checked and planned again.
+
+A plan follows from the scenario's text and from what was read of the files it names. The text is the key; the rest,
+the facts, is read again and compared: the headers of .npy files, the bytes of raw_data, the SPIR-V of every shader
+(through the shader cache, which looks at sources, includes and compilers). If any of them differs, nothing of the old
+plan is used. What this saves is the import of pydantic and of all that reads scenarios: more than half of a small run.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+from typing import Any, NamedTuple
+
+from scenario_runner.content_cache import ContentCache
+from scenario_runner.errors import Problem, ScenarioRunnerError
+from scenario_runner.files.source import SourceFile
+from scenario_runner.plan import model
+from scenario_runner.plan.model import Plan
+from scenario_runner.plan.sources import NpySource
+
+_LARGEST_TEXT_BYTES = 16 << 20
+_PLAIN = frozenset({int, str, bytes, bool, float, type(None)})
+_RECORDS: dict[str, Any] = {
+    name: kind for name, kind in vars(model).items() if isinstance(kind, type) and issubclass(kind, tuple)
+} | {"Problem": Problem}
+_PACKAGES = ("", "plan", "scenario", "shaders", "spirv", "files")
+
+
+class Settings(NamedTuple):
+    """What a plan depends on beside the scenario's text."""
+
+    path: str
+    output_dir: str | None
+    compiler: str | None
+    cache_dir: str | None
+
+
+class Facts(NamedTuple):
+    """What was read of the files that a scenario names, beyond the headers that the plan's own sources carry.
+
+    ``sources`` are (uid, fields of the `CompileRequest`), ``binaries`` (uid, path), ``contents`` (path, bytes).
+    """
+
+    sources: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    binaries: tuple[tuple[str, str], ...] = ()
+    contents: tuple[tuple[str, bytes], ...] = ()
+
+
+class _NotKeptError(Exception):
+    """The plan holds something that only lives in this process."""
+
+
+class _StaleError(Exception):
+    """A file is not what it was."""
+
+
+class PlanCache:
+    """The kept plan of one scenario file under given settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._cache = ContentCache(settings.cache_dir, "plans", max_entries=2048, max_total_bytes=256 << 20)
+        self._key: bytes | None = None
+
+    def load(self) -> Plan | None:
+        """The plan, if it was kept and every file is what it was; what is wrong shows when the plan is made anew."""
+        key = self._made_key()
+        kept = None if key is None else self._cache.load(key)
+        if kept is None:
+            return None
+        try:
+            facts, encoded = marshal.loads(kept)
+            plan: Plan = _decoded(encoded)
+            _compare(plan, Facts(*facts), self._settings)
+        except (_StaleError, ScenarioRunnerError):
+            return None
+        return plan
+
+    def store(self, plan: Plan, facts: Facts) -> None:
+        """Keep a plan; one with sources that only live in this process is not kept."""
+        if self._key is None:
+            return  # `load` saw no text worth keeping
+        try:
+            value = marshal.dumps((tuple(facts), _encoded(plan)))
+        except _NotKeptError:
+            return
+        self._cache.store(self._key, value)
+        self._cache.evict()
+
+    def _made_key(self) -> bytes | None:
+        try:
+            with SourceFile(self._settings.path) as file:
+                if file.size_bytes > _LARGEST_TEXT_BYTES:
+                    return None
+                text = file.read(file.size_bytes)
+            settings = repr((tuple(self._settings), os.getcwd(), sys.version, _program_version())).encode()
+        except (ScenarioRunnerError, OSError):
+            return None  # loading the scenario says what is wrong
+        self._key = settings + b"\0" + text
+        return self._key
+
+
+def _program_version() -> tuple[Any, ...]:
+    """What tells this program from another version of it, in a checkout too: when its modules were last changed."""
+    root = os.path.dirname(os.path.dirname(__file__))
+    newest = 0
+    count = 0
+    for package in _PACKAGES:
+        with os.scandir(os.path.join(root, package)) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    newest = max(newest, entry.stat().st_mtime_ns)
+                    count += 1
+    return root, newest, count
+
+
+def _compare(plan: Plan, facts: Facts, settings: Settings) -> None:
+    """Raise _StaleError where a file differs from what the plan was made of (headers were compared on decoding)."""
+    for path, content in facts.contents:
+        source = NpySource(path)
+        data = bytearray(source.size_bytes)
+        source.read_into(memoryview(data))
+        if data != content:
+            raise _StaleError(path)
+    codes = {pipeline.label: pipeline.code for pipeline in plan.pipelines}
+    for uid, path in facts.binaries:
+        with SourceFile(path) as file:
+            if file.read(file.size_bytes) != codes[uid]:
+                raise _StaleError(path)
+    if facts.sources:
+        from scenario_runner.shaders import CompileRequest, compile_all
+
+        requests = [CompileRequest(*fields) for _, fields in facts.sources]
+        compiled = compile_all(requests, compiler=settings.compiler, cache_dir=settings.cache_dir)
+        for (uid, _), code in zip(facts.sources, compiled, strict=True):
+            if codes[uid] != code:
+                raise _StaleError(uid)
+
+
+def _is_flat(value: Any) -> bool:
+    return type(value) in _PLAIN or (type(value) is tuple and all(type(item) in _PLAIN for item in value))
+
+
+def _encoded(value: Any) -> Any:
+    """``value`` in types that marshal knows; tuples are marked with what they stand for."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is tuple:
+        if all(type(item) in _PLAIN for item in value):
+            return ("plain", value)
+        first = type(value[0])
+        name = first.__name__
+        if _RECORDS.get(name) is first and all(type(item) is first and all(map(_is_flat, item)) for item in value):
+            return ("rows", name, [tuple(item) for item in value])  # ten thousand dispatches, say
+        return ("tuple", [_encoded(item) for item in value])
+    if kind is dict:
+        return ("dict", list(value), [_encoded(item) for item in value.values()])
+    if kind is NpySource:
+        return ("npy", value.path, tuple(value.header))
+    if _RECORDS.get(kind.__name__) is kind:
+        return ("record", kind.__name__, [_encoded(item) for item in value])
+    raise _NotKeptError(kind)
+
+
+def _decoded(value: Any) -> Any:
+    if type(value) is not tuple:
+        return value
+    match value[0]:
+        case "plain":
+            return value[1]
+        case "rows":
+            return tuple(map(_RECORDS[value[1]]._make, value[2]))
+        case "tuple":
+            return tuple(map(_decoded, value[1]))
+        case "dict":
+            return dict(zip(value[1], map(_decoded, value[2]), strict=True))
+        case "npy":
+            source = NpySource(value[1])
+            if tuple(source.header) != value[2]:
+                raise _StaleError(value[1])
+            return source
+        case _:
+            return _RECORDS[value[1]]._make(map(_decoded, value[2]))
