@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import ScenarioError
 from scenario_runner.plan.model import Barrier, BufferBarrier, BufferPlan, MemoryBarrier
 
 if TYPE_CHECKING:
@@ -12,6 +11,9 @@ if TYPE_CHECKING:
 
     from scenario_runner.plan.problems import Problems
     from scenario_runner.scenario import DispatchBarrier, Scenario
+
+# VK_WHOLE_SIZE: all from the offset on
+_WHOLE_SIZE = 2**64 - 1
 
 
 def resolve_barrier(
@@ -31,14 +33,8 @@ def resolve_barrier(
         buffer = buffers.get(barrier.buffer_resource)
         if buffer is None:
             continue
-        if barrier.offset >= buffer.size_bytes or barrier.size > buffer.size_bytes - barrier.offset:
-            problems.error(
-                ScenarioError,
-                f"{scenario.resource_pointer(uid)}/size",
-                f"buffer barrier {uid!r} covers bytes {barrier.offset} to {barrier.offset + barrier.size}"
-                f" of buffer {buffer.uid!r}, which has {buffer.size_bytes}",
-            )
-            continue
+        # that it stays inside its buffer was checked with the scenario
+        size = buffer.size_bytes - barrier.offset if barrier.size == _WHOLE_SIZE else barrier.size
         found.append(
             BufferBarrier(
                 barrier.src_stage,
@@ -47,7 +43,7 @@ def resolve_barrier(
                 barrier.dst_access,
                 buffer.uid,
                 barrier.offset,
-                barrier.size,
+                size,
             )
         )
     return Barrier(tuple(found), index)

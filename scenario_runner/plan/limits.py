@@ -78,6 +78,6 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Problem]:
             if isinstance(operation, Dispatch) and operation.groups not in checked:
                 checked.add(operation.groups)
                 for axis, count in enumerate(operation.groups):
-                    pointer = f"/commands/{operation.command}"
+                    pointer = f"/commands/{operation.command}/dispatch_compute/rangeND"
                     beyond("maxComputeWorkGroupCount", count, pointer, f"{count} workgroups along {'xyz'[axis]}", axis)
     return problems

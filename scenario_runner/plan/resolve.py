@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import ScenarioError, UnsupportedError, UsageError
+from scenario_runner.errors import UnsupportedError, UsageError
 from scenario_runner.plan.barriers import resolve_barrier
 from scenario_runner.plan.bindings import SetLayouts, descriptors, set_layouts
 from scenario_runner.plan.model import (
@@ -22,6 +22,7 @@ from scenario_runner.plan.model import (
     ResourcePlan,
 )
 from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.push_constants import PushConstants
 from scenario_runner.plan.resources import resolve_resources
 from scenario_runner.plan.shaders import LoadedShader, load_shaders, used_shaders
 from scenario_runner.scenario import (
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 _EXECUTED_RESOURCES = frozenset({"buffer", "raw_data", "shader", "memory_barrier", "buffer_barrier"})
 _EXECUTED_COMMANDS = frozenset({"dispatch_compute", "dispatch_barrier", "mark_boundary"})
+# uids that a message lists
+_MOST_SHOWN = 20
 
 
 def resolve(
@@ -74,7 +77,6 @@ class _Resolver:
         self._problems = Problems(scenario)
         self._by_uid: dict[str, Any] = {resource.uid: resource for resource in scenario.resources}
         self._resources: dict[str, ResourcePlan] = {}
-        self._push_data: dict[str, bytes] = {}
         self._shaders: dict[str, LoadedShader] = {}
         self._layouts: dict[str, SetLayouts | None] = {}
         self._pipelines: dict[str, int] = {}
@@ -86,8 +88,9 @@ class _Resolver:
         problems = self._problems
         self._check_names()
         self._note_unsupported()
-        self._resources, self._push_data = resolve_resources(self._scenario, self._inputs, problems)
+        self._resources, raw_data = resolve_resources(self._scenario, self._inputs, problems)
         problems.raise_if_any()
+        self._push_constants = PushConstants(self._scenario, raw_data, problems)
         self._shaders = load_shaders(self._scenario, used_shaders(self._scenario), self._compiler, problems)
         frames = self._frames()
         problems.raise_if_any()
@@ -103,11 +106,15 @@ class _Resolver:
         )
 
     def _check_names(self) -> None:
-        for what, names in (("inputs", self._inputs), ("outputs", dict.fromkeys(self._outputs or ()))):
-            unknown = [name for name in names if name not in self._by_uid]
-            if unknown:
-                there_are = ", ".join(repr(uid) for uid in self._by_uid)
-                raise UsageError(f"{what}: no resource has the uid {unknown[0]!r}; there are {there_are}")
+        for what, names, field in (("inputs", self._inputs, "data"), ("outputs", self._outputs or (), "dst")):
+            for name in names:
+                resource = self._by_uid.get(name)
+                if resource is None:
+                    some = [repr(uid) for uid in self._by_uid][:_MOST_SHOWN]
+                    there_are = ", ".join(some) + (", …" if len(self._by_uid) > len(some) else "")
+                    raise UsageError(f"{what}: no resource has the uid {name!r}; there are {there_are}")
+                if field not in type(resource).model_fields:
+                    raise UsageError(f"{what}: {name!r} is a {resource.kind}, which has none")
 
     def _note_unsupported(self) -> None:
         scenario = self._scenario
@@ -170,7 +177,7 @@ class _Resolver:
             self._layouts[shader.uid] = set_layouts(shader, self._problems)
         layouts = self._layouts[shader.uid]
         found = descriptors(shader, command.bindings, self._resources, pointer, self._problems)
-        push_constants = self._push_constants(command, shader, pointer)
+        push_constants = self._push_constants.of(command, shader, pointer)
         if layouts is None:
             return None
         pipeline = self._pipelines.get(shader.uid)
@@ -179,34 +186,6 @@ class _Resolver:
             self._pipeline_plans.append(_pipeline(self._by_uid[shader.uid], shader, layouts))
         descriptor_list = self._lists.setdefault(DescriptorList(layouts, found), len(self._lists))
         return pipeline, descriptor_list, push_constants
-
-    def _push_constants(self, command: DispatchCompute, shader: LoadedShader, pointer: str) -> bytes:
-        size = self._by_uid[shader.uid].push_constants_size
-        block = shader.interface.push_constants
-        declared = 0 if block is None else block.size_bytes
-        if declared > size:
-            self._problems.error(
-                ScenarioError,
-                f"{shader.pointer}/push_constants_size",
-                f"shader {shader.uid!r} declares {declared} bytes of push constants, but push_constants_size is {size}",
-            )
-        if command.push_data_ref is None:
-            if declared:
-                self._problems.warn(
-                    pointer,
-                    f"shader {shader.uid!r} reads push constants, but the command has no push_data_ref; zeros are used",
-                )
-            return bytes(size)
-        data = self._push_data.get(command.push_data_ref, b"")
-        if len(data) != size:
-            self._problems.error(
-                ScenarioError,
-                f"{pointer}/push_data_ref",
-                f"raw_data {command.push_data_ref!r} holds {len(data)} bytes, but the push_constants_size of shader"
-                f" {shader.uid!r} is {size}",
-                "both must be equal",
-            )
-        return data
 
     def _planned_outputs(self) -> tuple[Output, ...]:
         planned = []

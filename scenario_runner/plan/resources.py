@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,32 +18,28 @@ if TYPE_CHECKING:
 
 def resolve_resources(
     scenario: Scenario, inputs: Mapping[str, Any], problems: Problems
-) -> tuple[dict[str, ResourcePlan], dict[str, bytes]]:
-    """Everything that gets memory on the device, and the push constants in raw_data, by uid.
+) -> tuple[dict[str, ResourcePlan], dict[str, Source]]:
+    """Everything that gets memory on the device, and the sources of raw_data, by uid.
 
     ``inputs`` goes before the data and the ``src`` of a resource. What is wrong goes into ``problems``.
     """
-    groups = [getattr(resource, "memory_group", None) for resource in scenario.resources]
-    members = Counter(group.id for group in groups if group is not None)
     planned: dict[str, ResourcePlan] = {}
-    push_data: dict[str, bytes] = {}
+    raw_data: dict[str, Source] = {}
     for index, resource in enumerate(scenario.resources):
         pointer = scenario.resource_pointer(index)
         try:
             if isinstance(resource, Buffer):
                 source = _source(scenario, resource, inputs)
-                plan = _buffer(resource, source, pointer, members, problems)
+                plan = _buffer(resource, source, pointer, problems)
                 if plan is not None:
                     planned[resource.uid] = plan
             elif isinstance(resource, RawData):
                 source = _source(scenario, resource, inputs)
                 assert source is not None, "the model sees to it"
-                data = bytearray(source.size_bytes)
-                source.read_into(memoryview(data))
-                push_data[resource.uid] = bytes(data)
+                raw_data[resource.uid] = source
         except ScenarioRunnerError as error:
             problems.add_error(error, f"{pointer}/src")
-    return planned, push_data
+    return planned, raw_data
 
 
 def _source(scenario: Scenario, resource: Buffer | RawData, inputs: Mapping[str, Any]) -> Source | None:
@@ -57,9 +52,7 @@ def _source(scenario: Scenario, resource: Buffer | RawData, inputs: Mapping[str,
     return None
 
 
-def _buffer(
-    buffer: Buffer, source: Source | None, pointer: str, members: Mapping[str, int], problems: Problems
-) -> BufferPlan | None:
+def _buffer(buffer: Buffer, source: Source | None, pointer: str, problems: Problems) -> BufferPlan | None:
     if source is not None and source.size_bytes != buffer.size:
         path = source.path if isinstance(source, NpySource) else None
         what = "the array given for it" if path is None else repr(path)
@@ -78,6 +71,4 @@ def _buffer(
         group=None if group is None else group.id,
         offset_bytes=0 if group is None else group.offset,
         source=source,
-        # what shares its memory with others keeps what they put there
-        zero_fill=group is None or members[group.id] < 2,
     )
