@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from scenario_runner.scenario.model import Model
     from scenario_runner.scenario.scenario import Scenario
 
-MAX_FILE_BYTES = 64 << 20
+MAX_FILE_BYTES = 32 << 20
 """Largest scenario file. A command takes about 300 bytes; what is larger than this is data and belongs in files."""
 
-MAX_VALUES = 8_000_000
-"""Values in one file. Parsed, a small one costs ten times its text; this keeps the sum below about half a gigabyte."""
+MAX_VALUES = 2_000_000
+"""Values in one file, enough for a hundred thousand commands. Parsed, a small one costs ten times its text."""
 
 
 NO_FILE = "<text>"
@@ -63,15 +63,19 @@ def loads(text: str | bytes, path: str | None = None, base_dir: str | None = Non
     # Tens of thousands of small objects that all stay would set off many useless collections.
     collecting = gc.isenabled()
     gc.disable()
+    scenario = None
     try:
-        return _parsed(text, path, base_dir)
+        scenario = _parsed(text, path, base_dir)
     except _Suspect:
-        from scenario_runner.scenario.diagnosis import diagnose
-
-        raise ScenarioError(diagnose(text, path)) from None
+        pass  # and let go of all that was parsed
     finally:
         if collecting:
             gc.enable()
+    if scenario is None:
+        from scenario_runner.scenario.diagnosis import diagnose
+
+        raise ScenarioError(diagnose(text, path))
+    return scenario
 
 
 def _parsed(text: str, path: str | None, base_dir: str) -> Scenario:

@@ -11,11 +11,12 @@ class Places:
     The first question finds the offsets of all entries of the top-level arrays; each one then reads a single entry.
     """
 
-    __slots__ = ("_entries", "_entry", "_inside", "_text")
+    __slots__ = ("_entry", "_inside", "_starts", "_text", "_top")
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._entries: dict[str, tuple[int, int]] | None = None
+        self._top: dict[str, tuple[int, int]] = {}
+        self._starts: dict[str, list[int]] = {}
         self._entry = ""
         self._inside: dict[str, tuple[int, int]] = {}
 
@@ -29,30 +30,28 @@ class Places:
             key = False
 
     def _offsets(self, pointer: str) -> tuple[int, int] | None:
-        entries = self._entries
-        if entries is None:
-            entries = self._entries = {"": (0, 0)}
-            _index(self._text, entries)
-        found = entries.get(pointer)
-        if found is not None:
-            return found
-        entry = "/".join(pointer.split("/", 3)[:3])
-        if entry not in entries:
+        """Offsets of a key and its value."""
+        if not self._top:
+            scan(self._text, self._remember_entry)
+        if pointer.count("/") < 2:
+            return self._top.get(pointer)
+        _, top, index, *_ = pointer.split("/", 3)
+        starts = self._starts.get(top, ())
+        if not index.isdecimal() or int(index) >= len(starts):
             return None
+        entry = f"/{top}/{index}"
         if entry != self._entry:
-            inside: dict[str, tuple[int, int]] = {}
-
-            def remember(pointer: str, key_at: int, value_at: int) -> None:
-                inside[pointer] = (key_at, value_at)
-
-            scan(self._text, remember, start=entries[entry][1], pointer=entry)
-            self._entry, self._inside = entry, inside
+            self._inside = {}
+            scan(self._text, self._remember_inside, start=starts[int(index)], pointer=entry)
+            self._entry = entry
         return self._inside.get(pointer)
 
+    def _remember_entry(self, pointer: str, key_at: int, value_at: int) -> None:
+        depth = pointer.count("/")
+        if depth < 2:
+            self._top[pointer] = (key_at, value_at)
+        elif depth == 2:
+            self._starts.setdefault(pointer.split("/", 2)[1], []).append(value_at)
 
-def _index(text: str, entries: dict[str, tuple[int, int]]) -> None:
-    def remember(pointer: str, key_at: int, value_at: int) -> None:
-        if pointer.count("/") <= 2:
-            entries[pointer] = (key_at, value_at)
-
-    scan(text, remember)
+    def _remember_inside(self, pointer: str, key_at: int, value_at: int) -> None:
+        self._inside[pointer] = (key_at, value_at)

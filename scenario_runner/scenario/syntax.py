@@ -13,11 +13,16 @@ from dataclasses import dataclass
 MAX_DEPTH = 64
 """Arrays and objects inside one another; a scenario needs fewer than ten."""
 
+MAX_FAULTS = 100
+"""Faults after which reading stops."""
+
 MAX_DIGITS = 400
 """Digits of one number; more than any number that a scenario can use."""
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
+# Possessive throughout: nothing is ever gone back to, so a long string needs no memory to be matched.
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]*+')
+_ESCAPE = re.compile(r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,1000}+')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"-?[A-Za-z_][A-Za-z_0-9]*")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -60,6 +65,10 @@ class _Container:
         self.keys: dict[str, int] = {}
 
 
+class _Enough(Exception):  # noqa: N818  (control flow inside this module)
+    """There are `MAX_FAULTS`."""
+
+
 class _Fatal(Exception):  # noqa: N818  (control flow inside this module)
     def __init__(self, offset: int, pointer: str, message: str, help: str | None = None) -> None:
         self.fault = Fault(offset, pointer, message, help, fatal=True)
@@ -76,6 +85,8 @@ def scan(text: str, visit: Visit | None = None, *, start: int = 0, pointer: str 
         _scan(text, visit or (lambda pointer, key, value: None), start, pointer, faults, whole=start == 0)
     except _Fatal as stop:
         faults.append(stop.fault)
+    except _Enough:
+        pass
     return faults
 
 
@@ -83,7 +94,7 @@ def _scan(text: str, visit: Visit, start: int, pointer: str, faults: list[Fault]
     stack: list[_Container] = []
     at = _skip(text, start)
     if at == len(text):
-        raise _Fatal(at, pointer, "the file is empty", "expected an object with the keys 'resources' and 'commands'")
+        raise _Fatal(start, pointer, "the file is empty", "expected an object with the keys 'resources' and 'commands'")
     visit(pointer, at, at)
     while True:
         # Here a value begins.
@@ -136,18 +147,18 @@ def _entry(text: str, at: int, inner: _Container, visit: Visit, faults: list[Fau
         visit(pointer, at, at)
         return at, pointer
     key_at = at
-    match = _STRING.match(text, at)
-    if match is None:
+    if text[at : at + 1] != '"':
         raise _unexpected(text, at, inner, "a key in double quotes")
-    key = _text_of(match.group())
+    end = _string_end(text, at, inner.pointer)
+    key = _text_of(text[at:end])
     pointer = f"{inner.pointer}/{escape(key)}"
-    _check_surrogates(match.group(), key_at, pointer, faults)
+    _check_surrogates(text[at:end], key_at, pointer, faults)
     first = inner.keys.setdefault(key, key_at)
     if first != key_at:
         line, _ = line_and_column(text, first)
         message = f"the key {key!r:.80} appears twice in one object, first on line {line}"
-        faults.append(Fault(key_at, pointer, message, "keep one of the two"))
-    at = _skip(text, match.end())
+        _add(faults, Fault(key_at, pointer, message, "keep one of the two"))
+    at = _skip(text, end)
     if at >= len(text) or text[at] != ":":
         raise _unexpected(text, at, inner, f"':' after the key {key!r:.80}")
     at = _skip(text, at + 1)
@@ -159,30 +170,34 @@ def _scalar(text: str, at: int, pointer: str, stack: list[_Container], faults: l
     """Step over a string, number or word; gives the offset behind it."""
     first = text[at] if at < len(text) else ""
     if first == '"':
-        match = _STRING.match(text, at)
-        if match is None:
-            raise _broken_string(text, at, pointer)
-        _check_surrogates(match.group(), at, pointer, faults)
-        return match.end()
+        end = _string_end(text, at, pointer)
+        _check_surrogates(text[at:end], at, pointer, faults)
+        return end
     if first in _STARTS_NUMBER:
         match = _NUMBER.match(text, at)
         if match is not None and not text[match.end() : match.end() + 1].isalnum():
             if match.end() - at > MAX_DIGITS:
-                faults.append(Fault(at, pointer, f"a number of {match.end() - at} characters is too long"))
+                _add(faults, Fault(at, pointer, f"a number of {match.end() - at} characters is too long"))
             return match.end()
     match = _WORD.match(text, at)
     word = match.group() if match else ""
     if match and word in ("true", "false"):
         return match.end()
     if match and word == "null":
-        faults.append(Fault(at, pointer, "null is not used in scenarios", "leave the key out to get its default"))
+        _add(faults, Fault(at, pointer, "null is not used in scenarios", "leave the key out to get its default"))
         return match.end()
     if match and word in ("NaN", "Infinity", "-Infinity"):
-        faults.append(Fault(at, pointer, f"{word} is not a number of JSON"))
+        _add(faults, Fault(at, pointer, f"{word} is not a number of JSON"))
         return match.end()
     if not stack:
         raise _Fatal(at, pointer, f"expected an object, got {_excerpt(text, at)}")
     raise _unexpected(text, at, stack[-1], "a value")
+
+
+def _add(faults: list[Fault], fault: Fault) -> None:
+    faults.append(fault)
+    if len(faults) == MAX_FAULTS:
+        raise _Enough
 
 
 def _skip(text: str, at: int) -> int:
@@ -191,7 +206,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _text_of(quoted: str) -> str:
-    """The text of a string literal that `_STRING` has matched."""
+    """The text of a string literal that is known to be right."""
     if "\\" not in quoted:
         return quoted[1:-1]
     import json
@@ -205,27 +220,30 @@ def _check_surrogates(quoted: str, at: int, pointer: str, faults: list[Fault]) -
     try:
         _text_of(quoted).encode()
     except UnicodeEncodeError:
-        faults.append(Fault(at, pointer, "the string contains half of a surrogate pair, which is no character"))
+        _add(faults, Fault(at, pointer, "the string contains half of a surrogate pair, which is no character"))
 
 
-def _broken_string(text: str, at: int, pointer: str) -> _Fatal:
-    """Why the string that begins here does not match."""
+def _string_end(text: str, at: int, pointer: str) -> int:
+    """The offset behind the string that begins here."""
     end = at + 1
-    while end < len(text):
-        mark = text[end]
+    while True:
+        plain = _PLAIN.match(text, end)
+        end = plain.end() if plain else end
+        mark = text[end : end + 1]
+        if mark == '"':
+            return end + 1
+        if mark == "":
+            raise _Fatal(at, pointer, "the file ends inside a string", "the file may be truncated")
         if mark == "\\":
-            if not re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})').match(text, end):
+            match = _ESCAPE.match(text, end)
+            if match is None:
                 wrong = text[end : end + 2]
-                return _Fatal(end, pointer, f"unknown escape {wrong!r} in a string", "write a backslash as '\\\\\\\\'")
-            end += 2
-        elif mark < " ":
-            what = (
-                "the string does not end on its line" if mark in "\n\r" else f"control character {mark!r} in a string"
-            )
-            return _Fatal(at if mark in "\n\r" else end, pointer, what)
+                raise _Fatal(end, pointer, f"unknown escape {wrong!r} in a string", r"a backslash is written as \\")
+            end = match.end()
+        elif mark in "\n\r":
+            raise _Fatal(at, pointer, "the string does not end on its line")
         else:
-            end += 1
-    return _Fatal(at, pointer, "the file ends inside a string")
+            raise _Fatal(end, pointer, f"control character {mark!r} in a string")
 
 
 def _unexpected(text: str, at: int, inner: _Container, expected: str) -> _Fatal:
@@ -235,8 +253,6 @@ def _unexpected(text: str, at: int, inner: _Container, expected: str) -> _Fatal:
         what = "object" if inner.is_object else "array"
         message = f"the file ends inside the {what} that begins at {line}:{column}: expected {expected}"
         return _Fatal(at, inner.pointer, message, "the file may be truncated")
-    if text[at] == '"' and not _STRING.match(text, at):
-        return _broken_string(text, at, inner.pointer)
     advice = None
     if text.startswith(("//", "/*", "#"), at):
         advice = "JSON has no comments"

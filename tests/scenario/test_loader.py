@@ -255,8 +255,8 @@ def test_many_unknown_references():
 
 def test_file_size():
     """A file beyond the limit is refused before it is parsed."""
-    assert refused(b" " * (MAX_FILE_BYTES + 1)) == ["test.json: a scenario of more than 64 MiB is not read"]
-    assert refused("[" + "0," * MAX_VALUES) == ["test.json: a scenario of more than 8,000,000 values is not read"]
+    assert refused(b" " * (MAX_FILE_BYTES + 1)) == ["test.json: a scenario of more than 32 MiB is not read"]
+    assert refused("[" + "0," * MAX_VALUES) == ["test.json: a scenario of more than 2,000,000 values is not read"]
 
 
 def test_missing_file(tmp_path):

@@ -13,7 +13,7 @@ from scenario_runner.scenario.syntax import MAX_DEPTH, scan
     "text, offset, message",
     [
         ("", 0, "the file is empty"),
-        (" \n", 2, "the file is empty"),
+        (" \n", 0, "the file is empty"),
         ("x", 0, "expected an object, got 'x'"),
         ("{", 1, "the file ends inside the object that begins at 1:1: expected a key in double quotes"),
         ('{"a"', 4, "the file ends inside the object that begins at 1:1: expected ':' after the key 'a'"),
