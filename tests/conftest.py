@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.scenes import Scene
 
 
 @pytest.fixture(scope="session")
 def checkout() -> Path:
     """The folder that holds pyproject.toml."""
     return Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    """An empty scenario in a folder of its own."""
+    return Scene(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def shader_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache of compiled shaders for this session: every text is compiled once."""
+    folder = tmp_path_factory.mktemp("shader-cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCENARIO_RUNNER_CACHE", str(folder))
+        yield folder

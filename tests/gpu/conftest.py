@@ -1,0 +1,35 @@
+"""One Runner for all tests on a device, with the validation layer where it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.vulkan.instance import VALIDATION_LAYER, available_layers
+
+
+@pytest.fixture(scope="session")
+def validation() -> bool:
+    """Whether the Khronos validation layer is installed."""
+    return VALIDATION_LAYER in [name for name, _, _ in available_layers()]
+
+
+@pytest.fixture(scope="session")
+def shared_runner(validation: bool, shader_cache: Path) -> Iterator[Runner]:
+    runner = Runner(validation=validation, timeout_s=60)
+    with runner:
+        yield runner
+        messages = runner.validation_messages  # filled until the instance is gone
+    assert messages == []
+    assert not any(runner.live_objects.values())
+
+
+@pytest.fixture
+def runner(shared_runner: Runner) -> Iterator[Runner]:
+    """A Runner; the validation layer must have nothing to say about what the test made it do."""
+    before = len(shared_runner.validation_messages)
+    yield shared_runner
+    assert shared_runner.validation_messages[before:] == []

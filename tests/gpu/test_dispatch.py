@@ -1,0 +1,195 @@
+"""dispatch_compute: workgroup counts, buffers of every size and kind, limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import ScenarioError, UnsupportedError
+from tests.scenes import Scene, glsl
+
+ONE = "layout(set = 0, binding = 0) buffer B { uint a[]; };\n"
+COUNT = """
+uvec3 n = gl_NumWorkGroups, i = gl_WorkGroupID;
+a[i.x + n.x * (i.y + n.y * i.z)] = i.x + 10u * i.y + 100u * i.z + 1u;
+"""
+
+
+@pytest.mark.parametrize("groups", [[5], [3, 4], [2, 3, 4], [1, 1, 6], [1, 7]])
+def test_workgroup_counts(scene: Scene, runner: Runner, groups: list[int]) -> None:
+    """One to three counts may be given; those left out are 1."""
+    x, y, z = (*groups, 1, 1)[:3]
+    result = runner.run(scene.shader("s", glsl(COUNT, ONE)).buffer("x", size=256).dispatch("s", ["x"], groups).write())
+    grid = numpy.arange(x)[None, None, :] + 10 * numpy.arange(y)[None, :, None] + 100 * numpy.arange(z)[:, None, None]
+    expected = numpy.zeros(64, numpy.uint32)
+    expected[: x * y * z] = (grid + 1).reshape(-1)
+    assert (result.array("x", "u4") == expected).all()
+
+
+@pytest.mark.parametrize("groups", [[0], [4, 0], [1, 1, 0]])
+def test_zero_workgroups(scene: Scene, runner: Runner, groups: list[int]) -> None:
+    """A count of zero runs nothing, and what comes after it runs."""
+    scene.shader("s", glsl(COUNT, ONE)).buffer("x", size=16).buffer("y", size=16)
+    result = runner.run(scene.dispatch("s", ["x"], groups).dispatch("s", ["y"], [2]).write())
+    assert result.array("x", "u4").tolist() == [0] * 4
+    assert result.array("y", "u4").tolist() == [1, 2, 0, 0]
+
+
+def test_too_many_workgroups(scene: Scene, runner: Runner) -> None:
+    """More workgroups than the device takes are refused by the name of the limit, along each axis."""
+    limits = runner.physical_device.limits.maxComputeWorkGroupCount
+    scene.shader("s", glsl("", ONE)).buffer("x", size=4).dispatch("s", ["x"], [limits[0] + 1, limits[1] + 7])
+    with pytest.raises(UnsupportedError) as caught:
+        runner.run(scene.write())
+    name = runner.physical_device.name
+    assert [problem.message for problem in caught.value.problems] == [
+        f"{limits[axis] + extra} workgroups along {letter}; maxComputeWorkGroupCount[{axis}] of {name!r}"
+        f" is {limits[axis]}"
+        for axis, letter, extra in ((0, "x", 1), (1, "y", 7))
+    ]
+    assert all(problem.pointer == "/commands/0/dispatch_compute/rangeND" for problem in caught.value.problems)
+
+
+def test_too_large_workgroup(scene: Scene, runner: Runner) -> None:
+    """A workgroup beyond the device's limits is refused, with the size that specialization gives it."""
+    text = "#version 450\nlayout(local_size_x_id = 0, local_size_y = 2) in;\n" + ONE + "void main() { a[0] = 1; }\n"
+    scene.shader("s", text, specialization_constants=[{"id": 0, "value": 100_000}]).buffer("x", size=4)
+    with pytest.raises(UnsupportedError) as caught:
+        runner.run(scene.dispatch("s", ["x"]).write())
+    limits, name = runner.physical_device.limits, runner.physical_device.name
+    assert [problem.message for problem in caught.value.problems] == [
+        f"shader 's' has a workgroup of 100000 along x; maxComputeWorkGroupSize[0] of {name!r}"
+        f" is {limits.maxComputeWorkGroupSize[0]}",
+        f"shader 's' has 200000 invocations a workgroup; maxComputeWorkGroupInvocations of {name!r}"
+        f" is {limits.maxComputeWorkGroupInvocations}",
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 6, 7, 10, 13])
+def test_size_that_is_no_multiple_of_four(scene: Scene, runner: Runner, size: int) -> None:
+    """Buffers of any size work, from their first byte to their last, and nothing beyond is stored."""
+    text = "#extension GL_EXT_shader_8bit_storage : require\n"
+    text += "#extension GL_EXT_shader_explicit_arithmetic_types : require\n"
+    text += "layout(binding = 0) buffer A { uint8_t a[]; };\nlayout(binding = 1) buffer C { uint8_t b[]; };\n"
+    content = numpy.arange(1, size + 1, dtype=numpy.uint8)
+    scene.shader("s", glsl("b[gl_WorkGroupID.x] = a[gl_WorkGroupID.x] + uint8_t(100);", text))
+    scene.buffer("x", content).buffer("y", size=size).buffer("untouched", size=size)
+    result = runner.run(scene.dispatch("s", ["x", "y"], [size]).write())
+    assert result.array("y", "u1").tolist() == [100 + value for value in range(1, size + 1)]
+    assert scene.output("y", "u1").tolist() == [100 + value for value in range(1, size + 1)]
+    assert result.array("x", "u1").tolist() == content.tolist()
+    assert result.array("untouched", "u1").tolist() == [0] * size
+
+
+def test_uniform_buffer(scene: Scene, runner: Runner) -> None:
+    """A buffer is bound as a uniform buffer where the shader declares one, and as a storage buffer elsewhere."""
+    text = "layout(set = 0, binding = 0) uniform U { vec4 scale; vec4 shift; };\n"
+    text += "layout(set = 0, binding = 1) buffer B { vec4 a[]; };\n"
+    x = numpy.arange(16, dtype=numpy.float32)
+    uniform = numpy.array([2, 3, 4, 5, 10, 20, 30, 40], numpy.float32)
+    scene.shader("s", glsl("a[gl_WorkGroupID.x] = a[gl_WorkGroupID.x] * scale + shift;", text))
+    scene.shader("t", glsl("a[0] = vec4(1.5);", "layout(set = 0, binding = 0) buffer B { vec4 a[]; };\n"))
+    scene.buffer("u", uniform).buffer("x", x).dispatch("s", ["u", "x"], [4]).dispatch("t", ["u"])
+    scene.dispatch("s", ["u", "x"], [4])
+    result = runner.run(scene.write())
+    first = x * numpy.tile(uniform[:4], 4) + numpy.tile(uniform[4:], 4)
+    assert (result.array("x", "f4") == first * numpy.float32(1.5) + numpy.tile(uniform[4:], 4)).all()
+
+
+def test_uniform_buffer_beyond_the_limit(scene: Scene, runner: Runner) -> None:
+    """A uniform buffer larger than the device takes is refused by the name of the limit."""
+    limit = runner.physical_device.limits.maxUniformBufferRange
+    text = "layout(set = 0, binding = 0) uniform U { vec4 u; };\nlayout(set = 0, binding = 1) buffer B { vec4 a[]; };\n"
+    scene.shader("s", glsl("a[0] = u;", text)).buffer("u", size=limit + 16).buffer("x", size=16)
+    with pytest.raises(UnsupportedError) as caught:
+        runner.run(scene.dispatch("s", ["u", "x"]).write())
+    (problem,) = caught.value.problems
+    assert problem.pointer == "/resources/1/buffer/size"
+    assert problem.message == (
+        f"buffer 'u' of {limit + 16} bytes is bound as a uniform buffer;"
+        f" maxUniformBufferRange of {runner.physical_device.name!r} is {limit}"
+    )
+
+
+def test_block_larger_than_its_buffer(scene: Scene, runner: Runner) -> None:
+    """A buffer smaller than the block that the shader declares is a warning that names both sizes."""
+    scene.shader("s", glsl("a[0] = 1u;", "layout(binding = 0) buffer B { uint a[4]; };\n")).buffer("x", size=8)
+    plan = runner.plan(scene.dispatch("s", ["x"]).write())
+    assert [warning.message for warning in plan.warnings] == [
+        "buffer 'x' has 8 bytes; storage buffer 'B' at set 0, binding 0 in shader 's' declares 16"
+    ]
+
+
+@pytest.mark.parametrize(
+    "bindings, message",
+    [
+        ([], "nothing is bound to storage buffer 'B' at set 0, binding 0, which shader 's' uses"),
+        ({(1, 0): "x"}, "nothing is bound to storage buffer 'B' at set 0, binding 0, which shader 's' uses"),
+    ],
+)
+def test_missing_binding(scene: Scene, runner: Runner, bindings: Any, message: str) -> None:
+    """A descriptor that the shader uses and nothing is bound to is an error, with the line that mends it."""
+    scene.shader("s", glsl("a[0] = 1u;", ONE))
+    path = scene.buffer("x", size=8).dispatch("s", bindings).write()
+    with pytest.raises(ScenarioError) as caught:
+        runner.run(path)
+    (problem,) = caught.value.problems
+    assert problem.message == message
+    assert problem.pointer == "/commands/0/dispatch_compute/bindings"
+    assert problem.help == 'add {"set": 0, "id": 0, "resource_ref": "…"}'
+
+
+def test_wrong_descriptor_type(scene: Scene, runner: Runner) -> None:
+    """A descriptor_type that the shader contradicts is an error instead of a driver crash."""
+    scene.shader("s", glsl("a[0] = 1u;", ONE)).buffer("x", size=8).dispatch("s", ["x"])
+    scene.commands[0]["dispatch_compute"]["bindings"][0]["descriptor_type"] = "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE"
+    with pytest.raises(ScenarioError) as caught:
+        runner.run(scene.write())
+    (problem,) = caught.value.problems
+    assert problem.pointer == "/commands/0/dispatch_compute/bindings/0/descriptor_type"
+    assert problem.message == (
+        "descriptor type 'VK_DESCRIPTOR_TYPE_STORAGE_IMAGE' does not match storage buffer 'B' at set 0, binding 0"
+        " in shader 's'"
+    )
+
+
+def test_missing_capability_is_named(scene: Scene, runner: Runner) -> None:
+    """A shader that needs what the device lacks is refused with the capability, the feature and the shader."""
+    text = "#extension GL_NV_shader_sm_builtins : require\n" + ONE
+    scene.shader("s", glsl("a[0] = gl_SMCountNV;", text)).buffer("x", size=8).dispatch("s", ["x"])
+    with pytest.raises(UnsupportedError) as caught:
+        runner.run(scene.write())
+    messages = [problem.message for problem in caught.value.problems]
+    name = runner.physical_device.name
+    assert (
+        f"shader 's' needs the capability ShaderSMBuiltinsNV; {name!r} lacks"
+        " shaderSMBuiltins (VkPhysicalDeviceShaderSMBuiltinsFeaturesNV)"
+    ) in messages
+
+
+def test_many_buffers(scene: Scene, runner: Runner) -> None:
+    """5,000 buffers and as many dispatches work in one scenario: allocations are shared."""
+    count = 5000
+    scene.shader("s", glsl("a[gl_GlobalInvocationID.x] = a[gl_GlobalInvocationID.x] * 2u + 1u;", ONE, local_size=4))
+    for number in range(count):
+        scene.buffer(f"b{number}", size=16, dst=None).dispatch("s", [f"b{number}"])
+    scene.buffer("first", numpy.arange(4, dtype=numpy.uint32)).dispatch("s", ["first"])
+    inputs = {f"b{number}": numpy.full(4, number, numpy.uint32) for number in range(count)}
+    result = runner.run(scene.write(), inputs)
+    assert result.array("first", "u4").tolist() == [1, 3, 5, 7]
+    found = numpy.stack([result.array(f"b{number}", "u4") for number in range(count)])
+    assert (found == numpy.arange(count, dtype=numpy.uint32)[:, None] * 2 + 1).all()
+
+
+def test_many_dispatches(scene: Scene, runner: Runner) -> None:
+    """2,000 dispatches run in their order."""
+    scene.shader("s", glsl("a[0] = a[0] * 1664525u + 1013904223u;", ONE)).buffer("x", size=4)
+    for _ in range(2000):
+        scene.dispatch("s", ["x"])
+    value = 0
+    for _ in range(2000):
+        value = (value * 1664525 + 1013904223) % 2**32
+    assert runner.run(scene.write()).array("x", "u4").tolist() == [value]

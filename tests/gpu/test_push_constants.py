@@ -1,0 +1,116 @@
+"""Push constants: their size in the scenario, the shader, the data and the device."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import ScenarioError, UnsupportedError
+from tests.scenes import Scene, glsl
+
+PUSHED = "layout(push_constant) uniform P { uint n; float x; } p;\nlayout(binding = 0) buffer B { float a[]; };\n"
+SUM = glsl("a[gl_WorkGroupID.x] += p.x + float(p.n);", PUSHED)
+
+
+def pushed(n: int, x: float) -> numpy.ndarray:  # type: ignore[type-arg]
+    return numpy.frombuffer(numpy.uint32(n).tobytes() + numpy.float32(x).tobytes(), numpy.uint8)
+
+
+def test_data_reaches_the_shader(scene: Scene, runner: Runner) -> None:
+    """Each dispatch sees its own push constants; one without push_data_ref sees zeros, with a warning."""
+    scene.shader("s", SUM, push_constants_size=8).raw_data("p", pushed(3, 0.5)).raw_data("q", pushed(10, 0.25))
+    for number, push in enumerate(("p", "q", "q", "p")):
+        scene.buffer(f"b{number}", size=4).dispatch("s", [f"b{number}"], push_data_ref=push)
+    scene.buffer("b4", numpy.array([1], numpy.float32)).dispatch("s", ["b4"])
+    result = runner.run(scene.write())
+    assert [float(result.array(f"b{number}", "f4")[0]) for number in range(5)] == [3.5, 10.25, 10.25, 3.5, 1.0]
+    assert [warning.message for warning in result.warnings] == [
+        "shader 's' reads push constants, but the command has no push_data_ref; zeros are used"
+    ]
+
+
+def test_push_constants_survive_other_pipelines(scene: Scene, runner: Runner) -> None:
+    """Push constants are right when dispatches of shaders with other layouts come between."""
+    scene.shader("s", SUM, push_constants_size=8).raw_data("p", pushed(3, 0.5))
+    scene.shader("plain", glsl("a[0] *= 2.0;", "layout(binding = 0) buffer B { float a[]; };\n"))
+    wide = "layout(push_constant) uniform P { uvec4 n; } p;\nlayout(binding = 0) buffer B { float a[]; };\n"
+    scene.shader("wide", glsl("a[0] += float(p.n.w);", wide), push_constants_size=16)
+    scene.raw_data("w", numpy.array([1, 2, 3, 4], numpy.uint32)).buffer("x", size=4)
+    for shader, push in (("s", "p"), ("plain", None), ("s", "p"), ("wide", "w"), ("s", "p")):
+        scene.dispatch(shader, ["x"], **({"push_data_ref": push} if push else {}))
+    assert runner.run(scene.write()).array("x", "f4").tolist() == [((3.5 * 2) + 3.5) + 4 + 3.5]
+
+
+def test_payload_must_be_as_large_as_declared(scene: Scene, runner: Runner) -> None:
+    """raw_data of another size than push_constants_size is an error that names both."""
+    scene.shader("s", SUM, push_constants_size=8).raw_data("p", numpy.zeros(12, numpy.uint8)).buffer("x", size=4)
+    path = scene.dispatch("s", ["x"], push_data_ref="p").write()
+    with pytest.raises(ScenarioError) as caught:
+        runner.run(path)
+    (problem,) = caught.value.problems
+    assert problem.pointer == "/commands/0/dispatch_compute/push_data_ref"
+    assert problem.message == "raw_data 'p' holds 12 bytes, but the push_constants_size of shader 's' is 8"
+
+
+def test_shader_declares_more_than_the_scenario(scene: Scene, runner: Runner) -> None:
+    """A push_constants_size below what the shader declares is an error."""
+    scene.shader("s", SUM, push_constants_size=4).buffer("x", size=4)
+    with pytest.raises(ScenarioError) as caught:
+        runner.run(scene.dispatch("s", ["x"]).write())
+    (problem,) = caught.value.problems
+    assert problem.pointer == "/resources/0/shader/push_constants_size"
+    assert problem.message == "shader 's' declares 8 bytes of push constants, but push_constants_size is 4"
+
+
+def test_multiple_of_four(scene: Scene, runner: Runner) -> None:
+    """push_constants_size must be a multiple of 4."""
+    path = scene.shader("s", SUM, push_constants_size=10).buffer("x", size=4).dispatch("s", ["x"]).write()
+    with pytest.raises(ScenarioError) as caught:
+        runner.run(path)
+    (problem,) = caught.value.problems
+    assert problem.pointer == "/resources/0/shader/push_constants_size"
+    assert "multiple of 4" in problem.message
+    assert "10" in problem.message
+
+
+def test_device_limit(scene: Scene, runner: Runner) -> None:
+    """More push constants than the device takes are refused by the name of the limit."""
+    limit = runner.physical_device.limits.maxPushConstantsSize
+    size = limit + 4
+    scene.shader("s", SUM, push_constants_size=size).raw_data("p", numpy.zeros(size, numpy.uint8)).buffer("x", size=4)
+    path = scene.dispatch("s", ["x"], push_data_ref="p").write()
+    with pytest.raises(UnsupportedError) as caught:
+        runner.run(path)
+    (problem,) = caught.value.problems
+    assert problem.pointer == "/resources/0/shader/push_constants_size"
+    assert problem.message == (
+        f"push_constants_size is {size}; maxPushConstantsSize of {runner.physical_device.name!r} is {limit}"
+    )
+    assert problem.line is not None
+    assert str(size) in path.read_text().splitlines()[problem.line - 1]
+
+
+def test_absurd_size_is_refused_without_allocating_it(scene: Scene, runner: Runner) -> None:
+    """A push_constants_size of 4 GiB is an error at once, with and without data."""
+    scene.shader("s", SUM, push_constants_size=2**32 - 4).buffer("x", size=4)
+    with pytest.raises(UnsupportedError) as caught:
+        runner.plan(scene.dispatch("s", ["x"]).write())
+    (problem,) = caught.value.problems
+    assert problem.pointer == "/resources/0/shader/push_constants_size"
+    assert problem.message == "push_constants_size is 4294967292; no device takes more than 65536"
+
+
+def test_absurd_raw_data_is_not_read(scene: Scene, runner: Runner) -> None:
+    """raw_data of more bytes than any push constants have is refused without being read."""
+    path = scene.folder / "p.npy"
+    scene.shader("s", SUM, push_constants_size=8).raw_data("p", numpy.zeros(0, numpy.uint8)).buffer("x", size=4)
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (1099511627776,), }"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + header.ljust(117) + b"\n")
+    with path.open("r+b") as file:
+        file.truncate(128 + 2**40)
+    with pytest.raises(ScenarioError) as caught:
+        runner.plan(scene.dispatch("s", ["x"], push_data_ref="p").write())
+    (problem,) = caught.value.problems
+    assert problem.pointer == "/commands/0/dispatch_compute/push_data_ref"
+    assert problem.message == "raw_data 'p' holds 1099511627776 bytes, but the push_constants_size of shader 's' is 8"
