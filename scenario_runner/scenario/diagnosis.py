@@ -33,7 +33,8 @@ def diagnose(text: str, path: str | None) -> list[Problem]:
     try:
         tree = json.loads(text, parse_int=lambda digits: int(digits[:MAX_DIGITS]))
     except (ValueError, RecursionError) as error:
-        return [Problem(f"the text is no JSON: {error}", path)]
+        # Reading stopped at the faults, before the place where the text stops being JSON.
+        return problems or [Problem(f"the text is no JSON: {error}", path)]
     places = Places(text)
     seen = {fault.pointer for fault in faults}
     for finding in _shape(tree):

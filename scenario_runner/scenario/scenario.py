@@ -50,7 +50,8 @@ class Scenario:
         errors, warnings = check_contradictions(self.resources, self.commands, self.resource_keys, self.command_keys)
         problems += errors
         if problems:
-            raise ScenarioError(limited([self._placed(problem) for problem in problems[: MAX_PROBLEMS + 1]]))
+            placed = [self._placed(problem) for problem in problems[: MAX_PROBLEMS + 1]]
+            raise ScenarioError(limited(sorted(placed, key=lambda problem: (problem.line or 0, problem.column or 0))))
         warnings = [*self.warnings, *warnings]
         object.__setattr__(self, "warnings", tuple(self._placed(warning) for warning in warnings[:MAX_PROBLEMS]))
 

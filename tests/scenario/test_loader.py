@@ -223,6 +223,23 @@ def test_enormous_number():
     ]
 
 
+def test_many_faults():
+    """A hundred faults are enough, even where the text breaks off after them."""
+    lines = refused('{"resources": [' + "null, " * 200)
+    assert len(lines) == 100
+    assert lines[99] == "test.json:1:610: /resources/99: null is not used in scenarios"
+
+
+def test_order():
+    """Problems come in the order of the file, whatever check finds them."""
+    text = GOOD.replace('"GLSL"', '"GLSL", "specialization_constants": [{"id": 0, "value": 1}, {"id": 0, "value": 1}]')
+    lines = refused(text.replace('_ref": "add', '_ref": "ad'))
+    assert [line.split(": ")[1] for line in lines] == [
+        "/resources/0/shader/specialization_constants/1/id",
+        "/commands/0/dispatch_compute/shader_ref",
+    ]
+
+
 def test_many_problems():
     """Of very many problems the first hundred are shown, and that there are more."""
     entries = [{"buffer": {"uid": f"b{index}", "size": -1, "shader_access": "readonly"}} for index in range(50_000)]
