@@ -7,7 +7,6 @@ next one's requirements fit; `close` destroys everything.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 from collections.abc import Collection, Mapping
@@ -18,7 +17,6 @@ from scenario_runner.output_files import FileWriter
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 from scenario_runner.plan.model import CompilerOptions
 from scenario_runner.result import Collector, Result
-from scenario_runner.start import open_instance
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model import Plan
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from scenario_runner.start import InstanceStart
     from scenario_runner.vulkan.device import Device
     from scenario_runner.vulkan.instance import Instance
+    from scenario_runner.vulkan.ml_emulation import Mode
     from scenario_runner.vulkan.physical_device import PhysicalDevice
 
 log = logging.getLogger(__name__)
@@ -38,13 +37,15 @@ class DeviceOptions(NamedTuple):
 
     ``device`` is an index, a UUID or (part of) a name; None takes the fastest kind there is. ``robustness`` asks for
     robust buffer and image access where the device has it. ``disabled_extensions`` are never enabled. ``validation``
-    loads the Khronos validation layer.
+    loads the Khronos validation layer. ``ml_emulation`` tells when tensors and graphs run through emulation layers:
+    "auto" (where the device lacks them), "on" or "off".
     """
 
     device: str | None = None
     robustness: bool = False
     disabled_extensions: frozenset[str] = frozenset()
     validation: bool = False
+    ml_emulation: Mode = "auto"
 
 
 class Runner:
@@ -66,10 +67,17 @@ class Runner:
         compiler: str | None = None,
         cache_dir: str | None = None,
         use_cache: bool = True,
+        ml_emulation: Mode = "auto",
         starting: InstanceStart | None = None,
     ) -> None:
+        if ml_emulation not in ("auto", "on", "off"):
+            raise UsageError(f"ml_emulation is {ml_emulation!r}, expected 'auto', 'on' or 'off'")
         self._options = DeviceOptions(
-            None if device is None else str(device), robustness, frozenset(disabled_extensions), validation
+            None if device is None else str(device),
+            robustness,
+            frozenset(disabled_extensions),
+            validation,
+            ml_emulation,
         )
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
@@ -222,9 +230,6 @@ class Runner:
             self._device.close()
             self._live = dict(self._device.live)
             self._device = None
-        if self._opened is None and self._starting is not None:
-            with contextlib.suppress(ScenarioRunnerError):
-                self._open_instance()
         self._starting = None
         opened, self._opened = self._opened, None
         if opened is not None and not abandoned:
@@ -232,19 +237,46 @@ class Runner:
 
     def _open_instance(self) -> tuple[Instance, PhysicalDevice]:
         if self._opened is None:
-            if self._starting is not None:
-                self._opened = self._starting.result()
+            from scenario_runner.vulkan.instance import Instance
+            from scenario_runner.vulkan.physical_device import choose
+
+            starting, self._starting = self._starting, None
+            if starting is not None and starting.validation == self._options.validation:
+                instance = starting.result()
             else:
-                self._opened = open_instance(self._options.device, validation=self._options.validation)
-            self._messages = self._opened[0].validation_messages
+                instance = Instance(validation=self._options.validation)
+            self._messages = instance.validation_messages
+            try:
+                self._opened = instance, choose(instance.physical_devices, self._options.device)
+            except BaseException:
+                instance.close()
+                raise
         return self._opened
+
+    def _instance_for(self, plan: Plan) -> tuple[Instance, PhysicalDevice]:
+        """The instance, made anew with the ML emulation layers where the plan and the device need them."""
+        instance, physical = self._open_instance()
+        needed = plan.requirements.ml_extensions
+        if not needed or instance.layers:
+            return instance, physical
+        from scenario_runner.vulkan.ml_emulation import reopen, wanted_layers
+
+        layers = wanted_layers(physical, needed, self._options.ml_emulation)
+        if layers:
+            if self._device is not None:
+                self._device.close()
+                self._device = None
+            self._opened = reopen(instance, physical, layers, validation=self._options.validation)
+            self._messages = self._opened[0].validation_messages
+            return self._opened
+        return instance, physical
 
     def _device_for(self, plan: Plan) -> Device:
         """The open device, opened anew where the plan needs more than it was opened with."""
         from scenario_runner.vulkan.device import Device
         from scenario_runner.vulkan.requirements import enabled_for
 
-        instance, physical = self._open_instance()
+        instance, physical = self._instance_for(plan)
         problems = exceeded_limits(plan, {name: _limit(physical.limits, name) for name in NAMES}, physical.name)
         if problems:
             raise UnsupportedError(problems)
@@ -254,6 +286,7 @@ class Runner:
             robustness=self._options.robustness,
             frame_boundaries=any(frame.boundary for frame in plan.frames),
             disabled_extensions=self._options.disabled_extensions,
+            emulated=bool(instance.layers),
         )
         device = self._device
         if device is not None and not device.usable:

@@ -8,11 +8,16 @@ from typing import Any, NoReturn
 from scenario_runner.errors import UsageError
 
 
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    return argparse.HelpFormatter(prog, max_help_position=34, width=100)
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are ours; options are never abbreviated, so that new ones break no script."""
 
     def __init__(self, **arguments: Any) -> None:
-        super().__init__(allow_abbrev=False, **arguments)
+        # A formatter is made for every option; one that is told the width does not go and ask the terminal for it.
+        super().__init__(allow_abbrev=False, formatter_class=_formatter, **arguments)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, help=f"{self.prog} --help shows all options")

@@ -1,0 +1,98 @@
+"""The options of ``scenario-runner run``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from scenario_runner.cli.arguments import Parser, add_compiler_options, add_logging_option
+from scenario_runner.errors import UsageError
+
+# Options of the reference runner that change no result: scripts that give them keep working.
+_WITHOUT_EFFECT = {
+    "--pipeline-caching": 0,
+    "--clear-pipeline-cache": 0,
+    "--cache-path": 1,
+    "--enable-gpu-debug-markers": 0,
+    "--capture-frame": 0,
+}
+# Options of the reference runner whose results somebody waits for: refused by name.
+_NOT_SUPPORTED = {
+    "--profiling-dump-path": 1,
+    "--perf-counters-dump-path": 1,
+    "--fail-on-pipeline-cache-miss": 0,
+    "--emulation-layer-profiling-dump-dir": 1,
+    "--neural-debug-database-dump-dir": 1,
+    "--neural-statistics-dump-dir": 1,
+    "--neural-statistics-mode": 1,
+    "--session-memory-dump-dir": 1,
+}
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The options as a namespace. Raises UsageError."""
+    parser = Parser(
+        prog="scenario-runner",
+        usage="scenario-runner [run] FILE… [options]\n       scenario-runner {validate|schema|doctor} --help",
+        description="Run GPU workloads described in JSON on a Vulkan device.",
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE", help="scenario files (JSON), run one after the other")
+    parser.add_argument("--scenario", action="append", default=[], metavar="FILE", help="a scenario file as well")
+    parser.add_argument("--output", metavar="DIR", help="base of relative dst paths (default: the scenario's folder)")
+    parser.add_argument("--device", metavar="D", help="index, UUID or part of the name of the device to use")
+    parser.add_argument("--list-devices", action="store_true", help="list the Vulkan devices and exit")
+    parser.add_argument("--dry-run", action="store_true", help="do everything but run the commands and write files")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run the commands N times")
+    parser.add_argument(
+        "--repeat-keep-state",
+        action="store_true",
+        help="with --repeat: do not restore the inputs before each iteration",
+    )
+    parser.add_argument(
+        "--timeout", type=_positive_seconds, metavar="S", help="give up on submitted work after S seconds"
+    )
+    parser.add_argument("--capture-dir", metavar="DIR", help="write what each frame boundary names into folders of DIR")
+    parser.add_argument("--validation", action="store_true", help="load the Khronos validation layer")
+    parser.add_argument(
+        "--disable-extension", action="append", nargs="+", default=[], metavar="E", help="device extensions not to use"
+    )
+    parser.add_argument(
+        "--enable-robustness-features",
+        action="store_true",
+        help="robust buffer and image access, where the device has it",
+    )
+    add_compiler_options(parser)
+    add_logging_option(parser)
+    parser.add_argument("--quiet", action="store_true", help="print no summary line")
+    parser.add_argument("--wait-for-key-stroke-before-run", action="store_true", help="wait for Enter before running")
+    parser.add_argument("--pause-on-exit", action="store_true", help="wait for Enter at the end")
+    parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")
+    for option, values in _WITHOUT_EFFECT.items():
+        if values:
+            parser.add_argument(option, help=argparse.SUPPRESS)
+        else:
+            parser.add_argument(option, action="store_true", help=argparse.SUPPRESS)
+    for option, values in _NOT_SUPPORTED.items():
+        parser.add_argument(option, nargs=values, action=_NotSupported, help=argparse.SUPPRESS)
+    return parser.parse_args(argv)
+
+
+def without_effect(options: argparse.Namespace) -> list[str]:
+    """The options given that the reference runner has and that change nothing here."""
+    return [name for name in _WITHOUT_EFFECT if getattr(options, name.lstrip("-").replace("-", "_"))]
+
+
+class _NotSupported(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        name = self.option_strings[0]
+        raise UsageError(f"option {name} of the reference runner is not supported by this version")
+
+
+def _positive_seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < 1e9:
+        raise ValueError
+    return seconds
+
+
+_positive_seconds.__name__ = "number of seconds"
