@@ -1,0 +1,94 @@
+"""``python -m benchmarks``: measure the workloads, print a table, write JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.launcher import Launcher
+from benchmarks.machine import describe
+from benchmarks.measurement import Bench, Outcome, RunError
+from benchmarks.phases import phases
+from benchmarks.programs import Program, ours, reference, version
+from benchmarks.report import HEADINGS, as_json, print_table, rows
+from benchmarks.workloads import all_workloads
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns 0, or 1 where ours failed or was wrong; a bound that is missed is reported and no failure."""
+    workloads = all_workloads()
+    options = _parse(argv, list(workloads))
+    programs = [ours(options.ours)]
+    if options.reference is not None:
+        programs.append(reference(options.reference))
+    facts = describe()
+    for program in programs:
+        facts[f"{program.name} is"] = f"{' '.join(program.command)}, version {version(program)}"
+    for name, value in facts.items():
+        print(f"{name}: {value}")
+    with (
+        tempfile.TemporaryDirectory(prefix="scenario-benchmarks-", dir=options.folder) as root,
+        Launcher() as launcher,
+    ):
+        bench = Bench(launcher, Path(root), programs, options.runs, options.quick, _progress)
+        if options.phases:
+            return _show_phases(bench, programs[0])
+        outcomes = [bench.measure(workloads[name]) for name in options.only or workloads]
+    if options.quick:
+        print("\nTiny sizes: neither the times nor what they reach mean anything.")
+    print(f"\nMedian of {options.runs} runs after one to warm up (least to greatest); programs ran in turns.\n")
+    print_table(HEADINGS, [line for outcome in outcomes for line in rows(outcome)])
+    if options.json is not None:
+        _write_json(options.json, facts, programs, outcomes)
+    return 1 if any("ours" in outcome.failures for outcome in outcomes) else 0
+
+
+def _show_phases(bench: Bench, program: Program) -> int:
+    try:
+        lines = [(what, f"{seconds * 1e3:.1f}") for what, seconds in phases(bench, program.command)]
+    except RunError as error:
+        print(f"failed: {error}")
+        return 1
+    print(f"\nOne small scenario, step by step; milliseconds, median of {bench.runs} runs after one to warm up:\n")
+    print_table(("", "ms"), lines)
+    return 0
+
+
+def _write_json(path: str, facts: dict[str, str], programs: Sequence[Program], outcomes: Sequence[Outcome]) -> None:
+    commands = {program.name: {"command": list(program.command)} for program in programs}
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(json.dumps(as_json(facts, commands, outcomes), indent=2) + "\n", encoding="utf-8")
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="" if text else "\n", file=sys.stderr, flush=True)
+
+
+def _parse(argv: Sequence[str] | None, names: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure scenario-runner's workloads.")
+    parser.add_argument("--reference", metavar="PATH", help="start script or binary of the reference runner")
+    parser.add_argument("--ours", metavar="PATH", help="our program as installed (default: this checkout's)")
+    parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=f"one of {', '.join(names)}")
+    parser.add_argument("--runs", type=_count, default=5, metavar="N", help="measured runs of each program (default 5)")
+    parser.add_argument("--json", metavar="FILE", help="write everything measured to FILE")
+    parser.add_argument("--folder", metavar="DIR", help="where temporary files go; the largest workload needs 2 GiB")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that the benchmark works, nothing else")
+    parser.add_argument("--phases", action="store_true", help="only show where the time of a small scenario goes")
+    return parser.parse_args(argv)
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

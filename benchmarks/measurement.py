@@ -1,0 +1,124 @@
+"""Running one workload with several programs in turns, and keeping what each run took."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.bounds import Spread, ratio
+from benchmarks.launcher import Launcher
+from benchmarks.programs import CHECKOUT, Program
+from benchmarks.workloads import Workload
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One run: wall time, and the most memory that any of its processes held."""
+
+    wall_s: float
+    peak_bytes: int
+
+
+@dataclass
+class Outcome:
+    """All runs of one workload by program; ``failures`` says why a program has none; ``limit`` is that of copying."""
+
+    workload: Workload
+    samples: dict[str, list[Sample]] = field(default_factory=dict)
+    limit: list[Sample] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def times(self, program: str) -> list[float]:
+        return [sample.wall_s for sample in self.samples.get(program, ())]
+
+    def peaks(self, program: str) -> list[float]:
+        return [float(sample.peak_bytes) for sample in self.samples.get(program, ())]
+
+    def ratios(self) -> tuple[Spread, Spread] | None:
+        """Ours / reference for time and for memory; None where one of them has no runs."""
+        if not self.samples.get("ours") or not self.samples.get("reference"):
+            return None
+        return (
+            ratio(self.times("ours"), self.times("reference")),
+            ratio(self.peaks("ours"), self.peaks("reference")),
+        )
+
+
+class RunError(Exception):
+    """A program failed, or what it wrote is wrong."""
+
+
+@dataclass
+class Bench:
+    """Measures workloads under ``root``, a folder of its own with room for large files."""
+
+    launcher: Launcher
+    root: Path
+    programs: Sequence[Program]
+    runs: int
+    quick: bool = False
+    report: Callable[[str], None] = lambda _: None
+
+    def measure(self, workload: Workload) -> Outcome:
+        """Warm up and check each program, then run them A B A B; a program that fails is left out from there on."""
+        folder = self.root / workload.name
+        folder.mkdir()
+        self.report(f"{workload.name}: making its files")
+        workload.make(folder, quick=self.quick)
+        outcome = Outcome(workload)
+        active = list(self.programs)
+        for turn in range(self.runs + 1):  # the first one warms caches up and is checked, the last one is checked too
+            self.report(f"{workload.name}: " + (f"run {turn} of {self.runs}" if turn else "warming up"))
+            for program in list(active):
+                try:
+                    sample = self._run(workload, folder, program, check=turn in (0, self.runs))
+                except RunError as error:
+                    outcome.failures[program.name] = str(error)
+                    outcome.samples.pop(program.name, None)
+                    active.remove(program)
+                    continue
+                if turn:
+                    outcome.samples.setdefault(program.name, []).append(sample)
+            limit = workload.limit(folder)
+            if turn and limit is not None:
+                outcome.limit.append(self._start(limit, folder, workload.timeout_s))
+        return outcome
+
+    def time(self, command: list[str]) -> float:
+        """Wall time of one command that has to succeed, in seconds. Raises RunError."""
+        return self._start(command, self.root, Workload.timeout_s).wall_s
+
+    def _run(self, workload: Workload, folder: Path, program: Program, *, check: bool) -> Sample:
+        output = folder / f"out-{program.name}"
+        output.mkdir(exist_ok=True)
+        run = workload.run(folder, program, output)
+        os.sync()  # what the run before left to write is not this one's to wait for
+        samples = [self._start(command, folder, workload.timeout_s) for command in run.commands]
+        if check:
+            try:
+                workload.check(folder, program, output)
+            except (AssertionError, OSError, ValueError) as error:
+                raise RunError(f"wrong results: {str(error).strip()}") from error
+        return Sample(run.scale * sum(each.wall_s for each in samples), max(each.peak_bytes for each in samples))
+
+    def _start(self, command: list[str], folder: Path, timeout_s: float) -> Sample:
+        usage = self.launcher.run(
+            command,
+            environment=environment(self.root),
+            folder=str(folder),
+            timeout_s=timeout_s,
+            log=str(self.root / "log"),
+        )
+        if not usage.ok:
+            why = f"killed after {timeout_s:g} s" if usage.wall_s >= timeout_s else f"exit code {usage.exit_code}"
+            raise RunError(f"{why}: {usage.output.strip()[-400:]}")
+        return Sample(usage.wall_s, usage.peak_bytes)
+
+
+def environment(root: Path) -> Mapping[str, str]:
+    """The user's environment; our package is found, its byte code kept, and its shader cache is the benchmark's own."""
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    paths = [str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return variables | {"SCENARIO_RUNNER_CACHE": str(root / "cache"), "PYTHONPATH": os.pathsep.join(paths)}

@@ -1,0 +1,115 @@
+"""The results as a table and as JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from benchmarks.bounds import Bound, Spread
+from benchmarks.measurement import Outcome, Sample
+
+HEADINGS = ("workload", "", "ours", "reference", "ours / reference", "must", "aim", "reached")
+
+
+def rows(outcome: Outcome) -> list[tuple[str, ...]]:
+    """The lines of the table for one workload: time, memory, and the limit where there is one."""
+    workload = outcome.workload
+    ratios = outcome.ratios() or (None, None)
+    lines = [
+        _line(workload.title, "time", outcome, Outcome.times, _seconds, ratios[0], workload.time_bound),
+        _line("", "memory", outcome, Outcome.peaks, _mebibytes, ratios[1], workload.memory_bound),
+    ]
+    if outcome.limit:
+        time = _spread([sample.wall_s for sample in outcome.limit], _seconds)
+        memory = _spread([float(sample.peak_bytes) for sample in outcome.limit], _mebibytes)
+        lines.append(("", "limit", f"copying the bytes: {time}, {memory}", "", "", "", "", ""))
+    lines += [("", "failed", f"{program}: {why}", "", "", "", "", "") for program, why in outcome.failures.items()]
+    return lines
+
+
+def print_table(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+    """A table by rich on a terminal, aligned columns elsewhere."""
+    lines = [tuple(line) for line in lines]
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(*headings)
+        for line in lines:
+            table.add_row(*line)
+        Console().print(table)
+        return
+    # what spans the table does not widen its columns
+    narrow = [line for line in (tuple(headings), *lines) if line[1] not in ("limit", "failed")]
+    widths = [max(len(cell) for cell in column) for column in zip(*narrow, strict=True)]
+    for line in [tuple(headings), *lines]:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def as_json(machine: dict[str, str], programs: dict[str, dict[str, Any]], outcomes: Iterable[Outcome]) -> Any:
+    """Everything that was measured, for `json.dump`; times in seconds, memory in bytes."""
+    return {
+        "machine": machine,
+        "programs": programs,
+        "workloads": {outcome.workload.name: _outcome(outcome) for outcome in outcomes},
+    }
+
+
+def _line(
+    title: str,
+    what: str,
+    outcome: Outcome,
+    values: Any,
+    show: Any,
+    ratio: Spread | None,
+    bound: Bound | None,
+) -> tuple[str, ...]:
+    cells = [_spread(values(outcome, program), show) for program in ("ours", "reference")]
+    return (
+        title,
+        what,
+        *cells,
+        "" if ratio is None else f"{ratio.median:.3f} ({ratio.least:.3f} to {ratio.greatest:.3f})",
+        "" if bound is None else f"<= {bound.must:g}",
+        "" if bound is None or bound.aim is None else f"<= {bound.aim:g}",
+        "" if bound is None or ratio is None else bound.verdict(ratio.median),
+    )
+
+
+def _spread(values: Sequence[float], show: Any) -> str:
+    if not values:
+        return ""
+    spread = Spread.of(values)
+    return f"{show(spread.median)} ({show(spread.least)} to {show(spread.greatest)})"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3f} s"
+
+
+def _mebibytes(value: float) -> str:
+    return f"{value / (1 << 20):.0f} MiB"
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    ratios = outcome.ratios()
+    bounds = {"time": outcome.workload.time_bound, "memory": outcome.workload.memory_bound}
+    result: dict[str, Any] = {
+        "title": outcome.workload.title,
+        "runs": {program: [asdict(sample) for sample in samples] for program, samples in outcome.samples.items()},
+        "limit": [asdict(sample) for sample in outcome.limit],
+        "failures": outcome.failures,
+        "bounds": {what: asdict(bound) for what, bound in bounds.items() if bound is not None},
+    }
+    if ratios is not None:
+        spreads = dict(zip(("time", "memory"), ratios, strict=True))
+        result["ratios"] = {what: asdict(spread) for what, spread in spreads.items()}
+        result["reached"] = {
+            what: bound.verdict(spreads[what].median) for what, bound in bounds.items() if bound is not None
+        }
+    return result
+
+
+__all__ = ["HEADINGS", "Sample", "as_json", "print_table", "rows"]

@@ -1,0 +1,25 @@
+"""The workloads by name, in the order in which they are measured."""
+
+from __future__ import annotations
+
+from benchmarks.workloads.dispatches import Dispatches
+from benchmarks.workloads.large_buffers import LargeBuffers
+from benchmarks.workloads.many import Many
+from benchmarks.workloads.small import Small
+from benchmarks.workloads.workload import Workload
+
+__all__ = ["Workload", "all_workloads"]
+
+
+def all_workloads() -> dict[str, Workload]:
+    """Every workload by its name."""
+    workloads: list[Workload] = [
+        Small(),
+        Small(spirv=True),
+        Dispatches(),
+        Dispatches(varied=True),
+        LargeBuffers(),
+        Many(),
+        Many(spirv=True),
+    ]
+    return {workload.name: workload for workload in workloads}

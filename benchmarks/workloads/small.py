@@ -1,0 +1,69 @@
+"""One small scenario, whole process: what a user feels at the prompt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.bounds import Bound
+from benchmarks.programs import Program
+from benchmarks.workloads.workload import Run, Workload, buffer, compile_shader, dispatch, shader, write_scenario
+
+ADD = """#version 450
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0) readonly buffer A { float a[]; };
+layout(set = 0, binding = 1) readonly buffer B { float b[]; };
+layout(set = 0, binding = 2) writeonly buffer Sum { float sum[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    sum[i] = a[i] + b[i];
+}
+"""
+COUNT = 1024
+
+
+def write_small(folder: Path, name: str, *, spirv: bool, seed: int = 0) -> Path:
+    """One small scenario, ``name``.json; its sum is 3 i + ``seed``."""
+    source = "add.spv" if spirv else "add.comp"
+    if not (folder / source).exists():
+        (folder / source).write_bytes(compile_shader(ADD) if spirv else ADD.encode())
+    values = np.arange(COUNT, dtype=np.float32)
+    np.save(folder / f"{name}_a.npy", values)
+    np.save(folder / f"{name}_b.npy", 2 * values + seed)
+    path = folder / f"{name}.json"
+    write_scenario(
+        path,
+        [dispatch("add", [COUNT // 64, 1, 1], "a", "b", "sum")],
+        [
+            shader("add", source),
+            buffer("a", 4 * COUNT, src=f"{name}_a.npy"),
+            buffer("b", 4 * COUNT, src=f"{name}_b.npy"),
+            buffer("sum", 4 * COUNT, dst=f"{name}_sum.npy"),
+        ],
+    )
+    return path
+
+
+def check_small(output: Path, name: str, seed: int = 0) -> None:
+    got = np.load(output / f"{name}_sum.npy").view(np.float32)
+    np.testing.assert_array_equal(got, 3 * np.arange(COUNT, dtype=np.float32) + seed)
+
+
+class Small(Workload):
+    """One dispatch over three small buffers. Ours keeps compiled GLSL; the reference compiles it each time."""
+
+    def __init__(self, *, spirv: bool = False) -> None:
+        self._spirv = spirv
+        self.name = "small-spirv" if spirv else "small"
+        self.title = f"one small scenario, {'SPIR-V' if spirv else 'GLSL'}, whole process"
+        self.time_bound = None if spirv else Bound(must=1.3, aim=1.0)
+
+    def make(self, folder: Path, *, quick: bool) -> None:
+        write_small(folder, "small", spirv=self._spirv)
+
+    def run(self, folder: Path, program: Program, output: Path) -> Run:
+        return Run([program.arguments([folder / "small.json"], output)])
+
+    def check(self, folder: Path, program: Program, output: Path) -> None:
+        check_small(output, "small")

@@ -1,0 +1,78 @@
+"""What a workload is: files that it makes, processes that it starts, results that it knows."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bounds import Bound
+from benchmarks.programs import Program
+
+
+@dataclass(frozen=True)
+class Run:
+    """One measured run: the command lines that are started one after the other, and by how much their time counts.
+
+    ``scale`` is above 1 where a program that takes one scenario a process runs only some of them.
+    """
+
+    commands: list[list[str]]
+    scale: float = 1.0
+
+
+class Workload(ABC):
+    """A named workload; ``quick`` makes it small enough for a test of the benchmark itself."""
+
+    name: str
+    title: str
+    time_bound: Bound | None = None
+    memory_bound: Bound | None = None
+    timeout_s = 120.0
+
+    @abstractmethod
+    def make(self, folder: Path, *, quick: bool) -> None:
+        """Write scenarios, shaders and inputs into the empty ``folder``."""
+
+    @abstractmethod
+    def run(self, folder: Path, program: Program, output: Path) -> Run:
+        """How ``program`` runs the workload, with results under ``output``."""
+
+    @abstractmethod
+    def check(self, folder: Path, program: Program, output: Path) -> None:
+        """Compare what ``program`` wrote with NumPy. Raises AssertionError."""
+
+    def limit(self, folder: Path) -> list[str] | None:
+        """A command that does the least that any program must do for this workload; None where there is no such."""
+        return None
+
+
+def write_scenario(path: Path, commands: list[dict[str, Any]], resources: list[dict[str, Any]]) -> None:
+    """Write a scenario file in words that every dialect of the format has."""
+    path.write_text(json.dumps({"commands": commands, "resources": resources}), encoding="utf-8")
+
+
+def dispatch(shader: str, groups: list[int], *resources: str, **more: Any) -> dict[str, Any]:
+    """A dispatch_compute command that binds ``resources`` to set 0 from binding 0 on."""
+    bindings = [{"set": 0, "id": index, "resource_ref": uid} for index, uid in enumerate(resources)]
+    return {"dispatch_compute": {"shader_ref": shader, "rangeND": groups, "bindings": bindings, **more}}
+
+
+def buffer(uid: str, size_bytes: int, **more: Any) -> dict[str, Any]:
+    """A buffer resource."""
+    return {"buffer": {"uid": uid, "size": size_bytes, "shader_access": "readwrite", **more}}
+
+
+def shader(uid: str, source: str, **more: Any) -> dict[str, Any]:
+    """A shader resource; SPIR-V where the file says so."""
+    return {"shader": {"uid": uid, "src": source, "type": "SPIR-V" if source.endswith(".spv") else "GLSL", **more}}
+
+
+def compile_shader(source: str) -> bytes:
+    """GLSL to SPIR-V, before anything is measured."""
+    from scenario_runner.shaders import CompileRequest, compile_all
+
+    (module,) = compile_all([CompileRequest(source=source)])
+    return module
