@@ -97,6 +97,7 @@ def _runner(options: argparse.Namespace, starting: InstanceStart | None = None) 
         disabled_extensions=[name for names in options.disable_extension for name in names],
         validation=options.validation,
         timeout_s=options.timeout,
+        ml_emulation=options.ml_emulation,
         starting=starting,
         **compiler_arguments(options),
     )

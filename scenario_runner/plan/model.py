@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 from scenario_runner.errors import Problem
 
 DescriptorKind = Literal[
-    "storage_buffer", "uniform_buffer", "storage_image", "sampled_image", "combined_image_sampler", "sampler"
+    "storage_buffer", "uniform_buffer", "storage_image", "sampled_image", "combined_image_sampler", "sampler", "tensor"
 ]
 Stage = Literal["graph", "compute", "graphics", "all"]
 Access = Literal[
@@ -184,6 +184,13 @@ class FramePlan(NamedTuple):
     layouts: tuple[tuple[str, tuple[ImageLayout, ...]], ...] = ()
 
 
+# Feature structures of the extensions that emulation layers can bring to a device.
+ML_STRUCTURES = {
+    "VkPhysicalDeviceTensorFeaturesARM": "VK_ARM_tensors",
+    "VkPhysicalDeviceDataGraphFeaturesARM": "VK_ARM_data_graph",
+}
+
+
 class NeededFeature(NamedTuple):
     """A ``member`` of a Vulkan feature ``structure``, what needs it, and where the scenario says so."""
 
@@ -197,13 +204,22 @@ class Requirements(NamedTuple):
     """What the scenario needs of a device, in SPIR-V's and Vulkan's own names.
 
     ``capabilities`` and ``extensions`` are SPIR-V's, each with the uid of a shader that declares it. ``features`` are
-    Vulkan's that no SPIR-V asks for.
+    Vulkan's that no SPIR-V asks for. ``graph_capabilities`` are those of graph modules, which matter only where no
+    emulation layer takes the graphs apart.
     """
 
     capabilities: Mapping[str, str]
     spirv_extensions: Mapping[str, str]
     spirv_version: tuple[int, int] = (1, 0)
     features: tuple[NeededFeature, ...] = ()
+    graph_capabilities: Mapping[str, str] = {}  # noqa: RUF012 - never written to
+
+    @property
+    def ml_extensions(self) -> frozenset[str]:
+        """The device extensions for tensors and graphs that this needs."""
+        return frozenset(
+            ML_STRUCTURES[feature.structure] for feature in self.features if feature.structure in ML_STRUCTURES
+        )
 
 
 class Output(NamedTuple):

@@ -28,11 +28,13 @@ _VALIDATION_AND_PERFORMANCE = 0x2 | 0x4
 class Instance:
     """One VkInstance. Raises NoDeviceError when there is no loader or no driver that it accepts.
 
-    ``validation=True`` enables the Khronos validation layer and collects what it says in ``validation_messages``.
+    ``layers`` are enabled in this order, the first one next to the application. ``validation=True`` enables the Khronos
+    validation layer and collects what it says in ``validation_messages``.
     """
 
     def __init__(self, *, layers: Sequence[str] = (), validation: bool = False) -> None:
         self.validation_messages: list[str] = []
+        self.layers = tuple(layers)
         self._stack = ExitStack()
         lib = api.load()
         version = ffi.new("uint32_t*")

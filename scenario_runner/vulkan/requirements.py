@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
-from scenario_runner.plan.model import Requirements
+from scenario_runner.plan.model import ML_STRUCTURES, Requirements
 from scenario_runner.vulkan._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.features import CORE, Feature
 
@@ -41,8 +41,9 @@ def enabled_for(
     robustness: bool = False,
     frame_boundaries: bool = False,
     disabled_extensions: Collection[str] = (),
+    emulated: bool = False,
 ) -> Enabled:
-    """What ``physical`` must be opened with.
+    """What ``physical`` must be opened with. ``emulated``: it is seen through the ML emulation layers.
 
     Raises UnsupportedError with one sentence for each thing that the device lacks: the shader, its capability, and the
     feature, extension or property that would bring it.
@@ -53,6 +54,8 @@ def enabled_for(
     tables = (
         ("capability", requirements.capabilities, CAPABILITIES),
         ("extension", requirements.spirv_extensions, EXTENSIONS),
+        # the emulation layers take graphs apart themselves, whatever the device knows
+        ("capability", {} if emulated else requirements.graph_capabilities, CAPABILITIES),
     )
     for what, names, table in tables:
         for name, shader in names.items():
@@ -81,6 +84,21 @@ def enabled_for(
                         f"shader {shader!r} needs the {what} {name}; {physical.name!r} lacks {' and '.join(lacking)}"
                     )
                 )
+    for needed in requirements.features:
+        feature = physical.features.find(needed.structure, needed.member)
+        if feature is not None and (feature.extension is None or feature.extension not in disabled_extensions):
+            features.add(feature)
+            continue
+        help = None
+        if needed.structure in ML_STRUCTURES:
+            help = "the ML emulation layers bring it to devices with compute shaders; they are off (--ml-emulation auto)"
+        problems.append(
+            errors.Problem(
+                f"{needed.what} needs {needed.member} ({needed.structure}), which {physical.name!r} lacks",
+                pointer=needed.pointer,
+                help=help,
+            )
+        )
     newest = next((spirv for version, spirv in _SPIRV_VERSIONS if physical.api_version >= version), (1, 3))
     if requirements.spirv_version > newest:
         major, minor = requirements.spirv_version
@@ -92,6 +110,10 @@ def enabled_for(
         )
     if problems:
         raise errors.UnsupportedError(problems)
+    if emulated:
+        from scenario_runner.vulkan.ml_emulation import features_for_layers
+
+        features |= features_for_layers(physical)
     if robustness:
         features |= _robustness(physical, disabled_extensions)
     if frame_boundaries and "VK_EXT_frame_boundary" not in disabled_extensions:

@@ -1,0 +1,162 @@
+"""The tensors of a scenario: format, shape, tiling and initial content, checked against each other and the files."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from scenario_runner.errors import FileError, ScenarioError, UsageError
+from scenario_runner.formats import Format, close_format_names, find_format
+from scenario_runner.plan.sources import ArraySource, NpySource
+from scenario_runner.plan.tensor_plan import TensorPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scenario_runner.plan.model import Source
+    from scenario_runner.plan.problems import Problems
+    from scenario_runner.scenario import Tensor
+
+# Above what any device offers (the device's own limits are checked later), yet far from where 64 bits overflow.
+_MOST_DIMENSIONS = 64
+_MOST_ELEMENTS = 2**48
+
+# What NumPy programs write where the reference runner writes raw bytes; ml_dtypes saves its types as V2 and V1.
+_ALSO_READ = {
+    "bfloat16": ("<u2", "|V2"),
+    "float8e4m3": ("|u1", "|V1"),
+    "float8e5m2": ("|u1", "|V1"),
+    "bool": ("|u1", "|i1"),
+}
+_FORMATS_OF_TENSORS = frozenset("sint uint sfloat unorm snorm bool bfloat16 float8e4m3 float8e5m2".split())
+
+
+def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
+    """The format called ``name`` if tensors can have it; what is wrong goes into ``problems``."""
+    format = find_format(name)
+    if format is None:
+        close = close_format_names(name)
+        hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+        problems.error(ScenarioError, pointer, f"no format that this program knows is called {name!r:.100}{hint}")
+        return None
+    if format.components != 1 or format.is_packed or format.numeric not in _FORMATS_OF_TENSORS or "D" in format.channels:
+        problems.error(
+            ScenarioError,
+            pointer,
+            f"a tensor cannot have the format {name!r}: its elements are single numbers",
+            "expected a format with one component, for instance VK_FORMAT_R32_SFLOAT or VK_FORMAT_R8_SINT",
+        )
+        return None
+    return format
+
+
+def resolve_tensor(
+    tensor: Tensor,
+    source: Source | None,
+    pointer: str,
+    members: Mapping[str, int],
+    inferred: tuple[int, ...] | None,
+    problems: Problems,
+) -> TensorPlan | None:
+    """The plan of one tensor; ``inferred`` is the shape that graphs give it, for dimensions that are 0 or less.
+
+    What is wrong goes into ``problems``; None is returned then.
+    """
+    format = tensor_format(tensor.format, f"{pointer}/format", problems)
+    shape = _shape(tensor, pointer, inferred, problems)
+    if format is None or shape is None:
+        return None
+    if source is not None and not check_content(source, format, shape, f"tensor {tensor.uid!r}", pointer, problems):
+        return None
+    group = tensor.memory_group
+    return TensorPlan(
+        uid=tensor.uid,
+        pointer=pointer,
+        size_bytes=prod(shape) * format.block_size_bytes,
+        format=format,
+        shape=shape,
+        linear=tensor.tiling != "OPTIMAL",
+        group=None if group is None else group.id,
+        offset_bytes=0 if group is None else group.offset,
+        source=source,
+        # what shares its memory with others keeps what they put there
+        zero_fill=group is None or members[group.id] < 2,
+    )
+
+
+def _shape(
+    tensor: Tensor, pointer: str, inferred: tuple[int, ...] | None, problems: Problems
+) -> tuple[int, ...] | None:
+    shape = tensor.dims
+    if any(size <= 0 for size in shape):
+        if inferred is None:
+            problems.error(
+                ScenarioError,
+                f"{pointer}/dims",
+                f"tensor {tensor.uid!r} has the shape {list(shape)}, and no graph of the scenario says what its"
+                " dimensions of 0 or less are",
+                "give the shape, or bind the tensor to an input or output of a graph whose shapes are fixed",
+            )
+            return None
+        shape = inferred
+    if len(shape) > _MOST_DIMENSIONS or prod(shape) > _MOST_ELEMENTS:
+        problems.error(ScenarioError, f"{pointer}/dims", f"tensor {tensor.uid!r} of the shape {list(shape)} is too large")
+        return None
+    return shape
+
+
+def check_content(
+    source: Source, format: Format, shape: tuple[int, ...], what: str, pointer: str, problems: Problems
+) -> bool:
+    """Whether initial content has the type and the shape that ``what`` has; says so in ``problems`` where it has not."""
+    if isinstance(source, NpySource):
+        path: str | None = source.path
+        descr = source.header.byte_order.replace(">", "<") + source.header.kind + str(source.header.item_size_bytes)
+        found: tuple[int, ...] | None = source.header.shape
+        place, kind = f"{pointer}/src", FileError
+        name = repr(path)
+    else:
+        assert isinstance(source, ArraySource)
+        descr, found = source.descr, source.shape
+        place, kind, name = pointer, UsageError, "the array given for it"
+    good = True
+    if descr is not None and not _fits(descr, format):
+        problems.error(
+            kind,
+            place,
+            f"{what} has the format {format.name}, whose elements are {_readable(format.numpy_dtype or '')}, but {name}"
+            f" holds {_readable(descr)}",
+            "convert the data, or give the tensor the format of the data",
+        )
+        good = False
+    if found is not None and found != shape and not (shape in ((), (1,)) and found in ((), (1,))):
+        problems.error(
+            kind, place, f"{what} has the shape {list(shape)}, but {name} has the shape {list(found)}"
+        )
+        good = False
+    size_bytes = prod(shape) * format.block_size_bytes
+    if good and source.size_bytes != size_bytes:
+        problems.error(kind, place, f"{what} has {size_bytes} bytes, but {name} holds {source.size_bytes}")
+        good = False
+    return good
+
+
+def _fits(descr: str, format: Format) -> bool:
+    wanted = (format.numpy_dtype or "").lstrip("<|")
+    allowed = {wanted, *(each.lstrip("<|") for each in _ALSO_READ.get(format.numeric, ()))}
+    return descr.lstrip("<|=") in allowed
+
+
+_KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "V": "raw bytes of "}
+
+
+def _readable(descr: str) -> str:
+    """``'<f4'`` as people say it: float32."""
+    plain = descr.lstrip("<>|=")
+    kind, size = plain[:1], plain[1:]
+    if kind == "b":
+        return "bool"
+    if kind in _KINDS and size.isdigit():
+        return f"{_KINDS[kind]}{int(size) * 8}" + (" bits" if kind == "V" else "")
+    return repr(descr)
+
