@@ -14,12 +14,17 @@ def console() -> None:
     The interpreter's own tear-down is skipped: every device object and file is closed by now, and freeing all modules
     one by one takes longer than a small scenario.
     """
+    if sys.stdout is not None:
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # names that are no UTF-8
     code = main()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
-        code = code or 1
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:  # closed by whoever started us
+                stream.flush()
+        except OSError as error:
+            code = code or 1
+            if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+                os.write(2, f"error: standard output cannot be written: {error.strerror}\n".lower().encode())
     os._exit(code)
 
 

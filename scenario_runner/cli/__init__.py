@@ -26,10 +26,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     name = "run"
     if arguments and arguments[0] in COMMANDS:
         name = arguments.pop(0)
-    from scenario_runner.errors import ScenarioRunnerError
+    from scenario_runner.errors import OutOfMemoryError, ScenarioRunnerError
 
     try:
         return int(import_module(f"scenario_runner.cli.{name}").main(arguments))
+    except SystemExit as end:  # --help
+        return end.code if isinstance(end.code, int) else 0
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED_EXIT_CODE
@@ -40,3 +42,30 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         show_error(error)
         return error.exit_code
+    except MemoryError:
+        from scenario_runner.cli.report import show_error
+
+        show_error(OutOfMemoryError("the memory of this machine does not suffice"))
+        return OutOfMemoryError.exit_code
+    except Exception as error:
+        return _internal_error(error)
+
+
+def _internal_error(error: Exception) -> int:
+    """Say that the fault is ours, without a traceback unless the log level asks for one; returns the exit code."""
+    import logging
+    import traceback
+
+    from scenario_runner.cli.report import write
+    from scenario_runner.errors import ScenarioRunnerError
+
+    if logging.getLogger("scenario_runner").isEnabledFor(logging.DEBUG):
+        traceback.print_exception(error)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    write(
+        "error",
+        f"internal error: {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})",
+        "this is a defect of scenario-runner, not of your scenario; please report it with the output of"
+        " --log-level debug",
+    )
+    return ScenarioRunnerError.exit_code

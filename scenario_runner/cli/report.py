@@ -20,6 +20,8 @@ def show_error(error: ScenarioRunnerError) -> None:
 def write(label: str, text: str, help: str | None = None, stream: TextIO | None = None) -> None:
     """Print ``label: text`` and the help, if there is one."""
     stream = stream or sys.stderr
+    if stream is None:
+        return  # whoever started us closed it
     if is_terminal(stream):
         console = rich_console(stream)
         console.print(f"[{_STYLES.get(label, 'bold')}]{label}:[/]", end=" ")
