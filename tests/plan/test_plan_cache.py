@@ -1,0 +1,204 @@
+"""The plan cache: a kept plan is used when nothing changed, and never when something did."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import FileError, ScenarioError
+from tests.scenes import Scene, assemble, glsl
+
+ADD = glsl(
+    "c[gl_GlobalInvocationID.x] = a[gl_GlobalInvocationID.x] + amount();",
+    '#include "amount.glsl"\n'
+    "layout(set = 0, binding = 0) readonly buffer A { int a[]; };\n"
+    "layout(set = 0, binding = 1) buffer C { int c[]; };\n"
+    "layout(push_constant) uniform P { int pushed; };",
+)
+AMOUNT = "#extension GL_GOOGLE_include_directive : enable\nint amount() { return 10; }\n"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder, used by this test alone."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    with Runner() as runner:
+        yield runner
+
+
+@pytest.fixture
+def path(scene: Scene) -> Path:
+    """A scenario that adds 10 (from an include) and nothing else to four numbers."""
+    scene.file("amount.glsl", AMOUNT)
+    scene.shader("add", ADD, push_constants_size=4)
+    scene.raw_data("push", numpy.array([5], dtype="<i4"))
+    scene.buffer("a", numpy.array([1, 2, 3, 4], dtype="<i4"))
+    scene.buffer("c", size=16)
+    scene.dispatch("add", ["a", "c"], [4], push_data_ref="push")
+    return scene.write()
+
+
+def outcome(path: Path, runner: Runner) -> list[int]:
+    """What a run for files leaves in the output."""
+    runner.run_to_files(path)
+    return list(numpy.load(path.parent / "c.out.npy").view("<i4"))
+
+
+def kept(cache: Path) -> int:
+    """How many plans are kept."""
+    return len(list((cache / "plans").glob("*.entry")))
+
+
+def test_second_run_needs_no_models(cache: Path, path: Path) -> None:
+    """A run whose plan is kept imports neither pydantic nor what reads scenarios."""
+    program = (
+        "import sys; from scenario_runner.cli import main; code = main([sys.argv[1]]);"
+        "print(code, 'pydantic' in sys.modules, 'scenario_runner.plan.resolve' in sys.modules, 'numpy' in sys.modules)"
+    )
+    lines = [
+        subprocess.run([sys.executable, "-c", program, path], check=True, capture_output=True, text=True).stdout
+        for _ in range(2)
+    ]
+    assert [text.splitlines()[-1] for text in lines] == ["0 True True False", "0 False False False"]
+    assert list(numpy.load(path.parent / "c.out.npy").view("<i4")) == [11, 12, 13, 14]
+
+
+def test_same_result_from_a_kept_plan(cache: Path, path: Path, runner: Runner) -> None:
+    """A kept plan does what the plan did when it was made."""
+    assert outcome(path, runner) == [11, 12, 13, 14]
+    (path.parent / "c.out.npy").unlink()
+    assert kept(cache) == 1
+    assert outcome(path, runner) == [11, 12, 13, 14]
+
+
+def test_changed_data_is_used(cache: Path, path: Path, runner: Runner) -> None:
+    """New values in a .npy file of the same type and shape are what the next run computes with."""
+    outcome(path, runner)
+    numpy.save(path.parent / "a.npy", numpy.array([5, 6, 7, 8], dtype="<i4"))
+    assert outcome(path, runner) == [15, 16, 17, 18]
+
+
+def test_changed_include_is_compiled(cache: Path, path: Path, runner: Runner) -> None:
+    """A change in a file that a shader includes is noticed."""
+    outcome(path, runner)
+    (path.parent / "amount.glsl").write_text(AMOUNT.replace("10", "20"))
+    assert outcome(path, runner) == [21, 22, 23, 24]
+
+
+def test_changed_raw_data_is_pushed(cache: Path, path: Path, runner: Runner) -> None:
+    """New push constants are noticed."""
+    (path.parent / "amount.glsl").write_text(AMOUNT)
+    shader = path.parent / "add.comp"
+    shader.write_text(shader.read_text().replace("amount()", "pushed"))
+    assert outcome(path, runner) == [6, 7, 8, 9]
+    numpy.save(path.parent / "push.npy", numpy.array([100], dtype="<i4"))
+    assert outcome(path, runner) == [101, 102, 103, 104]
+
+
+def test_changed_text_is_read(cache: Path, path: Path, runner: Runner) -> None:
+    """A changed scenario is planned anew."""
+    outcome(path, runner)
+    text = json.loads(path.read_text())
+    text["commands"][0]["dispatch_compute"]["rangeND"] = [2]
+    path.write_text(json.dumps(text))
+    assert outcome(path, runner) == [11, 12, 0, 0]
+    assert kept(cache) == 2
+
+
+def test_changed_module_is_read(cache: Path, scene: Scene, runner: Runner) -> None:
+    """A replaced SPIR-V file is noticed."""
+    text = """OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main"
+OpExecutionMode %main LocalSize 1 1 1
+OpDecorate %array ArrayStride 4
+OpDecorate %block BufferBlock
+OpMemberDecorate %block 0 Offset 0
+OpDecorate %c DescriptorSet 0
+OpDecorate %c Binding 0
+%void = OpTypeVoid
+%function = OpTypeFunction %void
+%int = OpTypeInt 32 1
+%zero = OpConstant %int 0
+%value = OpConstant %int {value}
+%array = OpTypeRuntimeArray %int
+%block = OpTypeStruct %array
+%pointer = OpTypePointer Uniform %block
+%element = OpTypePointer Uniform %int
+%c = OpVariable %pointer Uniform
+%main = OpFunction %void None %function
+%label = OpLabel
+%place = OpAccessChain %element %c %zero %zero
+OpStore %place %value
+OpReturn
+OpFunctionEnd
+"""
+    scene.module("store", assemble(text.format(value=7)))
+    scene.buffer("c", size=4).dispatch("store", ["c"])
+    path = scene.write()
+    assert outcome(path, runner) == [7]
+    scene.file("store.spv", assemble(text.format(value=8)))
+    assert outcome(path, runner) == [8]
+
+
+def test_vanished_file_is_an_error(cache: Path, path: Path, runner: Runner) -> None:
+    """A file that is no longer there is reported as if no plan had been kept."""
+    outcome(path, runner)
+    (path.parent / "a.npy").unlink()
+    with pytest.raises(FileError, match=r"/resources/2/buffer/src: .*a\.npy: cannot be opened"):
+        outcome(path, runner)
+
+
+def test_changed_size_is_an_error(cache: Path, path: Path, runner: Runner) -> None:
+    """A .npy file that no longer fits is reported as if no plan had been kept."""
+    outcome(path, runner)
+    numpy.save(path.parent / "a.npy", numpy.array([1, 2], dtype="<i4"))
+    with pytest.raises(FileError, match=r"has 16 bytes, but .* holds 8"):
+        outcome(path, runner)
+
+
+def test_broken_text_is_an_error(cache: Path, path: Path, runner: Runner) -> None:
+    """A scenario that was broken after it ran is reported."""
+    outcome(path, runner)
+    path.write_text(path.read_text()[:-5])
+    with pytest.raises(ScenarioError):
+        outcome(path, runner)
+
+
+def test_output_folder_belongs_to_the_plan(cache: Path, path: Path, runner: Runner, tmp_path: Path) -> None:
+    """Another output folder is another plan."""
+    outcome(path, runner)
+    (path.parent / "c.out.npy").unlink()
+    runner.run_to_files(path, output_dir=tmp_path / "elsewhere")
+    assert (tmp_path / "elsewhere" / "c.out.npy").exists()
+    assert not (path.parent / "c.out.npy").exists()
+
+
+def test_damaged_entry_is_not_used(cache: Path, path: Path, runner: Runner) -> None:
+    """A damaged entry is a plan made anew."""
+    outcome(path, runner)
+    (entry,) = (cache / "plans").glob("*.entry")
+    data = bytearray(entry.read_bytes())
+    data[-3] ^= 0xFF
+    entry.write_bytes(data)
+    assert outcome(path, runner) == [11, 12, 13, 14]
+
+
+def test_nothing_is_kept_when_not_asked(cache: Path, path: Path) -> None:
+    """Without a cache nothing is written to it."""
+    with Runner(use_cache=False) as runner:
+        assert outcome(path, runner) == [11, 12, 13, 14]
+    assert not cache.exists()
