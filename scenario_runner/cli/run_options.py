@@ -61,6 +61,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         action="store_true",
         help="robust buffer and image access, where the device has it",
     )
+    parser.add_argument(
+        "--ml-emulation",
+        choices=("auto", "on", "off"),
+        default="auto",
+        help="run tensors and graphs through the ML emulation layers: where the device lacks them (auto), always, never",
+    )
     add_compiler_options(parser)
     add_logging_option(parser)
     parser.add_argument("--quiet", action="store_true", help="print no summary line")
