@@ -48,7 +48,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         show_error(OutOfMemoryError("the memory of this machine does not suffice"))
         return OutOfMemoryError.exit_code
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is None:  # files are mapped below; this is a full disk, say
+            return _output_lost(error)
         return _internal_error(error)
+
+
+def _output_lost(error: OSError) -> int:
+    from scenario_runner.cli.report import write
+
+    write("error", f"standard output cannot be written: {(error.strerror or str(error)).lower()}")
+    return 1
 
 
 def _internal_error(error: Exception) -> int:

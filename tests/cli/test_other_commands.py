@@ -1,0 +1,141 @@
+"""``validate``, ``schema``, ``--version`` and ``--help``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Program
+from tests.scenes import Scene, glsl
+
+ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
+
+
+@pytest.fixture
+def valid(scene: Scene) -> Path:
+    return scene.shader("add", ADD).buffer("x", size=16).dispatch("add", ["x"], [4]).write()
+
+
+def test_validate(program: Program, valid: Path, scene: Scene) -> None:
+    """validate reports every file, and its exit code is that of the first one that is wrong."""
+    scene.file("bad.json", '{"resources": [{"buffer": {"uid": "x", "size": -4}}], "commands": []}')
+    ended = program("validate", "scenario.json", "bad.json")
+    assert ended.code == 3
+    assert ended.out == "scenario.json: valid: 2 resources, 1 commands\n"
+    lines = [line for line in ended.err.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 2  # the size and the missing shader_access, in one go
+    assert all(line.startswith("error: bad.json:1:") for line in lines)
+    assert not (scene.folder / "x.out.npy").exists()
+
+
+def test_validate_loads_no_driver(valid: Path, shader_cache: Path) -> None:
+    """validate works without any Vulkan library in the process."""
+    script = (
+        "import sys\n"
+        "from scenario_runner.cli import main\n"
+        "code = main(['validate', sys.argv[1]])\n"
+        "libraries = open('/proc/self/maps').read()\n"
+        "found = [line.split()[-1] for line in libraries.splitlines() if 'vulkan' in line.lower() and '.so' in line]\n"
+        "print(code, found, 'scenario_runner.vulkan' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(valid)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 [] False"
+
+
+def test_validate_notes_what_is_not_run(program: Program, scene: Scene) -> None:
+    """A scenario that is right, and holds what this version does not run, is valid with a note."""
+    scene.resource("graph", uid="g", src="g.vgf").command("dispatch_vgf", graph_ref="g", bindings=[]).write()
+    ended = program("validate", "scenario.json")
+    assert ended.code == 0
+    assert "scenario.json: valid: " in ended.out
+    assert "note: " in ended.err
+
+
+def test_validate_compiles(program: Program, scene: Scene) -> None:
+    """validate finds shaders that do not compile."""
+    scene.shader("bad", glsl("nonsense;")).dispatch("bad", []).write()
+    ended = program("validate", "scenario.json")
+    assert ended.code == 5
+    assert "'nonsense' : undeclared identifier" in ended.err
+
+
+def test_schema(program: Program, checkout: Path) -> None:
+    """schema prints the committed JSON Schema."""
+    ended = program("schema")
+    assert (ended.code, ended.err) == (0, "")
+    assert json.loads(ended.out) == json.loads((checkout / "schemas" / "scenario.schema.json").read_text())
+
+
+@pytest.mark.parametrize("option", ["--version", "-v"])
+def test_version(program: Program, option: str) -> None:
+    """--version prints JSON with the reference runner's keys."""
+    ended = program(option)
+    assert (ended.code, ended.err) == (0, "")
+    shown = json.loads(ended.out)
+    assert shown["version"] == "0.1.0"
+    assert shown["revision"] == "v0.1.0"
+    assert {entry["name"] for entry in shown["dependencies"]} >= {"vulkan", "numpy", "pydantic"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["run", "--help"], ["validate", "--help"], ["schema", "-h"]])
+def test_help(program: Program, arguments: list[str]) -> None:
+    """--help explains and exits with 0."""
+    ended = program(*arguments)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("usage: scenario-runner")
+    assert len(ended.out.splitlines()) > 3
+
+
+@pytest.mark.parametrize("word", ["validate", "schema"])
+def test_unknown_option(program: Program, word: str) -> None:
+    """An unknown option of a command is a usage error."""
+    ended = program(word, "--wibble")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: ")
+
+
+def test_broken_pipe(command: list[str], checkout: Path) -> None:
+    """When the reader of stdout goes away the program ends quietly."""
+    process = subprocess.Popen(
+        [*command, "schema"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    errors = process.stderr.read().decode()
+    process.stderr.close()
+    assert process.wait(30) == 1
+    assert errors == ""
+
+
+def test_full_disk(command: list[str], checkout: Path) -> None:
+    """When stdout cannot be written the program says so and fails."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*command, "schema"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(checkout)},
+        )
+    assert done.returncode == 1
+    assert done.stderr == "error: standard output cannot be written: no space left on device\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(command: list[str], checkout: Path, valid: Path, shader_cache: Path, closed: str) -> None:
+    """The program works with standard streams that whoever started it has closed."""
+    line = " ".join([*command, str(valid), closed])
+    done = subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(checkout)}
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (valid.parent / "x.out.npy").stat().st_size == 128 + 16
