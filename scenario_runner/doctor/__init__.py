@@ -1,0 +1,11 @@
+"""What this machine has and lacks for running scenarios, as one JSON-like report.
+
+``report`` gathers it, `probe` is the child process that starts the drivers, `sections` words it for people, and
+``scenario-runner doctor`` prints it. docs/doctor.md documents the keys. Nothing here is imported by a run.
+"""
+
+from __future__ import annotations
+
+from scenario_runner.doctor.report import SCHEMA, gather
+
+__all__ = ["SCHEMA", "gather"]

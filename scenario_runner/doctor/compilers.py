@@ -1,0 +1,37 @@
+"""The shader compilers of this machine and what each can do, for the report."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.shaders.discovery import Compiler, find_compilers
+
+_LANGUAGES: tuple[Literal["GLSL", "HLSL"], ...] = ("GLSL", "HLSL")
+
+
+def compilers(named: str | None = None) -> dict[str, Any]:
+    """Compilers by language, the one that a run takes first, and in ``problems`` why a named one is none."""
+    found: dict[str, Any] = {}
+    problems: dict[str, Any] = {}
+    for language in _LANGUAGES:
+        problems[language] = None
+        try:
+            # Past the cache: this is the moment to ask the programs themselves.
+            usable = find_compilers(named, language=language, use_cache=False)
+        except ScenarioRunnerError as error:
+            usable = []
+            problems[language] = {"message": str(error), "help": error.problems[0].help}
+        found[language] = [_describe(one) for one in usable]
+    return {**found, "problems": problems}
+
+
+def _describe(one: Compiler) -> dict[str, Any]:
+    return {
+        "path": one.path,
+        "flavour": one.flavour,
+        "version": one.version,
+        "languages": list(one.languages),
+        "tensors": one.knows_tensors,
+        "renames_entry": one.renames_entry,
+    }

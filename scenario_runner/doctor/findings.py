@@ -1,0 +1,210 @@
+"""What is wrong or missing, each with the one line that mends it, from the report alone.
+
+"error": nothing runs before it is mended; "warning": something was set up and does not work; "note": a part that only
+some scenarios need is not there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from scenario_runner.doctor.emulation import PACKAGE
+from scenario_runner.doctor.manifests import DRIVER_OVERRIDES
+from scenario_runner.doctor.remedies import install, pip_install
+from scenario_runner.shaders.discovery import DXC_VARIABLE, GLSLANG_VARIABLE, arm_glslc_command
+
+Finding = dict[str, Any]
+_ORDER = {"error": 0, "warning": 1, "note": 2}
+_LOADER_VARIABLE = "SCENARIO_RUNNER_VULKAN_LOADER"
+
+
+def findings(report: Mapping[str, Any]) -> list[Finding]:
+    """All findings, errors first."""
+    found = [
+        *_loader_and_devices(report),
+        *_drivers(report),
+        *_layers(report),
+        *_ml(report),
+        *_compilers(report),
+        *_rest(report),
+    ]
+    return sorted(found, key=lambda finding: _ORDER[finding["level"]])
+
+
+def _finding(level: str, id: str, message: str, fix: str) -> Finding:
+    return {"level": level, "id": id, "message": message, "fix": fix}
+
+
+def _loader_and_devices(report: Mapping[str, Any]) -> Iterator[Finding]:
+    family = report["system"]["family"]
+    start, loader = report["driver_start"], report["loader"]
+    devices = report["devices"]
+    usable = any(device["usable"] for device in devices)
+    if not loader["found"]:
+        message = loader["problem"] or "no Vulkan loader was found"
+        if report["environment"].get(_LOADER_VARIABLE):
+            yield _finding("error", "loader-unusable", message, f"unset {_LOADER_VARIABLE}, or correct it")
+        else:
+            yield _finding("error", "loader-missing", message, install("loader", family))
+        return
+    if not usable:
+        yield _no_device(report)
+    elif start["problem"]:
+        message = f"a driver failed while it was asked: {start['problem']}"
+        yield _finding("warning", "driver-failed", message, _guilty(report) or "update the driver")
+    for device in devices:
+        if not device["usable"]:
+            yield _finding(
+                "warning" if usable else "error",
+                "device-unusable",
+                f"{device['name']} cannot run scenarios: {device['unusable_because']}",
+                "update its driver" if usable else f"update its driver, or: {install('driver', family)}",
+            )
+
+
+def _no_device(report: Mapping[str, Any]) -> Finding:
+    start = report["driver_start"]
+    devices, drivers, environment = report["devices"], report["drivers"], report["environment"]
+    family = report["system"]["family"]
+    if start["timed_out"] or start["signal"]:
+        verb, what = ("hangs", "hang") if start["timed_out"] else ("crashes", "crash")
+        if start["caused_by"] == "layers":
+            return _finding("error", f"layer-{what}", f"a layer {verb}: {start['problem']}", _without_layers(report))
+        fix = _guilty(report) or "update the drivers, or try them one by one: export VK_DRIVER_FILES=<a manifest>"
+        return _finding("error", f"driver-{what}", f"a driver {verb}: {start['problem']}", fix)
+    layers = environment.get("VK_INSTANCE_LAYERS")
+    if layers and "LAYER_NOT_PRESENT" in (start["problem"] or ""):
+        message = f"VK_INSTANCE_LAYERS={layers!r} names a layer that cannot be loaded: {start['problem']}"
+        return _finding("error", "layer-broken", message, "unset VK_INSTANCE_LAYERS")
+    override = next((name for name in DRIVER_OVERRIDES if environment.get(name)), None)
+    working = [driver for driver in drivers if driver["usable"]]
+    if override and not working:
+        message = (
+            f"{override}={environment[override]!r} names no usable driver manifest, and hides the system's drivers"
+        )
+        return _finding("error", "driver-missing", message, f"unset {override}, or correct it")
+    nodes = [node["path"] for node in report["system"]["gpu_nodes"]]
+    if any("nvidia" in node for node in nodes) and not any("nvidia" in driver["path"].lower() for driver in drivers):
+        message = "an NVIDIA GPU is here, but the part of its driver that does Vulkan is not"
+        fix = "start the container with NVIDIA_DRIVER_CAPABILITIES=all, or install the driver's libnvidia-gl package"
+        return _finding("error", "driver-missing", message, fix)
+    closed = [node["path"] for node in report["system"]["gpu_nodes"] if not node["accessible"]]
+    if closed and not devices:
+        message = f"this user may not open the GPU ({', '.join(closed)})"
+        return _finding("error", "gpu-no-access", message, 'sudo usermod -aG render,video "$USER", then log in again')
+    detail = f": {start['problem']}" if start["problem"] else ""
+    if devices:
+        return _finding("error", "no-usable-device", "no device can run scenarios" + detail, install("driver", family))
+    what = "the drivers show no device" if working else "no Vulkan driver is installed"
+    return _finding("error", "driver-missing" if not working else "no-device", what + detail, install("driver", family))
+
+
+def _guilty(report: Mapping[str, Any]) -> str | None:
+    """How to leave out the drivers that fail when they are used alone."""
+    tried = [driver for driver in report["drivers"] if not driver["usable"] and driver["devices_alone"] is not None]
+    sound = [driver["path"] for driver in report["drivers"] if driver["usable"]]
+    if not tried:
+        return None
+    names = ", ".join(driver["path"] for driver in tried)
+    variables = sorted({driver["source"] for driver in tried if driver["source"] != "system"})
+    if variables:
+        return f"take {names} out of {' and '.join(variables)}"
+    if not sound:
+        return f"repair or remove the driver of {names}, then: {install('driver', report['system']['family'])}"
+    return f"repair or remove the driver of {names}, or leave it out: export VK_DRIVER_FILES={':'.join(sound)}"
+
+
+def _without_layers(report: Mapping[str, Any]) -> str:
+    if report["environment"].get("VK_INSTANCE_LAYERS"):
+        return "unset VK_INSTANCE_LAYERS"
+    return "leave out the layers that start by themselves: export VK_LOADER_LAYERS_DISABLE=~implicit~"
+
+
+def _drivers(report: Mapping[str, Any]) -> Iterator[Finding]:
+    for driver in report["drivers"]:
+        if driver["usable"] or driver["devices_alone"] is not None:
+            continue  # what fails when it is used alone is named by the error about the crash
+        fix = f"install its driver anew, or remove {driver['path']}"
+        if driver["source"] != "system":
+            fix = f"correct {driver['source']}, or unset it"
+        yield _finding("warning", "driver-broken", f"driver manifest {driver['path']}: {driver['problem']}", fix)
+
+
+def _layers(report: Mapping[str, Any]) -> Iterator[Finding]:
+    layers, family = report["layers"], report["system"]["family"]
+    for layer in layers["broken"]:
+        fix = f"install the layer anew, or remove {layer['path']}"
+        if layer["source"] != "system":
+            fix = f"correct {layer['source']}, or unset it"
+        yield _finding("warning", "layer-broken", f"layer manifest {layer['path']}: {layer['problem']}", fix)
+    if not report["loader"]["found"]:
+        return
+    named = [name for name in re.split("[:;]", report["environment"].get("VK_INSTANCE_LAYERS", "")) if name]
+    unknown = [name for name in named if name not in {layer["name"] for layer in layers["available"]}]
+    if unknown and layers["available"]:
+        message = f"VK_INSTANCE_LAYERS names layers that are not there: {', '.join(unknown)}"
+        yield _finding("warning", "layer-unknown", message, "correct VK_INSTANCE_LAYERS, or unset it")
+    validation = layers["validation"]
+    if not validation["found"]:
+        message = "the validation layer, which --validation loads, is not installed"
+        fix = install("validation", family)
+        if report["environment"].get("VK_LAYER_PATH"):
+            message = "the validation layer is not found; VK_LAYER_PATH hides the system's layers"
+            fix = f"unset VK_LAYER_PATH; where that does not help: {fix}"
+        yield _finding("note", "validation-missing", message, fix)
+    elif not validation["works"] and report["driver_start"]["ok"]:
+        message = f"the validation layer cannot be used: {validation['problem']}"
+        yield _finding("warning", "validation-broken", message, install("validation", family))
+
+
+def _ml(report: Mapping[str, Any]) -> Iterator[Finding]:
+    """What keeps every usable device from tensors and graphs, and whether VGF files can be read."""
+    devices = [device for device in report["devices"] if device["usable"]]
+    if devices and all(device["ml"]["path"] == "none" for device in devices):
+        device = next((each for each in devices if each["default"]), devices[0])
+        broken = report["layers"]["ml_emulation"]
+        level = "warning" if broken["found"] and not broken["works"] else "note"
+        fix = device["ml"]["fix"] or (
+            f"install the layers anew: {pip_install(PACKAGE)}" if level == "warning" else "use another device or driver"
+        )
+        message = f"tensors and ML graphs do not run on {device['name']}: {device['ml']['reason']}"
+        yield _finding(level, "ml-missing", message, fix)
+    vgf = report["vgf"]
+    if not vgf["works"]:
+        message = f"VGF files cannot be read: {vgf['problem']}"
+        level = "warning" if vgf["found"] else "note"
+        yield _finding(level, "vgf-missing", message, pip_install("ai_ml_sdk_vgf_library"))
+
+
+def _compilers(report: Mapping[str, Any]) -> Iterator[Finding]:
+    compilers, family = report["compilers"], report["system"]["family"]
+    for language, variable in (("GLSL", GLSLANG_VARIABLE), ("HLSL", DXC_VARIABLE)):
+        problem = compilers["problems"][language]
+        if language == "HLSL" and problem == compilers["problems"]["GLSL"]:
+            continue
+        if problem:
+            level = "error" if language == "GLSL" else "warning"
+            named = variable if report["environment"].get(variable) else "--glslang"
+            fix = f"unset {variable}, or correct it" if named == variable else problem["help"]
+            yield _finding(level, f"{language.lower()}-compiler-unusable", problem["message"], fix)
+    if not compilers["GLSL"] and not compilers["problems"]["GLSL"]:
+        yield _finding("error", "glsl-compiler-missing", "no GLSL compiler was found", install("glslang", family))
+    elif compilers["GLSL"] and not any(one["tensors"] for one in compilers["GLSL"]):
+        message = "no GLSL compiler found knows GL_ARM_tensors, which shaders with tensors need"
+        yield _finding("note", "tensor-compiler-missing", message, arm_glslc_command())
+    if not any(one["flavour"] == "dxc" for one in compilers["HLSL"]) and not compilers["problems"]["HLSL"]:
+        message = "dxc, the compiler that takes all of HLSL, was not found"
+        if compilers["HLSL"]:
+            message += "; simple HLSL is left to glslang"
+        yield _finding("note", "dxc-missing", message, f"put dxc on PATH, or set {DXC_VARIABLE} to its path")
+
+
+def _rest(report: Mapping[str, Any]) -> Iterator[Finding]:
+    cache = report["cache"]
+    if not cache["writable"]:
+        message = f"compiled shaders are not kept: {cache['path']!r} cannot be written: {cache['problem']}"
+        yield _finding(
+            "warning", "cache-unwritable", message, "set SCENARIO_RUNNER_CACHE to a folder that can be written"
+        )

@@ -1,0 +1,164 @@
+"""The manifests that the Vulkan loader reads: drivers (``icd.d``) and layers, and what is wrong with each file.
+
+Search order: the loader's documentation, "Driver Discovery" and "Layer Discovery" (LoaderDriverInterface.md,
+LoaderLayerInterface.md) of Linux and macOS; on Windows the registry key of drivers that an SDK or a program
+registered (those of display drivers are elsewhere).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+# A manifest is a few kilobytes (the validation layer's 60 KB); whatever is much larger is something else.
+_BYTES_MAX = 4 << 20
+_FILES_MAX = 1000
+DRIVER_OVERRIDES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
+
+
+class Manifest(NamedTuple):
+    """One file. ``source`` is the environment variable that names it, or ``"system"``; ``library`` is what the loader
+    opens, absolute unless the system's linker searches for it; ``problem`` says what is wrong with the file."""
+
+    path: str
+    source: str
+    name: str | None = None
+    api_version: str | None = None
+    library: str | None = None
+    problem: str | None = None
+
+
+def drivers(environ: Mapping[str, str]) -> list[Manifest]:
+    """Driver manifests in the loader's order."""
+    override = next((name for name in DRIVER_OVERRIDES if environ.get(name)), None)
+    places = [(place, "VK_ADD_DRIVER_FILES") for place in _entries(environ, "VK_ADD_DRIVER_FILES")]
+    if override:
+        places += [(place, override) for place in _entries(environ, override)]
+    else:
+        places += [(os.path.join(base, "vulkan", "icd.d"), "system") for base in _bases(environ)]
+        places += [(path, "system") for path in _registered()]
+    return [_read(path, source, "ICD") for path, source in _files(places)]
+
+
+def explicit_layers(environ: Mapping[str, str]) -> list[Manifest]:
+    """Manifests of the layers that a program can enable, in the loader's order."""
+    places = [(place, "VK_ADD_LAYER_PATH") for place in _entries(environ, "VK_ADD_LAYER_PATH")]
+    if environ.get("VK_LAYER_PATH"):
+        places += [(place, "VK_LAYER_PATH") for place in _entries(environ, "VK_LAYER_PATH")]
+    else:
+        places += [(os.path.join(base, "vulkan", "explicit_layer.d"), "system") for base in _bases(environ)]
+    return [_read(path, source, "layer") for path, source in _files(places)]
+
+
+def layer_manifest(path: str) -> Manifest:
+    """The manifest at ``path``, as that of a layer."""
+    return _read(path, "package", "layer")
+
+
+def _entries(environ: Mapping[str, str], variable: str) -> list[str]:
+    return [entry for entry in environ.get(variable, "").split(os.pathsep) if entry]
+
+
+def _files(places: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Each manifest once; a file that a variable names is listed though it does not exist."""
+    seen = set()
+    found = 0
+    for place, source in places:
+        try:
+            if os.path.isdir(place):
+                paths = [os.path.join(place, name) for name in sorted(os.listdir(place)) if name.endswith(".json")]
+            elif source == "system" and not os.path.lexists(place):
+                continue
+            else:
+                paths = [place]
+        except (OSError, ValueError):
+            continue
+        for path in paths:
+            real = os.path.realpath(path)
+            if real not in seen and found < _FILES_MAX:
+                seen.add(real)
+                found += 1
+                yield path, source
+
+
+def _read(path: str, source: str, kind: str) -> Manifest:
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_BYTES_MAX + 1)
+    except FileNotFoundError:
+        return Manifest(path, source, problem="the file does not exist")
+    except (OSError, ValueError) as error:
+        return Manifest(path, source, problem=f"it cannot be read: {_reason(error)}")
+    if len(text) > _BYTES_MAX:
+        return Manifest(path, source, problem="the file is too large for a manifest")
+    try:
+        content: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return Manifest(path, source, problem=f"it is not valid JSON: {_reason(error)}")
+    entry = content.get(kind) if isinstance(content, dict) else None
+    if kind == "layer" and entry is None and isinstance(content, dict) and isinstance(content.get("layers"), list):
+        entry = next(iter(content["layers"]), None)
+    if not isinstance(entry, dict):
+        return Manifest(path, source, problem=f"it has no {kind!r} object")
+    name, version = (_text(entry.get(key)) for key in ("name", "api_version"))
+    library = entry.get("library_path")
+    if not isinstance(library, str) or not library or "\0" in library:
+        if kind == "layer" and "component_layers" in entry:
+            return Manifest(path, source, name, version)
+        return Manifest(path, source, name, version, problem="it has no library_path")
+    if "/" in library or os.sep in library:
+        library = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(path)), library))
+        if not os.path.exists(library):
+            return Manifest(path, source, name, version, library, f"its library {library!r} does not exist")
+    bits = entry.get("library_arch")
+    if bits in ("32", "64") and bits != ("64" if sys.maxsize > 1 << 32 else "32"):
+        return Manifest(path, source, name, version, library, f"its library is for {bits}-bit programs")
+    return Manifest(path, source, name, version, library)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error).lower() or type(error).__name__
+
+
+def _bases(environ: Mapping[str, str]) -> Iterator[str]:
+    """The folders that hold ``vulkan/icd.d`` and its like."""
+    if sys.platform == "win32":
+        return
+    home = environ.get("HOME", "")
+    mac = sys.platform == "darwin"
+    yield from _listed(environ, "XDG_CONFIG_HOME", f"{home}/.config" if home else "")
+    yield from _listed(environ, "XDG_CONFIG_DIRS", "/etc/xdg")
+    yield from ("/usr/local/etc", "/etc", *(["/opt/homebrew/etc"] if mac else []))
+    yield from _listed(environ, "XDG_DATA_HOME", f"{home}/.local/share" if home else "")
+    yield from _listed(environ, "XDG_DATA_DIRS", "/usr/local/share:/usr/share")
+    if mac:
+        yield from ("/opt/homebrew/share", "/usr/local/share")
+
+
+def _listed(environ: Mapping[str, str], variable: str, default: str) -> list[str]:
+    return [entry for entry in (environ.get(variable) or default).split(os.pathsep) if entry]
+
+
+def _registered() -> list[str]:
+    """Windows: the paths under Software/Khronos/Vulkan/Drivers."""
+    found: list[str] = []
+    if sys.platform == "win32":
+        import winreg
+
+        for root in (winreg.HKEY_LOCAL_MACHINE, winreg.HKEY_CURRENT_USER):
+            try:
+                with winreg.OpenKey(root, r"SOFTWARE\Khronos\Vulkan\Drivers") as key:
+                    count = winreg.QueryInfoKey(key)[1]
+                    found += [str(winreg.EnumValue(key, index)[0]) for index in range(count)]
+            except OSError:
+                continue
+    return found

@@ -1,0 +1,185 @@
+"""The child process that asks the loader and the drivers: ``python -m scenario_runner.doctor.probe REQUEST``.
+
+Drivers and layers crash and hang; this process may go down with them. So each fact is a line of JSON on standard output
+as soon as it is known, and each step is announced before it is taken: what was learned before a crash stays, and the
+last step says what crashed. Layers print on standard output too, which therefore goes to standard error here.
+
+The request is JSON: ``detail`` is "full" (everything), "ml" (devices as the ML emulation layers show them) or
+"validation" (whether the validation layer loads); ``libraries`` are opened one by one to see whether they load.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from scenario_runner.errors import ScenarioRunnerError
+
+
+class _Voice:
+    """Writes facts; every line is on its way before the next step begins."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def say(self, key: str, value: Any) -> None:
+        self._stream.write(json.dumps([key, value]) + "\n")
+        self._stream.flush()
+
+    def step(self, what: str) -> None:
+        self.say("step", what)
+
+
+def main(argv: Sequence[str]) -> None:
+    """Answer one request."""
+    request = json.loads(argv[1])
+    voice = _Voice(os.fdopen(os.dup(1), "w", encoding="utf-8"))
+    os.dup2(2, 1)
+    try:
+        _ask(request, voice)
+    except ScenarioRunnerError as error:
+        voice.say("error", {"message": str(error), "help": error.problems[0].help})
+    except Exception as error:  # whatever a driver's odd answers lead to is a finding, and the rest is still asked
+        voice.say("error", {"message": f"{type(error).__name__}: {error}", "help": None})
+    for path in request.get("libraries", ()):
+        voice.step(f"opening {path}")
+        voice.say("library", {"path": path, "problem": _open(path)})
+    voice.step("the end of the process")
+    voice.say("done", True)
+
+
+def _open(path: str) -> str | None:
+    """Why a library cannot be opened, or None."""
+    import ctypes
+
+    try:
+        ctypes.CDLL(path)
+    except OSError as error:
+        return str(error)
+    return None
+
+
+def _ask(request: dict[str, Any], voice: _Voice) -> None:
+    from scenario_runner.vulkan import api
+    from scenario_runner.vulkan.instance import Instance
+
+    full = request["detail"] == "full"
+    voice.step("opening the Vulkan loader")
+    loader = api.load()
+    if full:
+        voice.say("loader", {"path": _path_of(loader)})
+        voice.step("vkEnumerateInstanceVersion")
+        voice.say("loader_version", _loader_version())
+        voice.step("vkEnumerateInstanceLayerProperties")
+        for layer in _layers():
+            voice.say("layer", layer)
+        voice.step("vkEnumerateInstanceExtensionProperties")
+        voice.say("instance_extensions", _instance_extensions())
+    voice.step("vkCreateInstance")
+    if request["detail"] == "ml":
+        from scenario_runner.vulkan.ml_emulation import GRAPH_LAYER, TENSOR_LAYER, open_layered
+
+        instance = open_layered((GRAPH_LAYER, TENSOR_LAYER), validation=False)
+    else:
+        instance = Instance(validation=request["detail"] == "validation")
+    voice.say("instance", True)
+    if request["detail"] != "validation":
+        _devices(instance.physical_devices, full, voice)
+    voice.step("vkDestroyInstance")
+    instance.close()
+
+
+def _devices(devices: list[Any], full: bool, voice: _Voice) -> None:
+    from scenario_runner.doctor.device import describe, identity, ml_facts
+    from scenario_runner.errors import NoDeviceError
+    from scenario_runner.vulkan.physical_device import choose
+
+    for device in devices:
+        voice.step(f"asking device {device.index} for its properties")
+        if full:
+            voice.say("device", describe(device))
+        else:
+            voice.say("device", {**identity(device), "ml_facts": ml_facts(device)})
+    if full:
+        try:
+            voice.say("default", choose(devices, None).index)
+        except NoDeviceError:
+            voice.say("default", None)
+
+
+def _loader_version() -> str:
+    from scenario_runner.vulkan import api
+    from scenario_runner.vulkan.instance import version_text
+
+    version = api.ffi.new("uint32_t*")
+    api.instance_function(api.NULL, "vkEnumerateInstanceVersion")(version)
+    return version_text(version[0])
+
+
+def _layers() -> list[dict[str, Any]]:
+    """What the loader says of every layer it finds; their libraries are not opened."""
+    from scenario_runner.vulkan import api
+    from scenario_runner.vulkan.instance import version_text
+
+    return [
+        {
+            "name": api.ffi.string(layer.layerName).decode(errors="replace"),
+            "spec_version": version_text(layer.specVersion),
+            "implementation_version": layer.implementationVersion,
+            "description": api.ffi.string(layer.description).decode(errors="replace"),
+        }
+        for layer in _enumerated("vkEnumerateInstanceLayerProperties", "VkLayerProperties[]")
+    ]
+
+
+def _instance_extensions() -> dict[str, int]:
+    from scenario_runner.vulkan import api
+
+    found = _enumerated("vkEnumerateInstanceExtensionProperties", "VkExtensionProperties[]", api.NULL)
+    return {api.ffi.string(each.extensionName).decode(errors="replace"): each.specVersion for each in found}
+
+
+def _enumerated(command: str, kind: str, *before: Any) -> list[Any]:
+    from scenario_runner.vulkan import api
+    from scenario_runner.vulkan.result import check
+
+    function = api.instance_function(api.NULL, command)
+    count = api.ffi.new("uint32_t*")
+    check(function(*before, count, api.NULL), command)
+    items = api.ffi.new(kind, count[0])
+    if count[0]:
+        check(function(*before, count, items), command)
+    return [items[index] for index in range(count[0])]
+
+
+def _path_of(loader: Any) -> str | None:
+    """The file that the loader was read from, where the platform tells (dladdr of the C library)."""
+    import ctypes
+
+    from scenario_runner.vulkan import api
+
+    class Found(ctypes.Structure):
+        """Dl_info."""
+
+        _fields_ = (
+            ("file_name", ctypes.c_char_p),
+            ("file_base", ctypes.c_void_p),
+            ("symbol_name", ctypes.c_char_p),
+            ("symbol_address", ctypes.c_void_p),
+        )
+
+    address = int(api.ffi.cast("uintptr_t", loader.vkGetInstanceProcAddr))
+    found = Found()
+    try:
+        if not ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found)) or not found.file_name:
+            return None
+    except (OSError, AttributeError, TypeError):  # Windows has no such function
+        return None
+    return os.fsdecode(found.file_name)
+
+
+if __name__ == "__main__":
+    main(sys.argv)

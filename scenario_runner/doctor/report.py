@@ -1,0 +1,266 @@
+"""The report as a whole: a dictionary of JSON values with the keys that docs/doctor.md documents.
+
+1. Three probes start, each a process: the drivers as a run would use them, the same with the ML emulation layers, and
+   the validation layer.
+2. Meanwhile this process looks at manifests, compilers, packages and the cache.
+3. When the drivers' probe crashed or hung, they are tried without layers and one by one, so that the guilty one has a
+   name.
+4. The ML path of each device and the findings follow from all of that.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from scenario_runner.doctor import system
+from scenario_runner.doctor.child import Child, Outcome
+from scenario_runner.doctor.compilers import compilers
+from scenario_runner.doctor.emulation import PACKAGE, EmulationLayers, find_emulation_layers
+from scenario_runner.doctor.findings import findings
+from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, Manifest, drivers, explicit_layers
+from scenario_runner.doctor.ml_path import ml_path
+from scenario_runner.doctor.supports import supports
+
+SCHEMA = 1
+TIMEOUT_S = 30.0
+_ALONE_TIMEOUT_S = 10.0
+_ALONE_MAX = 16
+CACHE_VARIABLE = "SCENARIO_RUNNER_CACHE"
+VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
+
+
+def gather(*, timeout_s: float = TIMEOUT_S, compiler: str | None = None) -> dict[str, Any]:
+    """Look at everything. ``timeout_s`` bounds how long drivers may take; ``compiler`` is a GLSL compiler's path.
+
+    What is missing, broken or crashes is part of the report, so this raises nothing.
+    """
+    from scenario_runner import __version__
+    from scenario_runner.shaders import default_cache_dir
+
+    environ = dict(os.environ)
+    manifests = drivers(environ)
+    emulation = find_emulation_layers(environ)
+    probes = {"drivers": Child(_drivers_request(manifests), timeout_s=timeout_s, environment=_talkative(environ))}
+    scratch = _scratch()
+    try:
+        probes["validation"] = Child({"detail": "validation"}, timeout_s=timeout_s, environment=environ)
+        if emulation is not None:
+            changed = {CACHE_VARIABLE: scratch} if scratch else {}  # the layers' manifests are written into the cache
+            probes["emulation"] = Child({"detail": "ml"}, timeout_s=timeout_s, environment={**environ, **changed})
+        report: dict[str, Any] = {
+            "schema": SCHEMA,
+            "program": {"name": "scenario-runner", "version": __version__},
+            "ready": False,
+            "system": {**system.system(), "gpu_nodes": system.gpu_nodes()},
+            "python": system.python(),
+            "packages": system.packages(),
+            "environment": system.variables(environ),
+            "compilers": compilers(compiler),
+            "vgf": _vgf(),
+            "cache": system.cache(default_cache_dir()),
+        }
+        outcomes = {name: probe.finish() for name, probe in probes.items()}
+    finally:
+        for probe in probes.values():
+            probe.stop()
+        if scratch:
+            shutil.rmtree(scratch, ignore_errors=True)
+    asked = outcomes["drivers"]
+    alone: dict[str, Outcome] = {}
+    cause = None
+    if asked.failure and asked.first("loader"):
+        cause, alone = _search(manifests, environ, timeout_s)
+    report["loader"] = _loader(asked)
+    report["drivers"] = _drivers(manifests, asked, alone)
+    report["driver_start"] = {
+        "ok": bool(asked.first("instance")) and not asked.problem,
+        "step": asked.step,
+        "signal": asked.signal,
+        "timed_out": asked.timed_out,
+        "caused_by": cause,
+        "problem": asked.problem or None,
+        "help": (asked.first("error") or {}).get("help"),
+        "messages": asked.messages,
+    }
+    report["layers"] = _layers(asked, outcomes["validation"], emulation, outcomes.get("emulation"), environ, report)
+    report["devices"] = _devices(asked, report["layers"]["ml_emulation"], outcomes.get("emulation"), environ)
+    usable = any(device["usable"] for device in report["devices"])
+    report["ready"] = usable and bool(report["compilers"]["GLSL"])
+    report["findings"] = findings(report)
+    return report
+
+
+def _drivers_request(manifests: list[Manifest]) -> dict[str, Any]:
+    libraries = [one.library for one in manifests if one.problem is None and one.library is not None]
+    return {"detail": "full", "libraries": list(dict.fromkeys(libraries))}
+
+
+def _scratch() -> str | None:
+    """A folder for what a probe writes, or None where none can be made."""
+    import tempfile
+
+    try:
+        return tempfile.mkdtemp(prefix="scenario-runner-doctor-")
+    except OSError:
+        return None
+
+
+def _talkative(environ: Mapping[str, str]) -> dict[str, str]:
+    """With the loader's own messages on standard error, unless the user has chosen what it says."""
+    return {"VK_LOADER_DEBUG": "error,warn", **environ}
+
+
+def _search(
+    manifests: list[Manifest], environ: Mapping[str, str], timeout_s: float
+) -> tuple[str | None, dict[str, Outcome]]:
+    """What makes the probe fail: "layers", when it ends well without any, else "drivers" when one of them fails alone;
+    and how each driver does alone, by its manifest's path."""
+    bare = {name: value for name, value in environ.items() if name != "VK_INSTANCE_LAYERS"}
+    bare["VK_LOADER_LAYERS_DISABLE"] = "~all~"
+    without = Child({"detail": "full"}, timeout_s=min(timeout_s, _ALONE_TIMEOUT_S), environment=bare)
+    try:
+        if not without.finish().failure:
+            return "layers", {}
+    finally:
+        without.stop()
+    alone = _each_alone(manifests, bare, timeout_s)
+    return ("drivers" if any(outcome.failure for outcome in alone.values()) else None), alone
+
+
+def _each_alone(manifests: list[Manifest], environ: Mapping[str, str], timeout_s: float) -> dict[str, Outcome]:
+    """Each driver in a process of its own, by its manifest's path; two at a time."""
+    found: dict[str, Outcome] = {}
+    sound = [one for one in manifests if one.problem is None][:_ALONE_MAX]
+    for start in range(0, len(sound), 2):
+        running: dict[str, Child] = {}
+        try:
+            for one in sound[start : start + 2]:
+                only = {name: value for name, value in environ.items() if name != "VK_ADD_DRIVER_FILES"}
+                only.update(dict.fromkeys(DRIVER_OVERRIDES, one.path))
+                running[one.path] = Child(
+                    {"detail": "full"}, timeout_s=min(timeout_s, _ALONE_TIMEOUT_S), environment=_talkative(only)
+                )
+            found.update({path: child.finish() for path, child in running.items()})
+        finally:
+            for child in running.values():
+                child.stop()
+    return found
+
+
+def _loader(asked: Outcome) -> dict[str, Any]:
+    loader = asked.first("loader")
+    return {
+        "found": loader is not None,
+        "path": loader["path"] if loader else None,
+        "version": asked.first("loader_version"),
+        "instance_extensions": asked.first("instance_extensions") or {},
+        "problem": None if loader else asked.problem,
+    }
+
+
+def _drivers(manifests: list[Manifest], asked: Outcome, alone: Mapping[str, Outcome]) -> list[dict[str, Any]]:
+    opened = {fact["path"]: fact["problem"] for fact in asked.facts.get("library", ())}
+    found = []
+    for one in manifests:
+        problem = one.problem
+        if problem is None and one.library is not None and opened.get(one.library):
+            problem = f"its library cannot be opened: {opened[one.library]}"
+        outcome = alone.get(one.path)
+        crash = outcome.failure if outcome is not None else ""
+        if problem is None and crash:
+            problem = f"used alone, the process {crash} in the step: {alone[one.path].step}"
+        devices = None if outcome is None else [device["name"] for device in outcome.facts.get("device", ())]
+        found.append({**one._asdict(), "usable": problem is None, "problem": problem, "devices_alone": devices})
+    return found
+
+
+def _layers(
+    asked: Outcome,
+    validation: Outcome,
+    emulation: EmulationLayers | None,
+    emulated: Outcome | None,
+    environ: Mapping[str, str],
+    report: Mapping[str, Any],
+) -> dict[str, Any]:
+    available = sorted(asked.facts.get("layer", ()), key=lambda layer: str(layer["name"]))
+    named = next((layer for layer in available if layer["name"] == VALIDATION_LAYER), None)
+    version = report["packages"].get(PACKAGE) if emulation is not None and emulation.source == "package" else None
+    return {
+        "available": available,
+        "broken": [
+            {"path": one.path, "source": one.source, "problem": one.problem}
+            for one in explicit_layers(environ)
+            if one.problem is not None
+        ],
+        "validation": {
+            "name": VALIDATION_LAYER,
+            "found": named is not None,
+            "works": named is not None and bool(validation.first("instance")),
+            "version": named["spec_version"] if named else None,
+            "problem": None if validation.first("instance") else validation.problem,
+        },
+        "ml_emulation": {
+            "found": emulation is not None,
+            "works": emulated is not None and bool(emulated.first("instance")) and not emulated.failure,
+            "source": emulation.source if emulation else None,
+            "version": version,
+            "graph_manifest": emulation.graph.path if emulation else None,
+            "tensor_manifest": emulation.tensor.path if emulation else None,
+            "library_folder": emulation.library_folder if emulation else None,
+            "problem": (emulated.problem or None) if emulated is not None else None,
+        },
+    }
+
+
+def _devices(
+    asked: Outcome, emulation: Mapping[str, Any], emulated: Outcome | None, environ: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    default = asked.first("default")
+    emulated_devices = {
+        (device["index"], device["uuid"]): device["ml_facts"]
+        for device in (emulated.facts.get("device", ()) if emulated is not None else ())
+    }
+    found = []
+    for facts in asked.facts.get("device", ()):
+        device = dict(facts)
+        native = device.pop("ml_facts")
+        obstacle = device.pop("emulation_obstacle")
+        reason = device.pop("unusable_because")
+        ordered = {key: device.pop(key) for key in ("index", "name", "type", "uuid", "api_version")}
+        ordered |= {"usable": reason is None, "unusable_because": reason, "default": ordered["index"] == default}
+        ordered["ml"] = ml_path(
+            ordered,
+            obstacle,
+            native,
+            emulated_devices.get((ordered["index"], ordered["uuid"])),
+            emulation,
+            environ.get("VK_INSTANCE_LAYERS", ""),
+        )
+        ordered["supports"] = supports(device, ordered["ml"])
+        found.append({**ordered, **device})
+    return found
+
+
+def _vgf() -> dict[str, Any]:
+    """The library that reads VGF files."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    problem = None
+    try:
+        import vgfpy  # noqa: F401
+    except Exception as error:  # a wheel for another interpreter fails in ways of its own
+        problem = f"{type(error).__name__}: {error}".splitlines()[0]
+    found = None
+    try:
+        found = version("ai_ml_sdk_vgf_library")
+    except PackageNotFoundError:
+        problem = problem and "the package ai_ml_sdk_vgf_library is not installed"
+    return {
+        "found": found is not None or problem is None,
+        "works": problem is None,
+        "version": found,
+        "problem": problem,
+    }

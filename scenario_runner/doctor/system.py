@@ -1,0 +1,173 @@
+"""The machine around Vulkan: operating system, Python and its packages, variables, graphics devices, cache folder."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+PACKAGES = (
+    "vulkan",
+    "cffi",
+    "numpy",
+    "pydantic",
+    "imageio",
+    "rich",
+    "ml_dtypes",
+    "ai_ml_sdk_vgf_library",
+    "ai_ml_emulation_layer_for_vulkan",
+)
+# What changes which loader, drivers and layers are found, or what they do.
+_VARIABLES = (
+    "DYLD_LIBRARY_PATH",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "XDG_CONFIG_DIRS",
+    "XDG_DATA_DIRS",
+)
+_PREFIXES = (
+    "SCENARIO_RUNNER_",
+    "VK_ADD_",
+    "VK_DRIVER_FILES",
+    "VK_ICD_FILENAMES",
+    "VK_IMPLICIT_LAYER_PATH",
+    "VK_INSTANCE_LAYERS",
+    "VK_LAYER_",
+    "VK_LOADER_",
+    "VMEL_",
+    "LVP_",
+    "LP_",
+    "MESA_VK_",
+)
+_ENTRIES_MAX = 100_000
+
+
+def system() -> dict[str, Any]:
+    """Operating system and hardware name."""
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        release = {}
+    return {
+        "os": platform.system(),
+        "release": platform.release(),
+        "machine": platform.machine(),
+        "distribution": release.get("PRETTY_NAME"),
+        "family": family(),
+    }
+
+
+def family() -> str | None:
+    """The family whose package names apply: "debian", "fedora", "arch", "alpine", "macos" or "windows"."""
+    if sys.platform in ("darwin", "win32"):
+        return {"darwin": "macos", "win32": "windows"}[sys.platform]
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        return None
+    aliases = {"ubuntu": "debian", "rhel": "fedora", "centos": "fedora", "archlinux": "arch"}
+    for name in (release.get("ID", ""), *release.get("ID_LIKE", "").split()):
+        known = aliases.get(name, name)
+        if known in ("debian", "fedora", "arch", "alpine"):
+            return known
+    return None
+
+
+def python() -> dict[str, Any]:
+    """The interpreter."""
+    return {
+        "version": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "executable": sys.executable,
+    }
+
+
+def packages() -> dict[str, str | None]:
+    """Versions of the packages that this program stands on; None for those that are not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found: dict[str, str | None] = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that are set and matter here."""
+    return {
+        name: value
+        for name, value in sorted(environ.items())
+        if value and (name in _VARIABLES or name.startswith(_PREFIXES))
+    }
+
+
+def gpu_nodes() -> list[dict[str, Any]]:
+    """Linux: the device files of graphics drivers, and whether we may open them."""
+    nodes = []
+    for folder, prefix in (("/dev/dri", "renderD"), ("/dev", "nvidiactl"), ("/dev", "kfd"), ("/dev", "mali")):
+        try:
+            names = sorted(name for name in os.listdir(folder) if name.startswith(prefix))
+        except OSError:
+            continue
+        for name in names[:64]:
+            path = os.path.join(folder, name)
+            nodes.append({"path": path, "accessible": os.access(path, os.R_OK | os.W_OK)})
+    return nodes
+
+
+def cache(folder: str) -> dict[str, Any]:
+    """The folder with compiled shaders: its size, and whether it can be written (or made)."""
+    entries, size_bytes = _size(folder)
+    problem = _write_problem(folder)
+    return {
+        "path": folder,
+        "exists": os.path.isdir(folder),
+        "files": entries,
+        "size_bytes": size_bytes,
+        "writable": problem is None,
+        "problem": problem,
+    }
+
+
+def _size(folder: str) -> tuple[int, int]:
+    count, size_bytes = 0, 0
+    waiting = [folder]
+    while waiting and count < _ENTRIES_MAX:
+        try:
+            with os.scandir(waiting.pop()) as scan:
+                for item in scan:
+                    if item.is_dir(follow_symlinks=False):
+                        waiting.append(item.path)
+                    elif item.is_file(follow_symlinks=False):
+                        count += 1
+                        size_bytes += item.stat(follow_symlinks=False).st_size
+        except (OSError, ValueError):
+            continue
+    return count, size_bytes
+
+
+def _write_problem(folder: str) -> str | None:
+    """Why no file can be made in ``folder``, or None. A folder that does not exist is not made."""
+    import tempfile
+
+    try:
+        if os.path.isdir(folder):
+            with tempfile.TemporaryFile(dir=folder):
+                return None
+        parent = os.path.abspath(folder)
+        while not os.path.lexists(parent) and os.path.dirname(parent) != parent:
+            parent = os.path.dirname(parent)
+        if not os.path.isdir(parent):
+            return f"{parent!r} is not a folder"
+        if not os.access(parent, os.W_OK | os.X_OK):
+            return f"{parent!r} cannot be written"
+    except (OSError, ValueError) as error:
+        return (getattr(error, "strerror", None) or str(error)).lower()
+    return None
