@@ -1,0 +1,108 @@
+"""docs/doctor.md: its commands run, and its tables name every key of the report and no other."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scenario_runner.doctor import findings
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "doctor.md").read_text(encoding="utf-8")
+COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S) for line in block.splitlines()]
+
+
+def documented(title: str) -> dict[str, list[str]]:
+    """The keys of the table under a heading, each with the words in backquotes of its description."""
+    section = PAGE.split(f"### {title}\n", 1)[1].split("\n### ", 1)[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", section, re.M)
+    return {key: re.findall(r"`(\w+)`", text) for key, text in rows}
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, Any]:
+    command = [sys.executable, "-m", "scenario_runner", "doctor", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def test_the_page_has_commands() -> None:
+    """Every shell block of the page is found."""
+    assert len(COMMANDS) >= 6
+    assert all(command.startswith("scenario-runner ") for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_page_works(command: str, tmp_path: Path) -> None:
+    """The command runs as it stands, in an empty folder, with exit code 0."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "scenario-runner"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m scenario_runner "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    bash = shutil.which("bash")
+    assert bash
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    python_path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    done = subprocess.run(
+        [bash, "-o", "pipefail", "-c", command],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path, "PYTHONPATH": python_path},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    if command.endswith("> doctor.json"):
+        assert json.loads((tmp_path / "doctor.json").read_text(encoding="utf-8"))["schema"] == 1
+    else:
+        assert done.stdout
+
+
+def test_every_key_of_the_report_is_documented(report: dict[str, Any]) -> None:
+    """The tables have the keys of the report and of a device, in their order; nested objects have the keys named."""
+    keys = documented("The report")
+    assert list(keys) == list(report)
+    for name in ("program", "python", "vgf", "cache", "loader", "driver_start"):
+        assert list(report[name]) == [word for word in keys[name] if word in report[name]]
+    assert {*report["system"], "path", "accessible"} == set(keys["system"])
+    assert set(report["drivers"][0]) == set(keys["drivers"])
+    assert set(report["compilers"]["GLSL"][0]) | {"GLSL", "HLSL", "problems", "message", "help"} == set(
+        keys["compilers"]
+    )
+    layers = report["layers"]
+    nested = {*layers, *layers["available"][0], *layers["validation"], *layers["ml_emulation"]}
+    assert nested | {"path"} == set(keys["layers"])
+
+
+def test_every_key_of_a_device_is_documented(report: dict[str, Any]) -> None:
+    """The table of devices has each key of a device, and each group of `supports`."""
+    keys = documented("A device")
+    for device in report["devices"]:
+        assert set(device) == set(keys)
+        assert set(device["ml"]) == set(keys["ml"])
+        assert set(device["supports"]) == set(keys["supports"])
+        assert set(device["driver"]) == set(keys["driver"])
+        assert set(device["spirv"]) == set(keys["spirv"])
+        assert set(device["queue_families"][0]) == set(keys["queue_families"])
+        assert set(next(iter(device["formats"].values()))) == set(keys["formats"])
+
+
+def test_every_finding_is_documented() -> None:
+    """The list of findings has every id that the source gives one."""
+    source = Path(findings.__file__).read_text(encoding="utf-8")
+    ids = set(re.findall(r'"((?:[a-z]+-)+[a-z]+)"', source))
+    ids |= {f"{who}-{what}" for who in ("driver", "layer") for what in ("crash", "hang")}
+    ids |= {f"{language}-compiler-unusable" for language in ("glsl", "hlsl")}
+    listed = set(re.findall(r"`([a-z-]+)`", PAGE.split("### Findings\n", 1)[1]))
+    assert listed == ids
