@@ -1,0 +1,124 @@
+"""Every command in the documentation runs and prints what the page says.
+
+A fenced block marked ``console`` holds commands after ``$ `` and what they print; ``…`` stands for anything, on a line
+of its own for any number of lines. A ``python`` block is a program; lines after ``# prints:`` say what it prints. Any
+other block is a file where the paragraph before it begins with a name in backticks, and not looked at elsewhere. The
+blocks of one page are taken in order, in one folder that starts as a copy of the scenarios.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMED = re.compile(r"(?:^|\n)`([\w./-]+\.\w+)`[^\n]*\n\n$")
+TIMEOUT_S = 120
+
+
+class Step(NamedTuple):
+    """One command or program of a page, and what it prints."""
+
+    line: int
+    kind: str
+    command: str
+    expected: list[str]
+
+
+def steps_of(page: Path) -> Iterator[Step]:
+    """The commands and programs of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    for match in FENCE.finditer(text):
+        line = text.count("\n", 0, match.start()) + 2
+        kind, body = match.groups()
+        if kind == "python":
+            program, _, expected = body.partition("# prints:\n")
+            yield Step(line, kind, program, [each.removeprefix("# ") for each in expected.splitlines()])
+        elif kind != "console":
+            named = NAMED.search(text[: match.start()])
+            if named is not None:
+                yield Step(line, "file", named[1], body.splitlines())
+        else:
+            current: Step | None = None
+            for offset, each in enumerate(body.splitlines()):
+                if each.startswith("$ "):
+                    if current is not None:
+                        yield current
+                    current = Step(line + offset, kind, each[2:], [])
+                elif current is not None:
+                    current.expected.append(each)
+            if current is not None:
+                yield current
+
+
+def pattern_of(expected: list[str]) -> re.Pattern[str]:
+    """What the output must look like."""
+    parts = []
+    for line in expected:
+        if line.strip() == "…":
+            parts.append(r"(?:.*\n)*?")
+        else:
+            parts.append(".*".join(re.escape(piece) for piece in line.rstrip().split("…")) + r"[ \t]*\n")
+    return re.compile("".join(parts))
+
+
+@pytest.fixture(scope="module", params=PAGES, ids=lambda page: page.name)
+def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[str, str]]:
+    """A page, a folder to run it in, and the environment to run it with."""
+    folder = tmp_path_factory.mktemp("docs")
+    shutil.copytree(CHECKOUT / "scenarios", folder / "scenarios", ignore=shutil.ignore_patterns("out", "__pycache__"))
+    programs = folder / ".bin"
+    programs.mkdir()
+    for name in ("scenario-runner", "tools/run"):
+        program = programs / name if "/" not in name else folder / name
+        program.parent.mkdir(exist_ok=True)
+        module = "from scenario_runner.__main__ import console; console()"
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -c "{module}" "$@"\n')
+        program.chmod(0o755)
+    (programs / "python").symlink_to(sys.executable)
+    environment = os.environ | {
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(CHECKOUT),
+        "SCENARIO_RUNNER_CACHE": str(folder / ".cache"),
+        "COLUMNS": "100",
+    }
+    return request.param, folder, environment
+
+
+def test_page_says_what_happens(page: tuple[Path, Path, dict[str, str]]) -> None:
+    """Each command and program of a page prints what the page shows."""
+    path, folder, environment = page
+    for step in steps_of(path):
+        if step.kind == "file":
+            (folder / step.command).write_text("\n".join(step.expected) + "\n", encoding="utf-8")
+            continue
+        command = (
+            ["sh", "-c", f"{{ {step.command}\n}} 2>&1"]
+            if step.kind == "console"
+            else [sys.executable, "-c", step.command]
+        )
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+        output = done.stdout + done.stderr
+        assert pattern_of(step.expected).fullmatch(output), (
+            f"{path.name}:{step.line}: {step.command}\nprinted:\n{output}\nexpected:\n" + "\n".join(step.expected)
+        )
+        if step.kind == "python":
+            assert done.returncode == 0, f"{path.name}:{step.line} ended with {done.returncode}:\n{output}"
+
+
+def test_pages_hold_commands() -> None:
+    """The documentation shows commands at all: a change of its style cannot switch these tests off."""
+    assert sum(1 for path in PAGES for _ in steps_of(path)) >= 20
