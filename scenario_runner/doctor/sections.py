@@ -141,7 +141,7 @@ def _device(device: Mapping[str, Any]) -> Iterator[Row]:
         lacks = [name.replace("_", " ") for name, there in entries.items() if not there]
         text = ", ".join(has) or "none"
         yield Row(group.replace("_", " "), text + (f"; not: {', '.join(lacks)}" if lacks else ""))
-    for name in _LIMITS:
+    for name in dict.fromkeys(_LIMITS):
         if name in device["limits"]:
             yield Row(name, _limit(device["limits"][name]))
 
