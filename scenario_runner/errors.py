@@ -33,7 +33,8 @@ class Problem(NamedTuple):
     """One thing that is wrong, and where.
 
     ``path`` is the file, ``line`` and ``column`` count from 1, ``pointer`` is a JSON pointer (RFC 6901) into the file.
-    Unknown parts are ``None``. ``help`` says what to do about it and is shown on a line of its own.
+    Unknown parts are ``None``. ``help`` says what to do about it and is shown on a line of its own. ``code`` is the
+    stable name of this kind of problem, such as 'SR-BIND-003', which ``scenario-runner explain`` knows.
     """
 
     message: str
@@ -42,6 +43,7 @@ class Problem(NamedTuple):
     column: int | None = None
     pointer: str | None = None
     help: str | None = None
+    code: str | None = None
 
     def __str__(self) -> str:
         place = self.path or ""

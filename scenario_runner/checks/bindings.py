@@ -1,0 +1,233 @@
+"""What a command binds against what its shaders declare: kinds, descriptor types, sizes, access.
+
+Source: Vulkan specification, "Shader Interfaces", sections "Descriptor Set Interface" and "DescriptorSet and Binding
+Assignment".
+"""
+
+# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from scenario_runner.checks.access import check_access
+from scenario_runner.checks.finding import Finding, error, warning
+from scenario_runner.spirv import DescriptorBinding, Interface
+
+if TYPE_CHECKING:
+    from scenario_runner.scenario import Binding
+
+# The resource that a scenario binds to each kind of variable.
+RESOURCE_OF: Final = {
+    "storage_buffer": "buffer",
+    "uniform_buffer": "buffer",
+    "storage_image": "image",
+    "sampled_image": "image",
+    "combined_image_sampler": "image",
+    "sampler": "image",
+    "tensor": "tensor",
+}
+_ASKED_FOR: Final = {
+    "VK_DESCRIPTOR_TYPE_STORAGE_BUFFER": "storage_buffer",
+    "VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER": "uniform_buffer",
+    "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE": "storage_image",
+    "VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE": "sampled_image",
+    "VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER": "combined_image_sampler",
+    "VK_DESCRIPTOR_TYPE_TENSOR_ARM": "tensor",
+}
+# Variables of these kinds may share one combined image sampler.
+_SAMPLED: Final = frozenset({"sampled_image", "combined_image_sampler", "sampler"})
+
+Stages = Sequence[tuple[str, Interface]]
+"""The shaders of one command: uid and interface of each."""
+
+
+class Slot(NamedTuple):
+    """One set and binding as the shaders of a command see it.
+
+    ``kind`` is that of the descriptor; ``variables`` are those that decide (the used ones, where any is used), each
+    with the uid of its shader, the one with the largest block first.
+    """
+
+    set: int
+    binding: int
+    kind: str
+    used: bool
+    variables: tuple[tuple[str, DescriptorBinding], ...]
+
+    @property
+    def shader(self) -> str:
+        """uid of the shader of the deciding variable."""
+        return self.variables[0][0]
+
+    @property
+    def variable(self) -> DescriptorBinding:
+        """The deciding variable."""
+        return self.variables[0][1]
+
+
+Slots = Mapping[tuple[int, int], Slot]
+
+
+def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot], list[Finding]]:
+    """Everything that the shaders of a command declare, and what makes it impossible to bind (at ``pointer``)."""
+    grouped: dict[tuple[int, int], list[tuple[str, DescriptorBinding]]] = {}
+    found: list[Finding] = []
+    for uid, interface in stages:
+        found += [error("SR-BIND-009", pointer, f"shader {uid!r}: {problem}") for problem in interface.problems]
+        for variable in interface.bindings:
+            grouped.setdefault((variable.set, variable.binding), []).append((uid, variable))
+    slots: dict[tuple[int, int], Slot] = {}
+    for (set, binding), variables in sorted(grouped.items()):
+        used = [each for each in variables if each[1].used]
+        deciding = sorted(used or variables, key=_demand, reverse=True)
+        kinds = dict.fromkeys(variable.kind for _, variable in deciding)
+        kind = next(iter(kinds))
+        uid, first = deciding[0]
+        if len(kinds) > 1:
+            if kinds.keys() <= _SAMPLED:
+                kind = "combined_image_sampler"
+            elif used:
+                other_uid, other = next(each for each in deciding if each[1].kind != first.kind)
+                where = "it" if other_uid == uid else f"shader {other_uid!r}"
+                found.append(
+                    error(
+                        "SR-BIND-006",
+                        pointer,
+                        f"shader {uid!r} declares {described(first)} where {where} also has"
+                        f" a {words(other.kind)}{named(other)}",
+                        "give them bindings of their own: one resource cannot be both",
+                    )
+                )
+        if kind not in RESOURCE_OF:
+            found.append(
+                error(
+                    "SR-BIND-008",
+                    pointer,
+                    f"shader {uid!r} uses {described(first)}; scenarios have no resource that can be bound to it",
+                )
+            )
+        elif first.count != 1:
+            found.append(
+                error(
+                    "SR-BIND-007",
+                    pointer,
+                    f"shader {uid!r} uses {described(first)}, an array of descriptors;"
+                    " a scenario binds one resource to each binding",
+                )
+            )
+        slots[set, binding] = Slot(set, binding, kind, bool(used), tuple(deciding))
+    return slots, found
+
+
+def check_bindings(
+    slots: Slots,
+    shaders: str,
+    bindings: Iterable["Binding"],
+    resource: Callable[[str], Any],
+    pointer: str,
+) -> list[Finding]:
+    """What is wrong with the bindings of one command at ``pointer``.
+
+    ``shaders`` says whose bindings these are ("shader 'add'"); ``resource`` gives the scenario's resource of a uid.
+    """
+    found: list[Finding] = []
+    bound = set()
+    for index, binding in enumerate(bindings):
+        key = (binding.set, binding.id)
+        bound.add(key)
+        slot = slots.get(key)
+        if slot is None:
+            found.append(
+                warning(
+                    "SR-BIND-002",
+                    f"{pointer}/bindings/{index}",
+                    f"resource {binding.resource_ref!r} is bound to set {binding.set}, binding {binding.id},"
+                    f" which {shaders} does not use",
+                )
+            )
+        else:
+            found += _check_binding(slot, binding, resource(binding.resource_ref), f"{pointer}/bindings/{index}")
+    found += [
+        error(
+            "SR-BIND-001",
+            f"{pointer}/bindings",
+            f"nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses",
+            f'add {{"set": {slot.set}, "id": {slot.binding}, "resource_ref": "…"}}',
+        )
+        for key, slot in slots.items()
+        if slot.used and key not in bound
+    ]
+    return found
+
+
+def _check_binding(slot: Slot, binding: "Binding", resource: Any, place: str) -> list[Finding]:
+    wanted = RESOURCE_OF.get(slot.kind)
+    variable, uid = slot.variable, binding.resource_ref
+    if wanted is None:
+        return []  # said where the shader is
+    if resource.kind != wanted:
+        return [
+            error(
+                "SR-BIND-003",
+                f"{place}/resource_ref",
+                f"{resource.kind} {uid!r} is bound to {described(variable)}, for which shader {slot.shader!r} needs"
+                f" {'an' if wanted[0] in 'aeiou' else 'a'} {wanted}",
+            )
+        ]
+    found = []
+    asked = _ASKED_FOR.get(binding.descriptor_type, slot.kind)
+    if asked != slot.kind and not (asked == "combined_image_sampler" and slot.kind in _SAMPLED):
+        found.append(
+            error(
+                "SR-BIND-004",
+                f"{place}/descriptor_type",
+                f"descriptor type {binding.descriptor_type!r} does not match {described(variable)}"
+                f" in shader {slot.shader!r}",
+                "leave descriptor_type out: it is taken from the shader",
+            )
+        )
+    found += check_access(slot.variables, resource, place)
+    if wanted == "buffer":
+        block = variable.block
+        if block is not None and block.size_bytes > resource.size:
+            found.append(
+                warning(
+                    "SR-BIND-005",
+                    place,
+                    f"buffer {uid!r} has {resource.size} bytes; {described(variable)} in shader {slot.shader!r}"
+                    f" declares {block.size_bytes}",
+                    "a shader that touches what is missing reads or writes memory of something else",
+                )
+            )
+    elif wanted == "image":
+        from scenario_runner.checks.images import check_image  # only scenarios with images pay for it
+
+        for shader, each in slot.variables:
+            found += check_image(each, shader, resource, place)
+    else:
+        from scenario_runner.checks.tensors import check_tensor
+
+        for shader, each in slot.variables:
+            if each.tensor is not None:
+                found += check_tensor(each.tensor, f"{described(each)} in shader {shader!r}", resource, place)
+    return found
+
+
+def described(variable: DescriptorBinding) -> str:
+    """For messages: "storage buffer 'data' at set 0, binding 1"."""
+    return f"{words(variable.kind)}{named(variable)} at set {variable.set}, binding {variable.binding}"
+
+
+def words(kind: str) -> str:
+    """A kind of variable in a sentence."""
+    return kind.replace("_", " ")
+
+
+def named(variable: DescriptorBinding) -> str:
+    """The name of a variable behind its kind, where it has one."""
+    return f" {variable.name!r}" if variable.name else ""
+
+
+def _demand(each: tuple[str, DescriptorBinding]) -> int:
+    block = each[1].block
+    return 0 if block is None else block.size_bytes

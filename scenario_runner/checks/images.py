@@ -1,0 +1,114 @@
+"""Images against the image variables of shaders: dimension, kind of texels, storage format.
+
+Source: Vulkan specification, "Images", section "Image Format and Type Matching", and the table "SPIR-V and Vulkan Image
+Format Compatibility".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.checks.finding import Finding, error, warning
+from scenario_runner.formats import find_format
+
+if TYPE_CHECKING:
+    from scenario_runner.formats import Format
+    from scenario_runner.spirv import DescriptorBinding
+
+# The letters after the bits of a SPIR-V image format, and what they are in a VkFormat.
+_SUFFIXES = {"": "UNORM", "Snorm": "SNORM", "f": "SFLOAT", "i": "SINT", "ui": "UINT"}
+_SPECIAL_FORMATS = {
+    "R11fG11fB10f": "VK_FORMAT_B10G11R11_UFLOAT_PACK32",
+    "Rgb10A2": "VK_FORMAT_A2B10G10R10_UNORM_PACK32",
+    "Rgb10a2ui": "VK_FORMAT_A2B10G10R10_UINT_PACK32",
+    "R64ui": "VK_FORMAT_R64_UINT",
+    "R64i": "VK_FORMAT_R64_SINT",
+}
+# Texels as a shader gets them: OpTypeImage's sampled type.
+_CLASSES = {"uint": "uint", "sint": "int"}
+
+
+def check_image(variable: DescriptorBinding, shader: str, image: Any, place: str) -> list[Finding]:
+    """What is wrong with binding the scenario's ``image`` to a variable of ``shader``, at the JSON pointer ``place``."""
+    declared = variable.image
+    if declared is None:  # a sampler alone
+        return []
+    name = f" {variable.name!r}" if variable.name else ""
+    what = (
+        f"{variable.kind.replace('_', ' ')}{name} at set {variable.set}, binding {variable.binding},"
+        f" in shader {shader!r}"
+    )
+    if declared.dim != "2D" or declared.arrayed or declared.multisampled:
+        return [
+            error(
+                "SR-IMAGE-001",
+                place,
+                f"{what} is declared as {_shape(variable)}; image {image.uid!r} is 2D, as all images of a scenario are",
+            )
+        ]
+    found = []
+    if declared.depth and variable.kind in ("sampled_image", "combined_image_sampler"):
+        found.append(
+            error(
+                "SR-IMAGE-005",
+                place,
+                f"{what} compares depths while it samples, which the samplers of a scenario do not",
+                "declare it without comparison (sampler2D, not sampler2DShadow) and compare in the shader",
+            )
+        )
+    format = find_format(image.format)
+    if format is None:
+        return found  # said where the image is
+    seen = _CLASSES.get(format.numeric, "float")
+    if declared.sampled_type is not None and declared.sampled_type.kind != seen:
+        found.append(
+            error(
+                "SR-IMAGE-002",
+                place,
+                f"{what} has texels of {declared.sampled_type}; image {image.uid!r} of {format.name} has {_words(seen)}",
+                f"declare it as {_glsl(variable.kind, seen)}, or change the format",
+            )
+        )
+    elif variable.kind == "storage_image" and declared.format != "Unknown":
+        found += _check_storage_format(what, declared.format, image.uid, format, place)
+    return found
+
+
+def _check_storage_format(what: str, declared: str, uid: str, format: Format, place: str) -> list[Finding]:
+    expected = format_of(declared)
+    if expected is None or expected is format:
+        return []
+    message = f"{what} is declared as {declared} ({expected.name}); image {uid!r} is {format.name}"
+    if expected.block_size_bytes != format.block_size_bytes:
+        return [error("SR-IMAGE-003", place, message, "texels of different size: both must be the same format")]
+    return [warning("SR-IMAGE-004", place, f"{message}; what the shader reads and writes then depends on the device")]
+
+
+def format_of(name: str) -> Format | None:
+    """The VkFormat that a SPIR-V image format stands for: 'Rgba16f' is R16G16B16A16_SFLOAT; None for 'Unknown'."""
+    special = _SPECIAL_FORMATS.get(name)
+    if special is not None:
+        return find_format(special)
+    letters = name.rstrip("Snormfui0123456789")
+    rest = name[len(letters) :]
+    bits = rest.rstrip("Snormfui")
+    suffix = _SUFFIXES.get(rest[len(bits) :])
+    if not bits or suffix is None:
+        return None
+    channels = "".join(f"{letter.upper()}{bits}" for letter in letters)
+    return find_format(f"VK_FORMAT_{channels}_{suffix}")
+
+
+def _shape(variable: DescriptorBinding) -> str:
+    image = variable.image
+    assert image is not None
+    return image.dim + (" array" if image.arrayed else "") + (" multisampled" if image.multisampled else "")
+
+
+def _words(seen: str) -> str:
+    return {"uint": "unsigned integers", "int": "signed integers"}.get(seen, "floating-point or normalized values")
+
+
+def _glsl(kind: str, seen: str) -> str:
+    prefix = {"uint": "u", "int": "i"}.get(seen, "")
+    return prefix + {"storage_image": "image2D", "sampled_image": "texture2D"}.get(kind, "sampler2D")
