@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scenario_runner.checks.finding import Finding, error_class
 from scenario_runner.errors import Problem, ScenarioRunnerError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scenario_runner.scenario import Scenario
 
 
@@ -15,16 +18,34 @@ class Problems:
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
-        self._errors: list[tuple[type[ScenarioRunnerError], Problem]] = []
+        self.errors: list[tuple[type[ScenarioRunnerError], Problem]] = []
         self.warnings: list[Problem] = []
 
-    def error(self, kind: type[ScenarioRunnerError], pointer: str, message: str, help: str | None = None) -> None:
+    def error(
+        self,
+        kind: type[ScenarioRunnerError],
+        pointer: str,
+        message: str,
+        help: str | None = None,
+        code: str | None = None,
+    ) -> None:
         """Note something that makes the scenario impossible to run."""
-        self._errors.append((kind, self._scenario.problem(pointer, message, help)))
+        self.errors.append((kind, self._scenario.problem(pointer, message, help)._replace(code=code)))
 
-    def warn(self, pointer: str, message: str, help: str | None = None) -> None:
+    def warn(self, pointer: str, message: str, help: str | None = None, code: str | None = None) -> None:
         """Note something that is probably not meant."""
-        self.warnings.append(self._scenario.problem(pointer, message, help))
+        self.warnings.append(self._scenario.problem(pointer, message, help)._replace(code=code))
+
+    def report(self, findings: Iterable[Finding]) -> bool:
+        """Note what rules found, and tell whether none of it is an error; notes are left out."""
+        good = True
+        for code, severity, pointer, message, help in findings:
+            if severity == "error":
+                self.error(error_class(code), pointer, message, help, code)
+                good = False
+            elif severity == "warning":
+                self.warn(pointer, message, help, code)
+        return good
 
     def add_error(self, error: ScenarioRunnerError, pointer: str) -> None:
         """Note an error from below; ``pointer`` is where the scenario names what failed."""
@@ -33,9 +54,9 @@ class Problems:
             message = problem.message if problem.path is None else f"{problem.path}: {problem.message}"
             if problem.path is not None and problem.line is not None:
                 message = f"{problem.path}:{problem.line}: {problem.message}"
-            self.error(type(error), place, message, problem.help)
+            self.error(type(error), place, message, problem.help, problem.code)
 
     def raise_if_any(self) -> None:
         """Raise all errors noted so far as one; its class (and exit code) is that of the first."""
-        if self._errors:
-            raise self._errors[0][0]([problem for _, problem in self._errors])
+        if self.errors:
+            raise self.errors[0][0]([problem for _, problem in self.errors])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.errors import ScenarioError, ScenarioRunnerError, UnsupportedError
+from scenario_runner.checks.push_constants import check_data, check_missing_data, check_size
+from scenario_runner.errors import ScenarioRunnerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,9 +14,6 @@ if TYPE_CHECKING:
     from scenario_runner.plan.problems import Problems
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.scenario import DispatchCompute, Scenario
-
-# Far above the maxPushConstantsSize of any device; keeps a wrong size or file from being taken into memory.
-_MOST_BYTES = 1 << 16
 
 
 class PushConstants:
@@ -37,23 +35,13 @@ class PushConstants:
         if size is None:
             return b""
         if uid is None:
-            if shader.interface.push_constants is not None:
-                self._problems.warn(
-                    pointer,
-                    f"shader {shader.uid!r} reads push constants, but the command has no push_data_ref; zeros are used",
-                )
+            self._problems.report(check_missing_data(shader.uid, shader.interface, pointer))
             return bytes(size)
         source = self._sources.get(uid)
         if source is None:
             return b""  # reported where the raw_data is
-        if source.size_bytes != size:
-            self._problems.error(
-                ScenarioError,
-                f"{pointer}/push_data_ref",
-                f"raw_data {uid!r} holds {source.size_bytes} bytes, but the push_constants_size of shader"
-                f" {shader.uid!r} is {size}",
-                "both must be equal",
-            )
+        label = f"shader {shader.uid!r}"
+        if not self._problems.report(check_data(label, size, uid, source.size_bytes, pointer)):
             return b""
         if uid not in self._read:
             data = bytearray(size)
@@ -68,19 +56,5 @@ class PushConstants:
         """The push_constants_size of a shader, None where it cannot be."""
         resource = self._scenario.resource(shader.uid)
         size: int = getattr(resource, "push_constants_size", 0)
-        block = shader.interface.push_constants
-        declared = 0 if block is None else block.size_bytes
-        place = f"{shader.pointer}/push_constants_size"
-        if size > _MOST_BYTES:
-            self._problems.error(
-                UnsupportedError, place, f"push_constants_size is {size}; no device takes more than {_MOST_BYTES}"
-            )
-            return None
-        if declared > size:
-            self._problems.error(
-                ScenarioError,
-                place,
-                f"shader {shader.uid!r} declares {declared} bytes of push constants, but push_constants_size is {size}",
-            )
-            return None
-        return size
+        good = self._problems.report(check_size(shader.uid, shader.interface, size, shader.pointer))
+        return size if good else None

@@ -14,6 +14,7 @@ from scenario_runner.plan.model import (
     DescriptorList,
     Dispatch,
     FramePlan,
+    NeededFeature,
     Operation,
     Output,
     PipelinePlan,
@@ -33,9 +34,12 @@ from scenario_runner.scenario import (
 )
 
 if TYPE_CHECKING:
+    from scenario_runner.plan.layouts import LayoutTracker
     from scenario_runner.scenario import Scenario
 
-_EXECUTED_RESOURCES = frozenset({"buffer", "raw_data", "shader", "memory_barrier", "buffer_barrier"})
+_EXECUTED_RESOURCES = frozenset(
+    {"buffer", "image", "raw_data", "shader", "memory_barrier", "buffer_barrier", "image_barrier"}
+)
 _EXECUTED_COMMANDS = frozenset({"dispatch_compute", "dispatch_barrier", "mark_boundary"})
 # uids that a message lists
 _MOST_SHOWN = 20
@@ -83,6 +87,7 @@ class _Resolver:
         self._pipeline_plans: list[PipelinePlan] = []
         self._lists: dict[DescriptorList, int] = {}
         self._prepared: dict[Any, tuple[int, int, bytes] | None] = {}
+        self._image_layouts: LayoutTracker | None = None
 
     def plan(self) -> Plan:
         problems = self._problems
@@ -93,6 +98,11 @@ class _Resolver:
         self._push_constants = PushConstants(self._scenario, raw_data, problems)
         self._shaders = load_shaders(self._scenario, used_shaders(self._scenario), self._compiler, problems)
         frames = self._frames()
+        features: tuple[NeededFeature, ...] = ()
+        if self._image_layouts is not None:
+            from scenario_runner.plan.images import with_usage
+
+            self._resources, features = with_usage(self._resources, self._lists, frames, problems)
         problems.raise_if_any()
         return Plan(
             name=self._scenario.path or "<scenario>",
@@ -101,9 +111,14 @@ class _Resolver:
             descriptor_lists=tuple(self._lists),
             frames=frames,
             outputs=self._planned_outputs(),
-            requirements=_requirements(self._shaders.values()),
+            requirements=_requirements(self._shaders.values(), features),
             warnings=(*self._scenario.warnings, *problems.warnings),
         )
+
+    def _shown(self) -> set[str]:
+        """The resources that are read back for more than the file of their ``dst``."""
+        boundaries = (command for command in self._scenario.commands if isinstance(command, MarkBoundary))
+        return {uid for boundary in boundaries for uid in boundary.resources}.union(self._outputs or ())
 
     def _check_names(self) -> None:
         for what, names, field in (("inputs", self._inputs, "data"), ("outputs", self._outputs or (), "dst")):
@@ -132,30 +147,48 @@ class _Resolver:
         scenario = self._scenario
         frames: list[FramePlan] = []
         operations: list[Operation] = []
+        images = self._image_layouts = self._layout_tracker()
         for index, command in enumerate(scenario.commands):
             if isinstance(command, DispatchCompute):
                 dispatch = self._dispatch(command, index)
                 if dispatch is not None:
                     operations.append(dispatch)
             elif isinstance(command, DispatchBarrier):
-                barrier = resolve_barrier(scenario, command, index, self._resources, self._problems)
+                barrier = resolve_barrier(scenario, command, index, self._resources, images)
                 if barrier.barriers:
                     operations.append(barrier)
             elif isinstance(command, MarkBoundary):
                 number = len(frames) if command.frame_id is None else command.frame_id
                 captures = tuple(dict.fromkeys(uid for uid in command.resources if uid in self._resources))
-                frames.append(FramePlan(tuple(operations), captures, number, True, scenario.command_pointer(index)))
+                layouts = images.differing() if images is not None else ()
+                pointer = scenario.command_pointer(index)
+                frames.append(FramePlan(tuple(operations), captures, number, True, pointer, layouts))
                 operations = []
+        restoring = images.restoring(len(scenario.commands)) if images is not None else None
+        if restoring is not None:
+            operations.append(restoring)  # a repeated run begins with every image in its place
         if operations:
             frames.append(FramePlan(tuple(operations), (), len(frames), False, "/commands"))
         return tuple(frames)
+
+    def _layout_tracker(self) -> LayoutTracker | None:
+        """What follows the layouts of images; None where there are none."""
+        if not any(resource.kind == "image" for resource in self._scenario.resources):
+            return None
+        from scenario_runner.plan.layouts import LayoutTracker
+
+        return LayoutTracker(self._resources, self._problems)
 
     def _dispatch(self, command: DispatchCompute, index: int) -> Dispatch | None:
         key = (
             command.shader_ref,
             command.push_data_ref,
-            tuple((each.set, each.id, each.resource_ref, each.descriptor_type) for each in command.bindings),
+            tuple((each.set, each.id, each.resource_ref, each.lod, each.descriptor_type) for each in command.bindings),
         )
+        if self._image_layouts is not None:
+            self._image_layouts.check_shader_access(
+                [(each.resource_ref, each.lod) for each in command.bindings], self._scenario.command_pointer(index)
+            )
         if key in self._prepared:
             prepared = self._prepared[key]
         else:
@@ -212,7 +245,7 @@ def _pipeline(shader: Shader, loaded: LoadedShader, layouts: SetLayouts) -> Pipe
     )
 
 
-def _requirements(shaders: Collection[LoadedShader]) -> Requirements:
+def _requirements(shaders: Collection[LoadedShader], features: tuple[NeededFeature, ...]) -> Requirements:
     capabilities: dict[str, str] = {}
     extensions: dict[str, str] = {}
     version = (1, 0)
@@ -222,4 +255,5 @@ def _requirements(shaders: Collection[LoadedShader]) -> Requirements:
         for extension in shader.module.extensions:
             extensions.setdefault(extension, shader.uid)
         version = max(version, shader.module.version)
-    return Requirements(capabilities, extensions, version)
+    features = tuple(feature for shader in shaders for feature in shader.features)
+    return Requirements(capabilities, extensions, version, features)

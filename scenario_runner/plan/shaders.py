@@ -6,8 +6,11 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from scenario_runner.errors import Problem, ScenarioRunnerError, ShaderError
-from scenario_runner.plan.model import CompilerOptions, Specialization
+from scenario_runner.checks.block_layout import check_blocks
+from scenario_runner.checks.entry_points import check_workgroup, find_entry_point
+from scenario_runner.checks.specialization import specialize
+from scenario_runner.errors import ScenarioRunnerError, ShaderError
+from scenario_runner.plan.model import CompilerOptions, NeededFeature, Specialization
 from scenario_runner.plan.problems import Problems
 from scenario_runner.scenario import DispatchCompute, Shader
 from scenario_runner.spirv import read_module
@@ -17,13 +20,12 @@ if TYPE_CHECKING:
     from scenario_runner.shaders import CompileRequest
     from scenario_runner.spirv import EntryPoint, Interface, Module
 
-_MODELS = {"compute": "GLCompute", "vertex": "Vertex", "fragment": "Fragment"}
 # Far above any real shader; keeps a wrong path (a disk image, say) from being read into memory.
 _MAX_SPIRV_BYTES = 256 << 20
 
 
 class LoadedShader(NamedTuple):
-    """A shader resource with its module and entry point."""
+    """A shader resource with its module and entry point; ``features`` are Vulkan's that its blocks' layouts take."""
 
     uid: str
     pointer: str
@@ -32,6 +34,7 @@ class LoadedShader(NamedTuple):
     entry: EntryPoint
     interface: Interface
     specialization: Specialization
+    features: tuple[NeededFeature, ...] = ()
 
 
 def used_shaders(scenario: Scenario) -> list[Shader]:
@@ -68,7 +71,9 @@ def load_shaders(
             code = codes.get(shader.uid)
             if code is None:
                 code = _read_spirv(scenario, shader)
-            loaded[shader.uid] = _take_apart(shader, pointer, code, problems)
+            apart = _take_apart(shader, pointer, code, problems)
+            if apart is not None:
+                loaded[shader.uid] = apart
         except ScenarioRunnerError as error:
             problems.add_error(error, pointer)
     return loaded
@@ -108,40 +113,25 @@ def _read_spirv(scenario: Scenario, shader: Shader) -> bytes:
         return file.read(file.size_bytes)
 
 
-def _take_apart(shader: Shader, pointer: str, code: bytes, problems: Problems) -> LoadedShader:
+def _take_apart(shader: Shader, pointer: str, code: bytes, problems: Problems) -> LoadedShader | None:
     module = read_module(code, name=shader.src or shader.uid)
-    model = _MODELS[shader.stage]
-    matching = [entry for entry in module.entry_points if entry.name == shader.entry]
-    entry = next((entry for entry in matching if entry.execution_model == model), None)
-    if entry is None:
-        there_are = ", ".join(f"{entry.name!r} ({entry.execution_model})" for entry in module.entry_points) or "none"
-        raise ShaderError(
-            Problem(
-                f"shader {shader.uid!r} has no entry point {shader.entry!r} for the {shader.stage} stage;"
-                f" the module's entry points are: {there_are}",
-                pointer=f"{pointer}/entry" if shader.entry != "main" else pointer,
-            )
-        )
+    entry, findings = find_entry_point(module, shader.uid, shader.entry, shader.stage, pointer)
+    values, more = specialize(
+        module, shader.uid, shader.specialization_constants, f"{pointer}/specialization_constants"
+    )
+    good = problems.report([*findings, *more])
+    if entry is None or not good:
+        return None
     entries: list[tuple[int, int, int]] = []
     data = b""
-    values: dict[int, bool | int | float] = {}
-    for index, constant in enumerate(shader.specialization_constants):
-        place = f"{pointer}/specialization_constants/{index}"
-        declared = module.spec_constant(constant.id)
-        if declared is None:
-            there_are = ", ".join(str(each.id) for each in module.spec_constants) or "none"
-            problems.warn(
-                f"{place}/id",
-                f"shader {shader.uid!r} declares no specialization constant {constant.id} (it has: {there_are})",
-            )
-            continue
-        try:
-            encoded = declared.encode(constant.value)
-        except ShaderError as error:
-            problems.add_error(error, f"{place}/value")
-            continue
-        entries.append((constant.id, len(data), len(encoded)))
+    for number, (encoded, _) in values.items():
+        entries.append((number, len(data), len(encoded)))
         data += encoded
-        values[constant.id] = constant.value
-    interface = entry.specialized(values) if values else entry.interface
-    return LoadedShader(shader.uid, pointer, code, module, entry, interface, Specialization(tuple(entries), data))
+    numbers = {number: value for number, (_, value) in values.items()}
+    interface = entry.specialized(numbers) if numbers else entry.interface
+    findings, needs = check_blocks(interface, shader.uid, pointer)
+    if not problems.report([*check_workgroup(interface, shader.uid, pointer), *findings]):
+        return None
+    features = tuple(NeededFeature(*need, pointer) for need in needs)
+    specialization = Specialization(tuple(entries), data)
+    return LoadedShader(shader.uid, pointer, code, module, entry, interface, specialization, features)

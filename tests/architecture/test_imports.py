@@ -20,6 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("start",),
     ("vulkan", "output_files", "result"),
     ("plan",),
+    ("checks",),
     ("vgf", "shaders", "files", "scenario"),
     ("spirv",),
     ("formats", "content_cache"),

@@ -1,0 +1,46 @@
+"""The entry point of a shader resource: it exists, for the right stage, with a workgroup size that can be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scenario_runner.checks.finding import Finding, error
+
+if TYPE_CHECKING:
+    from scenario_runner.spirv import EntryPoint, Interface, Module
+
+MODELS = {"compute": "GLCompute", "vertex": "Vertex", "fragment": "Fragment"}
+"""A stage of a scenario → SPIR-V's execution model."""
+_MOST_NAMED = 20
+
+
+def find_entry_point(
+    module: Module, uid: str, name: str, stage: str, pointer: str
+) -> tuple[EntryPoint | None, list[Finding]]:
+    """The entry point of this name and stage, or what there is instead; ``pointer`` is the shader's."""
+    model = MODELS[stage]
+    entry = module.entry_point(name, model)
+    if entry is not None:
+        return entry, []
+    there_are = [f"{entry.name!r} ({entry.execution_model})" for entry in module.entry_points[:_MOST_NAMED]]
+    there_are += [f"{graph.name!r} (a graph)" for graph in module.graph_entry_points[:_MOST_NAMED]]
+    listed = ", ".join(there_are[:_MOST_NAMED]) or "none"
+    wrong_stage = module.entry_point(name) is not None
+    return None, [
+        error(
+            "SR-SHADER-002" if wrong_stage else "SR-SHADER-001",
+            f"{pointer}/entry" if name != "main" else pointer,
+            f"shader {uid!r} has no entry point {name!r} for the {stage} stage; the module's entry points are: {listed}",
+        )
+    ]
+
+
+def check_workgroup(interface: Interface, uid: str, pointer: str) -> list[Finding]:
+    """A workgroup without invocations, which only a specialization constant of 0 gives."""
+    size = interface.local_size()
+    if size is None or all(size):
+        return []
+    shown = " x ".join(map(str, size))
+    return [
+        error("SR-SHADER-003", pointer, f"shader {uid!r} has a workgroup of {shown} invocations, expected at least 1")
+    ]
