@@ -9,14 +9,13 @@ supported file holds them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from scenario_runner.errors import ScenarioError, UnsupportedError
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Format:
-    """One VkFormat. There is one object for each, so that they compare and hash by identity, copied and pickled too.
+class Format(NamedTuple):
+    """One VkFormat. There is one object for each; copies and pickles give that one again.
 
     ``block_size_bytes`` counts the bytes of one texel, or of one block of ``block_extent`` (width, height) texels where
     the format is compressed. ``channels`` and ``channel_bits`` name the components in memory order, or from the highest

@@ -19,8 +19,10 @@ def file_error(path: str, message: str, *, help: str | None = None) -> FileError
 
 
 def reason_of(error: OSError | ValueError) -> str:
-    """What the operating system said, in lower case (``ValueError``: a path that no system accepts)."""
-    text = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    """What the operating system said, in lower case; a ``ValueError`` is Python's for a path with a NUL character."""
+    if isinstance(error, ValueError):
+        return "no path can hold a NUL character"
+    text = error.strerror or str(error) or type(error).__name__
     return text[:1].lower() + text[1:]
 
 

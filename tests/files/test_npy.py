@@ -211,7 +211,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         ("missing.npy", "cannot be opened: no such file or directory"),
         (".", "is a folder, expected a file"),
         ("pipe.npy", "is a pipe, a device or a socket, expected a file"),
-        ("nul\0.npy", "cannot be opened: embedded null byte"),
+        ("nul\0.npy", "cannot be opened: no path can hold a NUL character"),
     ]:
         path = os.path.join(tmp_path, name)  # a Path would drop the dot
         with pytest.raises(FileError) as caught:

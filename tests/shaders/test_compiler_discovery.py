@@ -19,6 +19,12 @@ from scenario_runner.shaders.discovery import arm_glslc_folders
 MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
 
 
+@pytest.fixture(autouse=True)
+def empty_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No compiler beside the interpreter, whatever this environment has installed there."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
+
+
 @pytest.fixture
 def program(tmp_path: Path) -> Callable[[str, str], Path]:
     """Make a program at a path that answers --version with a text, and counts how often it was asked."""
