@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.program import Program, run_program
 from tests.scenes import Scene
 
 
@@ -29,3 +31,9 @@ def shader_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCENARIO_RUNNER_CACHE", str(folder))
         yield folder
+
+
+@pytest.fixture
+def program(shader_cache: Path, checkout: Path, tmp_path: Path) -> Program:
+    """Run the program in the test's folder."""
+    return partial(run_program, checkout, tmp_path)

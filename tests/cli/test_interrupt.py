@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from tests.cli.conftest import Program
+from tests.program import COMMAND, Program
 from tests.scenes import Scene, glsl
 
 # Endless loops are cut short by software drivers, so: many workgroups of a long one. All results matter.
@@ -61,10 +61,10 @@ def test_the_next_file_runs_after_a_time_limit(program: Program, scene: Scene, s
     assert other.output("y", "u4").tolist() == [1, 1, 1, 1]
 
 
-def interrupted(command: list[str], checkout: Path, path: Path, capture: Path, times: int) -> tuple[int, str, float]:
+def interrupted(checkout: Path, path: Path, capture: Path, times: int) -> tuple[int, str, float]:
     """Start a run, press Ctrl-C once its first frame is there, and again if asked; how it ended and how soon."""
     process = subprocess.Popen(
-        [*command, str(path), "--capture-dir", str(capture)],
+        [*COMMAND, str(path), "--capture-dir", str(capture)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(checkout)},
@@ -87,10 +87,10 @@ def interrupted(command: list[str], checkout: Path, path: Path, capture: Path, t
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_interrupt(
-    command: list[str], checkout: Path, scene: Scene, slow: Path, shader_cache: Path, tmp_path: Path, times: int
+    checkout: Path, scene: Scene, slow: Path, shader_cache: Path, tmp_path: Path, times: int
 ) -> None:
     """Ctrl-C during a long shader ends the run soon, with exit code 130 and nothing half-written."""
-    code, err, seconds = interrupted(command, checkout, slow, tmp_path / "captured", times)
+    code, err, seconds = interrupted(checkout, slow, tmp_path / "captured", times)
     assert (code, err) == (130, "interrupted\n")
     assert seconds < 4
     assert not list(scene.folder.glob("*.out.npy"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Program
+from tests.program import COMMAND, Program
 from tests.scenes import Scene, glsl
 
 ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
@@ -99,10 +99,10 @@ def test_unknown_option(program: Program, word: str) -> None:
     assert ended.err.startswith("error: ")
 
 
-def test_broken_pipe(command: list[str], checkout: Path) -> None:
+def test_broken_pipe(checkout: Path) -> None:
     """When the reader of stdout goes away the program ends quietly."""
     process = subprocess.Popen(
-        [*command, "schema"],
+        [*COMMAND, "schema"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(checkout)},
@@ -116,11 +116,11 @@ def test_broken_pipe(command: list[str], checkout: Path) -> None:
     assert errors == ""
 
 
-def test_full_disk(command: list[str], checkout: Path) -> None:
+def test_full_disk(checkout: Path) -> None:
     """When stdout cannot be written the program says so and fails."""
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [*command, "schema"],
+            [*COMMAND, "schema"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -131,9 +131,9 @@ def test_full_disk(command: list[str], checkout: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_streams(command: list[str], checkout: Path, valid: Path, shader_cache: Path, closed: str) -> None:
+def test_closed_streams(checkout: Path, valid: Path, shader_cache: Path, closed: str) -> None:
     """The program works with standard streams that whoever started it has closed."""
-    line = " ".join([*command, str(valid), closed])
+    line = " ".join([*COMMAND, str(valid), closed])
     done = subprocess.run(
         ["sh", "-c", line], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(checkout)}
     )

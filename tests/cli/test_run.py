@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 from scenario_runner.vulkan.instance import Instance
-from tests.cli.conftest import Program
+from tests.program import Program
 from tests.scenes import Scene, glsl
 
 ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")

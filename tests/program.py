@@ -1,0 +1,47 @@
+"""Runs the real program in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+COMMAND = [sys.executable, "-m", "scenario_runner"]
+
+
+class Ended(NamedTuple):
+    """How a process ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Program = Callable[..., Ended]
+
+
+def run_program(
+    checkout: Path,
+    folder: Path,
+    *arguments: str | Path,
+    env: dict[str, str] | None = None,
+    stdin: str = "",
+    timeout_s: float = 60,
+) -> Ended:
+    """Run the program of ``checkout`` in ``folder``; it must never show a traceback."""
+    paths = os.pathsep.join(filter(None, [str(checkout), os.environ.get("PYTHONPATH")]))
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": paths, **(env or {})},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        timeout=timeout_s,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return Ended(done.returncode, done.stdout, done.stderr)
