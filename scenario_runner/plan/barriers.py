@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.plan.model import Barrier, BufferBarrier, BufferPlan, MemoryBarrier
+from scenario_runner.plan.model import Barrier, BufferBarrier, MemoryBarrier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scenario_runner.plan.problems import Problems
+    from scenario_runner.plan.layouts import LayoutTracker
+    from scenario_runner.plan.model import ImageBarrier, ResourcePlan
     from scenario_runner.scenario import DispatchBarrier, Scenario
 
 # VK_WHOLE_SIZE: all from the offset on
@@ -20,17 +21,17 @@ def resolve_barrier(
     scenario: Scenario,
     command: DispatchBarrier,
     index: int,
-    buffers: Mapping[str, BufferPlan],
-    problems: Problems,
+    resources: Mapping[str, ResourcePlan],
+    layouts: LayoutTracker | None,
 ) -> Barrier:
-    """The memory and buffer barriers of one command (image and tensor barriers come with their resources)."""
-    found: list[MemoryBarrier | BufferBarrier] = []
+    """The memory, buffer and image barriers of one command; ``layouts`` is needed where there are images."""
+    found: list[MemoryBarrier | BufferBarrier | ImageBarrier] = []
     for uid in command.memory_barrier_refs:
         barrier: Any = scenario.resource(uid)
         found.append(MemoryBarrier(barrier.src_stage, barrier.dst_stage, barrier.src_access, barrier.dst_access))
     for uid in command.buffer_barrier_refs:
         barrier = scenario.resource(uid)
-        buffer = buffers.get(barrier.buffer_resource)
+        buffer = resources.get(barrier.buffer_resource)
         if buffer is None:
             continue
         # that it stays inside its buffer was checked with the scenario
@@ -46,4 +47,7 @@ def resolve_barrier(
                 size,
             )
         )
+    if layouts is not None:
+        for uid in command.image_barrier_refs:
+            found += layouts.barriers(scenario.resource(uid), scenario.resource_pointer(uid))
     return Barrier(tuple(found), index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scenario_runner.errors import ScenarioError, UnsupportedError
-from scenario_runner.plan.model import BufferPlan, Descriptor, DescriptorKind, LayoutBinding
+from scenario_runner.plan.model import BufferPlan, Descriptor, DescriptorKind, LayoutBinding, ResourcePlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from scenario_runner.spirv import DescriptorBinding
 
 _BUFFER_KINDS: dict[str, DescriptorKind] = {"storage_buffer": "storage_buffer", "uniform_buffer": "uniform_buffer"}
+_TENSOR_KINDS: dict[str, DescriptorKind] = {"tensor": "tensor"}
+_IMAGE_KINDS: dict[str, DescriptorKind] = {
+    "storage_image": "storage_image",
+    "sampled_image": "sampled_image",
+    "combined_image_sampler": "combined_image_sampler",
+    "sampler": "sampler",
+}
+_KINDS = _BUFFER_KINDS | _IMAGE_KINDS | _TENSOR_KINDS
 _ASKED_FOR = {
     "VK_DESCRIPTOR_TYPE_STORAGE_BUFFER": "storage_buffer",
     "VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER": "uniform_buffer",
@@ -35,12 +43,13 @@ def set_layouts(shader: LoadedShader, problems: Problems) -> SetLayouts | None:
     """
     by_set: dict[int, dict[int, LayoutBinding]] = {}
     for declared in shader.interface.bindings:
-        kind = _BUFFER_KINDS.get(declared.kind)
+        kind = _KINDS.get(declared.kind)
         if kind is None:
             problems.error(
                 UnsupportedError,
                 shader.pointer,
-                f"shader {shader.uid!r} uses {_described(declared)}; only buffers can be bound by this version",
+                f"shader {shader.uid!r} uses {_described(declared)}; scenarios have no resource that can be"
+                " bound to it",
             )
             return None
         if declared.count != 1:
@@ -71,7 +80,7 @@ def set_layouts(shader: LoadedShader, problems: Problems) -> SetLayouts | None:
 def descriptors(
     shader: LoadedShader,
     bindings: Sequence[Binding],
-    buffers: Mapping[str, BufferPlan],
+    resources: Mapping[str, ResourcePlan],
     pointer: str,
     problems: Problems,
 ) -> tuple[Descriptor, ...]:
@@ -92,10 +101,10 @@ def descriptors(
             continue
         # several variables may see one resource in different ways: the most demanding block decides
         wanted = max(variables, key=lambda variable: 0 if variable.block is None else variable.block.size_bytes)
-        buffer = buffers.get(binding.resource_ref)
-        kind = _BUFFER_KINDS.get(wanted.kind)
-        if buffer is None or kind is None:
-            continue  # of a kind that is not executed yet; reported where the resource is
+        resource = resources.get(binding.resource_ref)
+        kind = _KINDS.get(wanted.kind)
+        if resource is None or kind is None:
+            continue  # reported where the resource is, or by `set_layouts`
         asked = _ASKED_FOR.get(binding.descriptor_type, kind)
         if asked != kind:
             problems.error(
@@ -105,13 +114,9 @@ def descriptors(
                 f" in shader {shader.uid!r}",
                 "leave descriptor_type out: it is taken from the shader",
             )
-        if wanted.block is not None and wanted.block.size_bytes > buffer.size_bytes:
-            problems.warn(
-                place,
-                f"buffer {buffer.uid!r} has {buffer.size_bytes} bytes; {_described(wanted)} in shader {shader.uid!r}"
-                f" declares {wanted.block.size_bytes}",
-            )
-        result.append(Descriptor(binding.set, binding.id, kind, buffer.uid))
+        found = _descriptor(binding, wanted, kind, resource, shader, place, problems)
+        if found is not None:
+            result.append(found)
     for missing in (variable for variables in declared.values() for variable in variables[:1] if variable.used):
         problems.error(
             ScenarioError,
@@ -120,6 +125,47 @@ def descriptors(
             f'add {{"set": {missing.set}, "id": {missing.binding}, "resource_ref": "…"}}',
         )
     return tuple(result)
+
+
+def _descriptor(
+    binding: Binding,
+    wanted: DescriptorBinding,
+    kind: DescriptorKind,
+    resource: ResourcePlan,
+    shader: LoadedShader,
+    place: str,
+    problems: Problems,
+) -> Descriptor | None:
+    """The descriptor for one binding; what does not fit is noted."""
+    if kind in _BUFFER_KINDS and isinstance(resource, BufferPlan):
+        if wanted.block is not None and wanted.block.size_bytes > resource.size_bytes:
+            problems.warn(
+                place,
+                f"buffer {resource.uid!r} has {resource.size_bytes} bytes; {_described(wanted)} in shader"
+                f" {shader.uid!r} declares {wanted.block.size_bytes}",
+            )
+        return Descriptor(binding.set, binding.id, kind, resource.uid)
+    if kind == "tensor" and _name_of(resource) == "tensor":
+        from scenario_runner.plan.tensor_bindings import tensor_descriptor
+
+        return tensor_descriptor(binding, wanted, resource, shader, place, problems)  # type: ignore[arg-type]
+    if kind in _IMAGE_KINDS and _name_of(resource) == "image":
+        from scenario_runner.plan.image_bindings import image_descriptor
+
+        return image_descriptor(binding, kind, resource)  # type: ignore[arg-type]
+    problems.error(
+        ScenarioError,
+        place,
+        f"{_described(wanted)} in shader {shader.uid!r} needs {'an' if kind[0] in 'aeiou' else 'a'}"
+        f" {'buffer' if kind in _BUFFER_KINDS else kind.replace('_', ' ')}, but {resource.uid!r} is"
+        f" {'an' if _name_of(resource)[0] in 'aeiou' else 'a'} {_name_of(resource)}",
+    )
+    return None
+
+
+def _name_of(resource: ResourcePlan) -> str:
+    """What people call the kind of a resource."""
+    return type(resource).__name__.removesuffix("Plan").lower()
 
 
 def _described(declared: DescriptorBinding) -> str:

@@ -9,7 +9,7 @@ ever written back. Sizes and offsets are in bytes. ``pointer`` is the JSON point
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from scenario_runner.errors import Problem
 
@@ -57,8 +57,9 @@ class BufferPlan(NamedTuple):
 
 if TYPE_CHECKING:  # what only some scenarios have is imported where it is made and used
     from scenario_runner.plan.image_plan import ImagePlan
+    from scenario_runner.plan.tensor_plan import TensorBarrier, TensorPlan
 
-    ResourcePlan = BufferPlan | ImagePlan
+    ResourcePlan: TypeAlias = BufferPlan | ImagePlan | TensorPlan
 else:
     ResourcePlan = BufferPlan
 
@@ -162,7 +163,7 @@ class ImageBarrier(NamedTuple):
 class Barrier(NamedTuple):
     """One pipeline barrier command with everything it lists."""
 
-    barriers: tuple[MemoryBarrier | BufferBarrier | ImageBarrier, ...]
+    barriers: tuple[MemoryBarrier | BufferBarrier | ImageBarrier | TensorBarrier, ...]
     command: int
 
 
@@ -172,8 +173,8 @@ Operation = Dispatch | Barrier
 class FramePlan(NamedTuple):
     """Operations submitted together and finished before the next frame; ``captures`` are read back at its end.
 
-    The commands after the last boundary form a frame with ``boundary=False`` and nothing to capture. ``layouts`` has the
-    images that are not in "general" at its end, with the layout of each level.
+    The commands after the last boundary form a frame with ``boundary=False`` and nothing to capture. ``layouts`` has
+    the images that are not in "general" at its end, with the layout of each level.
     """
 
     operations: tuple[Operation, ...]

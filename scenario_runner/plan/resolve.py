@@ -93,7 +93,7 @@ class _Resolver:
         problems = self._problems
         self._check_names()
         self._note_unsupported()
-        self._resources, raw_data = resolve_resources(self._scenario, self._inputs, problems)
+        self._resources, raw_data = resolve_resources(self._scenario, self._inputs, problems, {}, self._shown())
         problems.raise_if_any()
         self._push_constants = PushConstants(self._scenario, raw_data, problems)
         self._shaders = load_shaders(self._scenario, used_shaders(self._scenario), self._compiler, problems)

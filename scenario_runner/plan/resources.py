@@ -3,46 +3,77 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
 from scenario_runner.plan.model import BufferPlan, ResourcePlan, Source
 from scenario_runner.plan.sources import ArraySource, NpySource
-from scenario_runner.scenario import Buffer, RawData
+from scenario_runner.scenario import Buffer, Image, RawData, Tensor
 
 if TYPE_CHECKING:
     from scenario_runner.plan.problems import Problems
-    from scenario_runner.scenario import Scenario
+    from scenario_runner.scenario import GraphConstant, Scenario
 
 
 def resolve_resources(
-    scenario: Scenario, inputs: Mapping[str, Any], problems: Problems
+    scenario: Scenario,
+    inputs: Mapping[str, Any],
+    problems: Problems,
+    shapes: Mapping[str, tuple[int, ...]],
+    shown: Collection[str] = (),
 ) -> tuple[dict[str, ResourcePlan], dict[str, Source]]:
     """Everything that gets memory on the device, and the sources of raw_data, by uid.
 
-    ``inputs`` goes before the data and the ``src`` of a resource. What is wrong goes into ``problems``.
+    ``inputs`` goes before the data and the ``src`` of a resource; ``shapes`` are those that graphs give to tensors.
+    All of the resources in ``shown`` is read back, also what the file of their ``dst`` does not hold. What is wrong
+    goes into ``problems``.
     """
+    groups = [getattr(resource, "memory_group", None) for resource in scenario.resources]
+    members = Counter(group.id for group in groups if group is not None)
     planned: dict[str, ResourcePlan] = {}
     raw_data: dict[str, Source] = {}
     for index, resource in enumerate(scenario.resources):
         pointer = scenario.resource_pointer(index)
         try:
             if isinstance(resource, Buffer):
-                source = _source(scenario, resource, inputs)
+                source = source_of(scenario, resource, inputs)
                 plan = _buffer(resource, source, pointer, problems)
                 if plan is not None:
                     planned[resource.uid] = plan
             elif isinstance(resource, RawData):
-                source = _source(scenario, resource, inputs)
+                source = source_of(scenario, resource, inputs)
                 assert source is not None, "the model sees to it"
                 raw_data[resource.uid] = source
+            elif isinstance(resource, Tensor):
+                from scenario_runner.plan.tensors import resolve_tensor
+
+                source = source_of(scenario, resource, inputs)
+                tensor = resolve_tensor(resource, source, pointer, shapes.get(resource.uid), problems)
+                if tensor is not None:
+                    planned[resource.uid] = tensor
+            elif isinstance(resource, Image):
+                from scenario_runner.plan.images import resolve_image
+
+                image = resolve_image(
+                    scenario, resource, pointer, inputs, members, all_levels=resource.uid in shown, problems=problems
+                )
+                if image is not None:
+                    planned[resource.uid] = image
         except ScenarioRunnerError as error:
             problems.add_error(error, f"{pointer}/src")
+    if any(count > 1 for count in members.values()) and any(isinstance(each, Image) for each in scenario.resources):
+        from scenario_runner.plan.groups import check_groups
+
+        check_groups(planned, problems)
     return planned, raw_data
 
 
-def _source(scenario: Scenario, resource: Buffer | RawData, inputs: Mapping[str, Any]) -> Source | None:
+def source_of(
+    scenario: Scenario, resource: Buffer | RawData | Tensor | GraphConstant, inputs: Mapping[str, Any]
+) -> Source | None:
+    """Where the bytes of a resource come from: ``inputs`` before its data before its file; None for zeros."""
     if resource.uid in inputs:
         return ArraySource(inputs[resource.uid], resource.uid)
     if resource.data is not None:

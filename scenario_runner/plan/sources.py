@@ -40,11 +40,18 @@ class NpySource:
 
 
 class ArraySource:
-    """The bytes of an array (or any contiguous buffer), little-endian and in C order."""
+    """The bytes of an array (or any contiguous buffer), little-endian and in C order.
+
+    ``descr`` and ``shape`` are those of a NumPy array (``'<f4'``; ml_dtypes' types are raw bytes, as in files), None for
+    other buffers, whose bytes mean what the resource says.
+    """
 
     def __init__(self, data: Any, name: str) -> None:
         """Raises UsageError when ``data`` is no array of plain values."""
         self._view = plain_bytes(data, name)
+        dtype = getattr(data, "dtype", None)
+        self.descr: str | None = None if dtype is None else str(dtype.str)
+        self.shape: tuple[int, ...] | None = None if dtype is None else tuple(data.shape)
 
     @property
     def size_bytes(self) -> int:

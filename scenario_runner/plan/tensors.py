@@ -11,8 +11,6 @@ from scenario_runner.plan.sources import ArraySource, NpySource
 from scenario_runner.plan.tensor_plan import TensorPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scenario_runner.plan.model import Source
     from scenario_runner.plan.problems import Problems
     from scenario_runner.scenario import Tensor
@@ -54,7 +52,6 @@ def resolve_tensor(
     tensor: Tensor,
     source: Source | None,
     pointer: str,
-    members: Mapping[str, int],
     inferred: tuple[int, ...] | None,
     problems: Problems,
 ) -> TensorPlan | None:
@@ -79,8 +76,6 @@ def resolve_tensor(
         group=None if group is None else group.id,
         offset_bytes=0 if group is None else group.offset,
         source=source,
-        # what shares its memory with others keeps what they put there
-        zero_fill=group is None or members[group.id] < 2,
     )
 
 

@@ -29,6 +29,8 @@ _WORD_SIZE_BYTES = 4
 class Buffer:
     """A VkBuffer; see `Resource`. The Vulkan object may be up to 3 bytes larger than the scenario says."""
 
+    needs_preparation = False
+
     def __init__(self, device: Device, stack: ExitStack, plan: BufferPlan) -> None:
         """Raises OutOfMemoryError with the place."""
         self._device = device
@@ -57,6 +59,9 @@ class Buffer:
 
     def portion(self, offset_bytes: int, room_bytes: int) -> int:
         return min(self.plan.size_bytes - offset_bytes, room_bytes)
+
+    def record_prepare(self, commands: Any) -> None:
+        """Buffers need none."""
 
     def record_clear(self, commands: Any) -> None:
         size = align(self.plan.size_bytes, _WORD_SIZE_BYTES)

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.resource import Resource
 
 STAGE_COMPUTE = 0x20
-DESCRIPTOR_TYPES = {"uniform_buffer": 6, "storage_buffer": 7}
+DESCRIPTOR_TYPES = {
+    "sampler": 0,
+    "combined_image_sampler": 1,
+    "sampled_image": 2,
+    "storage_image": 3,
+    "uniform_buffer": 6,
+    "storage_buffer": 7,
+}
 
 
 def create_set_layout(device: Device, bindings: tuple[LayoutBinding, ...]) -> Any:

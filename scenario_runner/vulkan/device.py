@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.instance import Instance
     from scenario_runner.vulkan.physical_device import PhysicalDevice
     from scenario_runner.vulkan.requirements import Enabled
+    from scenario_runner.vulkan.samplers import SamplerCache
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +86,15 @@ class Device:
         transfer = Transfer(self)
         self._stack.callback(transfer.close)
         return transfer
+
+    @cached_property
+    def samplers(self) -> SamplerCache:
+        """Every sampler, by content; made when first needed."""
+        from scenario_runner.vulkan.samplers import SamplerCache
+
+        samplers = SamplerCache(self)
+        self._stack.callback(samplers.close)
+        return samplers
 
     @cached_property
     def unified_memory(self) -> bool:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import errors
-from scenario_runner.plan.model import FramePlan, Plan, ResourcePlan
+from scenario_runner.plan.model import BufferPlan, FramePlan, Plan, ResourcePlan
 from scenario_runner.vulkan.api import ffi
 from scenario_runner.vulkan.buffers import Buffer
 from scenario_runner.vulkan.commands import CommandPool
@@ -69,6 +69,7 @@ class Execution:
         stack.callback(self._submission.close)
         self._recorded: dict[int, Any] = {}
         self._spare: Any = None
+        self._moved: set[str] = set()
 
     def run(self, options: RunOptions, on_frame: OnFrame | None, on_outputs: OnOutputs | None) -> None:
         """Fill, run and read back; raises DeviceError, FileError and their kin, with the place of the frame."""
@@ -94,6 +95,7 @@ class Execution:
                     self._submission.wait(_name(frame, index), options.timeout_s)
                 except errors.ScenarioRunnerError as error:
                     raise error.at(pointer=frame.pointer) from None
+                self._follow_layouts(frame)
                 if on_frame is not None and frame.boundary:
                     with closing(self._read(frame.captures, options.timeout_s)) as pieces:
                         on_frame(iteration, frame, pieces)
@@ -101,6 +103,14 @@ class Execution:
             # closed at once when the receiver fails: what is still being copied must end before its memory goes
             with closing(self._read([output.uid for output in self.plan.outputs], options.timeout_s)) as pieces:
                 on_outputs(pieces)
+
+    def _follow_layouts(self, frame: FramePlan) -> None:
+        """Tell the images that barriers moved which layout the frame left them in."""
+        for uid in self._moved - {uid for uid, _ in frame.layouts}:
+            self.resources[uid].set_layouts(None)
+        for uid, layouts in frame.layouts:
+            self.resources[uid].set_layouts(layouts)
+        self._moved = {uid for uid, _ in frame.layouts}
 
     def _commands(self, index: int, frame: FramePlan, *, keep: bool) -> Any:
         """The command buffer of a frame; recorded once where it is used again."""
@@ -129,17 +139,34 @@ class Execution:
             "VkFrameBoundaryEXT",
             flags=_FRAME_END,
             frameID=iteration * len(self.plan.frames) + index,
-            pBuffers=[self.resources[uid].handle for uid in frame.captures],
+            pBuffers=[self.resources[uid].handle for uid in frame.captures if self._is_buffer(uid)],
+            pImages=[self.resources[uid].handle for uid in frame.captures if not self._is_buffer(uid)],
         )
+
+    def _is_buffer(self, uid: str) -> bool:
+        return isinstance(self.plan.resources[uid], BufferPlan)
 
     def _read(self, uids: list[str] | tuple[str, ...], timeout_s: float | None) -> Pieces:
         for resource, view in self.device.transfer.read([self.resources[uid] for uid in uids], timeout_s):
             yield resource.plan.uid, view
 
 
-def create_resources(device: Device, stack: ExitStack, plans: Iterable[ResourcePlan]) -> dict[str, Buffer]:
-    """Create every resource of a scenario and give it memory. Raises OutOfMemoryError and others, with the place."""
-    resources = {plan.uid: Buffer(device, stack, plan) for plan in plans}
+def create_resources(device: Device, stack: ExitStack, plans: Iterable[ResourcePlan]) -> dict[str, Any]:
+    """Create every resource of a scenario and give it memory: a `Resource` for each uid.
+
+    Raises OutOfMemoryError, UnsupportedError and others, with the place.
+    """
+    resources: dict[str, Any] = {}
+    others = []
+    for plan in plans:
+        if isinstance(plan, BufferPlan):
+            resources[plan.uid] = Buffer(device, stack, plan)
+        else:
+            others.append(plan)
+    if others:
+        from scenario_runner.vulkan.images import create_images
+
+        resources.update(create_images(device, stack, others))
     place(device, stack, resources.values())
     return resources
 
@@ -166,3 +193,5 @@ def execute(
             if device.abandoned:
                 stack.pop_all()  # still in use by work that did not finish
     device.pipelines.trim()
+    if "samplers" in vars(device):
+        device.samplers.trim()

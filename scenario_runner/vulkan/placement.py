@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from scenario_runner import errors
+from scenario_runner.plan.model import BufferPlan
 from scenario_runner.vulkan.memory import (
     DEVICE_LOCAL,
     HOST_CACHED,
@@ -33,14 +34,14 @@ def place(device: Device, stack: ExitStack, resources: Iterable[Resource]) -> No
     A memory group is one allocation with each member at the offset that it asks for. Raises OutOfMemoryError,
     UnsupportedError or ScenarioError, with the place.
     """
-    alone: dict[int, list[Resource]] = defaultdict(list)
+    alone: dict[tuple[int, bool], list[Resource]] = defaultdict(list)
     groups: dict[str, list[Resource]] = defaultdict(list)
     for resource in resources:
         if resource.plan.group is None:
-            alone[_memory_type(device, resource.needs.type_bits, resource)].append(resource)
+            alone[_memory_type(device, resource.needs.type_bits, resource), resource.needs.linear].append(resource)
         else:
             groups[resource.plan.group].append(resource)
-    for type_index, members in alone.items():
+    for (type_index, _), members in alone.items():  # apart, so that bufferImageGranularity has no say
         for block in _blocks(members):
             _place_block(device, stack, block, type_index)
     for group, members in groups.items():
@@ -57,7 +58,7 @@ def _blocks(resources: Iterable[Resource]) -> list[list[tuple[Resource, int]]]:
     current: list[tuple[Resource, int]] = []
     end = 0
     for resource in resources:
-        size, alignment, _ = resource.needs
+        size, alignment, *_ = resource.needs
         if size >= _BLOCK_SIZE_BYTES // 2:
             blocks.append([(resource, 0)])
             continue
@@ -80,6 +81,10 @@ def _place_block(device: Device, stack: ExitStack, block: list[tuple[Resource, i
 
 
 def _place_group(device: Device, stack: ExitStack, group: str, members: list[Resource]) -> None:
+    if not all(isinstance(member.plan, BufferPlan) for member in members):
+        from scenario_runner.vulkan.aliasing import check_aliases
+
+        check_aliases(device, group, members)
     type_bits = ~0
     size = 0
     for member in members:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.plan.model import Barrier, Dispatch, FramePlan, MemoryBarrier
+from scenario_runner.plan.model import Barrier, Dispatch, FramePlan, ImageBarrier, MemoryBarrier
 from scenario_runner.vulkan.api import ffi
 from scenario_runner.vulkan.descriptors import STAGE_COMPUTE
 
@@ -102,15 +102,18 @@ def record_frame(run: Execution, command_buffer: Any, frame: FramePlan) -> None:
 
 def _record_barrier(run: Execution, command_buffer: Any, operation: Barrier) -> None:
     """One vkCmdPipelineBarrier for all barriers with equal stages (version 1 takes one pair of stage masks a call)."""
-    by_stages: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
+    by_stages: dict[tuple[int, int], tuple[list[Any], list[Any], list[Any]]] = {}
     for barrier in operation.barriers:
         src, dst = _mask(barrier.src_stages), _mask(barrier.dst_stages)
         # version 1 has no empty stage mask; top and bottom of pipe, without any access, stand for "no stage"
         src_access = _ACCESS[barrier.src_access] if src else 0
         dst_access = _ACCESS[barrier.dst_access] if dst else 0
-        memory, buffers = by_stages.setdefault((src or STAGE_TOP_OF_PIPE, dst or STAGE_BOTTOM_OF_PIPE), ([], []))
+        key = (src or STAGE_TOP_OF_PIPE, dst or STAGE_BOTTOM_OF_PIPE)
+        memory, buffers, images = by_stages.setdefault(key, ([], [], []))
         if isinstance(barrier, MemoryBarrier):
             memory.append({"sType": 46, "srcAccessMask": src_access, "dstAccessMask": dst_access})
+        elif isinstance(barrier, ImageBarrier):
+            images.append((run.resources[barrier.uid].barrier_transition(barrier), src_access, dst_access))
         else:
             buffers.append(
                 {
@@ -124,7 +127,7 @@ def _record_barrier(run: Execution, command_buffer: Any, operation: Barrier) -> 
                     "size": barrier.size_bytes,
                 }
             )
-    for (src, dst), (memory, buffers) in by_stages.items():
+    for (src, dst), (memory, buffers, images) in by_stages.items():
         run.device.fn.vkCmdPipelineBarrier(
             command_buffer,
             src,
@@ -134,9 +137,21 @@ def _record_barrier(run: Execution, command_buffer: Any, operation: Barrier) -> 
             ffi.new("VkMemoryBarrier[]", memory),
             len(buffers),
             ffi.new("VkBufferMemoryBarrier[]", buffers),
-            0,
-            ffi.NULL,
+            len(images),
+            _image_barriers(images),
         )
+
+
+def _image_barriers(images: list[tuple[Any, int, int]]) -> Any:
+    """VkImageMemoryBarrier[] of (transition, source access, destination access)."""
+    if not images:
+        return ffi.NULL
+    from scenario_runner.vulkan.image_layouts import image_barriers
+
+    barriers = image_barriers([transition for transition, _, _ in images], 0, 0)
+    for barrier, (_, src_access, dst_access) in zip(barriers, images, strict=True):
+        barrier.srcAccessMask, barrier.dstAccessMask = src_access, dst_access
+    return barriers
 
 
 def _mask(stages: tuple[str, ...]) -> int:

@@ -10,19 +10,26 @@ if TYPE_CHECKING:
 
 
 class Needs(NamedTuple):
-    """What a Vulkan object asks of its memory (VkMemoryRequirements)."""
+    """What a Vulkan object asks of its memory (VkMemoryRequirements).
+
+    Memory that is not ``linear`` (that of OPTIMAL images) must keep a distance from memory that is.
+    """
 
     size_bytes: int
     alignment: int
     type_bits: int
+    linear: bool = True
 
 
 class Resource(Protocol):
     """A resource of a scenario on the device.
 
-    Its bytes are those of its file: ``plan.size_bytes`` of them, tightly packed, whatever the layout on the device.
-    Life cycle: created (the object exists, and says what it `needs`), `bind`-ed to memory, filled, used, read back.
+    Its bytes are those of its file: ``plan.source.size_bytes`` on the way in and ``plan.size_bytes`` on the way out,
+    tightly packed, whatever the layout on the device. Life cycle: created (the object exists, and says what it
+    `needs`), `bind`-ed to memory, prepared where it ``needs_preparation``, filled, used, read back.
     """
+
+    needs_preparation: bool
 
     @property
     def plan(self) -> ResourcePlan: ...
@@ -42,6 +49,9 @@ class Resource(Protocol):
 
     def portion(self, offset_bytes: int, room_bytes: int) -> int:
         """How many bytes from ``offset_bytes`` on to move at once, given room for ``room_bytes``; 0: too little."""
+
+    def record_prepare(self, commands: Any) -> None:
+        """Record what must happen before each filling, host writes included."""
 
     def record_clear(self, commands: Any) -> None:
         """Record setting all bytes to zero."""

@@ -37,6 +37,7 @@ from scenario_runner.vulkan.recording import (
 from scenario_runner.vulkan.submission import Submission
 
 if TYPE_CHECKING:
+    from scenario_runner.plan.model import Source
     from scenario_runner.vulkan.device import Device
     from scenario_runner.vulkan.resource import Resource
 
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 _LARGEST_HALF_BYTES = 16 << 20
 _SMALLEST_HALF_BYTES = 64 << 10
 # A portion begins at a multiple of this in the staging buffer (enough for a texel of any format).
-_STAGING_ALIGNMENT = 16
+_STAGING_ALIGNMENT = 48
 # Below this size the host clears mapped memory itself, sparing a submission.
 _HOST_CLEAR_LIMIT_BYTES = 1 << 20
 # From this many bytes on, sources are read side by side: reading releases the interpreter, and storage likes company.
@@ -87,29 +88,32 @@ class Transfer:
 
     def fill(self, resources: Sequence[Resource], timeout_s: float | None = None) -> None:
         """Give every resource its initial bytes: those of its source, or zeros. Raises FileError or DeviceError."""
+        to_prepare = [resource for resource in resources if resource.needs_preparation]
         to_clear = []
         for resource in resources:
             plan = resource.plan
             if plan.source is not None or not plan.zero_fill:
                 continue
-            if resource.mapped and plan.size_bytes <= _HOST_CLEAR_LIMIT_BYTES:
+            if resource.mapped and not resource.needs_preparation and plan.size_bytes <= _HOST_CLEAR_LIMIT_BYTES:
                 resource.view(0, plan.size_bytes)[:] = bytes(plan.size_bytes)
             else:
                 to_clear.append(resource)
-        if to_clear:
-            with self._pool.recording(self._commands[0]):
-                for resource in to_clear:
-                    resource.record_clear(self._commands[0])
-                self._release(self._commands[0])
-            self._submissions[0].submit(self._commands[0])
-            if any(resource.plan.group is not None for resource in to_clear):
-                self._submissions[0].wait("clearing resources", timeout_s)  # the others' bytes go into the same memory
         sourced = [resource for resource in resources if resource.plan.source is not None]
+        direct = [resource for resource in sourced if resource.mapped]
+        staged = [resource for resource in sourced if not resource.mapped]
+        if (to_prepare or to_clear) and (direct or not staged):
+            with self._pool.recording(self._commands[0]):
+                self._record_beginning(self._commands[0], to_prepare, to_clear)
+            self._submissions[0].submit(self._commands[0])
+            shared = any(resource.plan.group is not None for resource in to_clear)  # the others' bytes go there as well
+            if shared or any(resource.needs_preparation for resource in direct):
+                self._submissions[0].wait("clearing resources", timeout_s)
+            to_prepare = to_clear = []
         try:
-            _read_sources([resource for resource in sourced if resource.mapped])
+            _read_sources(direct)
         finally:
             self._submissions[0].wait("clearing resources", timeout_s)
-        self._upload([resource for resource in sourced if not resource.mapped], timeout_s)
+        self._upload(staged, to_prepare, to_clear, timeout_s)
 
     def read(
         self, resources: Iterable[Resource], timeout_s: float | None = None
@@ -125,10 +129,11 @@ class Transfer:
                 staged.append(resource)
         yield from self._download(staged, timeout_s)
 
-    def _provide(self, resources: Sequence[Resource]) -> None:
-        """See to a staging buffer for ``resources``: pinned memory is slow to get, so no more than is needed."""
-        needed = sum(align(resource.plan.size_bytes, _STAGING_ALIGNMENT) for resource in resources)
+    def _provide(self, sizes_bytes: Sequence[int]) -> None:
+        """See to a staging buffer for so much: pinned memory is slow to get, so no more than is needed."""
+        needed = sum(align(size, _STAGING_ALIGNMENT) for size in sizes_bytes)
         half = min(max(1 << (needed - 1).bit_length(), _SMALLEST_HALF_BYTES), _LARGEST_HALF_BYTES) if needed else 0
+        half = align(half, _STAGING_ALIGNMENT)
         if half <= self._half_size_bytes:
             return
         self._staging_stack.close()
@@ -147,21 +152,29 @@ class Transfer:
         assert self._staging is not None, "provided before the first piece"
         return self._staging
 
-    def _upload(self, resources: Sequence[Resource], timeout_s: float | None) -> None:
-        self._provide(resources)
+    def _upload(
+        self,
+        resources: Sequence[Resource],
+        to_prepare: Sequence[Resource],
+        to_clear: Sequence[Resource],
+        timeout_s: float | None,
+    ) -> None:
+        """Bytes of the sources through staging memory; what comes before them goes into the first submission."""
+        sizes = [_source_of(resource).size_bytes for resource in resources]
+        self._provide(sizes)
         try:
-            for turn, batch in enumerate(_batches(resources, self._half_size_bytes)):
+            for turn, batch in enumerate(_batches(resources, sizes, self._half_size_bytes)):
                 staging, allocation = self._halves()
                 half = turn % 2
                 commands, submission = self._commands[half], self._submissions[half]
                 submission.wait("uploading", timeout_s)
                 base = half * self._half_size_bytes
                 for piece in batch:
-                    source = piece.resource.plan.source
-                    assert source is not None
                     view = allocation.view(base + piece.staging_offset, piece.size_bytes)
-                    source.read_into(view, piece.offset_bytes)
+                    _source_of(piece.resource).read_into(view, piece.offset_bytes)
                 with self._pool.recording(commands):
+                    if turn == 0 and (to_prepare or to_clear):
+                        self._record_beginning(commands, to_prepare, to_clear)
                     for resource, offset, size, staging_offset in batch:
                         resource.record_upload(commands, staging, base + staging_offset, offset, size)
                     self._release(commands)
@@ -172,10 +185,11 @@ class Transfer:
     def _download(
         self, resources: Sequence[Resource], timeout_s: float | None
     ) -> Iterator[tuple[Resource, memoryview]]:
-        self._provide(resources)
+        sizes = [resource.plan.size_bytes for resource in resources]
+        self._provide(sizes)
         ready: tuple[int, list[Piece]] | None = None
         try:
-            for turn, batch in enumerate(_batches(resources, self._half_size_bytes)):
+            for turn, batch in enumerate(_batches(resources, sizes, self._half_size_bytes)):
                 half = turn % 2
                 self._copy_out(half, batch)
                 if ready is not None:
@@ -212,6 +226,15 @@ class Transfer:
         for piece in batch:
             yield piece.resource, allocation.view(half * self._half_size_bytes + piece.staging_offset, piece.size_bytes)
 
+    def _record_beginning(
+        self, commands: Any, to_prepare: Sequence[Resource], to_clear: Sequence[Resource]
+    ) -> None:
+        for resource in to_prepare:
+            resource.record_prepare(commands)
+        for resource in to_clear:
+            resource.record_clear(commands)
+        self._release(commands)
+
     def _release(self, commands: Any) -> None:
         """Order what was transferred before everything that is submitted later."""
         barrier = memory_barrier(ACCESS_TRANSFER_WRITE, ACCESS_MEMORY_READ | ACCESS_MEMORY_WRITE)
@@ -220,13 +243,15 @@ class Transfer:
         )
 
 
-def _batches(resources: Sequence[Resource], half_size_bytes: int) -> Iterator[list[Piece]]:
+def _batches(
+    resources: Sequence[Resource], sizes_bytes: Sequence[int], half_size_bytes: int
+) -> Iterator[list[Piece]]:
     """Cut the resources into pieces and the pieces into batches that fit in half of the staging buffer."""
     batch: list[Piece] = []
     used = 0
-    for resource in resources:
+    for resource, size_bytes in zip(resources, sizes_bytes, strict=True):
         offset = 0
-        while offset < resource.plan.size_bytes:
+        while offset < size_bytes:
             size = resource.portion(offset, half_size_bytes - used)
             if not size:
                 assert batch, "half of the staging buffer holds a portion of any resource"
@@ -254,6 +279,9 @@ def _read_sources(resources: Sequence[Resource]) -> None:
 
 
 def _read_source(resource: Resource) -> None:
-    source = resource.plan.source
-    assert source is not None
-    source.read_into(resource.view(0, resource.plan.size_bytes), 0)
+    _source_of(resource).read_into(resource.view(0, resource.plan.size_bytes), 0)
+
+
+def _source_of(resource: Resource) -> Source:
+    assert resource.plan.source is not None, "only resources with a source are filled from it"
+    return resource.plan.source

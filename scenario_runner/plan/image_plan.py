@@ -1,0 +1,118 @@
+"""Images in a plan: how their bytes lie in files and copies, how they are sampled, what they are used for.
+
+Apart from `model`, because only scenarios with images pay for the definitions.
+"""
+
+# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
+
+from typing import Literal, NamedTuple
+
+from scenario_runner.formats import Format
+from scenario_runner.plan.model import Source
+
+# What an image is used for besides copies; see VkImageUsageFlagBits.
+ImageUsage = Literal["sampled", "storage", "color_attachment", "tensor_aliasing"]
+Tiling = Literal["OPTIMAL", "LINEAR"]
+Filter = Literal["NEAREST", "LINEAR"]
+AddressMode = Literal["CLAMP_EDGE", "CLAMP_BORDER", "REPEAT", "MIRRORED_REPEAT"]
+
+
+class SamplerPlan(NamedTuple):
+    """VkSamplerCreateInfo in the scenario's words; equal plans are one sampler.
+
+    ``border_color`` is a VkBorderColor without its prefix. A custom one has its four components in ``custom_color`` and
+    the VkFormat that they are meant for in ``custom_format``.
+    """
+
+    min_filter: Filter = "NEAREST"
+    mag_filter: Filter = "NEAREST"
+    mip_filter: Filter = "NEAREST"
+    address_mode: AddressMode = "CLAMP_EDGE"
+    border_color: str = "FLOAT_TRANSPARENT_BLACK"
+    custom_color: tuple[int | float, ...] = ()
+    custom_format: int = 0
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether it interpolates in any way."""
+        return "LINEAR" in self[:3]
+
+
+class ImagePart(NamedTuple):
+    """One aspect of one mip level, as a Vulkan copy and a file have it: ``row_count`` rows, tightly packed.
+
+    ``width`` and ``height`` count texels; a row is one of texel blocks. ``offset_bytes`` is where the part begins in
+    the bytes of the whole image.
+    """
+
+    level: int
+    aspect: str
+    width: int
+    height: int
+    row_size_bytes: int
+    row_count: int
+    offset_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.row_size_bytes * self.row_count
+
+    @property
+    def end_bytes(self) -> int:
+        """Where the next part begins."""
+        return self.offset_bytes + self.size_bytes
+
+
+class ImagePlan(NamedTuple):
+    """A two-dimensional image of ``mips`` levels, with its sampler.
+
+    Its bytes are its ``parts``, one after the other: level by level, of each level the depths before the stencils. The
+    first ``size_bytes`` are read back. A source holds those of the first ``source_levels`` levels; the other levels are
+    generated. ``tiling`` is None where the device may choose. ``aliased`` images share memory with other resources.
+    ``constant`` ones are only ever sampled. ``filters`` tells whether the sampler is used.
+    """
+
+    uid: str
+    pointer: str
+    size_bytes: int
+    format: Format
+    width: int
+    height: int
+    mips: int
+    parts: tuple[ImagePart, ...]
+    sampler: SamplerPlan = SamplerPlan()
+    tiling: Tiling | None = None
+    usage: frozenset[ImageUsage] = frozenset()
+    constant: bool = False
+    filters: bool = False
+    group: str | None = None
+    offset_bytes: int = 0
+    aliased: bool = False
+    source: Source | None = None
+    source_levels: int = 0
+    zero_fill: bool = True
+
+
+# Bytes of a texel of one aspect where it is copied apart from the other (Vulkan, "Buffer and Image Addressing").
+_DEPTH_SIZES_BYTES = {16: 2, 24: 4, 32: 4}
+
+
+def image_parts(format: Format, width: int, height: int, mips: int) -> tuple[ImagePart, ...]:
+    """The parts of an image of ``mips`` levels, in the order of its bytes."""
+    parts: list[ImagePart] = []
+    offset = 0
+    block_width, block_height = format.block_extent
+    for level in range(mips):
+        for aspect in format.aspects:
+            texel = format.block_size_bytes
+            if aspect == "depth":
+                texel = _DEPTH_SIZES_BYTES[format.channel_bits[format.channels.index("D")]]
+            elif aspect == "stencil":
+                texel = 1
+            part = ImagePart(
+                level, aspect, width, height, -(-width // block_width) * texel, -(-height // block_height), offset
+            )
+            parts.append(part)
+            offset = part.end_bytes
+        width, height = max(1, width // 2), max(1, height // 2)
+    return tuple(parts)

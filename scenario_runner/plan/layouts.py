@@ -1,0 +1,117 @@
+"""Layouts of images through the commands of a scenario, level by level: what is really there at each command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.errors import ScenarioError, UnsupportedError
+from scenario_runner.plan.image_plan import ImagePlan
+from scenario_runner.plan.model import Barrier, ImageBarrier, ImageLayout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scenario_runner.plan.model import ResourcePlan
+    from scenario_runner.plan.problems import Problems
+
+_REMAINING = 0xFFFF_FFFF
+
+
+class LayoutTracker:
+    """Follows every image that barriers move; images begin in "general", and are brought back to it at the end."""
+
+    def __init__(self, resources: Mapping[str, ResourcePlan], problems: Problems) -> None:
+        self._resources = resources
+        self._problems = problems
+        self._moved: dict[str, list[ImageLayout]] = {}
+
+    def barriers(self, barrier: Any, pointer: str) -> list[ImageBarrier]:
+        """What a barrier resource of the scenario does now: levels in different layouts take a barrier each.
+
+        An old layout that is not the one there is a warning, and the one that is there is used.
+        """
+        image = self._resources.get(barrier.image_resource)
+        if not isinstance(image, ImagePlan):
+            return []
+        if barrier.new_layout == "undefined":
+            self._problems.error(
+                ScenarioError,
+                f"{pointer}/new_layout",
+                f"image barrier {barrier.uid!r} moves {image.uid!r} to the layout undefined, which no image can be"
+                " moved to",
+                "expected general or tensor_aliasing",
+            )
+            return []
+        if barrier.new_layout == "tensor_aliasing" and image.tiling == "LINEAR":
+            self._problems.error(
+                UnsupportedError,
+                f"{pointer}/new_layout",
+                f"image barrier {barrier.uid!r} moves {image.uid!r} to the layout tensor_aliasing, which is for"
+                " OPTIMAL tiling; this image is LINEAR",
+                "a LINEAR image shares its memory in the layout general",
+            )
+            return []
+        part = barrier.subresource_range
+        first = part.base_mip_level
+        count = image.mips - first if part.level_count == _REMAINING else part.level_count
+        layouts = self._moved.setdefault(image.uid, ["general"] * image.mips)
+        result: list[ImageBarrier] = []
+        for level in range(first, first + count):
+            there = layouts[level]
+            if barrier.old_layout not in ("undefined", there):
+                self._problems.warn(
+                    f"{pointer}/old_layout",
+                    f"image barrier {barrier.uid!r} expects mip level {level} of {image.uid!r} in the layout"
+                    f" {barrier.old_layout}; it is in {there}, which is used",
+                )
+            old = None if barrier.old_layout == "undefined" else there
+            layouts[level] = barrier.new_layout
+            last = result[-1] if result else None
+            if last is not None and last.old_layout == old:
+                result[-1] = last._replace(level_count=last.level_count + 1)
+                continue
+            result.append(
+                ImageBarrier(
+                    barrier.src_stage, barrier.dst_stage, barrier.src_access, barrier.dst_access,
+                    image.uid, old, barrier.new_layout, level, 1,
+                )
+            )  # fmt: skip
+        return result
+
+    def check_shader_access(self, uids: Iterable[tuple[str, int | None]], pointer: str) -> None:
+        """Note an error where a command's shaders see (image, level or None for all) in a layout that is not theirs."""
+        if not self._moved:
+            return
+        for index, (uid, level) in enumerate(uids):
+            layouts = self._moved.get(uid)
+            if layouts is None:
+                continue
+            for number in range(len(layouts)) if level is None else [level]:
+                if layouts[number] != "general":
+                    self._problems.error(
+                        ScenarioError,
+                        f"{pointer}/bindings/{index}",
+                        f"mip level {number} of image {uid!r} is in the layout {layouts[number]} here; shaders need it"
+                        " in general",
+                        "move it there with an image_barrier before this command",
+                    )
+                    break
+
+    def differing(self) -> tuple[tuple[str, tuple[ImageLayout, ...]], ...]:
+        """The images that are not in "general" now, with the layout of each level."""
+        return tuple(
+            (uid, tuple(layouts)) for uid, layouts in self._moved.items() if any(each != "general" for each in layouts)
+        )
+
+    def restoring(self, command: int) -> Barrier | None:
+        """A barrier that brings every image back to "general", for the end of the last frame; None if all are."""
+        barriers = [
+            ImageBarrier(
+                ("all",), ("all",), "memory_write", "memory_read", uid, layout, "general", level, 1
+            )
+            for uid, layouts in self.differing()
+            for level, layout in enumerate(layouts)
+            if layout != "general"
+        ]  # fmt: skip
+        self._moved.clear()
+        return Barrier(tuple(barriers), command) if barriers else None
