@@ -1,0 +1,263 @@
+/* A Vulkan layer that makes one call fail, for tests: no mock, the program and the driver below are the real ones.
+
+   Environment, read when an instance is created:
+     FAULT_AT      which of the calls counted below fails, from 1 on (0 or unset: none)
+     FAULT_CALL    count only calls of this name
+     FAULT_RESULT  the VkResult that the failing call returns (default -4, VK_ERROR_DEVICE_LOST)
+     FAULT_STAYS   1: every later counted call of the same name fails as well
+     FAULT_TYPE    VkPhysicalDeviceType that devices report (so that a software driver passes for a discrete GPU)
+     FAULT_LOG     file that one line per counted call is added to, and the objects that were never destroyed
+
+   A failing call does not reach the driver, except vkWaitForFences: it fails after the work has really finished, or,
+   with FAULT_RESULT 2 (VK_TIMEOUT), says that it has not. What is declared here is the binary interface of Vulkan 1.0
+   and of the loader (its LoaderLayerInterface document, version 2); handles are pointers on the 64-bit systems where
+   the tests run. */
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int32_t VkResult;
+typedef void *Handle;
+typedef void (*Function)(void);
+typedef Function (*GetProcAddr)(Handle, const char *);
+
+typedef struct { int32_t type; const void *next; } Base;
+typedef struct InstanceLink { struct InstanceLink *next; GetProcAddr get_instance, get_physical; } InstanceLink;
+typedef struct DeviceLink { struct DeviceLink *next; GetProcAddr get_instance, get_device; } DeviceLink;
+typedef struct { int32_t type; const void *next; int32_t function; union { InstanceLink *instance; DeviceLink *device; } link; } LayerInfo;
+typedef struct { int32_t type; void *next; uint32_t version; GetProcAddr get_instance, get_device, get_physical; } Negotiation;
+
+#define EXPORT __attribute__((visibility("default")))
+enum { LOADER_INSTANCE = 47, LOADER_DEVICE = 48, LINK_INFO = 0, TIMEOUT = 2 };
+
+static GetProcAddr next_instance, next_device;
+/* The calls below, taken while the instance is made: later the loader answers with the top of the chain. */
+static Function below_destroy_instance, below_enumerate, below_extensions, below_properties;
+static Handle instance, device;
+static FILE *log_file;
+static long at, count;
+static const char *wanted;
+static VkResult result;
+static int stays, type_override;
+static char failed[64];
+
+static long number(const char *name, long otherwise) {
+  const char *text = getenv(name);
+  return text && *text ? strtol(text, NULL, 10) : otherwise;
+}
+
+static void configure(void) {
+  const char *path = getenv("FAULT_LOG");
+  at = number("FAULT_AT", 0);
+  wanted = getenv("FAULT_CALL");
+  result = (VkResult)number("FAULT_RESULT", -4);
+  stays = (int)number("FAULT_STAYS", 0);
+  type_override = (int)number("FAULT_TYPE", -1);
+  count = 0;
+  failed[0] = 0;
+  if (log_file) fclose(log_file);
+  log_file = path && *path ? fopen(path, "a") : NULL;
+}
+
+/* Counts a call and says whether it is to fail. */
+static int fails(const char *name) {
+  if (wanted && *wanted && strcmp(wanted, name)) return 0;
+  count++;
+  int now = count == at || (stays && failed[0] && !strcmp(failed, name));
+  if (now) snprintf(failed, sizeof failed, "%s", name);
+  if (log_file) { fprintf(log_file, "%s%s\n", name, now ? " FAILS" : ""); fflush(log_file); }
+  return now;
+}
+
+#define KINDS(X) X(Buffer) X(Image) X(ImageView) X(Sampler) X(Memory) X(DescriptorSetLayout) X(PipelineLayout) \
+  X(ShaderModule) X(Pipeline) X(DescriptorPool) X(CommandPool) X(Fence) X(Semaphore) X(QueryPool) X(Device)
+#define AS_ENUM(kind) kind,
+#define AS_NAME(kind) #kind,
+enum { KINDS(AS_ENUM) KIND_COUNT };
+static const char *const kind_names[] = { KINDS(AS_NAME) };
+static long alive[KIND_COUNT];
+
+static void report_alive(void) {
+  for (int kind = 0; kind < KIND_COUNT; kind++) {
+    if (log_file && alive[kind]) fprintf(log_file, "ALIVE %s %ld\n", kind_names[kind], alive[kind]);
+    alive[kind] = 0;
+  }
+  if (log_file) { fprintf(log_file, "END\n"); fclose(log_file); log_file = NULL; }
+}
+
+#define DEVICE_FUNCTION(name) next_device(device, name)
+
+/* vkCreate...(device, info, allocator, out) and vkDestroy...(device, object, allocator) */
+#define OBJECT(kind, create, destroy) \
+  static VkResult layer_##create(Handle owner, const void *info, const void *allocator, void *out) { \
+    if (fails(#create)) return result; \
+    VkResult code = ((VkResult (*)(Handle, const void *, const void *, void *))DEVICE_FUNCTION(#create))(owner, info, allocator, out); \
+    if (code >= 0) alive[kind]++; \
+    return code; \
+  } \
+  static void layer_##destroy(Handle owner, Handle object, const void *allocator) { \
+    if (object) alive[kind]--; \
+    ((void (*)(Handle, Handle, const void *))DEVICE_FUNCTION(#destroy))(owner, object, allocator); \
+  }
+#define OBJECTS(X) \
+  X(Buffer, vkCreateBuffer, vkDestroyBuffer) X(Image, vkCreateImage, vkDestroyImage) \
+  X(ImageView, vkCreateImageView, vkDestroyImageView) X(Sampler, vkCreateSampler, vkDestroySampler) \
+  X(Memory, vkAllocateMemory, vkFreeMemory) \
+  X(DescriptorSetLayout, vkCreateDescriptorSetLayout, vkDestroyDescriptorSetLayout) \
+  X(PipelineLayout, vkCreatePipelineLayout, vkDestroyPipelineLayout) \
+  X(ShaderModule, vkCreateShaderModule, vkDestroyShaderModule) \
+  X(DescriptorPool, vkCreateDescriptorPool, vkDestroyDescriptorPool) \
+  X(CommandPool, vkCreateCommandPool, vkDestroyCommandPool) X(Fence, vkCreateFence, vkDestroyFence) \
+  X(Semaphore, vkCreateSemaphore, vkDestroySemaphore) X(QueryPool, vkCreateQueryPool, vkDestroyQueryPool)
+OBJECTS(OBJECT)
+
+static VkResult layer_vkCreateComputePipelines(Handle owner, Handle cache, uint32_t pipelines, const void *infos,
+                                               const void *allocator, void *out) {
+  if (fails("vkCreateComputePipelines")) return result;
+  VkResult code = ((VkResult (*)(Handle, Handle, uint32_t, const void *, const void *, void *))DEVICE_FUNCTION(
+      "vkCreateComputePipelines"))(owner, cache, pipelines, infos, allocator, out);
+  if (code >= 0) alive[Pipeline] += pipelines;
+  return code;
+}
+
+static void layer_vkDestroyPipeline(Handle owner, Handle object, const void *allocator) {
+  if (object) alive[Pipeline]--;
+  ((void (*)(Handle, Handle, const void *))DEVICE_FUNCTION("vkDestroyPipeline"))(owner, object, allocator);
+}
+
+/* Calls with two, three, ... arguments of which nothing is looked at. */
+typedef uint64_t A;
+#define CALL2(name) static VkResult layer_##name(A a, A b) { \
+  return fails(#name) ? result : ((VkResult (*)(A, A))DEVICE_FUNCTION(#name))(a, b); }
+#define CALL3(name) static VkResult layer_##name(A a, A b, A c) { \
+  return fails(#name) ? result : ((VkResult (*)(A, A, A))DEVICE_FUNCTION(#name))(a, b, c); }
+#define CALL4(name) static VkResult layer_##name(A a, A b, A c, A d) { \
+  return fails(#name) ? result : ((VkResult (*)(A, A, A, A))DEVICE_FUNCTION(#name))(a, b, c, d); }
+#define CALL6(name) static VkResult layer_##name(A a, A b, A c, A d, A e, A f) { \
+  return fails(#name) ? result : ((VkResult (*)(A, A, A, A, A, A))DEVICE_FUNCTION(#name))(a, b, c, d, e, f); }
+CALL2(vkBeginCommandBuffer)
+CALL3(vkResetFences)
+CALL3(vkAllocateCommandBuffers)
+CALL3(vkAllocateDescriptorSets)
+CALL4(vkBindBufferMemory)
+CALL4(vkBindImageMemory)
+CALL4(vkQueueSubmit)
+CALL6(vkMapMemory)
+
+static VkResult layer_vkEndCommandBuffer(Handle commands) {
+  return fails("vkEndCommandBuffer") ? result
+                                     : ((VkResult (*)(Handle))DEVICE_FUNCTION("vkEndCommandBuffer"))(commands);
+}
+
+static VkResult layer_vkWaitForFences(Handle owner, uint32_t fences, const Handle *which, uint32_t all, uint64_t wait) {
+  VkResult (*below)(Handle, uint32_t, const Handle *, uint32_t, uint64_t) =
+      (VkResult (*)(Handle, uint32_t, const Handle *, uint32_t, uint64_t))DEVICE_FUNCTION("vkWaitForFences");
+  if (!fails("vkWaitForFences")) return below(owner, fences, which, all, wait);
+  below(owner, fences, which, all, UINT64_MAX);
+  return result;
+}
+
+static void layer_vkDestroyDevice(Handle which, const void *allocator) {
+  if (!which) return;
+  ((void (*)(Handle, const void *))next_device(which, "vkDestroyDevice"))(which, allocator);
+  alive[Device]--;
+}
+
+static LayerInfo *link_of(const void *info, int32_t type) {
+  for (const Base *each = ((const Base *)info)->next; each; each = each->next)
+    if (each->type == type && ((const LayerInfo *)each)->function == LINK_INFO) return (LayerInfo *)each;
+  return NULL;
+}
+
+static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
+  LayerInfo *chain = link_of(info, LOADER_INSTANCE);
+  if (!chain) return -3;
+  configure();
+  if (fails("vkCreateInstance")) return result;
+  next_instance = chain->link.instance->get_instance;
+  chain->link.instance = chain->link.instance->next;
+  VkResult code = ((VkResult (*)(const void *, const void *, Handle *))next_instance(NULL, "vkCreateInstance"))(
+      info, allocator, out);
+  if (code < 0) return code;
+  instance = *out;
+  below_destroy_instance = next_instance(instance, "vkDestroyInstance");
+  below_enumerate = next_instance(instance, "vkEnumeratePhysicalDevices");
+  below_extensions = next_instance(instance, "vkEnumerateDeviceExtensionProperties");
+  below_properties = next_instance(instance, "vkGetPhysicalDeviceProperties");
+  return code;
+}
+
+static void layer_vkDestroyInstance(Handle which, const void *allocator) {
+  if (!which) return;
+  ((void (*)(Handle, const void *))below_destroy_instance)(which, allocator);
+  report_alive();
+}
+
+static VkResult layer_vkCreateDevice(Handle physical, const void *info, const void *allocator, Handle *out) {
+  LayerInfo *chain = link_of(info, LOADER_DEVICE);
+  if (!chain) return -3;
+  if (fails("vkCreateDevice")) return result;
+  GetProcAddr below = chain->link.device->get_instance;
+  next_device = chain->link.device->get_device;
+  chain->link.device = chain->link.device->next;
+  VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(instance, "vkCreateDevice"))(
+      physical, info, allocator, out);
+  if (code >= 0) { device = *out; alive[Device]++; }
+  return code;
+}
+
+static VkResult layer_vkEnumeratePhysicalDevices(Handle which, uint32_t *number_of, Handle *out) {
+  if (fails("vkEnumeratePhysicalDevices")) return result;
+  return ((VkResult (*)(Handle, uint32_t *, Handle *))below_enumerate)(which, number_of, out);
+}
+
+static VkResult layer_vkEnumerateDeviceExtensionProperties(Handle physical, const char *layer, uint32_t *number_of,
+                                                           void *out) {
+  if (fails("vkEnumerateDeviceExtensionProperties")) return result;
+  return ((VkResult (*)(Handle, const char *, uint32_t *, void *))below_extensions)(physical, layer, number_of, out);
+}
+
+static void layer_vkGetPhysicalDeviceProperties(Handle physical, uint32_t *properties) {
+  ((void (*)(Handle, uint32_t *))below_properties)(physical, properties);
+  if (type_override >= 0) properties[4] = (uint32_t)type_override; /* VkPhysicalDeviceProperties::deviceType */
+}
+
+#define ENTRY(name) { #name, (Function)layer_##name },
+#define OBJECT_ENTRIES(kind, create, destroy) ENTRY(create) ENTRY(destroy)
+static const struct { const char *name; Function function; } instance_functions[] = {
+  ENTRY(vkCreateInstance) ENTRY(vkDestroyInstance) ENTRY(vkCreateDevice) ENTRY(vkEnumeratePhysicalDevices)
+  ENTRY(vkEnumerateDeviceExtensionProperties) ENTRY(vkGetPhysicalDeviceProperties)
+}, device_functions[] = {
+  OBJECTS(OBJECT_ENTRIES)
+  ENTRY(vkCreateComputePipelines) ENTRY(vkDestroyPipeline) ENTRY(vkBeginCommandBuffer) ENTRY(vkEndCommandBuffer)
+  ENTRY(vkResetFences) ENTRY(vkAllocateCommandBuffers) ENTRY(vkAllocateDescriptorSets) ENTRY(vkBindBufferMemory)
+  ENTRY(vkBindImageMemory) ENTRY(vkQueueSubmit) ENTRY(vkMapMemory) ENTRY(vkWaitForFences) ENTRY(vkDestroyDevice)
+};
+#define FIND(table) for (size_t i = 0; i < sizeof table / sizeof *table; i++) \
+  if (!strcmp(name, table[i].name)) return table[i].function
+
+static Function layer_get_device(Handle which, const char *name);
+
+static Function layer_get_instance(Handle which, const char *name) {
+  if (!strcmp(name, "vkGetInstanceProcAddr")) return (Function)layer_get_instance;
+  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
+  FIND(instance_functions);
+  FIND(device_functions);
+  return which && next_instance ? next_instance(which, name) : NULL;
+}
+
+static Function layer_get_device(Handle which, const char *name) {
+  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
+  FIND(device_functions);
+  return which && next_device ? next_device(which, name) : NULL;
+}
+
+EXPORT VkResult vkNegotiateLoaderLayerInterfaceVersion(Negotiation *wish) {
+  if (wish->version > 2) wish->version = 2;
+  wish->get_instance = layer_get_instance;
+  wish->get_device = layer_get_device;
+  wish->get_physical = NULL;
+  return 0;
+}

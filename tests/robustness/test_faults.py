@@ -1,0 +1,303 @@
+"""Every Vulkan call that can fail fails once: an error of ours each time, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from tests.program import Program
+from tests.scenes import Scene, glsl
+
+TWO = "layout(binding = 0) buffer A { uint a[]; };\nlayout(binding = 1) buffer B { uint b[]; };\n"
+PUSH = "layout(push_constant) uniform P { uint step; } p;\n"
+DISCRETE = "2"
+HOST_MEMORY, DEVICE_MEMORY, DEVICE_LOST, TIMEOUT = "-1", "-2", "-4", "2"
+
+
+@pytest.fixture
+def everything(scene: Scene) -> Scene:
+    """A small scenario with a bit of everything."""
+    scene.shader("add", glsl("b[gl_WorkGroupID.x] += a[gl_WorkGroupID.x] + p.step;", TWO + PUSH), push_constants_size=4)
+    scene.raw_data("step", numpy.array([5], numpy.uint32))
+    scene.buffer("x", numpy.array([1, 2, 3, 4], numpy.uint32), dst=None).buffer("y", size=16)
+    scene.buffer("z", size=16, memory_group={"id": "shared"}).buffer("w", size=64, memory_group={"id": "shared"})
+    scene.dispatch("add", ["x", "y"], [4], push_data_ref="step").command("mark_boundary", resources=["y"])
+    scene.dispatch("add", ["y", "z"], [4], push_data_ref="step")
+    scene.write()
+    return scene
+
+
+def walked(scene: Scene, shader_cache: Path, checkout: Path, environment: dict[str, str]) -> list[dict[str, Any]]:
+    """What fault_walk.py reports for every call."""
+    log = scene.folder / "log"
+    log.write_text("")
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("fault_walk.py")), str(scene.folder / "scenario.json"), str(log)],
+        env={**os.environ, "PYTHONPATH": str(checkout), "FAULT_LOG": str(log), **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, (done.returncode, done.stderr[-3000:], reports[-1:], log.read_text())
+    return reports
+
+
+@pytest.mark.parametrize("memory", ["unified", "staged"])
+@pytest.mark.parametrize(
+    "result, name, error",
+    [
+        (DEVICE_MEMORY, "VK_ERROR_OUT_OF_DEVICE_MEMORY", "OutOfMemoryError"),
+        (DEVICE_LOST, "VK_ERROR_DEVICE_LOST", "DeviceLostError"),
+    ],
+)
+def test_every_call_fails_once(
+    everything: Scene,
+    shader_cache: Path,
+    checkout: Path,
+    fault_layer: dict[str, str],
+    memory: str,
+    result: str,
+    name: str,
+    error: str,
+) -> None:
+    """Whichever call fails: the error names it, no file and no object is left, and the Runner works again."""
+    environment = {**fault_layer, "FAULT_RESULT": result, **({"FAULT_TYPE": DISCRETE} if memory == "staged" else {})}
+    *reports, last = walked(everything, shader_cache, checkout, environment)
+    step = numpy.array([5], numpy.uint32)
+    y = numpy.array([1, 2, 3, 4], numpy.uint32) + step
+    z = y + step
+    header = 128
+    for report in [*reports, last]:
+        assert report["alive"] == [], report
+        assert report["live"] == {}, report
+        assert report["ended"], report
+        if report is not last:
+            kind, _, message = report["error"]
+            assert report["failed"] is not None
+            assert kind == error, report
+            # the loader asks for the extensions itself, inside of vkCreateDevice
+            named = report["failed"].replace("vkEnumerateDeviceExtensionProperties", "vkCreateDevice")
+            assert f"{named} failed with {name}" in message
+            assert report["left"] == [], report
+        if report["again"] is None:
+            outputs = {uid: bytes.fromhex(content)[header:] for uid, content in report["outputs"].items()}
+            assert outputs["y.out.npy"] == y.tobytes(), report
+            assert outputs["z.out.npy"] == z.tobytes(), report
+            assert outputs["w.out.npy"] == z.tobytes() + bytes(48), report
+        else:  # a lost device is not used again
+            assert result == DEVICE_LOST
+            assert report["failed"] in ("vkQueueSubmit", "vkWaitForFences")
+            assert report["again"][0] == "DeviceError"
+            assert "make a new Runner" in report["again"][1]
+    failed = [report["failed"] for report in reports]
+    assert {
+        "vkCreateInstance",
+        "vkEnumeratePhysicalDevices",
+        "vkCreateDevice",
+        "vkCreateBuffer",
+        "vkAllocateMemory",
+        "vkBindBufferMemory",
+        "vkMapMemory",
+        "vkCreateDescriptorSetLayout",
+        "vkCreatePipelineLayout",
+        "vkCreateShaderModule",
+        "vkCreateComputePipelines",
+        "vkCreateDescriptorPool",
+        "vkAllocateDescriptorSets",
+        "vkCreateCommandPool",
+        "vkAllocateCommandBuffers",
+        "vkBeginCommandBuffer",
+        "vkEndCommandBuffer",
+        "vkCreateFence",
+        "vkQueueSubmit",
+        "vkWaitForFences",
+        "vkResetFences",
+    } <= set(failed)
+    assert failed.count("vkQueueSubmit") >= 4  # two frames, twice
+    assert last["failed"] is None
+
+
+@pytest.mark.parametrize(
+    "call, at, result, code, message",
+    [
+        (
+            "vkQueueSubmit",
+            1,
+            DEVICE_LOST,
+            11,
+            "{path}:{place}: /commands/1/mark_boundary: vkQueueSubmit failed with VK_ERROR_DEVICE_LOST\n"
+            "  help: a shader that reads or writes out of bounds is the usual cause; the system's log may say more",
+        ),
+        (
+            "vkWaitForFences",
+            2,
+            DEVICE_LOST,
+            11,
+            "{path}:{place}: /commands: vkWaitForFences failed with VK_ERROR_DEVICE_LOST"
+            " (waiting for the submitted commands)\n"
+            "  help: a shader that reads or writes out of bounds is the usual cause; the system's log may say more",
+        ),
+        (
+            "vkCreateInstance",
+            1,
+            "-9",
+            8,
+            "vkCreateInstance failed with VK_ERROR_INCOMPATIBLE_DRIVER\n"
+            "  help: 'scenario-runner doctor' shows which loader and drivers are found",
+        ),
+        (
+            "vkCreateInstance",
+            1,
+            "-3",
+            8,
+            "vkCreateInstance failed with VK_ERROR_INITIALIZATION_FAILED\n"
+            "  help: 'scenario-runner doctor' shows which loader and drivers are found",
+        ),
+        ("vkCreateDevice", 1, "-3", 7, "vkCreateDevice failed with VK_ERROR_INITIALIZATION_FAILED ('{device}')"),
+        ("vkCreateDevice", 1, "-8", 6, "vkCreateDevice failed with VK_ERROR_FEATURE_NOT_PRESENT ('{device}')"),
+        (
+            "vkCreateComputePipelines",
+            1,
+            "-13",
+            7,
+            "{path}:{place}: /resources/0/shader: vkCreateComputePipelines failed with VK_ERROR_UNKNOWN (shader 'add')",
+        ),
+        (
+            "vkCreateComputePipelines",
+            1,
+            DEVICE_MEMORY,
+            9,
+            "{path}:{place}: /resources/0/shader: vkCreateComputePipelines failed with VK_ERROR_OUT_OF_DEVICE_MEMORY"
+            " (shader 'add')",
+        ),
+    ],
+)
+def test_exit_codes(
+    program: Program,
+    everything: Scene,
+    fault_layer: dict[str, str],
+    call: str,
+    at: int,
+    result: str,
+    code: int,
+    message: str,
+) -> None:
+    """Each kind of failure has its own exit code and says what failed, where, and what to do."""
+    environment = {**fault_layer, "FAULT_CALL": call, "FAULT_AT": str(at), "FAULT_RESULT": result}
+    ended = program("scenario.json", env=environment)
+    assert (ended.code, ended.out) == (code, "")
+    place, _, rest = ended.err.removeprefix("error: scenario.json:").partition(": ")
+    device = ended.err.split("('")[-1].split("'")[0]
+    expected = "error: " + message.format(path="scenario.json", place=place, device=device) + "\n"
+    assert ended.err == expected
+    assert rest or "{path}" not in message
+    assert not list(everything.folder.glob("*.out.npy"))
+
+
+@pytest.mark.parametrize("memory", ["unified", "staged"])
+def test_allocation_that_the_device_cannot_give(
+    program: Program, scene: Scene, fault_layer: dict[str, str], memory: str
+) -> None:
+    """A failed allocation says how much was asked, for what and of what; nothing is written."""
+    scene.buffer("large", size=3_000_000).buffer("small", size=100)
+    scene.write()
+    environment = {**fault_layer, "FAULT_CALL": "vkAllocateMemory", "FAULT_AT": "1", "FAULT_RESULT": DEVICE_MEMORY}
+    ended = program("scenario.json", env=environment | ({"FAULT_TYPE": DISCRETE} if memory == "staged" else {}))
+    assert (ended.code, ended.out) == (9, "")
+    assert re.match(r"error: scenario\.json:\d+:\d+: /resources/0/buffer: vkAllocateMemory failed with ", ended.err)
+    assert "VK_ERROR_OUT_OF_DEVICE_MEMORY: 'large', 'small' asked for 2.9 MiB (30" in ended.err
+    assert "from a heap of " in ended.err
+    assert not list(scene.folder.glob("*.out.npy"))
+
+
+def test_fence_that_never_signals(program: Program, everything: Scene, fault_layer: dict[str, str]) -> None:
+    """A fence that does not signal within --timeout ends with exit code 10; the process does not hang."""
+    environment = {**fault_layer, "FAULT_CALL": "vkWaitForFences", "FAULT_AT": "1", "FAULT_STAYS": "1"}
+    ended = program("scenario.json", "--timeout", "0.3", env={**environment, "FAULT_RESULT": TIMEOUT}, timeout_s=20)
+    assert (ended.code, ended.out) == (10, "")
+    assert "/commands/1/mark_boundary: frame 0 did not finish within 0.3 s\n" in ended.err
+    assert not list(everything.folder.glob("*.out.npy"))
+
+
+def test_next_file_after_a_lost_device(program: Program, everything: Scene, fault_layer: dict[str, str]) -> None:
+    """After a lost device the next scenario runs on a new one."""
+    environment = {**fault_layer, "FAULT_CALL": "vkQueueSubmit", "FAULT_AT": "2", "FAULT_RESULT": DEVICE_LOST}
+    everything.write("again.json")
+    alone = Scene(everything.folder)
+    alone.buffer("q", numpy.array([3], numpy.uint8)).write("other.json")
+    ended = program("scenario.json", "other.json", env=environment)
+    assert ended.code == 11
+    assert ended.out.startswith("other.json: ok: ")
+    assert alone.output("q").tolist() == [3]
+
+
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_staging(program: Program, scene: Scene, fault_layer: dict[str, str], repeat: int) -> None:
+    """On a device with memory of its own everything goes through staging memory: large, small and odd sizes."""
+    random = numpy.random.default_rng(7)
+    large = random.integers(0, 2**32, 9 << 20, numpy.uint32)  # 36 MiB: more than both halves of the staging buffer
+    odd = random.integers(0, 256, 1237, numpy.uint8)
+    fortran = numpy.asfortranarray(random.integers(0, 2**31, (1500, 3001), numpy.uint32))
+    swapped = random.integers(0, 2**31, (1 << 20) + 13, numpy.uint32).astype(">u4")
+    scene.shader("add", glsl("uint i = gl_GlobalInvocationID.x; if (i < a.length()) a[i] += 3u;", TWO, local_size=256))
+    for uid, content in (("large", large), ("odd", odd), ("fortran", fortran), ("swapped", swapped)):
+        scene.buffer(uid, content)
+    scene.buffer("empty", size=5_000_001)
+    for uid in ("large", "fortran", "swapped"):
+        scene.dispatch("add", {(0, 0): uid, (0, 1): "odd"}, [36864])
+    scene.command("mark_boundary", resources=["odd", "swapped"], frame_id=9)
+    scene.shader(
+        "twice", glsl("uint i = gl_GlobalInvocationID.x; if (i < a.length()) a[i] *= 2u;", TWO, local_size=256)
+    )
+    scene.dispatch("twice", {(0, 0): "swapped", (0, 1): "odd"}, [5000]).write()
+    log = scene.folder / "log"
+    ended = program(
+        "scenario.json",
+        "--capture-dir",
+        "frames",
+        "--repeat",
+        str(repeat),
+        "--log-level",
+        "error",
+        env={**fault_layer, "FAULT_TYPE": DISCRETE, "FAULT_LOG": str(log)},
+    )
+    assert (ended.code, ended.err) == (0, "")
+    assert (scene.output("large", "u4") == large + numpy.uint32(3)).all()
+    assert (scene.output("odd", "u1") == odd).all()
+    assert (scene.output("fortran", "u4") == fortran.reshape(-1) + 3).all()
+    assert (scene.output("swapped", "u4") == (swapped.astype("<u4") + 3) * 2).all()
+    assert not scene.output("empty").any()
+    folder = scene.folder / "frames" / (f"iteration_{repeat - 1}/frame_9" if repeat > 1 else "frame_9")
+    assert (numpy.load(folder / "swapped.npy").view("u4") == swapped.astype("<u4") + 3).all()
+    calls = log.read_text().splitlines()
+    assert calls.count("vkMapMemory") == 1  # the staging buffer alone
+    assert calls[-1] == "END"
+    assert not [line for line in calls if line.startswith("ALIVE")]
+
+
+def test_failure_while_reading_back_in_pieces(program: Program, scene: Scene, fault_layer: dict[str, str]) -> None:
+    """When the device is lost in the middle of a large result, no part of it and no temporary file is left."""
+    scene.buffer("large", size=40 << 20)
+    scene.command("mark_boundary", resources=["large"]).write()
+    counting = {**fault_layer, "FAULT_TYPE": DISCRETE, "FAULT_CALL": "vkWaitForFences", "FAULT_LOG": "log"}
+    assert program("scenario.json", "--capture-dir", "frames", env=counting).code == 0
+    waits = (scene.folder / "log").read_text().splitlines().count("vkWaitForFences")
+    assert waits >= 8  # clearing, the frame, three pieces of the capture, three of the output
+    for number in range(1, waits + 1):
+        for path in [*scene.folder.glob("*.out.npy"), *scene.folder.glob("frames/*/*")]:
+            path.unlink()
+        environment = {**counting, "FAULT_AT": str(number), "FAULT_RESULT": DEVICE_LOST}
+        ended = program("scenario.json", "--capture-dir", "frames", env=environment)
+        assert ended.code == 11
+        assert not list(scene.folder.glob("*.out.npy"))
+        assert scene.leftovers() == []
+        assert {path.stat().st_size for path in scene.folder.glob("frames/*/*")} <= {128 + (40 << 20)}
