@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
+from scenario_runner.vulkan import huge_pages
 from scenario_runner.vulkan.api import ffi
 from scenario_runner.vulkan.result import check, error_class, result_name
 from scenario_runner.vulkan.structs import new
@@ -89,6 +90,8 @@ def allocate(
         pointer = ffi.new("void**")
         check(device.fn.vkMapMemory(device.handle, handle, 0, size_bytes, 0, pointer), "vkMapMemory", purpose)
         allocation.mapped = ffi.cast("char*", pointer[0])
+        if device.physical.type == "cpu" and size_bytes >= huge_pages.SMALLEST_BYTES:
+            huge_pages.advise(allocation.mapped, size_bytes)
     return allocation
 
 
