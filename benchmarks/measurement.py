@@ -94,6 +94,7 @@ class Bench:
         output = folder / f"out-{program.name}"
         output.mkdir(exist_ok=True)
         run = workload.run(folder, program, output)
+        workload.prepare(folder)
         os.sync()  # what the run before left to write is not this one's to wait for
         samples = [self._start(command, folder, workload.timeout_s) for command in run.commands]
         if check:
@@ -113,7 +114,7 @@ class Bench:
         )
         if not usage.ok:
             why = f"killed after {timeout_s:g} s" if usage.wall_s >= timeout_s else f"exit code {usage.exit_code}"
-            raise RunError(f"{why}: {usage.output.strip()[-400:]}")
+            raise RunError(f"{why}: {' '.join(usage.output.split())[-300:]}")
         return Sample(usage.wall_s, usage.peak_bytes)
 
 

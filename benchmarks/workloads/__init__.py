@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchmarks.workloads.changed import Changed
 from benchmarks.workloads.dispatches import Dispatches
 from benchmarks.workloads.large_buffers import LargeBuffers
 from benchmarks.workloads.many import Many
@@ -15,11 +16,14 @@ def all_workloads() -> dict[str, Workload]:
     """Every workload by its name."""
     workloads: list[Workload] = [
         Small(),
+        Changed(Small()),
         Small(spirv=True),
         Dispatches(),
+        Changed(Dispatches()),
         Dispatches(varied=True),
         LargeBuffers(),
         Many(),
+        Changed(Many()),
         Many(spirv=True),
     ]
     return {workload.name: workload for workload in workloads}

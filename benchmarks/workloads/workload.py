@@ -36,6 +36,9 @@ class Workload(ABC):
     def make(self, folder: Path, *, quick: bool) -> None:
         """Write scenarios, shaders and inputs into the empty ``folder``."""
 
+    def prepare(self, folder: Path) -> None:  # noqa: B027
+        """What is to be done before each run, unmeasured."""
+
     @abstractmethod
     def run(self, folder: Path, program: Program, output: Path) -> Run:
         """How ``program`` runs the workload, with results under ``output``."""
