@@ -11,6 +11,7 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+from functools import cache
 from typing import Any, NamedTuple
 
 from scenario_runner.content_cache import ContentCache
@@ -102,6 +103,7 @@ class PlanCache:
         return self._key
 
 
+@cache
 def _program_version() -> tuple[Any, ...]:
     """What tells this program from another version of it, in a checkout too: when its modules were last changed."""
     root = os.path.dirname(os.path.dirname(__file__))
