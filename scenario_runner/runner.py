@@ -134,10 +134,10 @@ class Runner:
         if outputs is None:
             outputs = _written(loaded)
         plan = self.plan(loaded, inputs, outputs=outputs, output_dir=output_dir)
-        collector = Collector()
+        collector = Collector(plan)
         with FileWriter(plan, outputs=write_files, capture_dir=_text(capture_dir), repeat=repeat) as writer:
             self._execute(loaded, plan, (collector, writer), repeat=repeat, keep_state=keep_state, dry_run=dry_run)
-        return collector.result(plan.warnings)
+        return collector.result()
 
     def run_to_files(
         self,
@@ -277,7 +277,11 @@ class Runner:
         from scenario_runner.vulkan.requirements import enabled_for
 
         instance, physical = self._instance_for(plan)
-        problems = exceeded_limits(plan, {name: _limit(physical.limits, name) for name in NAMES}, physical.name)
+        beyond = exceeded_limits(plan, {name: _limit(physical.limits, name) for name in NAMES}, physical.name)
+        for finding in beyond:
+            if finding.severity != "error":
+                log.warning("%s", finding.message)
+        problems = [finding.problem() for finding in beyond if finding.severity == "error"]
         if problems:
             raise UnsupportedError(problems)
         needed = enabled_for(
@@ -304,10 +308,7 @@ class Runner:
 
 def _written(scenario: Scenario) -> list[str]:
     """The resources that shaders may have written."""
-    from scenario_runner.scenario import Buffer
-
-    buffers = (each for each in scenario.resources if isinstance(each, Buffer))
-    return [buffer.uid for buffer in buffers if buffer.shader_access != "readonly"]
+    return [each.uid for each in scenario.resources if getattr(each, "shader_access", "readonly") != "readonly"]
 
 
 def _text(path: StrPath | None) -> str | None:

@@ -30,7 +30,8 @@ def find_entry_point(
         error(
             "SR-SHADER-002" if wrong_stage else "SR-SHADER-001",
             f"{pointer}/entry" if name != "main" else pointer,
-            f"shader {uid!r} has no entry point {name!r} for the {stage} stage; the module's entry points are: {listed}",
+            f"shader {uid!r} has no entry point {name!r} for the {stage} stage;"
+            f" the module's entry points are: {listed}",
         )
     ]
 

@@ -4,7 +4,7 @@
 
 from typing import Final, Literal, NamedTuple
 
-from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, ShaderError, UnsupportedError
+from scenario_runner.errors import FileError, Problem, ScenarioError, ScenarioRunnerError, ShaderError, UnsupportedError
 
 Severity = Literal["error", "warning", "note"]
 
@@ -21,6 +21,10 @@ class Finding(NamedTuple):
     pointer: str
     message: str
     help: str | None = None
+
+    def problem(self) -> Problem:
+        """The same for an exception, without a place in the file."""
+        return Problem(self.message, pointer=self.pointer, help=self.help, code=self.code)
 
 
 def error(code: str, pointer: str, message: str, help: str | None = None) -> Finding:

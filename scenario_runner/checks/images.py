@@ -29,7 +29,7 @@ _CLASSES = {"uint": "uint", "sint": "int"}
 
 
 def check_image(variable: DescriptorBinding, shader: str, image: Any, place: str) -> list[Finding]:
-    """What is wrong with binding the scenario's ``image`` to a variable of ``shader``, at the JSON pointer ``place``."""
+    """What is wrong with binding the scenario's ``image`` to a variable of ``shader``, at the pointer ``place``."""
     declared = variable.image
     if declared is None:  # a sampler alone
         return []
@@ -65,7 +65,8 @@ def check_image(variable: DescriptorBinding, shader: str, image: Any, place: str
             error(
                 "SR-IMAGE-002",
                 place,
-                f"{what} has texels of {declared.sampled_type}; image {image.uid!r} of {format.name} has {_words(seen)}",
+                f"{what} has texels of {declared.sampled_type}; image {image.uid!r} of {format.name}"
+                f" has {_words(seen)}",
                 f"declare it as {_glsl(variable.kind, seen)}, or change the format",
             )
         )

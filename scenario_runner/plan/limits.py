@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from typing import TYPE_CHECKING
 
-from scenario_runner.errors import Problem
-from scenario_runner.plan.model import Dispatch, Plan
+from scenario_runner.checks.finding import Finding, Severity
+from scenario_runner.plan.model import BufferPlan, Dispatch, Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    _Beyond = Callable[..., None]
 
 # Names as in VkPhysicalDeviceLimits; values are int, or a sequence of three for x, y and z.
 Limits = Mapping[str, int | tuple[int, int, int]]
@@ -17,61 +23,113 @@ NAMES = (
     "maxComputeWorkGroupCount",
     "maxComputeWorkGroupInvocations",
     "maxComputeWorkGroupSize",
+    "maxImageDimension2D",
+    "maxPerStageDescriptorSampledImages",
+    "maxPerStageDescriptorSamplers",
     "maxPerStageDescriptorStorageBuffers",
+    "maxPerStageDescriptorStorageImages",
     "maxPerStageDescriptorUniformBuffers",
+    "maxPerStageResources",
     "maxPushConstantsSize",
+    "maxStorageBufferRange",
     "maxUniformBufferRange",
 )
 
+_CODES = {
+    "maxComputeWorkGroupSize": "SR-LIMIT-001",
+    "maxComputeWorkGroupInvocations": "SR-LIMIT-002",
+    "maxComputeWorkGroupCount": "SR-LIMIT-003",
+    "maxComputeSharedMemorySize": "SR-LIMIT-004",
+    "maxBoundDescriptorSets": "SR-LIMIT-005",
+    "maxPushConstantsSize": "SR-LIMIT-007",
+    "maxUniformBufferRange": "SR-LIMIT-008",
+    "maxStorageBufferRange": "SR-LIMIT-008",
+    "maxImageDimension2D": "SR-LIMIT-009",
+}
+_PER_STAGE = "SR-LIMIT-006"
+# Which descriptors count against which limit of a stage (Vulkan specification, "Shader Resource Limits").
+_COUNTED = (
+    ("maxPerStageDescriptorStorageBuffers", ("storage_buffer",), "storage buffers"),
+    ("maxPerStageDescriptorUniformBuffers", ("uniform_buffer",), "uniform buffers"),
+    ("maxPerStageDescriptorStorageImages", ("storage_image",), "storage images"),
+    ("maxPerStageDescriptorSampledImages", ("sampled_image", "combined_image_sampler"), "sampled images"),
+    ("maxPerStageDescriptorSamplers", ("sampler", "combined_image_sampler"), "samplers"),
+)
+# Drivers that report a small range work beyond it as a rule, and scenarios of other programs rely on that.
+_TOLERATED = frozenset({"maxStorageBufferRange"})
 
-def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Problem]:
-    """Everything in ``plan`` that goes beyond ``limits``; each problem has the pointer of what asks for too much."""
-    problems = []
 
-    def beyond(name: str, asked: int, pointer: str, what: str, axis: int | None = None) -> None:
-        limit = limits[name]
+class _Comparison:
+    """Collects what goes beyond the limits of one device."""
+
+    def __init__(self, limits: Limits, device: str) -> None:
+        self._limits = limits
+        self._device = device
+        self.found: list[Finding] = []
+
+    def beyond(self, name: str, asked: int, pointer: str, what: str, axis: int | None = None) -> None:
+        """Note ``what`` where it asks for more than the limit ``name``; one that is not reported binds nobody."""
+        limit = self._limits.get(name)
+        if limit is None:
+            return
         most = limit if isinstance(limit, int) else limit[axis or 0]
         if asked > most:
             shown = name if axis is None else f"{name}[{axis}]"
-            problems.append(Problem(f"{what}; {shown} of {device!r} is {most}", pointer=pointer))
+            severity: Severity = "warning" if name in _TOLERATED else "error"
+            message = f"{what}; {shown} of {self._device!r} is {most}"
+            self.found.append(Finding(_CODES.get(name, _PER_STAGE), severity, pointer, message))
 
+
+def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Finding]:
+    """Everything in ``plan`` that goes beyond ``limits``; each finding has the pointer of what asks for too much."""
+    comparison = _Comparison(limits, device)
+    _check_pipelines(plan, comparison.beyond)
+    _check_resources(plan, comparison.beyond)
+    _check_counts(plan, comparison.beyond)
+    return comparison.found
+
+
+def _check_pipelines(plan: Plan, beyond: _Beyond) -> None:
     for pipeline in plan.pipelines:
         place, label = pipeline.pointer, f"shader {pipeline.label!r}"
-        beyond(
-            "maxPushConstantsSize",
-            pipeline.push_constants_size,
-            f"{place}/push_constants_size",
-            f"push_constants_size is {pipeline.push_constants_size}",
-        )
+        size = pipeline.push_constants_size
+        beyond("maxPushConstantsSize", size, f"{place}/push_constants_size", f"push_constants_size is {size}")
         sets = len(pipeline.set_layouts)
         beyond("maxBoundDescriptorSets", sets, place, f"{label} uses descriptor set {sets - 1}")
-        for axis, size in enumerate(pipeline.local_size):
-            beyond(
-                "maxComputeWorkGroupSize", size, place, f"{label} has a workgroup of {size} along {'xyz'[axis]}", axis
-            )
+        for axis, length in enumerate(pipeline.local_size):
+            what = f"{label} has a workgroup of {length} along {'xyz'[axis]}"
+            beyond("maxComputeWorkGroupSize", length, place, what, axis)
         invocations = prod(pipeline.local_size)
-        beyond(
-            "maxComputeWorkGroupInvocations", invocations, place, f"{label} has {invocations} invocations a workgroup"
-        )
+        what = f"{label} has {invocations} invocations a workgroup"
+        beyond("maxComputeWorkGroupInvocations", invocations, place, what)
         shared = pipeline.workgroup_memory_bytes
         beyond("maxComputeSharedMemorySize", shared, place, f"{label} has {shared} bytes of shared memory")
         kinds = [binding.kind for bindings in pipeline.set_layouts for binding in bindings]
-        for kind, name in (
-            ("storage_buffer", "maxPerStageDescriptorStorageBuffers"),
-            ("uniform_buffer", "maxPerStageDescriptorUniformBuffers"),
-        ):
-            count = kinds.count(kind)  # type: ignore[arg-type]
-            beyond(name, count, place, f"{label} uses {count} {kind.replace('_', ' ')}s")
-    for descriptors in plan.descriptor_lists:
-        for descriptor in descriptors.descriptors:
-            buffer = plan.resources[descriptor.uid]
-            if descriptor.kind == "uniform_buffer":
-                beyond(
-                    "maxUniformBufferRange",
-                    buffer.size_bytes,
-                    f"{buffer.pointer}/size",
-                    f"buffer {buffer.uid!r} of {buffer.size_bytes} bytes is bound as a uniform buffer",
-                )
+        for name, counted, words in _COUNTED:
+            count = sum(kind in counted for kind in kinds)
+            beyond(name, count, place, f"{label} uses {count} {words}")
+        beyond("maxPerStageResources", len(kinds), place, f"{label} uses {len(kinds)} resources")
+
+
+def _check_resources(plan: Plan, beyond: _Beyond) -> None:
+    seen = {(descriptor.uid, descriptor.kind) for each in plan.descriptor_lists for descriptor in each.descriptors}
+    for uid, kind in sorted(seen):
+        resource = plan.resources[uid]
+        if kind in ("uniform_buffer", "storage_buffer") and isinstance(resource, BufferPlan):
+            beyond(
+                "maxUniformBufferRange" if kind == "uniform_buffer" else "maxStorageBufferRange",
+                resource.size_bytes,
+                f"{resource.pointer}/size",
+                f"buffer {uid!r} of {resource.size_bytes} bytes is bound as a {kind.replace('_', ' ')}",
+            )
+    for resource in plan.resources.values():
+        extent = (getattr(resource, "width", 0), getattr(resource, "height", 0))
+        if any(extent):
+            what = f"image {resource.uid!r} has {extent[0]} x {extent[1]} texels"
+            beyond("maxImageDimension2D", max(extent), f"{resource.pointer}/dims", what)
+
+
+def _check_counts(plan: Plan, beyond: _Beyond) -> None:
     checked = set()
     for frame in plan.frames:
         for operation in frame.operations:
@@ -80,4 +138,3 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Problem]:
                 for axis, count in enumerate(operation.groups):
                     pointer = f"/commands/{operation.command}/dispatch_compute/rangeND"
                     beyond("maxComputeWorkGroupCount", count, pointer, f"{count} workgroups along {'xyz'[axis]}", axis)
-    return problems

@@ -16,6 +16,8 @@ from scenario_runner.spirv.index import Index
 
 READ: Final = 1
 WRITE: Final = 2
+PLAIN: Final = 4
+"""Set beside `READ` and `WRITE` unless the instruction is atomic."""
 
 MAX_ROOTS: Final = 32
 """Variables that one pointer may come from before it counts as lost."""
@@ -93,6 +95,11 @@ _KINDS: Final = {
     op.FUNCTION_END: _END,
 }
 
+_ATOMIC_STORES: Final = frozenset({op.ATOMIC_STORE, op.ATOMIC_FLAG_CLEAR})
+_READ: Final = READ | PLAIN
+_WRITE: Final = WRITE | PLAIN
+_READ_WRITE: Final = READ | WRITE | PLAIN
+
 _FIRST_VENDOR_OPCODE: Final = 4096
 
 # Instructions of GLSL.std.450 that write through a pointer (Modf, Frexp); any other only reads.
@@ -109,7 +116,7 @@ class Call(NamedTuple):
 class Summary(NamedTuple):
     """What one function does by itself.
 
-    ``effects`` maps a variable or parameter that it names to `READ` and `WRITE` flags, 0 for neither.
+    ``effects`` maps a variable or parameter that it names to `READ`, `WRITE` and `PLAIN` flags, 0 for none.
     """
 
     parameters: tuple[int, ...]
@@ -151,7 +158,7 @@ class Access:
                 self._quiet_sets.add(id)
 
     def variables(self, function: int) -> dict[int, int]:
-        """Every tracked variable that the call tree of a function names → `READ` and `WRITE` flags, 0 for neither."""
+        """Every tracked variable that the call tree of a function names → `READ`, `WRITE` and `PLAIN` flags."""
         used: dict[int, int] = {}
         for id in self._call_tree(function):
             summary = self._summaries[id]
@@ -229,7 +236,7 @@ class Access:
                 if opcode >= _FIRST_VENDOR_OPCODE:
                     # An instruction this reader does not know: whatever it names, it may read and write.
                     for operand in words[at + 1 : at + count]:
-                        touch(roots.get(operand), READ | WRITE)
+                        touch(roots.get(operand), _READ_WRITE)
                 at += count
                 continue
             if count < least[kind]:
@@ -238,7 +245,7 @@ class Access:
                 found = roots.get(words[at + 3])
                 if found:
                     loaded = tuple([root for root in found if root in handles])
-                    touch(found, 0 if loaded else READ)
+                    touch(found, 0 if loaded else _READ)
                     if loaded:
                         roots[words[at + 2]] = loaded
             elif kind == _PASS_3:
@@ -247,8 +254,8 @@ class Access:
                     touch(found, 0)
                     roots[words[at + 2]] = found
             elif kind == _STORE:
-                touch(roots.get(words[at + 1]), WRITE)
-                touch(roots.get(words[at + 2]), READ | WRITE)
+                touch(roots.get(words[at + 1]), _WRITE)
+                touch(roots.get(words[at + 2]), _READ_WRITE)
             elif kind == _MERGE_4_5:
                 self._merge(words[at + 4 : at + 6], words[at + 2], effects)
             elif kind == _MERGE_3_4:
@@ -256,14 +263,14 @@ class Access:
             elif kind == _PHI:
                 self._merge(words[at + 3 : at + count : 2], words[at + 2], effects)
             elif kind == _READ_3:
-                touch(roots.get(words[at + 3]), READ)
+                touch(roots.get(words[at + 3]), READ if opcode == op.ATOMIC_LOAD else _READ)
             elif kind == _WRITE_1:
-                touch(roots.get(words[at + 1]), WRITE)
+                touch(roots.get(words[at + 1]), WRITE if opcode in _ATOMIC_STORES else _WRITE)
             elif kind == _CHANGE_3:
                 touch(roots.get(words[at + 3]), READ | WRITE)
             elif kind == _EXT_INST:
                 if words[at + 3] not in self._quiet_sets:
-                    flags = READ | WRITE if words[at + 4] in _GLSL_WRITERS else READ
+                    flags = _READ_WRITE if words[at + 4] in _GLSL_WRITERS else _READ
                     for operand in words[at + 5 : at + count]:
                         if operand in roots:
                             touch(roots[operand], flags)
@@ -273,8 +280,8 @@ class Access:
                 for found in arguments:
                     touch(found, 0)
             elif kind == _COPY:
-                touch(roots.get(words[at + 1]), WRITE)
-                touch(roots.get(words[at + 2]), READ)
+                touch(roots.get(words[at + 1]), _WRITE)
+                touch(roots.get(words[at + 2]), _READ)
             elif kind == _PARAMETER:
                 id = words[at + 2]
                 parameters.append(id)
@@ -292,10 +299,10 @@ class Access:
                 touch(roots.get(words[at + 3]), 0)
                 touch(roots.get(words[at + 4]), 0)
             elif kind == _ESCAPE_1:
-                touch(roots.get(words[at + 1]), READ | WRITE)
+                touch(roots.get(words[at + 1]), _READ_WRITE)
             elif kind == _ESCAPE_4:
                 if count > 4:
-                    touch(roots.get(words[at + 4]), READ | WRITE)
+                    touch(roots.get(words[at + 4]), _READ_WRITE)
             elif kind == _END:
                 break
             at += count
@@ -311,7 +318,7 @@ class Access:
             return
         lost = len(merged) > MAX_ROOTS
         for root in merged:
-            effects[root] = effects.get(root, 0) | (READ | WRITE if lost else 0)
+            effects[root] = effects.get(root, 0) | (_READ_WRITE if lost else 0)
         if not lost:
             self._roots[result] = tuple(merged)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from scenario_runner.spirv import opcodes as op
-from scenario_runner.spirv.access import PUSH_CONSTANT, READ, UNIFORM, UNIFORM_CONSTANT, WORKGROUP, WRITE, Access
+from scenario_runner.spirv.access import PLAIN, PUSH_CONSTANT, READ, UNIFORM, UNIFORM_CONSTANT, WORKGROUP, WRITE, Access
 from scenario_runner.spirv.blocks import Block, block_of
 from scenario_runner.spirv.constants import Constants
 from scenario_runner.spirv.index import (
@@ -57,6 +57,7 @@ class DescriptorBinding(NamedTuple):
     point also lists variables that it only declares. ``readable`` and ``writable`` are what the declaration allows
     (NonReadable, NonWritable, and kinds that are read-only by nature), ``reads`` and ``writes`` what the code does with
     texels, elements and members; asking for a size is neither. Where a pointer's way cannot be followed, both are True.
+    ``atomic`` tells that all reads and writes are atomic operations.
 
     ``image`` is set for images and texel buffers, ``tensor`` for tensors, ``block`` for buffers.
     """
@@ -76,6 +77,7 @@ class DescriptorBinding(NamedTuple):
     block: Block | None = None
     input_attachment_index: int | None = None
     variable: int = 0
+    atomic: bool = False
 
 
 class Interface(NamedTuple):
@@ -233,6 +235,7 @@ class _Reader:
                 block=self._block(type) if isinstance(type, Struct) else None,
                 input_attachment_index=decorations.get(INPUT_ATTACHMENT_INDEX),
                 variable=id,
+                atomic=bool(flags) and not flags & PLAIN,
             )
         )
 
