@@ -1,4 +1,4 @@
-"""Results to files: outputs of a run and captures of its frames, as .npy files that appear complete or not at all."""
+"""Results to files: outputs of a run and captures of its frames, which appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from scenario_runner.files.npy import NpyWriter
+from scenario_runner.plan.model import BufferPlan
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model import FramePlan, Plan
+    from scenario_runner.files.image_writer import ImageWriter
+    from scenario_runner.plan.model import FramePlan, Plan, ResourcePlan
+
+    Writer = NpyWriter | ImageWriter
 
 # What the reference runner writes for a buffer, whatever its shader keeps in it.
 _BUFFER_DESCR = "|i1"
@@ -47,7 +51,7 @@ class FileWriter:
         folder = os.path.join(self._capture_dir, name)
         if self._repeat > 1:
             folder = os.path.join(self._capture_dir, f"iteration_{iteration}", name)
-        return self._files(lambda uid: os.path.join(folder, f"{self._file_name(uid)}.npy"), None)
+        return self._files(lambda uid: os.path.join(folder, self._file_name(uid) + self._extension(uid)), None)
 
     def outputs(self) -> _Files:
         """Where the outputs of the run go."""
@@ -71,6 +75,17 @@ class FileWriter:
             self._taken.add(name.casefold())
         return name
 
+    def _extension(self, uid: str) -> str:
+        """That of a file which holds all of a captured resource: .npy, except for mip levels and compressed texels."""
+        plan = self._plan.resources[uid]
+        if isinstance(plan, BufferPlan):
+            return ".npy"
+        from scenario_runner.plan.image_plan import ImagePlan
+
+        if not isinstance(plan, ImagePlan) or plan.format.dxgi is None:
+            return ".npy"
+        return ".dds" if plan.mips > 1 or plan.format.numpy_dtype is None else ".npy"
+
     def __enter__(self) -> FileWriter:
         return self
 
@@ -89,14 +104,14 @@ class _Files:
         self._plan = plan
         self._path_of = path_of
         self._pending = pending
-        self._writer: NpyWriter | None = None
+        self._writer: Writer | None = None
         self._left = 0
 
     def receive(self, uid: str, view: memoryview) -> None:
         if self._left == 0:
             self._left = self._plan.resources[uid].size_bytes
             path = self._path_of(uid)
-            self._writer = None if path is None else NpyWriter(path, _BUFFER_DESCR, (self._left,))
+            self._writer = None if path is None else _writer(path, self._plan.resources[uid])
             if self._writer is not None and self._pending is not None:
                 self._pending.enter_context(self._writer)
         self._left -= len(view)
@@ -123,3 +138,15 @@ class _Files:
         writer, self._writer = self._writer, None
         if writer is not None and self._pending is None:
             writer.__exit__(KeyboardInterrupt, None, None)
+
+
+def _writer(path: str, plan: ResourcePlan) -> Writer:
+    """The file that the bytes of a resource go into. Raises FileError."""
+    if isinstance(plan, BufferPlan):
+        return NpyWriter(path, _BUFFER_DESCR, (plan.size_bytes,))
+    from scenario_runner.plan.image_plan import ImagePlan
+
+    assert isinstance(plan, ImagePlan), "each kind has its own file"
+    from scenario_runner.files.image_writer import ImageWriter
+
+    return ImageWriter(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes)

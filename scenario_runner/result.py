@@ -5,21 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from scenario_runner.plan.model import BufferPlan
+
 if TYPE_CHECKING:
     import numpy
 
     from scenario_runner.errors import Problem
-    from scenario_runner.plan.model import FramePlan
+    from scenario_runner.plan.model import FramePlan, Plan
 
 
 class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
-    """Arrays by uid. A buffer is 1-D int8, as the file of its ``dst`` is; `array` gives it another type."""
+    """Arrays by uid.
 
-    def __init__(self, data: dict[str, bytearray]) -> None:
+    A buffer is 1-D int8, as the file of its ``dst`` is; `array` gives it another type. An image is its first mip level
+    as (height, width, items) in the type that its format has in a .npy file: one item a component, or one unsigned
+    integer where the format is packed; `level` gives the others.
+    """
+
+    def __init__(self, data: dict[str, bytearray], plan: Plan) -> None:
         self._data = data
+        self._plan = plan
 
     def __getitem__(self, uid: str) -> numpy.ndarray[Any, Any]:
-        return self.array(uid)
+        if isinstance(self._plan.resources.get(uid), BufferPlan):
+            return self.array(uid)
+        return self.level(uid)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._data)
@@ -36,12 +46,36 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
 
         return numpy.frombuffer(self._data[uid], dtype=dtype).reshape(shape)
 
+    def level(self, uid: str, level: int = 0, aspect: str | None = None) -> numpy.ndarray[Any, Any]:
+        """One mip level of an image as (height, width, items), without a copy; of depth and stencil one ``aspect``.
+
+        The level of a block-compressed image is (rows of blocks, blocks in a row, bytes of a block). Raises KeyError
+        for what was not read back, TypeError for another kind of resource.
+        """
+        import numpy
+
+        from scenario_runner.plan.image_plan import ImagePlan
+
+        data, plan = self._data[uid], self._plan.resources[uid]
+        if not isinstance(plan, ImagePlan):
+            raise TypeError(f"{uid!r} is no image")
+        part = plan.part(level, aspect)
+        dtype, shape = plan.array_type(part)
+        view = memoryview(data)[part.offset_bytes : part.end_bytes]
+        if part.aspect == "depth" and dtype == "<u4":
+            from scenario_runner.files.image_writer import composed
+
+            stencil = plan.part(level, "stencil") if "stencil" in plan.format.aspects else None
+            stencils = None if stencil is None else memoryview(data)[stencil.offset_bytes : stencil.end_bytes]
+            return numpy.frombuffer(composed(view, stencils), dtype).reshape(shape)
+        return numpy.frombuffer(view, dtype).reshape(shape)
+
 
 class Frame(Arrays):
     """What one frame boundary captured. ``iteration`` counts from 0 and is above 0 only with ``repeat``."""
 
-    def __init__(self, data: dict[str, bytearray], frame_id: int, iteration: int) -> None:
-        super().__init__(data)
+    def __init__(self, data: dict[str, bytearray], plan: Plan, frame_id: int, iteration: int) -> None:
+        super().__init__(data, plan)
         self.frame_id = frame_id
         self.iteration = iteration
 
@@ -49,10 +83,10 @@ class Frame(Arrays):
 class Result(Arrays):
     """What a run left behind: the outputs by uid, ``frames`` in the order in which they ended, and warnings."""
 
-    def __init__(self, data: dict[str, bytearray], frames: list[Frame], warnings: tuple[Problem, ...]) -> None:
-        super().__init__(data)
+    def __init__(self, data: dict[str, bytearray], plan: Plan, frames: list[Frame]) -> None:
+        super().__init__(data, plan)
         self.frames = frames
-        self.warnings = warnings
+        self.warnings: tuple[Problem, ...] = plan.warnings
 
 
 class _Receiver:
@@ -71,17 +105,18 @@ class _Receiver:
 class Collector:
     """Gathers what a run hands back."""
 
-    def __init__(self) -> None:
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
         self._outputs = _Receiver()
         self._frames: list[Frame] = []
 
     def frame(self, iteration: int, frame: FramePlan) -> _Receiver:
         receiver = _Receiver()
-        self._frames.append(Frame(receiver.data, frame.frame_id, iteration))
+        self._frames.append(Frame(receiver.data, self._plan, frame.frame_id, iteration))
         return receiver
 
     def outputs(self) -> _Receiver:
         return self._outputs
 
-    def result(self, warnings: tuple[Problem, ...]) -> Result:
-        return Result(self._outputs.data, self._frames, warnings)
+    def result(self) -> Result:
+        return Result(self._outputs.data, self._plan, self._frames)

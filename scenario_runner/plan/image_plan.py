@@ -92,6 +92,28 @@ class ImagePlan(NamedTuple):
     source_levels: int = 0
     zero_fill: bool = True
 
+    @property
+    def plane_sizes_bytes(self) -> tuple[int, ...]:
+        """Sizes of the parts that are read back."""
+        return tuple(part.size_bytes for part in self.parts if part.end_bytes <= self.size_bytes)
+
+    def part(self, level: int, aspect: str | None = None) -> ImagePart:
+        """A part that is read back, by level and aspect (the first one by default). Raises KeyError."""
+        wanted = aspect or self.format.aspects[0]
+        for part in self.parts:
+            if part.level == level and part.aspect == wanted and part.end_bytes <= self.size_bytes:
+                return part
+        raise KeyError(f"image {self.uid!r} was read back without level {level} of {wanted}")
+
+    def array_type(self, part: ImagePart) -> tuple[str, tuple[int, int, int]]:
+        """NumPy type and shape (height, width, items) of a part; rows of blocks as bytes where it is compressed."""
+        format = self.format
+        if format.numpy_dtype is None:
+            return "|u1", (part.row_count, part.row_size_bytes // format.block_size_bytes, format.block_size_bytes)
+        if part.aspect == "stencil":
+            return "|u1", (part.height, part.width, 1)
+        return format.numpy_dtype, (part.height, part.width, format.numpy_items)
+
 
 # Bytes of a texel of one aspect where it is copied apart from the other (Vulkan, "Buffer and Image Addressing").
 _DEPTH_SIZES_BYTES = {16: 2, 24: 4, 32: 4}

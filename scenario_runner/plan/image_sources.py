@@ -11,6 +11,7 @@ from scenario_runner.files.image_file import check_source, open_image
 from scenario_runner.plan.sources import plain_bytes
 
 if TYPE_CHECKING:
+    from scenario_runner.files.image_file import ImageReader
     from scenario_runner.formats import Format
     from scenario_runner.plan.image_plan import ImagePart
 
@@ -62,11 +63,19 @@ class ImageFileSource:
                     continue
                 view = destination[start - offset : stop - offset]
                 if part.aspect == "stencil" and len(self._format.aspects) > 1 and not self._holds_stencil:
-                    view[:] = bytes(len(view))
+                    view[:] = self._stencils(reader, start - part.offset_bytes, len(view))
                     continue
                 # the file's own first aspect: depths of a file may serve an image of another format
                 aspect = part.aspect if part.aspect == "stencil" else None
                 reader.read_into(view, part.level, start - part.offset_bytes, stop - start, aspect)
+
+    def _stencils(self, reader: ImageReader, first: int, count: int) -> bytes | bytearray:
+        """Stencils of a .npy file: the highest byte of items that hold 24 bits of depth, otherwise zeros."""
+        if not self._format.is_packed:
+            return bytes(count)
+        items = bytearray(4 * count)
+        reader.read_into(memoryview(items), 0, 4 * first, 4 * count)
+        return items[3::4]
 
 
 class ImageArraySource:
@@ -80,7 +89,9 @@ class ImageArraySource:
         self._size_bytes = parts[len(format.aspects) - 1].end_bytes
         _check_array(data, uid, format, first.width, first.height)
         self._view = plain_bytes(data, uid)
-        # an array holds the first aspect; zeros follow where there is another
+        if format.is_packed and len(format.aspects) > 1 and len(self._view) == first.size_bytes:
+            self._view = memoryview(bytes(self._view) + bytes(self._view[3::4]))  # depth and stencil of each item
+        # an array holds the first aspect; zeros follow where there is another that its items have no room for
         if len(self._view) not in (first.size_bytes, self._size_bytes):
             raise UsageError(
                 f"input {uid!r} holds {len(self._view)} bytes; {first.width}x{first.height} texels"

@@ -196,7 +196,7 @@ class Image:
         self._to_rest(layouts, commands)
 
     def record_download(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
-        source = [layout if layout == GENERAL else TRANSFER_SRC for layout in self._layouts]
+        source = [GENERAL if self.tiling == "LINEAR" else TRANSFER_SRC] * self.plan.mips
         if offset_bytes == 0:
             self._change(self._layouts, source, commands, before_copy=True)
         part = self._part_at(offset_bytes)
