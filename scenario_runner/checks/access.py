@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scenario_runner.checks.finding import Finding, warning
 
@@ -11,21 +11,20 @@ if TYPE_CHECKING:
     from scenario_runner.spirv import DescriptorBinding
 
 
-def check_access(variables: Sequence[tuple[str, DescriptorBinding]], resource: Any, place: str) -> list[Finding]:
-    """A warning where a shader writes what the scenario calls readonly.
+def check_readonly(
+    variables: Sequence[tuple[str, DescriptorBinding]], kind: str, uid: str, place: str
+) -> list[Finding]:
+    """A warning where a shader writes the resource ``uid``, which the scenario calls readonly.
 
     Nothing stops such a write: the results are as the shader says, but the file says otherwise, and a readonly resource
     is not returned as a result.
     """
-    if resource.shader_access != "readonly":
-        return []
     return [
         warning(
             "SR-ACCESS-001",
             place,
-            f"shader {shader!r} writes {resource.kind} {resource.uid!r} through {variable.name!r}, but its"
-            " shader_access is 'readonly'",
-            f"give {resource.uid!r} the shader_access 'readwrite', or declare {variable.name!r} readonly in the shader",
+            f"shader {shader!r} writes {kind} {uid!r} through {variable.name!r}, but its shader_access is 'readonly'",
+            f"give {uid!r} the shader_access 'readwrite', or declare {variable.name!r} readonly in the shader",
         )
         for shader, variable in variables
         if variable.writes and variable.writable

@@ -7,10 +7,11 @@ Assignment".
 # No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from scenario_runner.checks.access import check_access
+from scenario_runner.checks.access import check_readonly
 from scenario_runner.checks.finding import Finding, error, warning
+from scenario_runner.formats import Format
 from scenario_runner.spirv import DescriptorBinding, Interface
 
 if TYPE_CHECKING:
@@ -63,6 +64,20 @@ class Slot(NamedTuple):
     def variable(self) -> DescriptorBinding:
         """The deciding variable."""
         return self.variables[0][1]
+
+
+class Bound(NamedTuple):
+    """What can be bound: a "buffer" of ``size_bytes``, an "image" of a ``format``, a "tensor" with its ``dims`` too.
+
+    Dimensions of 0 or less are not known. ``readonly`` tells what the scenario says of it.
+    """
+
+    uid: str
+    kind: str
+    size_bytes: int = 0
+    format: Format | None = None
+    dims: tuple[int, ...] = ()
+    readonly: bool = False
 
 
 Slots = Mapping[tuple[int, int], Slot]
@@ -123,12 +138,13 @@ def check_bindings(
     slots: Slots,
     shaders: str,
     bindings: Iterable["Binding"],
-    resource: Callable[[str], Any],
+    resource: Callable[[str], Bound | None],
     pointer: str,
 ) -> list[Finding]:
     """What is wrong with the bindings of one command at ``pointer``.
 
-    ``shaders`` says whose bindings these are ("shader 'add'"); ``resource`` gives the scenario's resource of a uid.
+    ``shaders`` says whose bindings these are ("shader 'add'"); ``resource`` gives what a uid stands for, None
+    where that is not known because something else is wrong with it.
     """
     found: list[Finding] = []
     bound = set()
@@ -145,8 +161,10 @@ def check_bindings(
                     f" which {shaders} does not use",
                 )
             )
-        else:
-            found += _check_binding(slot, binding, resource(binding.resource_ref), f"{pointer}/bindings/{index}")
+            continue
+        what = resource(binding.resource_ref)
+        if what is not None:
+            found += _check_binding(slot, binding, what, f"{pointer}/bindings/{index}")
     found += [
         error(
             "SR-BIND-001",
@@ -160,7 +178,7 @@ def check_bindings(
     return found
 
 
-def _check_binding(slot: Slot, binding: "Binding", resource: Any, place: str) -> list[Finding]:
+def _check_binding(slot: Slot, binding: "Binding", resource: Bound, place: str) -> list[Finding]:
     wanted = RESOURCE_OF.get(slot.kind)
     variable, uid = slot.variable, binding.resource_ref
     if wanted is None:
@@ -186,15 +204,16 @@ def _check_binding(slot: Slot, binding: "Binding", resource: Any, place: str) ->
                 "leave descriptor_type out: it is taken from the shader",
             )
         )
-    found += check_access(slot.variables, resource, place)
+    if resource.readonly:
+        found += check_readonly(slot.variables, wanted, uid, place)
     if wanted == "buffer":
         block = variable.block
-        if block is not None and block.size_bytes > resource.size:
+        if block is not None and block.size_bytes > resource.size_bytes:
             found.append(
                 warning(
                     "SR-BIND-005",
                     place,
-                    f"buffer {uid!r} has {resource.size} bytes; {described(variable)} in shader {slot.shader!r}"
+                    f"buffer {uid!r} has {resource.size_bytes} bytes; {described(variable)} in shader {slot.shader!r}"
                     f" declares {block.size_bytes}",
                     "a shader that touches what is missing reads or writes memory of something else",
                 )

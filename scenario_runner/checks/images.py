@@ -6,12 +6,13 @@ Format Compatibility".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scenario_runner.checks.finding import Finding, error, warning
 from scenario_runner.formats import find_format
 
 if TYPE_CHECKING:
+    from scenario_runner.checks.bindings import Bound
     from scenario_runner.formats import Format
     from scenario_runner.spirv import DescriptorBinding
 
@@ -28,8 +29,8 @@ _SPECIAL_FORMATS = {
 _CLASSES = {"uint": "uint", "sint": "int"}
 
 
-def check_image(variable: DescriptorBinding, shader: str, image: Any, place: str) -> list[Finding]:
-    """What is wrong with binding the scenario's ``image`` to a variable of ``shader``, at the pointer ``place``."""
+def check_image(variable: DescriptorBinding, shader: str, image: Bound, place: str) -> list[Finding]:
+    """What is wrong with binding ``image`` to a variable of ``shader``, at the pointer ``place``."""
     declared = variable.image
     if declared is None:  # a sampler alone
         return []
@@ -56,9 +57,8 @@ def check_image(variable: DescriptorBinding, shader: str, image: Any, place: str
                 "declare it without comparison (sampler2D, not sampler2DShadow) and compare in the shader",
             )
         )
-    format = find_format(image.format)
-    if format is None:
-        return found  # said where the image is
+    format = image.format
+    assert format is not None, "every image has one"
     seen = _CLASSES.get(format.numeric, "float")
     if declared.sampled_type is not None and declared.sampled_type.kind != seen:
         found.append(

@@ -5,12 +5,12 @@ Source: SPV_ARM_tensors; VK_ARM_tensors, the formats of VkTensorDescriptionARM.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scenario_runner.checks.finding import Finding, error
-from scenario_runner.formats import find_format
 
 if TYPE_CHECKING:
+    from scenario_runner.checks.bindings import Bound
     from scenario_runner.formats import Format
     from scenario_runner.spirv import Scalar, Tensor
 
@@ -18,8 +18,8 @@ _ENCODINGS = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3", "float8e5m2":
 _WHOLE = frozenset({"int", "uint", "bool"})
 
 
-def check_tensor(declared: Tensor, what: str, tensor: Any, place: str) -> list[Finding]:
-    """What is wrong with binding the scenario's ``tensor`` to ``what`` of the type ``declared``, at ``place``.
+def check_tensor(declared: Tensor, what: str, tensor: Bound, place: str) -> list[Finding]:
+    """What is wrong with binding ``tensor`` to ``what`` of the type ``declared``, at ``place``.
 
     Dimensions of 0 or less are known only when the graph that writes the tensor is, so that they match any.
     """
@@ -44,7 +44,7 @@ def check_tensor(declared: Tensor, what: str, tensor: Any, place: str) -> list[F
                 f"{what} has the shape {list(declared.shape)}; tensor {tensor.uid!r} has {list(tensor.dims)}",
             )
         )
-    format = find_format(tensor.format)
+    format = tensor.format
     if format is not None and not holds(format, declared.element):
         found.append(
             error(
@@ -68,7 +68,7 @@ def holds(format: Format, element: Scalar) -> bool:
         return format.numeric == "bool" or (format.numeric in ("uint", "sint") and format.block_size_bytes == 1)
     if format.block_size_bytes != element.size_bytes:
         return False
-    if format.numeric in ("uint", "sint", "bool"):
+    if format.numeric in ("uint", "sint", "unorm", "snorm", "bool"):
         return element.kind in _WHOLE
     if element.kind != "float":
         return False
