@@ -38,7 +38,8 @@ class DeviceOptions(NamedTuple):
     ``device`` is an index, a UUID or (part of) a name; None takes the fastest kind there is. ``robustness`` asks for
     robust buffer and image access where the device has it. ``disabled_extensions`` are never enabled. ``validation``
     loads the Khronos validation layer. ``ml_emulation`` tells when tensors and graphs run through emulation layers:
-    "auto" (where the device lacks them), "on" or "off".
+    "auto" (where the device lacks them), "on" or "off". ``staging`` moves all bytes by copies on the device, as
+    devices with memory of their own need it, also where the host could read and write resources in place.
     """
 
     device: str | None = None
@@ -46,14 +47,15 @@ class DeviceOptions(NamedTuple):
     disabled_extensions: frozenset[str] = frozenset()
     validation: bool = False
     ml_emulation: Mode = "auto"
+    staging: bool = False
 
 
 class Runner:
     """Runs scenarios on one device; use it in a ``with`` block, from one thread at a time.
 
     ``device`` is an index, UUID or name; ``timeout_s`` bounds the wait for submitted work; ``compiler`` is the path of
-    a GLSL compiler. Nothing is opened before it is needed (``starting``: a driver that is being started already); `run`
-    raises NoDeviceError when there is no device.
+    a GLSL compiler; the others are those of `DeviceOptions`. Nothing is opened before it is needed (``starting``: a
+    driver that is being started already); `run` raises NoDeviceError when there is no device.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Runner:
         cache_dir: str | None = None,
         use_cache: bool = True,
         ml_emulation: Mode = "auto",
+        staging: bool = False,
         starting: InstanceStart | None = None,
     ) -> None:
         if ml_emulation not in ("auto", "on", "off"):
@@ -78,6 +81,7 @@ class Runner:
             frozenset(disabled_extensions),
             validation,
             ml_emulation,
+            staging,
         )
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
@@ -302,7 +306,7 @@ class Runner:
                 needed = needed.union(device.enabled)
                 device.close()
                 self._device = None
-            self._device = device = Device(instance, physical, needed)
+            self._device = device = Device(instance, physical, needed, staging=self._options.staging)
         return device
 
 

@@ -36,12 +36,18 @@ log = logging.getLogger(__name__)
 
 
 class Device:
-    """An open VkDevice. ``live`` counts the objects of each kind that exist; after `close` every count is zero."""
+    """An open VkDevice. ``live`` counts the objects of each kind that exist; after `close` every count is zero.
 
-    def __init__(self, instance: Instance, physical: PhysicalDevice, enabled: Enabled) -> None:
+    With ``staging`` no resource is read or written by the host in place.
+    """
+
+    def __init__(
+        self, instance: Instance, physical: PhysicalDevice, enabled: Enabled, *, staging: bool = False
+    ) -> None:
         self.instance = instance
         self.physical = physical
         self.enabled = enabled
+        self.staging = staging
         self.abandoned = False
         self.lost = False
         self.live: Counter[str] = Counter()
@@ -98,7 +104,9 @@ class Device:
 
     @cached_property
     def unified_memory(self) -> bool:
-        """Whether the device's memory is the host's (integrated and software devices)."""
+        """Whether the host may use resources in place: the memory is its own (integrated and software devices)."""
+        if self.staging:
+            return False
         wanted = DEVICE_LOCAL | HOST_VISIBLE | HOST_COHERENT
         return self.physical.type in ("cpu", "integrated") and any(
             flags & wanted == wanted for flags, _ in self.physical.memory_types

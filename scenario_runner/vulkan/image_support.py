@@ -116,7 +116,7 @@ def _candidates(device: Device, plan: ImagePlan) -> tuple[Tiling, ...]:
         return ("OPTIMAL",)  # what the layout of that name is for
     if plan.aliased:
         return ("LINEAR",)  # the other members of the group must see rows of texels
-    if device.physical.type == "cpu" and plan.mips == 1:
+    if device.physical.type == "cpu" and device.unified_memory and plan.mips == 1:
         return ("LINEAR", "OPTIMAL")  # no slower to sample, and the host can read and write it in place
     return ("OPTIMAL", "LINEAR")
 
