@@ -130,6 +130,10 @@ _OTHERS: Final = {
 
 _FIRST_VENDOR_OPCODE: Final = 4096
 
+# What ends a block, OpBranch to OpUnreachable (SPIR-V specification, section "Control-Flow Instructions"); what a
+# function without blocks has; and OpLine and OpNoLine, which may stand anywhere.
+_BEFORE_THE_END: Final = frozenset((*range(249, 256), op.FUNCTION, op.FUNCTION_PARAMETER, 8, 317))
+
 
 class Index:
     """Where everything lies in a module's words. Offsets count words from the start of the module.
@@ -325,17 +329,26 @@ class Index:
     # Functions and graphs --------------------------------------------------------------------------------------
 
     def _scan_functions(self, at: int) -> None:
-        """Check the word counts of the rest and note where functions and graphs begin."""
+        """Check the word counts and the blocks of the rest, and note where functions and graphs begin."""
         words = self.words
         end = len(words)
+        function = previous = opcode = 0
         while at < end:
             word = words[at]
             count = word >> 16
             if not count:
                 raise self._bad_count(at)
-            opcode = word & 0xFFFF
+            previous, opcode = opcode, word & 0xFFFF
             if opcode == op.FUNCTION:
+                if function:
+                    raise self.error(f"the function at word {function} has no end before the next one at word {at}")
                 self._add(self.functions, at, count, 5)
+                function = at
+            elif opcode == op.FUNCTION_END:
+                # drivers trust that blocks end: a module cut off inside of one crashes them
+                if not function or (previous not in _BEFORE_THE_END and previous < _FIRST_VENDOR_OPCODE):
+                    raise self.error(f"the end of a function at word {at} does not follow the end of a block")
+                function = 0
             elif opcode == op.GRAPH:
                 self._add(self.graphs, at, count, 3)
             elif opcode == op.GRAPH_ENTRY_POINT:
@@ -346,6 +359,8 @@ class Index:
         if at != end:
             # Only the last instruction can reach past the end, so nothing above read further than `end` unchecked.
             raise self.error(f"the last instruction reaches {at - end} words past the end of the module")
+        if function:
+            raise self.error(f"the function at word {function} has no end: the module is cut off")
 
     def _add(self, table: dict[int, int], at: int, count: int, least: int) -> None:
         if count < least or at + count > len(self.words):
