@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.errors import UnsupportedError, UsageError
+from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageError
 from scenario_runner.plan.barriers import resolve_barrier
 from scenario_runner.plan.bindings import SetLayouts, descriptors, set_layouts
 from scenario_runner.plan.model import (
@@ -64,6 +64,29 @@ def resolve(
     return _Resolver(scenario, dict(inputs or {}), outputs, output_dir, compiler or CompilerOptions()).plan()
 
 
+class Examination(NamedTuple):
+    """A scenario that was looked at as a whole, whatever is wrong with it.
+
+    ``plan`` has what could be planned, None where nothing could; ``problems`` everything that is wrong; ``shaders``
+    those that could be loaded, by uid.
+    """
+
+    plan: Plan | None
+    problems: Problems
+    shaders: Mapping[str, LoadedShader]
+
+
+def examine(scenario: Scenario, compiler: CompilerOptions | None = None) -> Examination:
+    """Look at everything that `resolve` looks at, without stopping at what is wrong."""
+    resolver = _Resolver(scenario, {}, None, None, compiler or CompilerOptions(), thorough=True)
+    plan = None
+    try:
+        plan = resolver.plan()
+    except ScenarioRunnerError as error:
+        resolver.problems.add_error(error, "")
+    return Examination(plan, resolver.problems, resolver.shaders)
+
+
 class _Resolver:
     def __init__(
         self,
@@ -72,16 +95,22 @@ class _Resolver:
         outputs: Collection[str] | None,
         output_dir: str | None,
         compiler: CompilerOptions,
+        *,
+        thorough: bool = False,
     ) -> None:
         self._scenario = scenario
         self._inputs = inputs
         self._outputs = outputs
         self._output_dir = scenario.base_dir if output_dir is None else output_dir
         self._compiler = compiler
-        self._problems = Problems(scenario)
+        self._thorough = thorough
+        self.problems = Problems(scenario)
         self._by_uid: dict[str, Any] = {resource.uid: resource for resource in scenario.resources}
+        self._readonly = frozenset(
+            uid for uid, resource in self._by_uid.items() if getattr(resource, "shader_access", "") == "readonly"
+        )
         self._resources: dict[str, ResourcePlan] = {}
-        self._shaders: dict[str, LoadedShader] = {}
+        self.shaders: dict[str, LoadedShader] = {}
         self._layouts: dict[str, SetLayouts | None] = {}
         self._pipelines: dict[str, int] = {}
         self._pipeline_plans: list[PipelinePlan] = []
@@ -90,20 +119,22 @@ class _Resolver:
         self._image_layouts: LayoutTracker | None = None
 
     def plan(self) -> Plan:
-        problems = self._problems
+        problems = self.problems
         self._check_names()
         self._note_unsupported()
         self._resources, raw_data = resolve_resources(self._scenario, self._inputs, problems, {}, self._shown())
-        problems.raise_if_any()
+        self._stop_if_wrong()
         self._push_constants = PushConstants(self._scenario, raw_data, problems)
-        self._shaders = load_shaders(self._scenario, used_shaders(self._scenario), self._compiler, problems)
+        self.shaders = load_shaders(
+            self._scenario, used_shaders(self._scenario), self._compiler, problems, thorough=self._thorough
+        )
         frames = self._frames()
         features: tuple[NeededFeature, ...] = ()
         if self._image_layouts is not None:
             from scenario_runner.plan.images import with_usage
 
             self._resources, features = with_usage(self._resources, self._lists, frames, problems)
-        problems.raise_if_any()
+        self._stop_if_wrong()
         return Plan(
             name=self._scenario.path or "<scenario>",
             resources=self._resources,
@@ -111,7 +142,7 @@ class _Resolver:
             descriptor_lists=tuple(self._lists),
             frames=frames,
             outputs=self._planned_outputs(),
-            requirements=_requirements(self._shaders.values(), features),
+            requirements=_requirements(self.shaders.values(), features),
             warnings=(*self._scenario.warnings, *problems.warnings),
         )
 
@@ -119,6 +150,10 @@ class _Resolver:
         """The resources that are read back for more than the file of their ``dst``."""
         boundaries = (command for command in self._scenario.commands if isinstance(command, MarkBoundary))
         return {uid for boundary in boundaries for uid in boundary.resources}.union(self._outputs or ())
+
+    def _stop_if_wrong(self) -> None:
+        if not self._thorough:
+            self.problems.raise_if_any()
 
     def _check_names(self) -> None:
         for what, names, field in (("inputs", self._inputs, "data"), ("outputs", self._outputs or (), "dst")):
@@ -141,7 +176,7 @@ class _Resolver:
                 self._refuse(scenario.command_pointer(index), f"{command.kind} commands")
 
     def _refuse(self, pointer: str, what: str) -> None:
-        self._problems.error(UnsupportedError, pointer, f"{what} are not run by this version of scenario-runner")
+        self.problems.error(UnsupportedError, pointer, f"{what} are not run by this version of scenario-runner")
 
     def _frames(self) -> tuple[FramePlan, ...]:
         scenario = self._scenario
@@ -177,7 +212,7 @@ class _Resolver:
             return None
         from scenario_runner.plan.layouts import LayoutTracker
 
-        return LayoutTracker(self._resources, self._problems)
+        return LayoutTracker(self._resources, self.problems)
 
     def _dispatch(self, command: DispatchCompute, index: int) -> Dispatch | None:
         key = (
@@ -202,14 +237,14 @@ class _Resolver:
 
     def _prepare(self, command: DispatchCompute, index: int) -> tuple[int, int, bytes] | None:
         """Pipeline, descriptors and push constants of a dispatch unlike any before; None when something is wrong."""
-        shader = self._shaders.get(command.shader_ref)
+        shader = self.shaders.get(command.shader_ref)
         if shader is None:
             return None
         pointer = self._scenario.command_pointer(index)
         if shader.uid not in self._layouts:
-            self._layouts[shader.uid] = set_layouts(shader, self._problems)
+            self._layouts[shader.uid] = set_layouts(shader, self.problems)
         layouts = self._layouts[shader.uid]
-        found = descriptors(shader, command.bindings, self._resources, pointer, self._problems)
+        found = descriptors(shader, command.bindings, self._resources, pointer, self.problems, self._readonly)
         push_constants = self._push_constants.of(command, shader, pointer)
         if layouts is None:
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.checks.block_layout import check_blocks
@@ -44,26 +44,24 @@ def used_shaders(scenario: Scenario) -> list[Shader]:
 
 
 def load_shaders(
-    scenario: Scenario, shaders: Iterable[Shader], options: CompilerOptions, problems: Problems
+    scenario: Scenario,
+    shaders: Iterable[Shader],
+    options: CompilerOptions,
+    problems: Problems,
+    *,
+    thorough: bool = False,
 ) -> dict[str, LoadedShader]:
     """Compile or read every shader in ``shaders``.
 
-    Raises CompileError with every shader that does not compile; what else is wrong is added to ``problems``, and such
-    shaders are missing from the result.
+    Raises CompileError with every shader that does not compile, unless ``thorough``, where the others are loaded all
+    the same; what else is wrong is added to ``problems``, and such shaders are missing from the result.
     """
     shaders = list(shaders)
     codes: dict[str, bytes] = {}
     sources = [shader for shader in shaders if shader.type != "SPIR-V"]
     if sources:
-        from scenario_runner.shaders import compile_all
-
-        compiled = compile_all(
-            [compile_request(scenario, shader) for shader in sources],
-            compiler=options.compiler,
-            cache_dir=options.cache_dir,
-            use_cache=options.use_cache,
-        )
-        codes.update(zip((shader.uid for shader in sources), compiled, strict=True))
+        codes.update(_compiled(scenario, sources, options, problems if thorough else None))
+        shaders = [shader for shader in shaders if shader.type == "SPIR-V" or shader.uid in codes]
     loaded = {}
     for shader in shaders:
         pointer = scenario.resource_pointer(shader.uid)
@@ -77,6 +75,31 @@ def load_shaders(
         except ScenarioRunnerError as error:
             problems.add_error(error, pointer)
     return loaded
+
+
+def _compiled(
+    scenario: Scenario, sources: Sequence[Shader], options: CompilerOptions, problems: Problems | None
+) -> dict[str, bytes]:
+    """The modules of shaders by uid; with ``problems``, those that fail are noted there, each at its place."""
+    from scenario_runner.shaders import compile_all
+
+    requests = [compile_request(scenario, shader) for shader in sources]
+
+    def compiled(some: Sequence[CompileRequest]) -> list[bytes]:
+        return compile_all(some, compiler=options.compiler, cache_dir=options.cache_dir, use_cache=options.use_cache)
+
+    try:
+        return dict(zip((shader.uid for shader in sources), compiled(requests), strict=True))
+    except ScenarioRunnerError as error:
+        if problems is None:
+            raise
+        if len(sources) == 1:
+            problems.add_error(error, scenario.resource_pointer(sources[0].uid))
+            return {}
+    # Halves, so that a few that fail among many cost a few more calls: those that compiled are in the cache now.
+    middle = len(sources) // 2
+    found = _compiled(scenario, sources[:middle], options, problems)
+    return found | _compiled(scenario, sources[middle:], options, problems)
 
 
 def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
