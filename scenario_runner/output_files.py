@@ -146,7 +146,9 @@ def _writer(path: str, plan: ResourcePlan) -> Writer:
         return NpyWriter(path, _BUFFER_DESCR, (plan.size_bytes,))
     from scenario_runner.plan.image_plan import ImagePlan
 
-    assert isinstance(plan, ImagePlan), "each kind has its own file"
+    if not isinstance(plan, ImagePlan):
+        assert plan.format.numpy_dtype is not None, "every format of a tensor has one"
+        return NpyWriter(path, plan.format.numpy_dtype, plan.shape)
     from scenario_runner.files.image_writer import ImageWriter
 
     return ImageWriter(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes)

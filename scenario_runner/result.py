@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy
 
     from scenario_runner.errors import Problem
+    from scenario_runner.formats import Format
     from scenario_runner.plan.model import FramePlan, Plan
 
 
@@ -19,7 +20,8 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
 
     A buffer is 1-D int8, as the file of its ``dst`` is; `array` gives it another type. An image is its first mip level
     as (height, width, items) in the type that its format has in a .npy file: one item a component, or one unsigned
-    integer where the format is packed; `level` gives the others.
+    integer where the format is packed; `level` gives the others. A tensor has its own shape and type: bfloat16 and
+    float8 are those of the package ml_dtypes, or raw bytes where it is not installed.
     """
 
     def __init__(self, data: dict[str, bytearray], plan: Plan) -> None:
@@ -27,8 +29,11 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         self._plan = plan
 
     def __getitem__(self, uid: str) -> numpy.ndarray[Any, Any]:
-        if isinstance(self._plan.resources.get(uid), BufferPlan):
+        plan: Any = self._plan.resources.get(uid)
+        if isinstance(plan, BufferPlan):
             return self.array(uid)
+        if type(plan).__name__ == "TensorPlan":
+            return self.array(uid, _tensor_dtype(plan.format), plan.shape)
         return self.level(uid)
 
     def __iter__(self) -> Iterator[str]:
@@ -69,6 +74,21 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
             stencils = None if stencil is None else memoryview(data)[stencil.offset_bytes : stencil.end_bytes]
             return numpy.frombuffer(composed(view, stencils), dtype).reshape(shape)
         return numpy.frombuffer(view, dtype).reshape(shape)
+
+
+_ML_DTYPES = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3fn", "float8e5m2": "float8_e5m2"}
+
+
+def _tensor_dtype(format: Format) -> Any:
+    """The NumPy type of a tensor's elements."""
+    name = _ML_DTYPES.get(format.numeric)
+    if name is not None:
+        try:
+            import ml_dtypes
+        except ImportError:
+            return format.numpy_dtype
+        return getattr(ml_dtypes, name)
+    return format.numpy_dtype
 
 
 class Frame(Arrays):

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from scenario_runner.plan.layouts import LayoutTracker
     from scenario_runner.plan.model import ImageBarrier, ResourcePlan
+    from scenario_runner.plan.tensor_plan import TensorBarrier
     from scenario_runner.scenario import DispatchBarrier, Scenario
 
 # VK_WHOLE_SIZE: all from the offset on
@@ -24,8 +25,8 @@ def resolve_barrier(
     resources: Mapping[str, ResourcePlan],
     layouts: LayoutTracker | None,
 ) -> Barrier:
-    """The memory, buffer and image barriers of one command; ``layouts`` is needed where there are images."""
-    found: list[MemoryBarrier | BufferBarrier | ImageBarrier] = []
+    """The barriers of one command; ``layouts`` is needed where there are images."""
+    found: list[MemoryBarrier | BufferBarrier | ImageBarrier | TensorBarrier] = []
     for uid in command.memory_barrier_refs:
         barrier: Any = scenario.resource(uid)
         found.append(MemoryBarrier(barrier.src_stage, barrier.dst_stage, barrier.src_access, barrier.dst_access))
@@ -50,4 +51,18 @@ def resolve_barrier(
     if layouts is not None:
         for uid in command.image_barrier_refs:
             found += layouts.barriers(scenario.resource(uid), scenario.resource_pointer(uid))
+    if command.tensor_barrier_refs:
+        from scenario_runner.plan.tensor_plan import TensorBarrier
+
+        for uid in command.tensor_barrier_refs:
+            barrier = scenario.resource(uid)
+            found.append(
+                TensorBarrier(
+                    barrier.src_stage,
+                    barrier.dst_stage,
+                    barrier.src_access,
+                    barrier.dst_access,
+                    barrier.tensor_resource,
+                )
+            )
     return Barrier(tuple(found), index)

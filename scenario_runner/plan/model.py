@@ -56,6 +56,7 @@ class BufferPlan(NamedTuple):
 
 
 if TYPE_CHECKING:  # what only some scenarios have is imported where it is made and used
+    from scenario_runner.plan.graph_plan import GraphDispatch, GraphPipelinePlan
     from scenario_runner.plan.image_plan import ImagePlan
     from scenario_runner.plan.tensor_plan import TensorBarrier, TensorPlan
 
@@ -167,7 +168,7 @@ class Barrier(NamedTuple):
     command: int
 
 
-Operation = Dispatch | Barrier
+Operation: TypeAlias = "Dispatch | GraphDispatch | Barrier"
 
 
 class FramePlan(NamedTuple):
@@ -213,7 +214,7 @@ class Requirements(NamedTuple):
     spirv_extensions: Mapping[str, str]
     spirv_version: tuple[int, int] = (1, 0)
     features: tuple[NeededFeature, ...] = ()
-    graph_capabilities: Mapping[str, str] = {}  # noqa: RUF012 - never written to
+    graph_capabilities: Mapping[str, str] = {}
 
     @property
     def ml_extensions(self) -> frozenset[str]:
@@ -241,7 +242,8 @@ class Plan(NamedTuple):
     outputs: tuple[Output, ...]
     requirements: Requirements
     warnings: tuple[Problem, ...] = ()
+    graph_pipelines: tuple[GraphPipelinePlan, ...] = ()
 
     @property
     def dispatch_count(self) -> int:
-        return sum(isinstance(operation, Dispatch) for frame in self.frames for operation in frame.operations)
+        return sum(not isinstance(operation, Barrier) for frame in self.frames for operation in frame.operations)

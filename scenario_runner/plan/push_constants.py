@@ -43,8 +43,15 @@ class PushConstants:
         label = f"shader {shader.uid!r}"
         if not self._problems.report(check_data(label, size, uid, source.size_bytes, pointer)):
             return b""
+        return self.data(uid) or b""
+
+    def data(self, uid: str) -> bytes | None:
+        """The bytes of a raw_data; None where something is wrong with it, which is reported there."""
+        source = self._sources.get(uid)
+        if source is None:
+            return None
         if uid not in self._read:
-            data = bytearray(size)
+            data = bytearray(source.size_bytes)
             try:
                 source.read_into(memoryview(data))
             except ScenarioRunnerError as error:

@@ -26,6 +26,7 @@ from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.push_constants import PushConstants
 from scenario_runner.plan.resources import resolve_resources
 from scenario_runner.plan.shaders import LoadedShader, load_shaders, used_shaders
+from scenario_runner.plan.tables import Tables
 from scenario_runner.scenario import (
     DispatchBarrier,
     DispatchCompute,
@@ -34,13 +35,28 @@ from scenario_runner.scenario import (
 )
 
 if TYPE_CHECKING:
+    from scenario_runner.plan.graphs import Graphs
     from scenario_runner.plan.layouts import LayoutTracker
     from scenario_runner.scenario import Scenario
 
 _EXECUTED_RESOURCES = frozenset(
-    {"buffer", "image", "raw_data", "shader", "memory_barrier", "buffer_barrier", "image_barrier"}
+    {
+        "buffer",
+        "image",
+        "tensor",
+        "raw_data",
+        "shader",
+        "graph",
+        "graph_constant",
+        "memory_barrier",
+        "buffer_barrier",
+        "image_barrier",
+        "tensor_barrier",
+    }
 )
-_EXECUTED_COMMANDS = frozenset({"dispatch_compute", "dispatch_barrier", "mark_boundary"})
+_EXECUTED_COMMANDS = frozenset(
+    {"dispatch_compute", "dispatch_graph", "dispatch_spirv_graph", "dispatch_barrier", "mark_boundary"}
+)
 # uids that a message lists
 _MOST_SHOWN = 20
 
@@ -113,38 +129,60 @@ class _Resolver:
         self.shaders: dict[str, LoadedShader] = {}
         self._layouts: dict[str, SetLayouts | None] = {}
         self._pipelines: dict[str, int] = {}
-        self._pipeline_plans: list[PipelinePlan] = []
-        self._lists: dict[DescriptorList, int] = {}
+        self._tables = Tables()
         self._prepared: dict[Any, tuple[int, int, bytes] | None] = {}
         self._image_layouts: LayoutTracker | None = None
+        self._graphs: Graphs | None = None
 
     def plan(self) -> Plan:
         problems = self.problems
         self._check_names()
         self._note_unsupported()
-        self._resources, raw_data = resolve_resources(self._scenario, self._inputs, problems, {}, self._shown())
+        graphs = self._graphs = self._used_graphs()
+        shapes = {} if graphs is None else graphs.shapes(self._inputs)
+        self._resources, raw_data = resolve_resources(self._scenario, self._inputs, problems, shapes, self._shown())
         self._stop_if_wrong()
+        self._tables.resources = self._resources
         self._push_constants = PushConstants(self._scenario, raw_data, problems)
-        self.shaders = load_shaders(
-            self._scenario, used_shaders(self._scenario), self._compiler, problems, thorough=self._thorough
-        )
+        shaders = used_shaders(self._scenario)
+        places: dict[str, str] = {}
+        if graphs is not None:
+            places = graphs.add_shaders(shaders)
+        self.shaders = load_shaders(self._scenario, shaders, self._compiler, problems, places, thorough=self._thorough)
         frames = self._frames()
         features: tuple[NeededFeature, ...] = ()
         if self._image_layouts is not None:
             from scenario_runner.plan.images import with_usage
 
-            self._resources, features = with_usage(self._resources, self._lists, frames, problems)
+            self._resources, features = with_usage(self._resources, self._tables.lists, frames, problems)
         self._stop_if_wrong()
         return Plan(
             name=self._scenario.path or "<scenario>",
             resources=self._resources,
-            pipelines=tuple(self._pipeline_plans),
-            descriptor_lists=tuple(self._lists),
+            pipelines=tuple(self._tables.pipelines),
+            descriptor_lists=tuple(self._tables.lists),
             frames=frames,
             outputs=self._planned_outputs(),
-            requirements=_requirements(self.shaders.values(), features),
+            requirements=_requirements(self.shaders.values(), (*features, *self._ml_features()), self._tables),
             warnings=(*self._scenario.warnings, *problems.warnings),
+            graph_pipelines=tuple(self._tables.graph_pipelines),
         )
+
+    def _used_graphs(self) -> Graphs | None:
+        """The graphs that commands run, read; None where there are none."""
+        if not any(command.kind in ("dispatch_graph", "dispatch_spirv_graph") for command in self._scenario.commands):
+            return None
+        from scenario_runner.plan.graphs import Graphs
+
+        return Graphs(self._scenario, self._tables, self.problems)
+
+    def _ml_features(self) -> tuple[NeededFeature, ...]:
+        """What tensors and graphs need of a device."""
+        if not any(resource.kind == "tensor" for resource in self._scenario.resources) and self._graphs is None:
+            return ()
+        from scenario_runner.plan.ml_features import ml_features
+
+        return ml_features(self._resources.values(), self._tables.graph_pipelines)
 
     def _shown(self) -> set[str]:
         """The resources that are read back for more than the file of their ``dst``."""
@@ -199,6 +237,8 @@ class _Resolver:
                 pointer = scenario.command_pointer(index)
                 frames.append(FramePlan(tuple(operations), captures, number, True, pointer, layouts))
                 operations = []
+            elif self._graphs is not None and command.kind in ("dispatch_graph", "dispatch_spirv_graph"):
+                operations += self._graphs.operations(command, index, self.shaders, self._push_constants, images)
         restoring = images.restoring(len(scenario.commands)) if images is not None else None
         if restoring is not None:
             operations.append(restoring)  # a repeated run begins with every image in its place
@@ -244,20 +284,24 @@ class _Resolver:
         if shader.uid not in self._layouts:
             self._layouts[shader.uid] = set_layouts(shader, self.problems)
         layouts = self._layouts[shader.uid]
-        found = descriptors(shader, command.bindings, self._resources, pointer, self.problems, self._readonly)
+        found = descriptors(
+            shader, command.bindings, self._resources, pointer, self.problems, self._readonly
+        )
         push_constants = self._push_constants.of(command, shader, pointer)
         if layouts is None:
             return None
         pipeline = self._pipelines.get(shader.uid)
         if pipeline is None:
-            pipeline = self._pipelines[shader.uid] = len(self._pipeline_plans)
-            self._pipeline_plans.append(_pipeline(self._by_uid[shader.uid], shader, layouts))
-        descriptor_list = self._lists.setdefault(DescriptorList(layouts, found), len(self._lists))
+            plan = _pipeline(self._by_uid[shader.uid], shader, layouts)
+            pipeline = self._pipelines[shader.uid] = self._tables.pipeline(plan)
+        descriptor_list = self._tables.descriptor_list(DescriptorList(layouts, found))
         return pipeline, descriptor_list, push_constants
 
     def _planned_outputs(self) -> tuple[Output, ...]:
         planned = []
         for uid in self._resources:
+            if uid not in self._by_uid:
+                continue  # what lies between the segments of a graph
             destination = self._by_uid[uid].dst
             path = None if destination is None else os.path.join(self._output_dir, destination)
             if path is not None or (self._outputs is not None and uid in self._outputs):
@@ -280,7 +324,9 @@ def _pipeline(shader: Shader, loaded: LoadedShader, layouts: SetLayouts) -> Pipe
     )
 
 
-def _requirements(shaders: Collection[LoadedShader], features: tuple[NeededFeature, ...]) -> Requirements:
+def _requirements(
+    shaders: Collection[LoadedShader], features: tuple[NeededFeature, ...], tables: Tables
+) -> Requirements:
     capabilities: dict[str, str] = {}
     extensions: dict[str, str] = {}
     version = (1, 0)
@@ -290,5 +336,9 @@ def _requirements(shaders: Collection[LoadedShader], features: tuple[NeededFeatu
         for extension in shader.module.extensions:
             extensions.setdefault(extension, shader.uid)
         version = max(version, shader.module.version)
-    features = tuple(feature for shader in shaders for feature in shader.features)
-    return Requirements(capabilities, extensions, version, features)
+    features += tuple(feature for shader in shaders for feature in shader.features)
+    graphs: dict[str, str] = {}
+    for label, module in tables.graph_modules.items():
+        for capability in module.capabilities:
+            graphs.setdefault(capability, label)
+    return Requirements(capabilities, extensions, version, features, graphs)

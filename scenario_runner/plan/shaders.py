@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.checks.block_layout import check_blocks
@@ -48,10 +48,11 @@ def load_shaders(
     shaders: Iterable[Shader],
     options: CompilerOptions,
     problems: Problems,
+    places: Mapping[str, str],
     *,
     thorough: bool = False,
 ) -> dict[str, LoadedShader]:
-    """Compile or read every shader in ``shaders``.
+    """Compile or read every shader in ``shaders``; ``places`` are the pointers of those that are no resources.
 
     Raises CompileError with every shader that does not compile, unless ``thorough``, where the others are loaded all
     the same; what else is wrong is added to ``problems``, and such shaders are missing from the result.
@@ -64,11 +65,11 @@ def load_shaders(
         shaders = [shader for shader in shaders if shader.type == "SPIR-V" or shader.uid in codes]
     loaded = {}
     for shader in shaders:
-        pointer = scenario.resource_pointer(shader.uid)
+        pointer = places.get(shader.uid) or scenario.resource_pointer(shader.uid)
         try:
             code = codes.get(shader.uid)
             if code is None:
-                code = _read_spirv(scenario, shader)
+                code = read_spirv(scenario, shader)
             apart = _take_apart(shader, pointer, code, problems)
             if apart is not None:
                 loaded[shader.uid] = apart
@@ -86,7 +87,9 @@ def _compiled(
     requests = [compile_request(scenario, shader) for shader in sources]
 
     def compiled(some: Sequence[CompileRequest]) -> list[bytes]:
-        return compile_all(some, compiler=options.compiler, cache_dir=options.cache_dir, use_cache=options.use_cache)
+        return compile_all(
+            some, compiler=options.compiler, cache_dir=options.cache_dir, use_cache=options.use_cache
+        )
 
     try:
         return dict(zip((shader.uid for shader in sources), compiled(requests), strict=True))
@@ -122,7 +125,8 @@ def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
     )
 
 
-def _read_spirv(scenario: Scenario, shader: Shader) -> bytes:
+def read_spirv(scenario: Scenario, shader: Shader) -> bytes:
+    """The bytes of a shader of the type SPIR-V. Raises FileError and ShaderError."""
     if shader.source is not None:
         if isinstance(shader.source, str):
             raise ShaderError(f"shader {shader.uid!r} has type 'SPIR-V', so its source must be bytes, not text")

@@ -42,8 +42,8 @@ class NpySource:
 class ArraySource:
     """The bytes of an array (or any contiguous buffer), little-endian and in C order.
 
-    ``descr`` and ``shape`` are those of a NumPy array (``'<f4'``; ml_dtypes' types are raw bytes, as in files), None for
-    other buffers, whose bytes mean what the resource says.
+    ``descr`` and ``shape`` are those of a NumPy array (``'<f4'``; ml_dtypes' types are raw bytes, as in files), None
+    for other buffers, whose bytes mean what the resource says.
     """
 
     def __init__(self, data: Any, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from scenario_runner.errors import FileError, ScenarioError, UsageError
+from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UsageError
 from scenario_runner.formats import Format, close_format_names, find_format
 from scenario_runner.plan.sources import ArraySource, NpySource
 from scenario_runner.plan.tensor_plan import TensorPlan
@@ -26,7 +26,9 @@ _ALSO_READ = {
     "float8e5m2": ("|u1", "|V1"),
     "bool": ("|u1", "|i1"),
 }
-_FORMATS_OF_TENSORS = frozenset("sint uint sfloat unorm snorm bool bfloat16 float8e4m3 float8e5m2".split())
+_FORMATS_OF_TENSORS = frozenset(
+    ("sint", "uint", "sfloat", "unorm", "snorm", "bool", "bfloat16", "float8e4m3", "float8e5m2")
+)
 
 
 def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
@@ -37,7 +39,12 @@ def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
         hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
         problems.error(ScenarioError, pointer, f"no format that this program knows is called {name!r:.100}{hint}")
         return None
-    if format.components != 1 or format.is_packed or format.numeric not in _FORMATS_OF_TENSORS or "D" in format.channels:
+    if (
+        format.components != 1
+        or format.is_packed
+        or format.numeric not in _FORMATS_OF_TENSORS
+        or "D" in format.channels
+    ):
         problems.error(
             ScenarioError,
             pointer,
@@ -95,7 +102,9 @@ def _shape(
             return None
         shape = inferred
     if len(shape) > _MOST_DIMENSIONS or prod(shape) > _MOST_ELEMENTS:
-        problems.error(ScenarioError, f"{pointer}/dims", f"tensor {tensor.uid!r} of the shape {list(shape)} is too large")
+        problems.error(
+            ScenarioError, f"{pointer}/dims", f"tensor {tensor.uid!r} of the shape {list(shape)} is too large"
+        )
         return None
     return shape
 
@@ -103,13 +112,14 @@ def _shape(
 def check_content(
     source: Source, format: Format, shape: tuple[int, ...], what: str, pointer: str, problems: Problems
 ) -> bool:
-    """Whether initial content has the type and the shape that ``what`` has; says so in ``problems`` where it has not."""
+    """Whether initial content has the type and the shape that ``what`` has; noted in ``problems`` where it has not."""
+    descr: str | None
+    found: tuple[int, ...] | None
+    kind: type[ScenarioRunnerError]
     if isinstance(source, NpySource):
-        path: str | None = source.path
-        descr = source.header.byte_order.replace(">", "<") + source.header.kind + str(source.header.item_size_bytes)
-        found: tuple[int, ...] | None = source.header.shape
-        place, kind = f"{pointer}/src", FileError
-        name = repr(path)
+        header = source.header
+        descr, found = f"{header.byte_order}{header.kind}{header.item_size_bytes}", header.shape
+        place, kind, name = f"{pointer}/src", FileError, repr(source.path)
     else:
         assert isinstance(source, ArraySource)
         descr, found = source.descr, source.shape
@@ -125,9 +135,7 @@ def check_content(
         )
         good = False
     if found is not None and found != shape and not (shape in ((), (1,)) and found in ((), (1,))):
-        problems.error(
-            kind, place, f"{what} has the shape {list(shape)}, but {name} has the shape {list(found)}"
-        )
+        problems.error(kind, place, f"{what} has the shape {list(shape)}, but {name} has the shape {list(found)}")
         good = False
     size_bytes = prod(shape) * format.block_size_bytes
     if good and source.size_bytes != size_bytes:
@@ -139,7 +147,7 @@ def check_content(
 def _fits(descr: str, format: Format) -> bool:
     wanted = (format.numpy_dtype or "").lstrip("<|")
     allowed = {wanted, *(each.lstrip("<|") for each in _ALSO_READ.get(format.numeric, ()))}
-    return descr.lstrip("<|=") in allowed
+    return descr.lstrip("<>|=") in allowed
 
 
 _KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "V": "raw bytes of "}
@@ -154,4 +162,3 @@ def _readable(descr: str) -> str:
     if kind in _KINDS and size.isdigit():
         return f"{_KINDS[kind]}{int(size) * 8}" + (" bits" if kind == "V" else "")
     return repr(descr)
-

@@ -23,7 +23,10 @@ DESCRIPTOR_TYPES = {
     "storage_image": 3,
     "uniform_buffer": 6,
     "storage_buffer": 7,
+    "tensor": 1000460000,
 }
+# Graphs are no shader stage: what they find in a set is there for all.
+_STAGE_ALL = 0x7FFFFFFF
 
 
 def create_set_layout(device: Device, bindings: tuple[LayoutBinding, ...]) -> Any:
@@ -36,7 +39,7 @@ def create_set_layout(device: Device, bindings: tuple[LayoutBinding, ...]) -> An
                 "binding": binding.binding,
                 "descriptorType": DESCRIPTOR_TYPES[binding.kind],
                 "descriptorCount": 1,
-                "stageFlags": STAGE_COMPUTE,
+                "stageFlags": _STAGE_ALL if binding.kind == "tensor" else STAGE_COMPUTE,
             }
             for binding in bindings
         ],

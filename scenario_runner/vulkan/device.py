@@ -27,6 +27,7 @@ from scenario_runner.vulkan.structs import new
 from scenario_runner.vulkan.transfer import Transfer
 
 if TYPE_CHECKING:
+    from scenario_runner.vulkan.graphs import GraphCache
     from scenario_runner.vulkan.instance import Instance
     from scenario_runner.vulkan.physical_device import PhysicalDevice
     from scenario_runner.vulkan.requirements import Enabled
@@ -51,6 +52,7 @@ class Device:
         self.abandoned = False
         self.lost = False
         self.live: Counter[str] = Counter()
+        self.memory_bytes = 0
         self._stack = ExitStack()
         family = physical.compute_queue_family()
         assert family is not None, "choose() lets no such device through"
@@ -92,6 +94,15 @@ class Device:
         transfer = Transfer(self)
         self._stack.callback(transfer.close)
         return transfer
+
+    @cached_property
+    def graphs(self) -> GraphCache:
+        """Every data graph pipeline with its session, by content; made when first needed."""
+        from scenario_runner.vulkan.graphs import GraphCache
+
+        graphs = GraphCache(self)
+        self._stack.callback(graphs.close)
+        return graphs
 
     @cached_property
     def samplers(self) -> SamplerCache:

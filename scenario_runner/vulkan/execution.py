@@ -61,6 +61,7 @@ class Execution:
         self.plan = plan
         self.resources = create_resources(device, stack, plan.resources.values())
         self.pipelines: list[Pipeline] = [device.pipelines.get(pipeline) for pipeline in plan.pipelines]
+        self.graphs = [device.graphs.get(graph) for graph in plan.graph_pipelines]
         self.descriptor_sets = allocate_sets(
             device, stack, plan.descriptor_lists, device.pipelines.set_layouts, self.resources
         )
@@ -163,10 +164,21 @@ def create_resources(device: Device, stack: ExitStack, plans: Iterable[ResourceP
             resources[plan.uid] = Buffer(device, stack, plan)
         else:
             others.append(plan)
-    if others:
+    if not others:
+        place(device, stack, resources.values())
+        return resources
+    from scenario_runner.plan.image_plan import ImagePlan
+
+    images = [plan for plan in others if isinstance(plan, ImagePlan)]
+    if images:
         from scenario_runner.vulkan.images import create_images
 
-        resources.update(create_images(device, stack, others))
+        resources.update(create_images(device, stack, images))
+    tensors = [plan for plan in others if not isinstance(plan, ImagePlan)]
+    if tensors:
+        from scenario_runner.vulkan.tensors import create_tensors
+
+        resources.update(create_tensors(device, stack, tensors))
     place(device, stack, resources.values())
     return resources
 
@@ -193,5 +205,7 @@ def execute(
             if device.abandoned:
                 stack.pop_all()  # still in use by work that did not finish
     device.pipelines.trim()
+    if "graphs" in vars(device):
+        device.graphs.trim()
     if "samplers" in vars(device):
         device.samplers.trim()

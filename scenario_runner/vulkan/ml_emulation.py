@@ -88,7 +88,8 @@ def reopen(
     reason = reason_against(physical)
     if reason is not None:
         raise errors.UnsupportedError(
-            f"{physical.name!r} has no {TENSORS} and {DATA_GRAPH}, and the ML emulation layers cannot run on it: {reason}"
+            f"{physical.name!r} has no {TENSORS} and {DATA_GRAPH}, and the ML emulation layers cannot run on it:"
+            f" {reason}"
         )
     layered = open_layered(layers, validation=validation)
     for device in layered.physical_devices:

@@ -78,19 +78,21 @@ class PipelineCache:
             layout = self._set_layouts[bindings] = create_set_layout(self._device, bindings)
         return layout
 
-    def _layout(self, plan: PipelinePlan, set_layouts: tuple[Any, ...]) -> Any:
-        key = (plan.set_layouts, plan.push_constants_size)
+    def layout(self, sets: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int, label: str) -> Any:
+        """The VkPipelineLayout of these sets and push constants, made now if it is new. Raises DeviceError."""
+        key = (sets, push_constants_size)
         layout = self._layouts.get(key)
         if layout is None:
             ranges = []
-            if plan.push_constants_size:
-                ranges = [{"stageFlags": STAGE_COMPUTE, "offset": 0, "size": plan.push_constants_size}]
+            if push_constants_size:
+                ranges = [{"stageFlags": STAGE_COMPUTE, "offset": 0, "size": push_constants_size}]
             handle = ffi.new("VkPipelineLayout*")
-            info = new("VkPipelineLayoutCreateInfo", pSetLayouts=list(set_layouts), pPushConstantRanges=ranges)
+            set_layouts = [self._set_layout(bindings) for bindings in sets]
+            info = new("VkPipelineLayoutCreateInfo", pSetLayouts=set_layouts, pPushConstantRanges=ranges)
             check(
                 self._device.fn.vkCreatePipelineLayout(self._device.handle, info, ffi.NULL, handle),
                 "vkCreatePipelineLayout",
-                plan.label,
+                label,
             )
             layout = self._layouts[key] = handle[0]
         return layout
@@ -98,8 +100,7 @@ class PipelineCache:
     def _create(self, plan: PipelinePlan) -> Pipeline:
         fn, device = self._device.fn, self._device.handle
         try:
-            set_layouts = tuple(self._set_layout(bindings) for bindings in plan.set_layouts)
-            layout = self._layout(plan, set_layouts)
+            layout = self.layout(plan.set_layouts, plan.push_constants_size, plan.label)
             with ExitStack() as stack:
                 module = create_shader_module(self._device, stack, plan.code, plan.label)
                 info = new(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.plan.model import Barrier, Dispatch, FramePlan, ImageBarrier, MemoryBarrier
+from scenario_runner.plan.model import Barrier, BufferBarrier, Dispatch, FramePlan, ImageBarrier, MemoryBarrier
 from scenario_runner.vulkan.api import ffi
 from scenario_runner.vulkan.descriptors import STAGE_COMPUTE
 
@@ -72,6 +72,14 @@ def record_frame(run: Execution, command_buffer: Any, frame: FramePlan) -> None:
     bound_pipeline = bound_descriptors = -1
     bound_layout: Any = None
     bound_push: bytes | None = None
+    graphs = None
+    if run.graphs:
+        from scenario_runner.vulkan.graph_recording import recorder_for
+
+        graphs = recorder_for(run, command_buffer, frame)
+    if graphs is not None:  # graphs have a stage of their own
+        everything = memory_barrier(ACCESS_MEMORY_WRITE, ACCESS_MEMORY_READ | ACCESS_MEMORY_WRITE)
+        after_stages = STAGE_ALL_COMMANDS
     for operation in frame.operations:
         if isinstance(operation, Dispatch):
             if operation.pipeline != bound_pipeline:
@@ -96,18 +104,30 @@ def record_frame(run: Execution, command_buffer: Any, frame: FramePlan) -> None:
             dispatch(command_buffer, x, y, z)
             if operation.barrier_after:
                 pipeline_barrier(command_buffer, STAGE_COMPUTE_SHADER, after_stages, 0, 1, everything, 0, null, 0, null)
-        else:
+            if graphs is not None:
+                graphs.disturbed()
+        elif isinstance(operation, Barrier):
             _record_barrier(run, command_buffer, operation)
+        else:
+            assert graphs is not None, "the frame has a graph"
+            graphs.record(operation)
+            # a graph may change everything that is bound for shaders
+            bound_pipeline = bound_descriptors = -1
+            bound_layout = bound_push = None
 
 
 def _record_barrier(run: Execution, command_buffer: Any, operation: Barrier) -> None:
     """One vkCmdPipelineBarrier for all barriers with equal stages (version 1 takes one pair of stage masks a call)."""
     by_stages: dict[tuple[int, int], tuple[list[Any], list[Any], list[Any]]] = {}
+    tensors = []
     for barrier in operation.barriers:
         src, dst = _mask(barrier.src_stages), _mask(barrier.dst_stages)
         # version 1 has no empty stage mask; top and bottom of pipe, without any access, stand for "no stage"
         src_access = _ACCESS[barrier.src_access] if src else 0
         dst_access = _ACCESS[barrier.dst_access] if dst else 0
+        if not isinstance(barrier, MemoryBarrier | BufferBarrier | ImageBarrier):
+            tensors.append((run.resources[barrier.uid], src, src_access, dst, dst_access))
+            continue
         key = (src or STAGE_TOP_OF_PIPE, dst or STAGE_BOTTOM_OF_PIPE)
         memory, buffers, images = by_stages.setdefault(key, ([], [], []))
         if isinstance(barrier, MemoryBarrier):
@@ -140,6 +160,10 @@ def _record_barrier(run: Execution, command_buffer: Any, operation: Barrier) -> 
             len(images),
             _image_barriers(images),
         )
+    if tensors:
+        from scenario_runner.vulkan.graph_recording import record_tensor_barriers
+
+        record_tensor_barriers(run, command_buffer, tensors)
 
 
 def _image_barriers(images: list[tuple[Any, int, int]]) -> Any:

@@ -91,7 +91,7 @@ def enabled_for(
             continue
         help = None
         if needed.structure in ML_STRUCTURES:
-            help = "the ML emulation layers bring it to devices with compute shaders; they are off (--ml-emulation auto)"
+            help = "the ML emulation layers bring it to devices with compute shaders: --ml-emulation auto"
         problems.append(
             errors.Problem(
                 f"{needed.what} needs {needed.member} ({needed.structure}), which {physical.name!r} lacks",

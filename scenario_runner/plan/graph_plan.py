@@ -1,0 +1,64 @@
+"""Graphs in a plan: their pipelines and dispatches. Apart from `model`: only scenarios with graphs pay for it."""
+
+# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from scenario_runner.plan.model import LayoutBinding
+from scenario_runner.plan.tensor_plan import TensorDescription
+
+
+class ConstantData:
+    """The bytes of a constant, told apart by identity: comparing hundreds of megabytes takes too long.
+
+    ``view`` is memory of the mapped file, read when the pipeline is made.
+    """
+
+    __slots__ = ("view",)
+
+    def __init__(self, view: memoryview) -> None:
+        self.view = view
+
+
+class GraphConstantPlan(NamedTuple):
+    """VkDataGraphPipelineConstantARM; ``sparsity_dimension`` is the axis of 2:4 sparsity, None for dense data."""
+
+    id: int
+    description: TensorDescription
+    data: ConstantData
+    sparsity_dimension: int | None = None
+
+
+class GraphResourcePlan(NamedTuple):
+    """VkDataGraphPipelineResourceInfoARM: what the graph finds at a binding."""
+
+    set: int
+    binding: int
+    description: TensorDescription
+
+
+class GraphPipelinePlan(NamedTuple):
+    """A data graph pipeline with its session; two plans with equal `content` are one pipeline."""
+
+    code: bytes
+    entry: str
+    set_layouts: tuple[tuple[LayoutBinding, ...], ...]
+    resources: tuple[GraphResourcePlan, ...]
+    constants: tuple[GraphConstantPlan, ...]
+    label: str
+    pointer: str
+
+    @property
+    def content(self) -> Hashable:
+        """What decides which pipeline this is; ``label`` and ``pointer`` are for people only."""
+        return self[:5]
+
+
+class GraphDispatch(NamedTuple):
+    """Run a graph; ``pipeline`` is an index into the plan's graph pipelines, ``descriptors`` into its lists."""
+
+    pipeline: int
+    descriptors: int
+    barrier_after: bool
+    command: int

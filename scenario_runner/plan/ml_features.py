@@ -1,0 +1,38 @@
+"""The device features that tensors and graphs need (VK_ARM_tensors, VK_ARM_data_graph)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scenario_runner.plan.model import NeededFeature
+from scenario_runner.plan.tensor_plan import TensorPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scenario_runner.plan.graph_plan import GraphPipelinePlan
+    from scenario_runner.plan.model import ResourcePlan
+
+_TENSORS = "VkPhysicalDeviceTensorFeaturesARM"
+_GRAPHS = "VkPhysicalDeviceDataGraphFeaturesARM"
+_VULKAN_1_3 = "VkPhysicalDeviceVulkan13Features"
+
+
+def ml_features(resources: Iterable[ResourcePlan], graphs: Iterable[GraphPipelinePlan]) -> tuple[NeededFeature, ...]:
+    """One entry for each feature, with the first resource or graph that needs it."""
+    found: dict[tuple[str, str], NeededFeature] = {}
+
+    def need(structure: str, member: str, what: str, pointer: str) -> None:
+        found.setdefault((structure, member), NeededFeature(structure, member, what, pointer))
+
+    for plan in resources:
+        if isinstance(plan, TensorPlan):
+            what = f"tensor {plan.uid!r}"
+            need(_TENSORS, "tensors", what, plan.pointer)
+            need(_VULKAN_1_3, "synchronization2", what, plan.pointer)
+            if plan.strides is not None or plan.image_aliasing:
+                need(_TENSORS, "tensorNonPacked", f"{what}, which shares the memory of an image,", plan.pointer)
+    for graph in graphs:
+        need(_GRAPHS, "dataGraph", graph.label, graph.pointer)
+        need(_GRAPHS, "dataGraphShaderModule", graph.label, graph.pointer)
+    return tuple(found.values())

@@ -1,0 +1,165 @@
+"""dispatch_spirv_graph: a graph module without a file around it, with its constants from graph_constant resources."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.errors import ScenarioError, ScenarioRunnerError
+from scenario_runner.plan.graph_interface import binding_problems, constant_problems, graph_entry
+from scenario_runner.plan.graph_plan import (
+    ConstantData,
+    GraphConstantPlan,
+    GraphDispatch,
+    GraphPipelinePlan,
+    GraphResourcePlan,
+)
+from scenario_runner.plan.model import Descriptor, DescriptorList, LayoutBinding
+from scenario_runner.plan.sources import ArraySource, NpySource
+from scenario_runner.plan.tensor_plan import TensorDescription, TensorPlan
+from scenario_runner.plan.tensors import check_content, tensor_format
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model import Operation, Source
+    from scenario_runner.plan.problems import Problems
+    from scenario_runner.plan.tables import Tables
+    from scenario_runner.scenario import DispatchSpirvGraph, Scenario, Shader
+
+
+class SpirvGraph:
+    """A shader resource that holds a graph."""
+
+    def __init__(self, scenario: Scenario, shader: Shader) -> None:
+        """Raises FileError, SpirvError, and ShaderError where there is no such graph."""
+        from scenario_runner.plan.shaders import read_spirv
+        from scenario_runner.spirv import read_module
+
+        self.uid = shader.uid
+        self.pointer = scenario.resource_pointer(shader.uid)
+        self.code = read_spirv(scenario, shader)
+        self.module = read_module(self.code, name=shader.src or shader.uid)
+        name = shader.entry
+        entries = self.module.graph_entry_points
+        if len(entries) == 1 and "entry" not in shader.model_fields_set:
+            name = entries[0].name  # the only one there is, unless the scenario insists on another
+        self.entry = graph_entry(self.module, name, f"shader {shader.uid!r}")
+
+
+def resolve_spirv_dispatch(
+    graph: SpirvGraph,
+    command: DispatchSpirvGraph,
+    index: int,
+    scenario: Scenario,
+    tables: Tables,
+    problems: Problems,
+) -> list[Operation]:
+    """The dispatch as an operation; nothing where something is wrong, which is noted."""
+    pointer = scenario.command_pointer(index)
+    before = len(problems.errors)
+    given: dict[tuple[int, int], TensorDescription] = {}
+    uids: dict[tuple[int, int], str] = {}
+    declared = dict.fromkeys((each.set, each.binding) for each in (*graph.entry.inputs, *graph.entry.outputs))
+    for number, binding in enumerate(command.bindings):
+        plan = tables.resources.get(binding.resource_ref)
+        place = f"{pointer}/bindings/{number}"
+        if plan is None:
+            continue  # reported where the resource is
+        if not isinstance(plan, TensorPlan):
+            problems.error(
+                ScenarioError, f"{place}/resource_ref", f"{plan.uid!r} is no tensor; graphs take nothing else"
+            )
+        elif (binding.set, binding.id) not in declared:
+            there_are = ", ".join(f"set {owner}, binding {number}" for owner, number in declared)
+            problems.error(
+                ScenarioError,
+                place,
+                f"graph {graph.uid!r} has nothing at set {binding.set}, binding {binding.id}; it has: {there_are}",
+            )
+        else:
+            given[binding.set, binding.id] = plan.description
+            uids[binding.set, binding.id] = plan.uid
+    constants = _constants(command, scenario, pointer, problems)
+    if len(problems.errors) > before:
+        return []
+    names = {place: f"tensor {uid!r}" for place, uid in uids.items()}
+    for message in binding_problems(graph.entry, given, names):
+        problems.error(ScenarioError, f"{pointer}/bindings", f"graph {graph.uid!r}: {message}")
+    for message in constant_problems(graph.module, constants):
+        problems.error(
+            ScenarioError,
+            f"{pointer}/graph_constants",
+            f"graph {graph.uid!r}: {message}",
+            "the position in graph_constants is the id of the constant",
+        )
+    if len(problems.errors) > before:
+        return []
+    layouts = tuple(
+        tuple(LayoutBinding(number, "tensor") for owner, number in sorted(declared) if owner == each)
+        for each in range(max(owner for owner, _ in declared) + 1)
+    )
+    pipeline = tables.graph_pipeline(
+        GraphPipelinePlan(
+            code=graph.code,
+            entry=graph.entry.name,
+            set_layouts=layouts,
+            resources=tuple(GraphResourcePlan(*place, given[place]) for place in declared),
+            constants=tuple(constants.values()),
+            label=f"graph {graph.uid!r}",
+            pointer=graph.pointer,
+        )
+    )
+    tables.graph_modules[f"graph {graph.uid!r}"] = graph.module
+    found = tuple(Descriptor(*place, "tensor", uid) for place, uid in uids.items())
+    wanted = tables.descriptor_list(DescriptorList(layouts, found))
+    return [GraphDispatch(pipeline, wanted, command.implicit_barrier, index)]
+
+
+def _constants(
+    command: DispatchSpirvGraph, scenario: Scenario, pointer: str, problems: Problems
+) -> dict[int, GraphConstantPlan]:
+    found: dict[int, GraphConstantPlan] = {}
+    for number, uid in enumerate(command.graph_constants):
+        constant: Any = scenario.resource(uid)
+        place = scenario.resource_pointer(uid)
+        try:
+            format = tensor_format(constant.format, f"{place}/format", problems)
+            source = _source(scenario, constant)
+            if format is not None and check_content(
+                source, format, constant.dims, f"graph constant {uid!r}", place, problems
+            ):
+                description = TensorDescription(format.value, constant.dims)
+                found[number] = GraphConstantPlan(number, description, _data(source))
+        except ScenarioRunnerError as error:
+            problems.add_error(error, f"{place}/src")
+    return found
+
+
+def _source(scenario: Scenario, constant: Any) -> Source:
+    if constant.data is not None:
+        return ArraySource(constant.data, constant.uid)
+    return NpySource(os.path.join(scenario.base_dir, constant.src))
+
+
+_data_of: dict[tuple[object, ...], ConstantData] = {}
+
+
+def _data(source: Source) -> ConstantData:
+    """The bytes: of a plain file its mapping, so that large constants take no memory of ours."""
+    if isinstance(source, NpySource) and source.header.is_plain and source.size_bytes:
+        import mmap
+
+        with open(source.path, "rb") as file:
+            status = os.fstat(file.fileno())
+            key = (os.path.abspath(source.path), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+            known = _data_of.get(key)
+            if known is not None:
+                return known
+            mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        start = source.header.data_offset
+        while len(_data_of) >= 64:
+            del _data_of[next(iter(_data_of))]
+        _data_of[key] = data = ConstantData(mapped[start : start + source.size_bytes])
+        return data
+    content = bytearray(source.size_bytes)
+    source.read_into(memoryview(content))
+    return ConstantData(memoryview(content))

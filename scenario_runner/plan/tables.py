@@ -1,0 +1,46 @@
+"""The tables that a plan grows by while its commands are resolved; equal entries get one place."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.graph_plan import GraphPipelinePlan
+    from scenario_runner.plan.model import DescriptorList, PipelinePlan, ResourcePlan
+    from scenario_runner.spirv import Module
+
+
+class Tables:
+    """``resources`` by uid, pipelines of both kinds, and descriptor lists. Indices never change.
+
+    ``made`` are the uids of resources that are not the scenario's, but lie inside graphs. ``graph_modules`` are the
+    SPIR-V modules of graphs by their labels, for what they require of a device.
+    """
+
+    def __init__(self) -> None:
+        self.resources: dict[str, ResourcePlan] = {}
+        self.made: set[str] = set()
+        self.pipelines: list[PipelinePlan] = []
+        self.graph_pipelines: list[GraphPipelinePlan] = []
+        self.lists: dict[DescriptorList, int] = {}
+        self.graph_modules: dict[str, Module] = {}
+        self._known: dict[Hashable, int] = {}
+
+    def pipeline(self, plan: PipelinePlan) -> int:
+        """The index of a compute pipeline of this content."""
+        index = self._known.setdefault(plan.content, len(self.pipelines))
+        if index == len(self.pipelines):
+            self.pipelines.append(plan)
+        return index
+
+    def graph_pipeline(self, plan: GraphPipelinePlan) -> int:
+        """The index of a graph pipeline of this content."""
+        index = self._known.setdefault(("graph", plan.content), len(self.graph_pipelines))
+        if index == len(self.graph_pipelines):
+            self.graph_pipelines.append(plan)
+        return index
+
+    def descriptor_list(self, wanted: DescriptorList) -> int:
+        """The index of a list of descriptors."""
+        return self.lists.setdefault(wanted, len(self.lists))

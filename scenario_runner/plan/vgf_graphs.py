@@ -1,0 +1,427 @@
+"""dispatch_graph: the segments of a VGF file as operations of the plan, in their order."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UnsupportedError
+from scenario_runner.plan.bindings import descriptors, set_layouts
+from scenario_runner.plan.graph_interface import binding_problems, constant_problems, graph_entry
+from scenario_runner.plan.graph_plan import (
+    ConstantData,
+    GraphConstantPlan,
+    GraphDispatch,
+    GraphPipelinePlan,
+    GraphResourcePlan,
+)
+from scenario_runner.plan.model import Descriptor, DescriptorList, Dispatch, LayoutBinding, PipelinePlan
+from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.tensor_plan import TensorDescription, TensorPlan
+from scenario_runner.plan.vgf_values import Values
+from scenario_runner.vgf.port import input_ports, output_ports
+from scenario_runner.vgf.resource_size import format_name, known_format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scenario_runner.plan.model import Operation
+    from scenario_runner.plan.push_constants import PushConstants
+    from scenario_runner.plan.shaders import LoadedShader
+    from scenario_runner.plan.tables import Tables
+    from scenario_runner.scenario import DispatchGraph, Graph, Scenario, Shader
+    from scenario_runner.spirv import Module
+    from scenario_runner.vgf import Segment, Vgf
+
+
+class _SegmentBinding(NamedTuple):
+    """What a segment binds, as a binding of a dispatch_compute would say it."""
+
+    set: int
+    id: int
+    resource_ref: str
+    lod: int | None = None
+    descriptor_type: str = "VK_DESCRIPTOR_TYPE_AUTO"
+
+
+class _Inside(Problems):
+    """Problems of a segment: at the command's place, with the segment's name, which the file has and JSON has not."""
+
+    def __init__(self, problems: Problems, pointer: str, where: str) -> None:
+        self._outer, self._pointer, self._where = problems, pointer, where
+
+    def error(
+        self,
+        kind: type[ScenarioRunnerError],
+        pointer: str,
+        message: str,
+        help: str | None = None,
+        code: str | None = None,
+    ) -> None:
+        self._outer.error(kind, self._pointer, f"{self._where}: {message}", None, code)
+
+    def warn(self, pointer: str, message: str, help: str | None = None, code: str | None = None) -> None:
+        """What the scenario does not say, its author cannot mend."""
+
+
+class VgfGraph:
+    """One graph resource: the model of its file, and what its segments have in common over all dispatches."""
+
+    def __init__(self, scenario: Scenario, graph: Graph) -> None:
+        """Raises FileError, and UnsupportedError without the ``ml`` extra."""
+        from scenario_runner.plan.model_files import read_model
+        from scenario_runner.vgf import parse_vgf
+
+        self.graph = graph
+        self.pointer = scenario.resource_pointer(graph.uid)
+        if graph.data is not None:
+            from scenario_runner.plan.sources import plain_bytes
+
+            self.path = f"<data of {graph.uid!r}>"
+            self.vgf: Vgf = parse_vgf(plain_bytes(graph.data, graph.uid), name=self.path)
+        else:
+            self.path = os.path.join(scenario.base_dir, graph.src or "")
+            self.vgf = read_model(self.path)
+        self.inputs = input_ports(self.vgf)
+        self.outputs = output_ports(self.vgf)
+        self._modules: dict[int, Module] = {}
+        self._constants: dict[int, ConstantData] = {}
+
+    def module(self, index: int) -> Module:
+        """The SPIR-V of a graph segment's module. Raises SpirvError."""
+        module = self._modules.get(index)
+        if module is None:
+            from scenario_runner.spirv import read_module
+
+            code = self.vgf.modules[index].code
+            assert isinstance(code, bytes), "find_problems sees to it"
+            module = self._modules[index] = read_module(
+                code, name=f"{self.path}: module {self.vgf.modules[index].name!r}"
+            )
+        return module
+
+    def constant(self, index: int) -> ConstantData:
+        """The data of a constant: one object for one constant, so that its pipelines are found again."""
+        data = self._constants.get(index)
+        if data is None:
+            data = self._constants[index] = _constant_data(self.vgf.constants[index].data)
+        return data
+
+    def compute_names(self) -> list[str]:
+        """The names of the modules that substitutions, push constants and specialization can be for."""
+        used = dict.fromkeys(segment.module_index for segment in self.vgf.segments if segment.type == "compute")
+        return [self.vgf.modules[index].name for index in used]
+
+
+_shared: dict[int, tuple[memoryview, ConstantData]] = {}
+
+
+def _constant_data(view: memoryview) -> ConstantData:
+    """The object for a constant of a kept model file."""
+    found = _shared.get(id(view))
+    if found is not None and found[0] is view:
+        return found[1]
+    while len(_shared) >= 1024:
+        _shared.pop(next(iter(_shared)))
+    data = ConstantData(view)
+    _shared[id(view)] = (view, data)
+    return data
+
+
+def shader_of(graph: VgfGraph, command: DispatchGraph, name: str, scenario: Scenario) -> Shader | None:
+    """The shader that runs as the compute module ``name``: a substitute, the file's own, or None where it has none."""
+    from scenario_runner.scenario import Shader
+
+    specialization = next(
+        (
+            each.specialization_constants
+            for each in graph.graph.specialization_constants_map
+            if each.shader_target == name
+        ),
+        None,
+    )
+    for substitution in (*command.shader_substitutions, *graph.graph.shader_substitutions):
+        if substitution.target == name:
+            shader: Any = scenario.resource(substitution.shader_ref)
+            if specialization is None:
+                return shader  # type: ignore[no-any-return]
+            update = {
+                "uid": f"{shader.uid} as {name!r} of {graph.graph.uid}",
+                "specialization_constants": specialization,
+            }
+            return shader.model_copy(update=update)  # type: ignore[no-any-return]
+    module = next(module for module in graph.vgf.modules if module.name == name and module.type == "compute")
+    if module.code is None or module.language is None:
+        return None
+    return Shader(
+        uid=f"{graph.graph.uid}/{name}",
+        type=module.language,
+        source=module.code,
+        # GLSL has no other name for it, whatever the file says
+        entry="main" if module.language == "GLSL" else module.entry_point,
+        specialization_constants=specialization or (),
+    )
+
+
+def check_targets(graph: VgfGraph, command: DispatchGraph, pointer: str, problems: Problems) -> None:
+    """Note names of shaders that the model does not have, and modules without code."""
+    names = graph.compute_names()
+    there_are = ", ".join(map(repr, names)) or "none"
+    resource = graph.graph
+    named = (
+        (f"{graph.pointer}/shader_substitutions", "target", resource.shader_substitutions),
+        (f"{graph.pointer}/specialization_constants_map", "shader_target", resource.specialization_constants_map),
+        (f"{pointer}/shader_substitutions", "target", command.shader_substitutions),
+        (f"{pointer}/push_constants", "shader_target", command.push_constants),
+    )
+    for place, key, entries in named:
+        for index, entry in enumerate(entries):
+            name = getattr(entry, key)
+            if name not in names:
+                problems.error(
+                    ScenarioError,
+                    f"{place}/{index}/{key}",
+                    f"the graph {resource.uid!r} has no shader {name!r:.100}; its shaders are: {there_are}",
+                )
+
+
+class VgfDispatch:
+    """Resolves one dispatch_graph command."""
+
+    def __init__(
+        self,
+        graph: VgfGraph,
+        command: DispatchGraph,
+        index: int,
+        scenario: Scenario,
+        tables: Tables,
+        shaders: Mapping[str, LoadedShader],
+        push_constants: PushConstants,
+        problems: Problems,
+    ) -> None:
+        self._graph = graph
+        self._command = command
+        self._index = index
+        self._pointer = scenario.command_pointer(index)
+        self._scenario = scenario
+        self._tables = tables
+        self._shaders = shaders
+        self._push_data = push_constants
+        self._problems = problems
+        self._values = Values(graph.vgf, graph.graph.uid, self._pointer, tables, {}, problems)
+
+    def operations(self) -> list[Operation]:
+        """The segments as operations; what is wrong is noted."""
+        check_targets(self._graph, self._command, self._pointer, self._problems)
+        if not self._bind():
+            return []
+        found: list[Operation] = []
+        segments = self._graph.vgf.segments
+        for segment in segments:
+            # a later segment may read what this one writes; after the last one it is the scenario's choice
+            barrier = self._command.implicit_barrier or segment is not segments[-1]
+            operation = self._operation(segment, barrier)
+            if operation is not None:
+                found.append(operation)
+        return found
+
+    def _bind(self) -> bool:
+        """Match bindings and ports by number. Whether every port has something that fits."""
+        graph, problems = self._graph, self._problems
+        before = len(problems.errors)
+        bound: set[int] = set()
+        for index, binding in enumerate(self._command.bindings):
+            place = f"{self._pointer}/bindings/{index}"
+            ports = [("input", port) for port in graph.inputs if port.binding == binding.id]
+            ports += [("output", port) for port in graph.outputs if port.binding == binding.id]
+            if not ports:
+                problems.error(
+                    ScenarioError,
+                    f"{place}/id",
+                    f"graph {graph.graph.uid!r} has no input or output {binding.id}; it has: {self._there_are()}",
+                )
+            elif binding.id in bound:
+                problems.error(ScenarioError, f"{place}/id", f"{ports[0][1].label} is bound already")
+            bound.add(binding.id)
+            for direction, port in ports:
+                self._values.bind(binding, port, direction, place)
+        for direction, all_ports in (("input", graph.inputs), ("output", graph.outputs)):
+            for port in all_ports:
+                if port.binding not in bound:
+                    bound.add(port.binding)
+                    row = graph.vgf.resources[port.resource_index]
+                    problems.error(
+                        ScenarioError,
+                        f"{self._pointer}/bindings",
+                        f"nothing is bound to the {direction} {port.label} of graph {graph.graph.uid!r}, which has the"
+                        f" shape {list(row.shape)} and the format {format_name(row.format)}",
+                        f'add {{"set": 0, "id": {port.binding}, "resource_ref": "…"}}',
+                    )
+        return len(problems.errors) == before
+
+    def _there_are(self) -> str:
+        graph = self._graph
+        inputs = ", ".join(f"input {port.label}" for port in graph.inputs)
+        outputs = ", ".join(f"output {port.label}" for port in graph.outputs)
+        return ", ".join(part for part in (inputs, outputs) if part) or "none"
+
+    def _operation(self, segment: Segment, barrier: bool) -> Operation | None:
+        where = f"segment {segment.name or segment.index!r} of graph {self._graph.graph.uid!r}"
+        inside = _Inside(self._problems, self._pointer, where)
+        bound: list[_SegmentBinding] = []
+        for each in segment.descriptor_sets:
+            for slot in dict.fromkeys(each.slots):
+                uid = self._values.uid(slot.resource_index)
+                if uid is None:
+                    return None
+                bound.append(_SegmentBinding(each.index, slot.binding, uid))
+        if segment.type == "graph":
+            return self._graph_segment(segment, bound, barrier, where, inside)
+        return self._compute_segment(segment, bound, barrier, inside)
+
+    def _compute_segment(
+        self, segment: Segment, bound: list[_SegmentBinding], barrier: bool, inside: _Inside
+    ) -> Dispatch | None:
+        graph = self._graph
+        name = graph.vgf.modules[segment.module_index].name
+        wanted = shader_of(graph, self._command, name, self._scenario)
+        if wanted is None:
+            self._problems.error(
+                ScenarioError,
+                self._pointer,
+                f"the shader {name!r} of graph {graph.graph.uid!r} is a placeholder without code, and nothing is"
+                " substituted for it",
+                f'add {{"shader_ref": "…", "target": "{name}"}} to shader_substitutions',
+            )
+            return None
+        shader = self._shaders.get(wanted.uid)
+        if shader is None:
+            return None  # it did not compile
+        layouts = set_layouts(shader, inside)
+        bindings: Any = bound
+        found = descriptors(shader, bindings, self._tables.resources, self._pointer, inside)
+        push_constants = self._push_constants(segment, name, wanted, shader)
+        groups = segment.dispatch_shape
+        if 0 in groups:
+            inside.error(ScenarioError, "", f"it has {groups} workgroups, which runs nothing")
+        if layouts is None or push_constants is None:
+            return None
+        pipeline = self._tables.pipeline(
+            PipelinePlan(
+                code=shader.code,
+                entry=shader.entry.name,
+                specialization=shader.specialization,
+                set_layouts=layouts,
+                push_constants_size=len(push_constants),
+                label=shader.uid,
+                pointer=shader.pointer,
+                local_size=shader.interface.local_size() or (1, 1, 1),
+                workgroup_memory_bytes=shader.interface.workgroup_memory_bytes,
+            )
+        )
+        descriptor_list = self._tables.descriptor_list(DescriptorList(layouts, found))
+        return Dispatch(pipeline, descriptor_list, groups, push_constants, barrier, self._index)
+
+    def _push_constants(self, segment: Segment, name: str, shader: Shader, loaded: LoadedShader) -> bytes | None:
+        """The push constants of a compute segment; their size is the scenario's, else the file's, else the shader's."""
+        block = loaded.interface.push_constants
+        declared = 0 if block is None else block.size_bytes
+        ranges = max((part.offset_bytes + part.size_bytes for part in segment.push_constant_ranges), default=0)
+        size = self._graph.graph.push_constants_size or shader.push_constants_size or ranges or -(-declared // 4) * 4
+        problems = self._problems
+        if declared > size:
+            problems.error(
+                ScenarioError,
+                f"{self._graph.pointer}/push_constants_size",
+                f"shader {loaded.uid!r} declares {declared} bytes of push constants, but push_constants_size is {size}",
+            )
+            return None
+        for index, entry in enumerate(self._command.push_constants):
+            if entry.shader_target == name:
+                data = self._push_data.data(entry.push_data_ref)
+                if data is None:
+                    return None  # reported where it is
+                if not declared <= len(data) <= size or len(data) % 4:
+                    expected = f"{size}" if declared in (0, size) else f"{declared} to {size}"
+                    problems.error(
+                        ScenarioError,
+                        f"{self._pointer}/push_constants/{index}/push_data_ref",
+                        f"raw_data {entry.push_data_ref!r} holds {len(data)} bytes, but the push constants of shader"
+                        f" {name!r} take {expected}",
+                    )
+                    return None
+                return data
+        if declared:
+            problems.warn(
+                self._pointer,
+                f"shader {name!r} of graph {self._graph.graph.uid!r} reads push constants, but the command has none for"
+                " it; zeros are used",
+            )
+        return bytes(size)
+
+    def _graph_segment(
+        self, segment: Segment, bound: list[_SegmentBinding], barrier: bool, where: str, inside: _Inside
+    ) -> GraphDispatch | None:
+        graph, before = self._graph, len(self._problems.errors)
+        module_plan = graph.vgf.modules[segment.module_index]
+        given: dict[tuple[int, int], TensorDescription] = {}
+        names: dict[tuple[int, int], str] = {}
+        for binding in bound:
+            plan = self._tables.resources[binding.resource_ref]
+            if not isinstance(plan, TensorPlan):
+                inside.error(FileError, "", f"it binds {plan.uid!r}, which is no tensor; graphs take nothing else")
+                return None
+            given[binding.set, binding.id] = plan.description
+            names[binding.set, binding.id] = f"tensor {plan.uid!r}"
+        try:
+            module = graph.module(segment.module_index)
+            entry = graph_entry(module, module_plan.entry_point, f"module {module_plan.name!r}")
+        except ScenarioRunnerError as error:
+            self._problems.add_error(error, graph.pointer)
+            return None
+        constants = {constant.id: constant for constant in self._constants(segment)}
+        for message in (*binding_problems(entry, given, names), *constant_problems(module, constants)):
+            inside.error(FileError, "", f"{graph.path}: {message}")
+        if len(self._problems.errors) > before:
+            return None
+        layouts = tuple(
+            tuple(LayoutBinding(binding, "tensor") for (owner, binding) in sorted(given) if owner == number)
+            for number in range(max((owner for owner, _ in given), default=-1) + 1)
+        )
+        declared = dict.fromkeys((each.set, each.binding) for each in (*entry.inputs, *entry.outputs))
+        pipeline = self._tables.graph_pipeline(
+            GraphPipelinePlan(
+                code=module_plan.code if isinstance(module_plan.code, bytes) else b"",
+                entry=entry.name,
+                set_layouts=layouts,
+                resources=tuple(GraphResourcePlan(*place, given[place]) for place in declared),
+                constants=tuple(constants.values()),
+                label=where,
+                pointer=graph.pointer,
+            )
+        )
+        self._tables.graph_modules[where] = module
+        found = tuple(Descriptor(each.set, each.id, "tensor", each.resource_ref) for each in bound)
+        return GraphDispatch(
+            pipeline, self._tables.descriptor_list(DescriptorList(layouts, found)), barrier, self._index
+        )
+
+    def _constants(self, segment: Segment) -> Iterator[GraphConstantPlan]:
+        vgf = self._graph.vgf
+        for link in segment.constants:
+            constant = vgf.constants[link.constant_index]
+            row = vgf.resources[constant.resource_index]
+            if known_format(row.format) is None:
+                self._problems.error(
+                    UnsupportedError,
+                    self._graph.pointer,
+                    f"{self._graph.path}: constant {link.constant_index} has the format {format_name(row.format)},"
+                    " which this program does not know",
+                )
+                continue
+            yield GraphConstantPlan(
+                link.id,
+                TensorDescription(row.format, row.shape or (1,), strides=row.strides or None),
+                self._graph.constant(link.constant_index),
+                constant.sparsity_dimension,
+            )

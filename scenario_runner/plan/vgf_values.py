@@ -1,0 +1,254 @@
+"""The values of a VGF model in one dispatch: which resource of the plan stands for which row of the file.
+
+A value has one row for every way in which it is seen (its alias group): a tensor for graphs, a buffer or an image for
+shaders. What the scenario binds stands for one of them; the others become resources of their own in the same memory.
+Values between the segments get memory once for each graph resource, and keep it for all of its dispatches.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.errors import ScenarioError, UnsupportedError
+from scenario_runner.formats import format_of_value
+from scenario_runner.plan.model import BufferPlan, ResourcePlan
+from scenario_runner.plan.tensor_plan import TensorPlan
+from scenario_runner.vgf.descriptor_type import BUFFER_TYPES, IMAGE_TYPES, TENSOR
+from scenario_runner.vgf.resource_size import format_name, known_format, resource_size_bytes
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.problems import Problems
+    from scenario_runner.plan.tables import Tables
+    from scenario_runner.scenario import Binding
+    from scenario_runner.vgf import ModelResource, Port, Vgf
+
+
+class Values:
+    """Resolves rows of ``vgf`` to uids in the plan's resources, and adds what the model needs beside what is bound."""
+
+    def __init__(
+        self,
+        vgf: Vgf,
+        graph: str,
+        pointer: str,
+        tables: Tables,
+        shapes: dict[int, tuple[int, ...]],
+        problems: Problems,
+    ) -> None:
+        """``graph`` is the uid of the graph resource; ``shapes`` are those of rows that the file leaves open."""
+        self._vgf = vgf
+        self._graph = graph
+        self._pointer = pointer
+        self._resources = tables.resources
+        self._made = tables.made
+        self._shapes = shapes
+        self._problems = problems
+        self._uids: dict[int, str] = {}
+        self._external: dict[int, str] = {}  # by alias group
+
+    def bind(self, binding: Binding, port: Port, direction: str, place: str) -> None:
+        """Let what the scenario binds stand for a port of the model; what does not fit is noted."""
+        plan = self._resources.get(binding.resource_ref)
+        if plan is None:
+            return  # reported where the resource is
+        rows = [index for index in port.view_indices if _kind_of(self._vgf.resources[index]) == _kind_of_plan(plan)]
+        label = f"{direction} {port.label} of graph {self._graph!r}"
+        if not rows:
+            kinds = dict.fromkeys(_kind_of(self._vgf.resources[index]) for index in port.view_indices)
+            wanted = " or ".join(kinds)
+            row = self._vgf.resources[port.resource_index]
+            self._problems.error(
+                ScenarioError,
+                f"{place}/resource_ref",
+                f"{label} is a {wanted} of the shape {list(row.shape)}, {format_name(row.format)}; {plan.uid!r} is"
+                f" a {_kind_of_plan(plan)}",
+            )
+            return
+        fits = [index for index in rows if self._mismatch(index, plan) is None]
+        if not fits:
+            self._problems.error(ScenarioError, f"{place}/resource_ref", f"{label} {self._mismatch(rows[0], plan)}")
+            return
+        chosen = fits[0]
+        group = self._vgf.resources[chosen].alias_group
+        known = self._uids.get(chosen) or (None if group is None else self._external.get(group))
+        if known is not None and known != plan.uid:
+            self._problems.error(
+                ScenarioError,
+                f"{place}/resource_ref",
+                f"{label} is the value that {known!r} is bound to; bind {known!r} here as well",
+            )
+            return
+        self._uids[chosen] = plan.uid
+        for index in port.view_indices:
+            if self._same_view(index, chosen):
+                self._uids[index] = plan.uid
+        if group is not None:
+            self._external[group] = plan.uid
+
+    def uid(self, index: int) -> str | None:
+        """The uid of the resource that stands for a row, made now if it is new; None when something is wrong."""
+        uid = self._uids.get(index)
+        if uid is None:
+            uid = self._make(index)
+            if uid is not None:
+                self._uids[index] = uid
+        return uid
+
+    def _mismatch(self, index: int, plan: Any) -> str | None:
+        """What a row wants that a resource of its kind has not, as the end of a sentence."""
+        row = self._vgf.resources[index]
+        kind = _kind_of(row)
+        shape = self._shape(index)
+        if kind == "buffer":
+            size = resource_size_bytes(row)
+            if size is None or size == plan.size_bytes:
+                return None
+            return (
+                f"takes {size} bytes (shape {list(row.shape)}, {format_name(row.format)}); buffer {plan.uid!r} has"
+                f" {plan.size_bytes}"
+            )
+        if plan.format.value != row.format:
+            return f"has the format {format_name(row.format)}; {kind} {plan.uid!r} has {plan.format.name}"
+        if kind == "tensor":
+            expected = shape or (1,)
+            fits = len(expected) == len(plan.dims) and all(
+                wanted in (-1, size) for wanted, size in zip(expected, plan.dims, strict=True)
+            )
+            return None if fits else f"has the shape {list(shape)}; tensor {plan.uid!r} has {list(plan.shape)}"
+        height, width = shape[-3], shape[-2]
+        if (width not in (-1, plan.width)) or (height not in (-1, plan.height)):
+            return (
+                f"is an image of {width} by {height} texels (shape {list(shape)}); image {plan.uid!r} has"
+                f" {plan.width} by {plan.height}"
+            )
+        return None
+
+    def _shape(self, index: int) -> tuple[int, ...]:
+        return self._shapes.get(index, self._vgf.resources[index].shape)
+
+    def _same_view(self, one: int, other: int) -> bool:
+        first, second = self._vgf.resources[one], self._vgf.resources[other]
+        return (
+            _kind_of(first) == _kind_of(second)
+            and first.format == second.format
+            and self._shape(one) == self._shape(other)
+            and first.strides == second.strides
+        )
+
+    def _make(self, index: int) -> str | None:
+        row = self._vgf.resources[index]
+        group = row.alias_group
+        twin = next(
+            (
+                uid
+                for other, uid in self._uids.items()
+                if group is not None
+                and self._vgf.resources[other].alias_group == group
+                and self._same_view(other, index)
+            ),
+            None,
+        )
+        if twin is not None:
+            return twin
+        owner = None if group is None else self._external.get(group)
+        if owner is None and row.category in ("input", "output"):
+            return None  # nothing is bound to it, which is reported there
+        base = (
+            f"{self._graph}:{index}" if owner is None else f"{owner}:{_kind_of(row)} {row.format} {self._shape(index)}"
+        )
+        memory: str | None = None
+        offset = 0
+        if owner is not None:
+            plan = self._resources[owner]
+            if plan.group is None:
+                plan = plan._replace(group=f"memory of {owner}")
+                self._resources[owner] = plan
+            memory, offset = plan.group, plan.offset_bytes
+        elif group is not None:
+            memory = f"value {group} of {self._graph}"
+        while base in self._resources and base not in self._made:
+            base += "_"  # a resource of the scenario is called so
+        made = self._plan(index, base, memory, offset)
+        if made is not None:
+            self._resources.setdefault(base, made)
+            self._made.add(base)
+            return base
+        return None
+
+    def _plan(self, index: int, uid: str, memory: str | None, offset: int) -> ResourcePlan | None:
+        row = self._vgf.resources[index]
+        shape = self._shape(index)
+        if min(shape, default=1) < 0:
+            self._problems.error(
+                UnsupportedError,
+                self._pointer,
+                f"graph {self._graph!r} has a value of the shape {list(shape)} between its segments, and nothing says"
+                " what its dynamic dimensions are",
+                "convert the model with fixed shapes",
+            )
+            return None
+        format = known_format(row.format)
+        if format is None:
+            self._problems.error(
+                UnsupportedError,
+                self._pointer,
+                f"graph {self._graph!r} has a value of {format_name(row.format)}, which this program does not know",
+            )
+            return None
+        kind = _kind_of(row)
+        owned = memory is not None and not memory.startswith("value ")
+        if kind == "tensor":
+            return TensorPlan(
+                uid, self._pointer, prod(shape) * format.block_size_bytes, format, shape,
+                strides=row.strides or None, group=memory, offset_bytes=offset, zero_fill=not owned,
+            )  # fmt: skip
+        if kind == "buffer":
+            size = prod(shape) * format.block_size_bytes
+            return BufferPlan(uid, self._pointer, size, memory, offset, zero_fill=not owned)
+        return self._image(index, uid, memory, offset, owned)
+
+    def _image(self, index: int, uid: str, memory: str | None, offset: int, owned: bool) -> ResourcePlan | None:
+        from scenario_runner.plan.image_plan import ImagePlan, SamplerPlan, image_parts
+
+        row = self._vgf.resources[index]
+        height, width = self._shape(index)[-3:-1]
+        format = format_of_value(row.format)
+        parts = image_parts(format, width, height, 1)
+        sampler = SamplerPlan() if row.sampler is None else _sampler(row.sampler)
+        return ImagePlan(
+            uid, self._pointer, parts[-1].end_bytes, format, width, height, 1, parts, sampler,
+            group=memory, offset_bytes=offset, aliased=memory is not None, zero_fill=not owned,
+        )  # fmt: skip
+
+
+_FILTERS = {0: "NEAREST", 1: "LINEAR"}
+_ADDRESS_MODES = {0: "REPEAT", 1: "MIRRORED_REPEAT", 2: "CLAMP_EDGE", 3: "CLAMP_BORDER"}
+_BORDER_COLORS = (
+    "FLOAT_TRANSPARENT_BLACK", "INT_TRANSPARENT_BLACK", "FLOAT_OPAQUE_BLACK", "INT_OPAQUE_BLACK", "FLOAT_OPAQUE_WHITE",
+    "INT_OPAQUE_WHITE",
+)  # fmt: skip
+
+
+def _sampler(sampler: Any) -> Any:
+    from scenario_runner.plan.image_plan import SamplerPlan
+
+    color = sampler.border_color
+    return SamplerPlan(
+        min_filter=_FILTERS.get(sampler.min_filter, "NEAREST"),  # type: ignore[arg-type]
+        mag_filter=_FILTERS.get(sampler.mag_filter, "NEAREST"),  # type: ignore[arg-type]
+        address_mode=_ADDRESS_MODES.get(sampler.address_mode_u, "CLAMP_EDGE"),  # type: ignore[arg-type]
+        border_color=_BORDER_COLORS[color] if 0 <= color < len(_BORDER_COLORS) else _BORDER_COLORS[0],
+    )
+
+
+def _kind_of(row: ModelResource) -> str:
+    if row.descriptor_type in BUFFER_TYPES:
+        return "buffer"
+    if row.descriptor_type in IMAGE_TYPES:
+        return "image"
+    return "tensor" if row.descriptor_type == TENSOR else "value of an unknown kind"
+
+
+def _kind_of_plan(plan: Any) -> str:
+    return type(plan).__name__.removesuffix("Plan").lower()

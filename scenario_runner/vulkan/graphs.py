@@ -1,0 +1,178 @@
+"""Data graph pipelines and their sessions (VK_ARM_data_graph): keyed by content, made once per device."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner import errors
+from scenario_runner.plan.graph_plan import GraphConstantPlan, GraphPipelinePlan
+from scenario_runner.vulkan.api import arm_ffi, ffi
+from scenario_runner.vulkan.memory import DEVICE_LOCAL, allocate, choose_type
+from scenario_runner.vulkan.pipelines import create_shader_module
+from scenario_runner.vulkan.result import check
+from scenario_runner.vulkan.structs import chain, new
+from scenario_runner.vulkan.tensors import USAGE_DATA_GRAPH, describe
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.device import Device
+
+BIND_POINT_DATA_GRAPH = 1000507000
+_BIND_POINT_MEMORY = 0
+# Pipelines keep their constants on the device: few large models are kept, or many small ones.
+_MOST_KEPT = 64
+_MOST_CONSTANT_BYTES = 256 << 20
+# 2:4 semi-structured sparsity: two of four elements are zero.
+_ZEROS, _GROUP = 2, 4
+
+
+class GraphPipeline:
+    """A data graph pipeline and the session that all of its dispatches use, one after the other."""
+
+    def __init__(self, device: Device, plan: GraphPipelinePlan) -> None:
+        """Raises ShaderError, UnsupportedError, OutOfMemoryError or DeviceError, with the place."""
+        self._stack = ExitStack()
+        self.constant_bytes = sum(len(constant.data.view) for constant in plan.constants)
+        try:
+            self.layout: Any = device.pipelines.layout(plan.set_layouts, 0, plan.label)
+            self.handle: Any = _create(device, self._stack, plan, self.layout)
+            self.session: Any = _create_session(device, self._stack, self.handle, plan.label)
+        except BaseException as error:
+            self._stack.close()
+            if isinstance(error, errors.ScenarioRunnerError):
+                raise error.at(pointer=plan.pointer) from None
+            raise
+
+    def close(self) -> None:
+        """Destroy session, memory and pipeline; calling it again does nothing."""
+        self._stack.close()
+
+
+class GraphCache:
+    """Every data graph pipeline of a device, by content."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._pipelines: OrderedDict[Hashable, GraphPipeline] = OrderedDict()
+
+    def get(self, plan: GraphPipelinePlan) -> GraphPipeline:
+        """The pipeline of this content, made now if it is new. Raises what `GraphPipeline` raises."""
+        content = plan.content
+        pipeline = self._pipelines.get(content)
+        if pipeline is None:
+            pipeline = self._pipelines[content] = GraphPipeline(self._device, plan)
+        else:
+            self._pipelines.move_to_end(content)
+        return pipeline
+
+    def trim(self) -> None:
+        """Drop the pipelines used longest ago; only between runs, when none is in use."""
+        total = sum(pipeline.constant_bytes for pipeline in self._pipelines.values())
+        while len(self._pipelines) > _MOST_KEPT or total > _MOST_CONSTANT_BYTES:
+            _, pipeline = self._pipelines.popitem(last=False)
+            total -= pipeline.constant_bytes
+            pipeline.close()
+
+    def close(self) -> None:
+        """Destroy everything; calling it again does nothing."""
+        while self._pipelines:
+            self._pipelines.popitem()[1].close()
+
+
+def _create(device: Device, stack: ExitStack, plan: GraphPipelinePlan, layout: Any) -> Any:
+    infos = [
+        chain(
+            new("VkDataGraphPipelineResourceInfoARM", descriptorSet=each.set, binding=each.binding),
+            describe(each.description, USAGE_DATA_GRAPH),
+        )
+        for each in plan.resources
+    ]
+    constants = [_constant(each) for each in plan.constants]
+    with ExitStack() as module_stack:
+        module = create_shader_module(device, module_stack, plan.code, plan.label)
+        shader = new(
+            "VkDataGraphPipelineShaderModuleCreateInfoARM", module=module, pName=plan.entry, pConstants=constants
+        )
+        info = chain(new("VkDataGraphPipelineCreateInfoARM", layout=layout, pResourceInfos=infos), shader)
+        handle = ffi.new("VkPipeline*")
+        check(
+            device.fn.vkCreateDataGraphPipelinesARM(device.handle, ffi.NULL, ffi.NULL, 1, info, ffi.NULL, handle),
+            "vkCreateDataGraphPipelinesARM",
+            plan.label,
+        )
+    device.own(stack, "graph pipeline", device.fn.vkDestroyPipeline, handle[0])
+    return handle[0]
+
+
+def _constant(plan: GraphConstantPlan) -> Any:
+    description = describe(plan.description, USAGE_DATA_GRAPH)
+    if plan.sparsity_dimension is not None:
+        sparsity = new(
+            "VkDataGraphPipelineConstantTensorSemiStructuredSparsityInfoARM",
+            dimension=plan.sparsity_dimension,
+            zeroCount=_ZEROS,
+            groupSize=_GROUP,
+        )
+        chain(description, sparsity)
+    constant = new("VkDataGraphPipelineConstantARM", id=plan.id, pConstantData=plan.data.view)
+    return chain(constant, description)
+
+
+def _create_session(device: Device, stack: ExitStack, pipeline: Any, label: str) -> Any:
+    """A session with memory at each of its bind points."""
+    fn, arm = device.fn, arm_ffi()
+    handle = arm.new("VkDataGraphPipelineSessionARM*")
+    info = new("VkDataGraphPipelineSessionCreateInfoARM", dataGraphPipeline=pipeline)
+    check(
+        fn.vkCreateDataGraphPipelineSessionARM(device.handle, info, ffi.NULL, handle),
+        "vkCreateDataGraphPipelineSessionARM",
+        label,
+    )
+    session = handle[0]
+    memory = stack.enter_context(ExitStack())  # freed after the session is destroyed
+    device.own(stack, "graph session", fn.vkDestroyDataGraphPipelineSessionARM, session)
+    query = new("VkDataGraphPipelineSessionBindPointRequirementsInfoARM", session=session)
+    count = ffi.new("uint32_t*")
+    name = "vkGetDataGraphPipelineSessionBindPointRequirementsARM"
+    ask = fn.vkGetDataGraphPipelineSessionBindPointRequirementsARM
+    check(ask(device.handle, query, count, ffi.NULL), name, label)
+    points = arm.new("VkDataGraphPipelineSessionBindPointRequirementARM[]", count[0])
+    kind = new("VkDataGraphPipelineSessionBindPointRequirementARM").sType
+    for point in points:
+        point.sType = kind
+    if count[0]:
+        check(ask(device.handle, query, count, points), name, label)
+    for point in points[0 : count[0]]:
+        if point.bindPointType == _BIND_POINT_MEMORY:
+            for index in range(point.numObjects):
+                _bind_memory(device, memory, session, point.bindPoint, index, label)
+    return session
+
+
+def _bind_memory(device: Device, stack: ExitStack, session: Any, bind_point: int, index: int, label: str) -> None:
+    needs = new("VkMemoryRequirements2")
+    query = new(
+        "VkDataGraphPipelineSessionMemoryRequirementsInfoARM",
+        session=session,
+        bindPoint=bind_point,
+        objectIndex=index,
+    )
+    device.fn.vkGetDataGraphPipelineSessionMemoryRequirementsARM(device.handle, query, needs)
+    found = needs.memoryRequirements
+    if not found.size:
+        return
+    type_index = choose_type(device, found.memoryTypeBits, 0, DEVICE_LOCAL)
+    if type_index is None:
+        raise errors.UnsupportedError(f"{device.physical.name!r} has no memory type for the session of {label}")
+    memory = allocate(device, stack, found.size, type_index, f"the session of {label}", mapped=False)
+    bind = new(
+        "VkBindDataGraphPipelineSessionMemoryInfoARM",
+        session=session,
+        bindPoint=bind_point,
+        objectIndex=index,
+        memory=memory.handle,
+    )
+    code = device.fn.vkBindDataGraphPipelineSessionMemoryARM(device.handle, 1, bind)
+    check(code, "vkBindDataGraphPipelineSessionMemoryARM", label)
