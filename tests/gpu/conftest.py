@@ -33,3 +33,21 @@ def runner(shared_runner: Runner) -> Iterator[Runner]:
     before = len(shared_runner.validation_messages)
     yield shared_runner
     assert shared_runner.validation_messages[before:] == []
+
+
+@pytest.fixture(scope="session")
+def shared_staging_runner(validation: bool, shader_cache: Path) -> Iterator[Runner]:
+    with Runner(validation=validation, timeout_s=60, staging=True) as runner:
+        yield runner
+    assert not any(runner.live_objects.values())
+
+
+@pytest.fixture(params=["in place", "staged"])
+def both(request: pytest.FixtureRequest) -> Iterator[Runner]:
+    """A Runner that reads and writes resources in place where it can, then one that copies as devices with their own
+    memory must; the validation layer must have nothing to say."""
+    name = "shared_runner" if request.param == "in place" else "shared_staging_runner"
+    runner: Runner = request.getfixturevalue(name)
+    before = len(runner.validation_messages)
+    yield runner
+    assert runner.validation_messages[before:] == []

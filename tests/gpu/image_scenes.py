@@ -1,0 +1,85 @@
+"""What tests of images share: images in scenes, shaders that read and write them, formats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy
+
+from scenario_runner.formats import Format, format_named
+from tests.scenes import Scene, glsl
+
+# What an image2D of a kind of format is called in GLSL: prefix and layout qualifier.
+LAYOUTS = {
+    "R8G8B8A8_UNORM": ("", "rgba8"),
+    "R8G8B8A8_SNORM": ("", "rgba8_snorm"),
+    "R8G8B8A8_UINT": ("u", "rgba8ui"),
+    "R8G8B8A8_SINT": ("i", "rgba8i"),
+    "R16_SFLOAT": ("", "r16f"),
+    "R16G16B16A16_SFLOAT": ("", "rgba16f"),
+    "R16G16B16A16_UINT": ("u", "rgba16ui"),
+    "R32_UINT": ("u", "r32ui"),
+    "R32_SINT": ("i", "r32i"),
+    "R32_SFLOAT": ("", "r32f"),
+    "R32G32_SFLOAT": ("", "rg32f"),
+    "R32G32B32A32_SFLOAT": ("", "rgba32f"),
+    "R32G32B32A32_UINT": ("u", "rgba32ui"),
+    "R32G32B32A32_SINT": ("i", "rgba32i"),
+}
+
+
+def format_of(name: str) -> Format:
+    """A format by its name without the prefix."""
+    return format_named(f"VK_FORMAT_{name}")
+
+
+def add_image(
+    scene: Scene, uid: str, name: str, content: Any = None, *, size: tuple[int, int] | None = None, **keys: Any
+) -> Scene:
+    """An image of ``size`` (width, height), or with the texels of an array of the shape (height, width[, items])."""
+    if content is not None:
+        height, width = content.shape[:2]
+        size = (width, height)
+        keys["src"] = scene.npy(f"{uid}.npy", content.reshape(1, height, width, -1))
+    assert size is not None
+    keys = {"shader_access": "readwrite", **keys}
+    return scene.resource("image", uid=uid, format=f"VK_FORMAT_{name}", dims=[1, *size, 1], **keys)
+
+
+def storage(binding: int, name: str, variable: str, access: str = "") -> str:
+    """The declaration of a storage image of this format."""
+    prefix, layout = LAYOUTS[name]
+    return f"layout(set = 0, binding = {binding}, {layout}) uniform {access} {prefix}image2D {variable};\n"
+
+
+def per_texel(body: str, declarations: str, size_of: str = "dst") -> str:
+    """A shader that runs ``body`` with ``ivec2 p`` for each texel of an image; one texel a workgroup."""
+    return glsl(f"ivec2 p = ivec2(gl_WorkGroupID.xy); ivec2 size = imageSize({size_of}); {body}", declarations)
+
+
+def texels(name: str, width: int, height: int, seed: int = 1) -> Any:
+    """Any texels of a format: (height, width, items), finite where they are floating-point."""
+    format = format_of(name)
+    assert format.numpy_dtype is not None
+    dtype = numpy.dtype(format.numpy_dtype)
+    shape = (height, width, format.numpy_items)
+    random = numpy.random.default_rng(seed)
+    if dtype.kind == "f":
+        return (random.random(shape) * 4 - 2).astype(dtype)
+    data = random.integers(0, 256, (*shape[:2], format.numpy_items * dtype.itemsize), dtype=numpy.uint8)
+    data = data.view(dtype).reshape(shape)
+    # the lowest SNORM integer means -1.0 as well, and comes back as the other one
+    return numpy.maximum(data, numpy.iinfo(dtype).min + 1) if format.numeric == "snorm" else data
+
+
+def binding(number: int, uid: str, **keys: Any) -> Mapping[str, Any]:
+    """A binding in set 0."""
+    return {"set": 0, "id": number, "resource_ref": uid, **keys}
+
+
+def dispatch(
+    scene: Scene, shader: str, bindings: list[Mapping[str, Any]], groups: tuple[int, int], **keys: Any
+) -> None:
+    """A dispatch over a two-dimensional image."""
+    scene.command("dispatch_compute", shader_ref=shader, bindings=bindings, rangeND=[*groups, 1], **keys)

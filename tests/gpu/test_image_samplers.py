@@ -1,0 +1,225 @@
+"""Samplers: filters, address modes and border colors, against what the Vulkan specification computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import ScenarioError, UnsupportedError
+from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage, texels
+from tests.scenes import Scene
+
+WIDTH, HEIGHT = 6, 4
+# Positions from one and a half images before the image to as far behind it, never on the edge between two texels.
+STEPS = 40
+POSITIONS = (numpy.arange(STEPS) + 0.3) / STEPS * 4 - 1.5
+SAMPLE = "vec2 at = (vec2(p) + 0.3) / 40.0 * 4.0 - 1.5; imageStore(dst, p, {}(textureLod(src, at, LOD)));"
+
+
+def sampled(scene: Scene, runner: Runner, name: str, content: Any, lod: float = 0.0, **keys: Any) -> Any:
+    """What a shader gets at all pairs of `POSITIONS`."""
+    unsigned = name.endswith("UINT")
+    prefix, result, vector = ("u", "R32G32B32A32_UINT", "uvec4") if unsigned else ("", "R32G32B32A32_SFLOAT", "vec4")
+    declarations = f"layout(set = 0, binding = 0) uniform {prefix}sampler2D src;\n" + storage(1, result, "dst")
+    scene.shader("sample", per_texel(SAMPLE.format(vector).replace("LOD", str(lod)), declarations))
+    add_image(scene, "src", name, content, **keys)
+    add_image(scene, "dst", result, size=(STEPS, STEPS))
+    dispatch(scene, "sample", [binding(0, "src"), binding(1, "dst")], (STEPS, STEPS))
+    return runner.run(scene.write())["dst"]
+
+
+def wrapped(index: Any, size: int, mode: str) -> Any:
+    """The texel that an address mode gives; -1 for the border (specification, "Texel Addressing")."""
+    if mode == "REPEAT":
+        return index % size
+    if mode == "MIRRORED_REPEAT":
+        period = index % (2 * size)
+        return numpy.where(period < size, period, 2 * size - 1 - period)
+    if mode == "CLAMP_EDGE":
+        return numpy.clip(index, 0, size - 1)
+    return numpy.where((index < 0) | (index >= size), -1, index)
+
+
+def texel(content: Any, x: Any, y: Any, mode: str, border: Any) -> Any:
+    height, width = content.shape[:2]
+    x, y = wrapped(x, width, mode), wrapped(y, height, mode)
+    outside = (x < 0) | (y < 0)
+    return numpy.where(outside[..., None], border, content[numpy.maximum(y, 0), numpy.maximum(x, 0)])
+
+
+def expected(content: Any, mode: str, linear: bool, border: Any = (0, 0, 0, 0)) -> Any:
+    """What the specification gives at all pairs of `POSITIONS`, in double precision."""
+    height, width = content.shape[:2]
+    u, v = numpy.meshgrid(POSITIONS * width, POSITIONS * height)
+    border = numpy.array(border)
+    if not linear:
+        return texel(content, numpy.floor(u).astype(int), numpy.floor(v).astype(int), mode, border)
+    x, y = numpy.floor(u - 0.5).astype(int), numpy.floor(v - 0.5).astype(int)
+    a, b = (u - 0.5 - x)[..., None], (v - 0.5 - y)[..., None]
+    rows = [
+        (1 - a) * texel(content, x, y + step, mode, border) + a * texel(content, x + 1, y + step, mode, border)
+        for step in (0, 1)
+    ]
+    return (1 - b) * rows[0] + b * rows[1]
+
+
+@pytest.mark.parametrize("filter", ["NEAREST", "LINEAR"])
+@pytest.mark.parametrize("mode", ["CLAMP_EDGE", "CLAMP_BORDER", "REPEAT", "MIRRORED_REPEAT"])
+def test_address_modes_and_filters(scene: Scene, both: Runner, mode: str, filter: str) -> None:
+    """Every address mode with each filter gives the texels that the specification says, far outside the image too."""
+    content = numpy.random.default_rng(2).random((HEIGHT, WIDTH, 4)).astype(numpy.float32)
+    keys = {"border_address_mode": mode, "min_filter": filter, "mag_filter": filter}
+    got = sampled(scene, both, "R32G32B32A32_SFLOAT", content, **keys)
+    # devices may weigh texels with eight bits only
+    tolerance = 1 / 128 if filter == "LINEAR" else 1e-6
+    numpy.testing.assert_allclose(got, expected(content, mode, filter == "LINEAR"), atol=tolerance)
+
+
+COLORS = {
+    "TRANSPARENT_BLACK": (0, 0, 0, 0),
+    "OPAQUE_BLACK": (0, 0, 0, 1),
+    "OPAQUE_WHITE": (1, 1, 1, 1),
+}
+
+
+@pytest.mark.parametrize("name", ["R8G8B8A8_UNORM", "R32G32B32A32_UINT"])
+@pytest.mark.parametrize("kind", ["FLOAT", "INT"])
+@pytest.mark.parametrize("color", COLORS)
+def test_border_colors(scene: Scene, runner: Runner, name: str, kind: str, color: str) -> None:
+    """Each border color is what its name says, for floating-point and for integer formats, whichever kind it names."""
+    content = texels(name, WIDTH, HEIGHT)
+    values = content / numpy.float32(255) if name.endswith("UNORM") else content
+    keys = {"border_address_mode": "CLAMP_BORDER", "border_color": f"{kind}_{color}"}
+    got = sampled(scene, runner, name, content, **keys)
+    numpy.testing.assert_allclose(got, expected(values, "CLAMP_BORDER", False, COLORS[color]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name, kind, color",
+    [
+        ("R32G32B32A32_SFLOAT", "FLOAT", [0.25, -3.5, 7.0, 0.5]),
+        ("R8G8B8A8_UNORM", "FLOAT", [0, 1, 0.5, 1]),
+        ("R32G32B32A32_UINT", "INT", [1, 20000, 4294967295, 7]),
+    ],
+)
+def test_custom_border_colors(scene: Scene, runner: Runner, name: str, kind: str, color: list[float]) -> None:
+    """A custom border color reaches the shader with its four components, as numbers or as integers."""
+    content = texels(name, WIDTH, HEIGHT)
+    values = content / numpy.float32(255) if name.endswith("UNORM") else content
+    keys = {
+        "border_address_mode": "CLAMP_BORDER",
+        "border_color": f"{kind}_CUSTOM_EXT",
+        "custom_border_color": color,
+    }
+    got = sampled(scene, runner, name, content, **keys)
+    numpy.testing.assert_allclose(got, expected(values, "CLAMP_BORDER", False, color), rtol=1e-6)
+
+
+def test_custom_border_color_without_the_extension(scene: Scene, validation: bool) -> None:
+    """Where VK_EXT_custom_border_color is not to be had, the refusal names it and the image; nothing runs."""
+    keys = {
+        "border_address_mode": "CLAMP_BORDER",
+        "border_color": "FLOAT_CUSTOM_EXT",
+        "custom_border_color": [1, 1, 1, 1],
+    }
+    content = texels("R8G8B8A8_UNORM", WIDTH, HEIGHT)
+    with (
+        Runner(disabled_extensions=["VK_EXT_custom_border_color"], validation=validation) as runner,
+        pytest.raises(UnsupportedError) as caught,
+    ):
+        sampled(scene, runner, "R8G8B8A8_UNORM", content, **keys)
+    assert "the custom border color of image 'src' (VK_EXT_custom_border_color)" in str(caught.value)
+    assert caught.value.problems[0].pointer == "/resources/1/image/custom_border_color"
+
+
+def test_custom_border_color_that_nobody_sees(scene: Scene) -> None:
+    """A custom border color of an image that repeats asks for no extension."""
+    keys = {"border_address_mode": "REPEAT", "border_color": "FLOAT_CUSTOM_EXT", "custom_border_color": [1, 1, 1, 1]}
+    content = texels("R8G8B8A8_UNORM", WIDTH, HEIGHT)
+    with Runner(disabled_extensions=["VK_EXT_custom_border_color"]) as runner:
+        got = sampled(scene, runner, "R8G8B8A8_UNORM", content, **keys)
+    numpy.testing.assert_allclose(got, expected(content / numpy.float32(255), "REPEAT", False), rtol=1e-6)
+
+
+def test_a_custom_color_of_the_wrong_kind(scene: Scene, runner: Runner) -> None:
+    """INT_CUSTOM_EXT for a format without integers is an error that names the right one."""
+    keys = {"border_address_mode": "CLAMP_BORDER", "border_color": "INT_CUSTOM_EXT", "custom_border_color": [1] * 4}
+    add_image(scene, "x", "R8_UNORM", size=(4, 4), **keys)
+    with pytest.raises(ScenarioError) as caught:
+        runner.run(scene.write())
+    assert caught.value.problems[0].help == "use FLOAT_CUSTOM_EXT"
+
+
+# Two texels side by side: a filter that takes one of them gives 0 or 1, one that mixes them something between.
+PAIR = numpy.array([[0, 1]], numpy.float32)
+
+
+def mixed(scene: Scene, runner: Runner, shrink: bool, **keys: Any) -> bool:
+    """Whether the sampler interpolates when the image is shrunk (level of detail above 0), or enlarged."""
+    lod = "1.0" if shrink else "0.0"
+    body = f"imageStore(dst, p, textureLod(src, vec2(0.4, 0.5), {lod}));"
+    declarations = "layout(set = 0, binding = 0) uniform sampler2D src;\n" + storage(1, "R32_SFLOAT", "dst")
+    scene.shader("sample", per_texel(body, declarations))
+    add_image(scene, "src", "R32_SFLOAT", PAIR, **keys)
+    add_image(scene, "dst", "R32_SFLOAT", size=(1, 1))
+    dispatch(scene, "sample", [binding(0, "src"), binding(1, "dst")], (1, 1))
+    value = runner.run(scene.write())["dst"].item()
+    assert 0 <= value <= 1
+    return 0 < value < 1
+
+
+@pytest.mark.parametrize("min_filter", ["NEAREST", "LINEAR"])
+@pytest.mark.parametrize("mag_filter", ["NEAREST", "LINEAR"])
+@pytest.mark.parametrize("shrink", [False, True])
+def test_min_and_mag_filter(scene: Scene, runner: Runner, min_filter: str, mag_filter: str, shrink: bool) -> None:
+    """min_filter decides where the image is shrunk, mag_filter where it is enlarged: not the other way round."""
+    found = mixed(scene, runner, shrink, min_filter=min_filter, mag_filter=mag_filter)
+    assert found == ((min_filter if shrink else mag_filter) == "LINEAR")
+
+
+@pytest.mark.parametrize("filter, value", [("NEAREST", {0.0, 8.0}), ("LINEAR", {4.0})])
+def test_mip_filter(scene: Scene, runner: Runner, filter: str, value: set[float]) -> None:
+    """Halfway between two levels NEAREST takes one of them and LINEAR the mean."""
+    scene.shader("fill", per_texel("imageStore(dst, p, vec4(8.0));", storage(0, "R32_SFLOAT", "dst")))
+    body = "imageStore(dst, p, textureLod(src, vec2(0.5), 0.5));"
+    declarations = "layout(set = 0, binding = 0) uniform sampler2D src;\n" + storage(1, "R32_SFLOAT", "dst")
+    scene.shader("sample", per_texel(body, declarations))
+    add_image(scene, "src", "R32_SFLOAT", size=(4, 4), mips=2, mip_filter=filter)
+    add_image(scene, "dst", "R32_SFLOAT", size=(1, 1))
+    dispatch(scene, "fill", [binding(0, "src", lod=1)], (2, 2))
+    dispatch(scene, "sample", [binding(0, "src"), binding(1, "dst")], (1, 1))
+    assert runner.run(scene.write())["dst"].item() in value
+
+
+def test_linear_filter_of_integers(scene: Scene, runner: Runner) -> None:
+    """Integers cannot be interpolated: LINEAR is a warning, and NEAREST is what happens."""
+    content = texels("R32G32B32A32_UINT", WIDTH, HEIGHT)
+    keys = {"border_address_mode": "REPEAT", "min_filter": "LINEAR", "mag_filter": "LINEAR"}
+    got = sampled(scene, runner, "R32G32B32A32_UINT", content, **keys)
+    assert (got == expected(content, "REPEAT", False)).all()
+    plan = runner.plan(scene.folder / "scenario.json")
+    assert any("integers cannot be interpolated" in warning.message for warning in plan.warnings)
+
+
+def test_equal_samplers_are_one(scene: Scene, validation: bool) -> None:
+    """Images with the same sampling share a sampler; what cannot matter makes no other one."""
+    declarations = "".join(f"layout(set = 0, binding = {n}) uniform sampler2D s{n};\n" for n in range(4))
+    declarations += storage(4, "R32_SFLOAT", "dst")
+    body = " + ".join(f"textureLod(s{n}, vec2(0.5), 0.0)" for n in range(4))
+    scene.shader("sum", per_texel(f"imageStore(dst, p, {body});", declarations))
+    extra: list[dict[str, Any]] = [{}, {"border_color": "FLOAT_OPAQUE_WHITE"}, {"mip_filter": "LINEAR"}]
+    extra.append({"min_filter": "LINEAR"})
+    for number, keys in enumerate(extra):
+        add_image(scene, f"s{number}", "R32_SFLOAT", numpy.full((1, 1), 1 + number, numpy.float32), **keys)
+    add_image(scene, "dst", "R32_SFLOAT", size=(1, 1))
+    dispatch(scene, "sum", [*(binding(n, f"s{n}") for n in range(4)), binding(4, "dst")], (1, 1))
+    with Runner(validation=validation) as runner:
+        assert runner.run(scene.write())["dst"].item() == 10
+        assert runner.live_objects["sampler"] == 2
+        runner.run(scene.folder / "scenario.json")
+        assert runner.live_objects["sampler"] == 2
+        assert runner.validation_messages == []
+    assert runner.live_objects["sampler"] == 0
