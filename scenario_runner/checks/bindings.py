@@ -143,7 +143,7 @@ def check_bindings(
 ) -> list[Finding]:
     """What is wrong with the bindings of one command at ``pointer``.
 
-    ``shaders`` says whose bindings these are ("shader 'add'"); ``resource`` gives what a uid stands for, None
+    ``shaders`` says whose bindings these are ("shader 'add' does"); ``resource`` gives what a uid stands for, None
     where that is not known because something else is wrong with it.
     """
     found: list[Finding] = []
@@ -158,7 +158,7 @@ def check_bindings(
                     "SR-BIND-002",
                     f"{pointer}/bindings/{index}",
                     f"resource {binding.resource_ref!r} is bound to set {binding.set}, binding {binding.id},"
-                    f" which {shaders} does not use",
+                    f" which {shaders} not use",
                 )
             )
             continue

@@ -9,6 +9,8 @@ from importlib import import_module
 COMMANDS = {
     "run": "run scenarios (what happens when no command is named)",
     "validate": "check scenarios without a GPU",
+    "explain": "say what the code of a finding means and how to mend it",
+    "shader": "show what a shader wants from outside",
     "schema": "print the JSON Schema of the scenario format",
     "doctor": "show what this machine has and lacks for running scenarios",
 }

@@ -3,43 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from scenario_runner.cli.arguments import Parser, add_compiler_options, add_logging_option, compiler_arguments
-from scenario_runner.errors import ScenarioRunnerError, UnsupportedError
+
+if TYPE_CHECKING:
+    from scenario_runner.validation import Validation
 
 
 def main(argv: Sequence[str]) -> int:
     """Returns 0, or the exit code of the first file that is wrong. What this version cannot run is a note, no error."""
-    parser = Parser(prog="scenario-runner validate", description="Check scenarios without a GPU.")
+    parser = Parser(
+        prog="scenario-runner validate",
+        description="Check scenarios without a GPU. Each finding has a code that 'scenario-runner explain' knows.",
+    )
     parser.add_argument("files", nargs="+", metavar="FILE", help="scenario files (JSON)")
+    parser.add_argument(
+        "--format", choices=("text", "json", "sarif"), default="text", help="how findings are written (default: text)"
+    )
+    parser.add_argument("--hazards", action="store_true", help="look for missing barriers between commands as well")
+    parser.add_argument(
+        "--against", metavar="REPORT", help="check limits and features of a device: what 'doctor --json' wrote"
+    )
+    parser.add_argument("--device", metavar="D", help="with --against: index, UUID or part of the name of the device")
     add_compiler_options(parser)
     add_logging_option(parser)
     options = parser.parse_args(argv)
-    from scenario_runner.cli.report import set_up_logging, show_error, write
+    from scenario_runner.cli.report import set_up_logging
     from scenario_runner.plan.model import CompilerOptions
-    from scenario_runner.plan.resolve import resolve
-    from scenario_runner.scenario import load
+    from scenario_runner.validation import Options, validate_file
 
     set_up_logging(options.log_level)
-    compiler = CompilerOptions(**compiler_arguments(options))
-    code = 0
+    device = None
+    if options.against is not None:
+        from scenario_runner.validation.reported_device import read_device
+
+        device = read_device(options.against, options.device)
+    wanted = Options(CompilerOptions(**compiler_arguments(options)), options.hazards, device)
+    validations = []
     for file in options.files:
-        try:
-            scenario = load(file)
-            try:
-                plan = resolve(scenario, compiler=compiler)
-            except UnsupportedError as error:
-                for problem in error.problems:
-                    write("note", str(problem), problem.help)
-                warnings = scenario.warnings
-            else:
-                warnings = plan.warnings
-        except ScenarioRunnerError as error:
-            show_error(error)
-            code = code or error.exit_code
-            continue
-        for warning in warnings:
-            write("warning", str(warning), warning.help)
-        counts = f"{len(scenario.resources)} resources, {len(scenario.commands)} commands"
-        print(f"{file}: valid: {counts}" + (f", {len(warnings)} warnings" if warnings else ""))
-    return code
+        validation = validate_file(file, wanted)
+        validations.append(validation)
+        if options.format == "text":
+            _show(validation)
+    if options.format != "text":
+        import json
+
+        print(json.dumps(_document(validations, options.format), indent=2))
+    return next((each.exit_code for each in validations if each.exit_code), 0)
+
+
+def _document(validations: Sequence[Validation], format: str) -> object:
+    if format == "sarif":
+        from scenario_runner.validation.sarif import sarif
+
+        return sarif(validations)
+    from scenario_runner.validation.model import SCHEMA
+
+    return {"schema": SCHEMA, "files": [validation.as_json() for validation in validations]}
+
+
+def _show(validation: Validation) -> None:
+    from scenario_runner.cli.report import write
+
+    for severity, problem in validation.findings:
+        write(severity, f"{problem} [{problem.code}]", problem.help)
+    if not validation.exit_code:
+        counts = f"{validation.resources} resources, {validation.commands} commands"
+        warnings = validation.count("warning")
+        more = f", {warnings} {'warning' if warnings == 1 else 'warnings'}" if warnings else ""
+        print(f"{validation.file}: valid: {counts}{more}")

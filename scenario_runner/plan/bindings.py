@@ -61,7 +61,7 @@ def descriptors(
         resource = resources.get(uid)
         return None if resource is None else bound_of(resource, uid in readonly)
 
-    good = problems.report(check_bindings(slots, f"shader {shader.uid!r}", bindings, bound, pointer))
+    good = problems.report(check_bindings(slots, f"shader {shader.uid!r} does", bindings, bound, pointer))
     return descriptors_of(slots, bindings, resources) if good else ()
 
 

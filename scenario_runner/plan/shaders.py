@@ -48,7 +48,7 @@ def load_shaders(
     shaders: Iterable[Shader],
     options: CompilerOptions,
     problems: Problems,
-    places: Mapping[str, str],
+    places: Mapping[str, str] | None = None,
     *,
     thorough: bool = False,
 ) -> dict[str, LoadedShader]:
@@ -65,7 +65,7 @@ def load_shaders(
         shaders = [shader for shader in shaders if shader.type == "SPIR-V" or shader.uid in codes]
     loaded = {}
     for shader in shaders:
-        pointer = places.get(shader.uid) or scenario.resource_pointer(shader.uid)
+        pointer = (places or {}).get(shader.uid) or scenario.resource_pointer(shader.uid)
         try:
             code = codes.get(shader.uid)
             if code is None:
@@ -126,6 +126,7 @@ def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
 
 
 def read_spirv(scenario: Scenario, shader: Shader) -> bytes:
+    """The bytes of a shader of type SPIR-V. Raises FileError and ShaderError."""
     """The bytes of a shader of the type SPIR-V. Raises FileError and ShaderError."""
     if shader.source is not None:
         if isinstance(shader.source, str):

@@ -235,7 +235,7 @@ class _Reader:
                 block=self._block(type) if isinstance(type, Struct) else None,
                 input_attachment_index=decorations.get(INPUT_ATTACHMENT_INDEX),
                 variable=id,
-                atomic=bool(flags) and not flags & PLAIN,
+                atomic=flags is not None and flags != 0 and not flags & PLAIN,
             )
         )
 

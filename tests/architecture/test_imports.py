@@ -16,7 +16,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("suite", "doctor"),
     ("__init__",),  # the public names; nothing of ours but the command line may use them
-    ("runner",),
+    ("runner", "validation"),
     ("start",),
     ("vulkan", "output_files", "result"),
     ("plan",),

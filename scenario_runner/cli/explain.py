@@ -1,0 +1,44 @@
+"""``scenario-runner explain [CODE…]``: what the codes of findings mean and how to mend what they name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scenario_runner.cli.arguments import Parser
+from scenario_runner.errors import UsageError
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the explanation of each code, or the list of all codes when none is given; returns 0."""
+    parser = Parser(prog="scenario-runner explain", description="Explain the codes of findings; without one, list all.")
+    parser.add_argument("codes", nargs="*", metavar="CODE", help="a code, such as SR-BIND-003")
+    options = parser.parse_args(argv)
+    from scenario_runner.checks.codes import CODES, FAMILIES
+
+    for given in options.codes:
+        if given.upper() not in CODES:
+            from difflib import get_close_matches
+
+            close = get_close_matches(given.upper(), CODES, n=3)
+            raise UsageError(
+                f"there is no code {given!r}",
+                help=f"did you mean {' or '.join(close)}?" if close else "'scenario-runner explain' lists all codes",
+            )
+    if not options.codes:
+        for family, about in FAMILIES.items():
+            print(about)
+            for name, code in CODES.items():
+                if name.split("-")[1] == family:
+                    print(f"  {name:<16} {code.severity:<8} {code.title}")
+        return 0
+    import textwrap
+
+    for number, given in enumerate(options.codes):
+        code = CODES[given.upper()]
+        if number:
+            print()
+        print(f"{code.code} ({code.severity}): {code.title}")
+        for text in (code.meaning, f"Mend it: {code.mend}", f"Source: {code.source}"):
+            print()
+            print(textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False))
+    return 0

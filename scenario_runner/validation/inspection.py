@@ -1,0 +1,97 @@
+"""One scenario file through all rules.
+
+1. The text is read; what is wrong with it stands alone, since nothing can be said of the rest.
+2. `plan.resolve.examine` looks at everything that a run would look at, without stopping.
+3. What a run does not reach is added: commands that are not run, missing barriers, a device's limits and features.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from scenario_runner.checks.finding import Finding, Severity, error_class
+from scenario_runner.errors import Problem, ScenarioRunnerError, UnsupportedError
+from scenario_runner.plan.model import CompilerOptions
+from scenario_runner.validation.codes_of_problems import code_of
+from scenario_runner.validation.model import Located, Validation
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.resolve import Examination
+    from scenario_runner.scenario import Scenario
+    from scenario_runner.validation.reported_device import ReportedDevice
+
+
+class Options(NamedTuple):
+    """What to look at: ``hazards`` for missing barriers, ``device`` for one device's limits and features."""
+
+    compiler: CompilerOptions = CompilerOptions()
+    hazards: bool = False
+    device: ReportedDevice | None = None
+
+
+def validate_file(path: str | os.PathLike[str], options: Options | None = None) -> Validation:
+    """Everything that is wrong with one scenario file; what is wrong with the file itself is a finding as well."""
+    from scenario_runner.scenario import load
+
+    options = options or Options()
+    file = os.fspath(path)
+    try:
+        scenario = load(file)
+    except ScenarioRunnerError as error:
+        found = [Located("error", _coded(type(error), problem, "error")) for problem in error.problems]
+        return Validation(file, tuple(found), 0, 0, error.exit_code)
+    return inspect(scenario, file, options)
+
+
+def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
+    """Everything that is wrong with a scenario that was read already."""
+    from scenario_runner.plan.resolve import examine
+
+    examination = examine(scenario, options.compiler)
+    found: dict[tuple[object, ...], Located] = {}
+    exit_code = 0
+
+    def add(severity: Severity, problem: Problem, kind: type[ScenarioRunnerError]) -> None:
+        nonlocal exit_code
+        if severity == "error":
+            exit_code = exit_code or kind.exit_code
+        found.setdefault((problem.pointer, problem.message), Located(severity, problem))
+
+    for kind, problem in examination.problems.errors:
+        coded = _coded(kind, problem, "error")
+        add("note" if coded.code == "SR-RUN-001" else "error", coded, kind)
+    for problem in (*scenario.warnings, *examination.problems.warnings):
+        add("warning", _coded(ScenarioRunnerError, problem, "warning"), ScenarioRunnerError)
+    for finding in _more(scenario, examination, options):
+        placed = scenario.problem(finding.pointer, finding.message, finding.help)._replace(code=finding.code)
+        add(finding.severity, placed, error_class(finding.code))
+    in_order = sorted(found.values(), key=lambda each: (each.problem.line or 0, each.problem.column or 0))
+    return Validation(file, tuple(in_order), len(scenario.resources), len(scenario.commands), exit_code)
+
+
+def _more(scenario: Scenario, examination: Examination, options: Options) -> Iterable[Finding]:
+    kinds = {command.kind for command in scenario.commands}
+    shaders = dict(examination.shaders)
+    if "dispatch_fragment" in kinds:
+        from scenario_runner.validation.fragment import check_fragments
+
+        found, shaders = check_fragments(scenario, examination, options.compiler)
+        yield from found
+    if options.hazards:
+        from scenario_runner.checks.hazards import find_hazards
+        from scenario_runner.validation.timeline import steps_of
+
+        yield from find_hazards(steps_of(scenario, shaders))
+    if options.device is not None and examination.plan is not None:
+        yield from options.device.findings(examination.plan)
+
+
+def _coded(kind: type[ScenarioRunnerError], problem: Problem, severity: Severity) -> Problem:
+    """The problem with a code: its own, or the one that its words and its class stand for."""
+    if problem.code is not None:
+        return problem
+    if kind is UnsupportedError and problem.message.endswith("by this version of scenario-runner"):
+        return problem._replace(code="SR-RUN-001")
+    return problem._replace(code=code_of(kind, problem, severity))

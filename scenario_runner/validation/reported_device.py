@@ -1,0 +1,123 @@
+"""A device that is not here: what ``scenario-runner doctor --json`` wrote about it, asked like a real one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.checks.finding import Finding, error
+from scenario_runner.errors import FileError, Problem, UnsupportedError, UsageError
+from scenario_runner.plan.limits import exceeded_limits
+from scenario_runner.vulkan.features import FeatureTable
+from scenario_runner.vulkan.requirements import enabled_for
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model import Plan
+
+MAX_REPORT_BYTES = 64 << 20
+_HELP = "write it with: scenario-runner doctor --json > doctor.json"
+# VkSubgroupFeatureFlagBits as the report spells them.
+_SUBGROUP_FLAGS = {
+    "basic": 0x1,
+    "vote": 0x2,
+    "arithmetic": 0x4,
+    "ballot": 0x8,
+    "shuffle": 0x10,
+    "shuffle_relative": 0x20,
+    "clustered": 0x40,
+    "quad": 0x80,
+    "partitioned": 0x100,
+    "rotate": 0x200,
+    "rotate_clustered": 0x400,
+}
+
+
+def read_device(path: str, wanted: str | None = None) -> ReportedDevice:
+    """The device of a report that a run would take, or the one with the index, UUID or (part of the) name ``wanted``.
+
+    Raises FileError for a file that is no such report, UsageError for a device that is not in it.
+    """
+    try:
+        if os.path.getsize(path) > MAX_REPORT_BYTES:
+            raise FileError(Problem("too large for a report of the doctor", path=path, help=_HELP))
+        with open(path, encoding="utf-8") as file:
+            report = json.load(file)
+    except OSError as problem:
+        text = (problem.strerror or str(problem)).lower()
+        raise FileError(Problem(f"cannot read the report: {text}", path=path, help=_HELP)) from problem
+    except (ValueError, RecursionError) as problem:
+        raise FileError(Problem(f"the report is no JSON: {problem}", path=path, help=_HELP)) from problem
+    devices = report.get("devices") if isinstance(report, dict) else None
+    if not isinstance(devices, list) or not all(isinstance(device, dict) for device in devices):
+        raise FileError(Problem("the file is no report of the doctor: it has no devices", path=path, help=_HELP))
+    try:
+        return ReportedDevice(_chosen(devices, wanted, path))
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        message = f"the file is no report of the doctor: {type(problem).__name__}: {problem}"
+        raise FileError(Problem(message, path=path, help=_HELP)) from problem
+
+
+def _chosen(devices: list[dict[str, Any]], wanted: str | None, path: str) -> dict[str, Any]:
+    if wanted is None:
+        matches = [device for device in devices if device.get("default")] or devices[:1]
+    else:
+        matches = [
+            device
+            for device in devices
+            if wanted in (str(device["index"]), device["uuid"]) or wanted.lower() in str(device["name"]).lower()
+        ]
+    if len(matches) == 1:
+        return matches[0]
+    there_are = ", ".join(repr(device.get("name")) for device in devices) or "none"
+    raise UsageError(f"{path}: {'several devices match' if matches else 'no device is called'} {wanted!r}: {there_are}")
+
+
+class _ReportedFeatures(FeatureTable):
+    """The features that a report lists."""
+
+    def __init__(self, device: ReportedDevice, features: Mapping[str, Mapping[str, bool]]) -> None:
+        super().__init__(device)  # type: ignore[arg-type]  # it is asked for its version and extensions only
+        self._reported = features
+
+    def _query(self, structure: str) -> frozenset[str]:
+        return frozenset(member for member, has in self._reported.get(structure, {}).items() if has)
+
+
+class ReportedDevice:
+    """Answers what `vulkan.requirements` asks a physical device, from the report."""
+
+    def __init__(self, report: dict[str, Any]) -> None:
+        self.name = str(report["name"])
+        major, minor, patch = (int(part) for part in [*str(report["api_version"]).split("."), "0", "0"][:3])
+        self.api_version = major << 22 | minor << 12 | patch
+        self.extensions: dict[str, int] = dict(report["extensions"])
+        self.features = _ReportedFeatures(self, dict(report["features"]))
+        self._limits: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in dict(report["limits"]).items()
+        }
+        self._properties: dict[str, dict[str, Any]] = dict(report["properties"])
+        self._subgroup = sum(_SUBGROUP_FLAGS.get(name, 0) for name in report["subgroup_operations"])
+
+    def has_property(self, structure: str, member: str, bits: int) -> bool:
+        """Whether a member of a properties structure has all ``bits``."""
+        if member in ("subgroupSupportedOperations", "supportedOperations"):
+            return self._subgroup & bits == bits
+        value = self._properties.get(structure, {}).get(member, 0)
+        return isinstance(value, int) and value & bits == bits
+
+    def findings(self, plan: Plan) -> Iterator[Finding]:
+        """What a plan asks for that this device does not have."""
+        yield from exceeded_limits(plan, self._limits, self.name)
+        try:
+            enabled_for(self, plan.requirements)  # type: ignore[arg-type]
+        except UnsupportedError as unsupported:
+            places = {pipeline.label: pipeline.pointer for pipeline in plan.pipelines}
+            for problem in unsupported.problems:
+                pointer = problem.pointer
+                code = "SR-FEATURE-002" if pointer is not None else "SR-FEATURE-001"
+                for label, place in places.items():
+                    if pointer is None and f"shader {label!r}" in problem.message:
+                        pointer = place
+                yield error(problem.code or code, pointer or "/resources", problem.message, problem.help)

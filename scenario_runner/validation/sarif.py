@@ -1,0 +1,72 @@
+"""Findings as SARIF 2.1.0, which code review tools and editors show beside the lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from scenario_runner.checks.codes import CODES, Code
+from scenario_runner.validation.model import Located, Validation
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def sarif(validations: Sequence[Validation]) -> dict[str, Any]:
+    """One run with the findings of several files; rules are the codes that occur."""
+    from scenario_runner import __version__
+
+    used = sorted({str(finding.problem.code) for each in validations for finding in each.findings})
+    rules = [_rule(CODES[code]) for code in used]
+    indices = {code: index for index, code in enumerate(used)}
+    return {
+        "$schema": _SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": {"name": "scenario-runner", "version": __version__, "rules": rules}},
+                "columnKind": "unicodeCodePoints",
+                "results": [
+                    _result(finding, each.file, indices[str(finding.problem.code)])
+                    for each in validations
+                    for finding in each.findings
+                ],
+            }
+        ],
+    }
+
+
+def _rule(code: Code) -> dict[str, Any]:
+    return {
+        "id": code.code,
+        "shortDescription": {"text": code.title},
+        "fullDescription": {"text": code.meaning},
+        "help": {"text": f"{code.mend} Source: {code.source}"},
+        "defaultConfiguration": {"level": code.severity},
+    }
+
+
+def _result(finding: Located, file: str, rule: int) -> dict[str, Any]:
+    problem = finding.problem
+    place: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": _uri(problem.path or file)}}}
+    if problem.line is not None:
+        region = {"startLine": problem.line}
+        if problem.column is not None:
+            region["startColumn"] = problem.column
+        place["physicalLocation"]["region"] = region
+    if problem.pointer:
+        place["logicalLocations"] = [{"fullyQualifiedName": problem.pointer, "kind": "value"}]
+    text = f"{problem.message}\n{problem.help}" if problem.help else problem.message
+    return {
+        "ruleId": problem.code,
+        "ruleIndex": rule,
+        "level": finding.severity,
+        "message": {"text": text},
+        "locations": [place],
+    }
+
+
+def _uri(path: str) -> str:
+    """A path as a URI reference: relative ones stay relative."""
+    plain = path.replace("\\", "/")
+    return f"file://{quote(plain)}" if plain.startswith("/") else quote(plain)

@@ -1,0 +1,123 @@
+"""A described module as tables for people."""
+
+# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+MOST_ROWS = 200
+"""Rows of one table; the JSON form has them all."""
+
+
+class Table(NamedTuple):
+    """A headline, and rows under it if there are any; ``depth`` is how far it is indented."""
+
+    title: str
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    depth: int = 0
+
+
+def tables_of(module: Mapping[str, Any]) -> Iterator[Table]:
+    """The tables of what `spirv.describe.describe` says of a module."""
+    if "note" in module:
+        yield Table(f"{module['name']}: {module['note']}")
+        return
+    yield Table(f"{module['name']}: SPIR-V {module['version']}, {module['size_bytes']} bytes")
+    yield Table(f"capabilities: {', '.join(module['capabilities']) or 'none'}", depth=1)
+    if module["extensions"]:
+        yield Table(f"extensions: {', '.join(module['extensions'])}", depth=1)
+    constants = module["specialization_constants"]
+    if constants:
+        rows = [(str(each["id"]), each["name"], each["type"], str(each["default"])) for each in constants]
+        yield _table("specialization constants", ("id", "name", "type", "default"), rows, 1)
+    for entry in module["entry_points"]:
+        yield from _entry_point(entry)
+    for graph in module["graph_entry_points"]:
+        resources = [(way, *_tensor_row(each)) for way in ("input", "output") for each in graph[f"{way}s"]]
+        yield _table(f"graph {graph['name']!r}", ("", "set", "binding", "name", "tensor"), resources, 1)
+    if module["graph_constants"]:
+        tensors = [(str(each["id"]), _tensor(each)) for each in module["graph_constants"]]
+        yield _table("graph constants", ("id", "tensor"), tensors, 1)
+
+
+def _entry_point(entry: Mapping[str, Any]) -> Iterator[Table]:
+    size = entry["local_size"]
+    details = [entry["execution_model"]]
+    if size is not None:
+        details.append(f"workgroups of {' x '.join(map(str, size))}")
+    if entry["workgroup_memory_bytes"]:
+        details.append(f"{entry['workgroup_memory_bytes']} bytes of shared memory")
+    yield Table(f"entry point {entry['name']!r}: {', '.join(details)}", depth=1)
+    if entry["bindings"]:
+        columns = ("set", "binding", "name", "kind", "access", "details")
+        yield _table("bindings", columns, [_binding(each) for each in entry["bindings"]], 2)
+    block = entry["push_constants"]
+    if block is not None:
+        yield from _block(f"push constants {block['name']!r}: {block['size_bytes']} bytes", block)
+    for each in entry["bindings"]:
+        if each.get("block") is not None:
+            title = f"{each['kind'].replace('_', ' ')} {each['name']!r}: {_size(each['block'])}"
+            yield from _block(title, each["block"])
+    for problem in entry["problems"]:
+        yield Table(f"problem: {problem}", depth=2)
+
+
+def _binding(binding: Mapping[str, Any]) -> tuple[str, ...]:
+    kind = binding["kind"].replace("_", " ")
+    if binding["count"] != 1:
+        kind += f"[{'' if binding['count'] is None else binding['count']}]"
+    does = [word for word, flag in (("reads", binding["reads"]), ("writes", binding["writes"])) if flag]
+    access = " and ".join(does) or ("declared" if not binding["used"] else "size only")
+    if binding.get("image") is not None:
+        details = _image(binding["image"])
+    elif binding.get("tensor") is not None:
+        details = _tensor(binding["tensor"])
+    else:
+        details = _size(binding["block"]) if binding.get("block") is not None else ""
+    return str(binding["set"]), str(binding["binding"]), binding["name"], kind, access, details
+
+
+def _size(block: Mapping[str, Any]) -> str:
+    stride = block["runtime_stride_bytes"]
+    return f"{block['size_bytes']} bytes" + (f" + {stride} per element" if stride is not None else "")
+
+
+def _image(image: Mapping[str, Any]) -> str:
+    words = [image["dim"]]
+    words += [word for word in ("arrayed", "multisampled") if image[word]]
+    words += [str(image["sampled_type"]), "" if image["format"] == "Unknown" else image["format"]]
+    return " ".join(word for word in words if word)
+
+
+def _tensor(tensor: Mapping[str, Any]) -> str:
+    if tensor["shape"] is not None:
+        return f"{tensor['element_type']} {'x'.join(map(str, tensor['shape'])) or 'scalar'}"
+    return f"{tensor['element_type']} of rank {'?' if tensor['rank'] is None else tensor['rank']}"
+
+
+def _tensor_row(resource: Mapping[str, Any]) -> tuple[str, ...]:
+    return str(resource["set"]), str(resource["binding"]), resource["name"], _tensor(resource)
+
+
+def _block(title: str, block: Mapping[str, Any]) -> Iterator[Table]:
+    rows = list(_members(block["members"] or (), "", 0))
+    yield _table(title, ("offset", "size", "type", "member"), rows, 2)
+
+
+def _members(members: Sequence[Mapping[str, Any]], prefix: str, start: int) -> Iterator[tuple[str, ...]]:
+    for member in members:
+        offset = None if member["offset"] is None else start + member["offset"]
+        name = prefix + member["name"]
+        stride = member.get("array_stride")
+        type = member["type"] + (f" stride {stride}" if stride is not None else "")
+        yield "?" if offset is None else str(offset), str(member["size_bytes"]), type, name
+        inner = member.get("members")
+        if inner:
+            yield from _members(inner, f"{name}{'[].' if stride is not None else '.'}", offset or 0)
+
+
+def _table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], depth: int) -> Table:
+    if len(rows) > MOST_ROWS:
+        title += f" (the first {MOST_ROWS} of {len(rows)})"
+    return Table(title, columns, tuple(rows[:MOST_ROWS]), depth)
