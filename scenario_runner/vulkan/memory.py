@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
-from scenario_runner.vulkan import huge_pages
+from scenario_runner.vulkan import host_memory, huge_pages
 from scenario_runner.vulkan.api import ffi
 from scenario_runner.vulkan.result import check, error_class, result_name
 from scenario_runner.vulkan.structs import new
@@ -18,6 +18,9 @@ DEVICE_LOCAL = 0x1
 HOST_VISIBLE = 0x2
 HOST_COHERENT = 0x4
 HOST_CACHED = 0x8
+
+# Scenarios that need less than this need not ask what the machine has.
+_UNCHECKED_BYTES = 256 << 20
 
 
 class Allocation:
@@ -75,6 +78,8 @@ def allocate(
             f"{purpose} needs {readable_size(size_bytes)} of memory at once;"
             f" the {what} of {device.physical.name!r} is {readable_size(most)}"
         )
+    if device.physical.type == "cpu":
+        _check_host_memory(device, size_bytes, purpose)
     memory = ffi.new("VkDeviceMemory*")
     info = new("VkMemoryAllocateInfo", allocationSize=size_bytes, memoryTypeIndex=type_index)
     code = device.fn.vkAllocateMemory(device.handle, info, ffi.NULL, memory)
@@ -85,6 +90,8 @@ def allocate(
         )
     handle = memory[0]
     device.own(stack, "memory", device.fn.vkFreeMemory, handle)
+    device.memory_bytes += size_bytes
+    stack.callback(_uncount, device, size_bytes)
     allocation = Allocation(handle, size_bytes, type_index)
     if mapped:
         pointer = ffi.new("void**")
@@ -93,6 +100,23 @@ def allocate(
         if device.physical.type == "cpu" and size_bytes >= huge_pages.SMALLEST_BYTES:
             huge_pages.advise(allocation.mapped, size_bytes)
     return allocation
+
+
+def _uncount(device: Device, size_bytes: int) -> None:
+    device.memory_bytes -= size_bytes
+
+
+def _check_host_memory(device: Device, size_bytes: int, purpose: str) -> None:
+    """Refuse what this machine does not have; what was allocated before is mostly not in use yet, so it counts too."""
+    wanted = device.memory_bytes + size_bytes
+    if wanted < _UNCHECKED_BYTES:
+        return
+    available = host_memory.available_bytes()
+    if available is not None and wanted > available:
+        raise errors.OutOfMemoryError(
+            f"{purpose} asks for {readable_size(size_bytes)}, which makes {readable_size(wanted)} in all;"
+            f" this machine has {readable_size(available)} of memory left"
+        )
 
 
 def align(value: int, alignment: int) -> int:

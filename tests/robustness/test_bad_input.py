@@ -1,0 +1,245 @@
+"""Bad input, end to end: each kind with its exit code and its whole message, and nothing written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+import numpy
+import pytest
+
+from tests.program import COMMAND, Program
+from tests.scenes import Scene, assemble, glsl
+
+ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
+MODULE = """
+OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %f "start"
+OpExecutionMode %f LocalSize 1 1 1
+%void = OpTypeVoid
+%type = OpTypeFunction %void
+%f = OpFunction %void None %type
+%l = OpLabel
+OpReturn
+OpFunctionEnd
+"""
+
+
+def refused(program: Program, scene: Scene, code: int, message: str, *files: str) -> None:
+    """Run and validate end the same way: this exit code, this message (a pattern), no output."""
+    before = sorted(path.name for path in scene.folder.iterdir())
+    for word in ("run", "validate"):
+        ended = program(word, *(files or ("scenario.json",)))
+        assert (ended.code, ended.out) == (code, ""), ended
+        assert re.fullmatch(f"error: {message}\n(  help: [^\n]+\n)?", ended.err), ended.err
+    assert sorted(path.name for path in scene.folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", r"scenario\.json:1:1: the file is empty"),
+        ("   \n\n", r"scenario\.json:1:1: the file is empty"),
+        ('{"resources": [], "commands": [', r"scenario\.json:1:32: [^\n]+"),
+        ('{"resources": [],\n "commands": [,]}', r"scenario\.json:2:15: [^\n]+"),
+        ("{'resources': []}", r"scenario\.json:1:2: [^\n]+"),
+        ('{"resources": [] "commands": []}', r"scenario\.json:1:18: [^\n]+"),
+        ('{"resources": [], "commands": []} x', r"scenario\.json:1:35: [^\n]+"),
+        ('{"resources": [], "commands": [NaN]}', r"scenario\.json:1:32: [^\n]+"),
+        ("[]", r"scenario\.json:1:1: [^\n]+"),
+        ('{"resources": [], "commands": [], "resources": []}', r"scenario\.json:1:35: [^\n]+"),
+        ("\ufeff{", r"scenario\.json:1:\d: [^\n]+"),
+        ("[" * 100_000, r"scenario\.json:1:\d+: [^\n]+"),
+        ('{"resources": [], "commands": [' + "9" * 100_000 + "]}", r"scenario\.json:1:32: [^\n]{1,300}"),
+    ],
+)
+def test_json(program: Program, scene: Scene, text: str, message: str) -> None:
+    """Text that is no scenario ends with exit code 3 and the place of the first thing wrong."""
+    scene.file("scenario.json", text)
+    refused(program, scene, 3, message)
+
+
+def test_bytes_that_are_no_utf8(program: Program, scene: Scene) -> None:
+    """A file that is no UTF-8 ends with exit code 3."""
+    scene.file("scenario.json", b'{"resources": [], "commands": ["\xff"]}')
+    refused(program, scene, 3, r"scenario\.json:1:33: the byte 0xff is no UTF-8")
+
+
+def test_huge_json(program: Program, scene: Scene) -> None:
+    """A scenario file of gigabytes is refused at once."""
+    with (scene.folder / "scenario.json").open("wb") as file:
+        file.truncate(8 << 30)
+    started = time.monotonic()
+    refused(program, scene, 3, r"scenario\.json: [^\n]+")
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("nowhere.json", r"nowhere\.json: cannot read the scenario: no such file or directory"),
+        (".", r"\.: cannot read the scenario: is a directory"),
+        ("sub/../x", r"sub/\.\./x: cannot read the scenario: no such file or directory"),
+    ],
+)
+def test_scenario_file(program: Program, scene: Scene, name: str, message: str) -> None:
+    """A scenario that cannot be read ends with exit code 4."""
+    refused(program, scene, 4, message, name)
+
+
+def header(text: str, *, version: bytes = b"\x01\x00", length: int | None = None) -> bytes:
+    """The start of a .npy file with this header text."""
+    padded = text.encode().ljust(117) + b"\n"
+    return b"\x93NUMPY" + version + struct.pack("<H", len(padded) if length is None else length) + padded
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"", r"{path}: [^\n]+"),
+        (b"\x93NUMPY", r"{path}: [^\n]+"),
+        (b"not an array at all, just text", r"{path}: [^\n]+"),
+        (header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }"), r"{path}: [^\n]+"),
+        (header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }") + bytes(15), r"{path}: [^\n]+"),
+        (header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }") + bytes(17), r"{path}: [^\n]+"),
+        (header("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }") + bytes(16), r"{path}: [^\n]+"),
+        (header("{'descr': '<u4', 'fortran_order': False, 'shape': (-4,), }") + bytes(16), r"{path}: [^\n]+"),
+        (header("{'descr': '<u4', 'fortran_order': False, 'shape': (2**62, 2**62), }") + bytes(16), r"{path}: [^\n]+"),
+        (
+            header("{'descr': '<u4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }") + bytes(16),
+            r"{path}: [^\n]+",
+        ),
+        (header("__import__('os').system('touch pwned')") + bytes(16), r"{path}: [^\n]+"),
+        (header("{'descr': '<u4'", length=60000) + bytes(16), r"{path}: [^\n]+"),
+        (header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }", version=b"\x09\x00"), r"{path}: [^\n]+"),
+        (b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00.", r"{path}: [^\n]+"),
+    ],
+)
+def test_npy(program: Program, scene: Scene, content: bytes, message: str) -> None:
+    """A .npy file that is none, lies about itself or holds objects ends with exit code 4 and its path."""
+    scene.shader("add", ADD).buffer("x", size=16, src="x.npy").dispatch("add", ["x"], [4]).write()
+    path = scene.file("x.npy", content)
+    place = r"scenario\.json:\d+:\d+: /resources/1/buffer/src: "
+    refused(program, scene, 4, place + message.format(path=re.escape(str(path))))
+
+
+def test_npy_of_another_size(program: Program, scene: Scene) -> None:
+    """A .npy file whose bytes are not those of the buffer ends with exit code 4 and both sizes."""
+    scene.shader("add", ADD).buffer("x", numpy.zeros(5, numpy.float32), size=16).dispatch("add", ["x"], [4]).write()
+    path = re.escape(repr(str(scene.folder / "x.npy")))
+    refused(
+        program,
+        scene,
+        4,
+        rf"scenario\.json:\d+:\d+: /resources/1/buffer/size: buffer 'x' has 16 bytes, but {path} holds 20",
+    )
+
+
+def test_missing_files_are_reported_together(program: Program, scene: Scene) -> None:
+    """Every src that does not exist is reported, before any shader is compiled."""
+    scene.shader("bad", "no shader at all").buffer("x", size=16, src="x.npy").buffer("y", size=16, src="y.npy")
+    scene.dispatch("bad", ["x"]).write()
+    for word in ("run", "validate"):
+        ended = program(word, "scenario.json")
+        assert (ended.code, ended.out) == (4, "")
+        lines = ended.err.splitlines()
+        assert len(lines) == 2
+        for line, name in zip(lines, ("x.npy", "y.npy"), strict=True):
+            assert line.endswith(f"{scene.folder / name}: cannot be opened: no such file or directory")
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"", "[^\n]+"),
+        (b"\x03\x02\x23", "[^\n]+"),
+        (b"\x03\x02\x23\x07" + bytes(16), "[^\n]+"),
+        (bytes(range(256)) * 16, "[^\n]+"),
+        (assemble(MODULE)[:-3], "[^\n]+"),
+        (assemble(MODULE)[:-8], "[^\n]+"),
+        (assemble(MODULE) + b"\0", "[^\n]+"),
+        (assemble(MODULE) + b"\0\0\0\0", "[^\n]+"),
+        (b"\x7fELF" + bytes(1000), "[^\n]+"),
+    ],
+)
+def test_spirv(program: Program, scene: Scene, content: bytes, message: str) -> None:
+    """Bytes that are no SPIR-V module, of odd length or cut off end with exit code 5 and never reach the driver."""
+    scene.module("s", content, entry="start").dispatch("s", []).write()
+    refused(program, scene, 5, rf"scenario\.json:\d+:\d+: /resources/0/shader: {message}")
+
+
+def test_spirv_without_the_entry_point(program: Program, scene: Scene) -> None:
+    """A module without the entry point ends with exit code 5 and the entry points that it has."""
+    scene.module("s", assemble(MODULE), entry="begin").dispatch("s", []).write()
+    refused(
+        program,
+        scene,
+        5,
+        r"scenario\.json:\d+:\d+: /resources/0/shader/entry: shader 's' has no entry point 'begin' for the compute"
+        r" stage; the module's entry points are: 'start' \(GLCompute\)",
+    )
+
+
+def test_missing_shader(program: Program, scene: Scene) -> None:
+    """A shader file that does not exist ends with exit code 4 and its path, for each language."""
+    scene.resource("shader", uid="s", src="s.spv").dispatch("s", []).write()
+    refused(program, scene, 4, r"[^\n]*s\.spv: cannot be opened: no such file or directory")
+    scene.resources.clear()
+    scene.resource("shader", uid="s", src="s.comp").dispatch("s", []).write()
+    refused(program, scene, 4, r"[^\n]*s\.comp: [^\n]*no such file or directory")
+
+
+@pytest.mark.parametrize("size", [3 << 30, 2**62, 2**63 - 1])
+def test_allocation_too_large(program: Program, scene: Scene, size: int) -> None:
+    """A buffer that the device cannot give ends with exit code 9 and says how much was asked; nothing is written."""
+    scene.shader("add", ADD).buffer("x", numpy.arange(4, dtype=numpy.uint32)).buffer("big", size=size)
+    scene.dispatch("add", ["x"], [4]).write()
+    ended = program("scenario.json")
+    assert (ended.code, ended.out) == (9, "")
+    assert re.match(r"error: scenario\.json:\d+:\d+: /resources/2/buffer: ", ended.err)
+    assert f"({size} bytes)" in ended.err
+    assert len(ended.err.splitlines()) == 1
+    assert not list(scene.folder.glob("*.out.npy"))
+    assert scene.leftovers() == []
+
+
+def test_out_of_memory_in_the_middle(shader_cache: Path, checkout: Path, scene: Scene) -> None:
+    """When the system gives no more memory the exit code is 9, with how much was asked, and nothing is half-written."""
+    for number in range(8):
+        scene.buffer(f"b{number}", size=1000 << 20)
+    path = scene.buffer("x", size=16).write()
+    line = shlex.join([*COMMAND, str(path)])
+    done = subprocess.run(
+        ["sh", "-c", f"ulimit -v 6000000; exec {line}"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+    )
+    assert (done.returncode, done.stdout) == (9, "")
+    assert re.match(r"error: [^\n]+/resources/\d/buffer: vkAllocateMemory failed with VK_ERROR_OUT_OF_", done.stderr)
+    assert "asked for 1000.0 MiB (1048576000 bytes)" in done.stderr
+    assert not list(scene.folder.glob("*.out.npy"))
+    assert scene.leftovers() == []
+
+
+def test_more_than_the_machine_has(program: Program, scene: Scene) -> None:
+    """Buffers that each fit and that together this machine cannot hold are refused before any of them is used."""
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    size = 1900 << 20
+    for number in range(memory_bytes // size + 1):
+        scene.buffer(f"b{number}", size=size, dst=None)
+    scene.buffer("x", size=16).write()
+    ended = program("scenario.json")
+    assert (ended.code, ended.out) == (9, "")
+    assert re.fullmatch(
+        r"error: scenario\.json:\d+:\d+: /resources/\d+/buffer: 'b\d+' asks for 1\.9 GiB \(1992294400 bytes\),"
+        r" which makes [\d.]+ GiB \(\d+ bytes\) in all; this machine has [\d.]+ GiB \(\d+ bytes\) of memory left\n",
+        ended.err,
+    )
+    assert not list(scene.folder.glob("*.out.npy"))

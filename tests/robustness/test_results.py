@@ -1,0 +1,60 @@
+"""VkResult: every negative one of the registry has its name and a class of ours."""
+
+from __future__ import annotations
+
+import pytest
+
+from scenario_runner import errors
+from scenario_runner.vulkan._generated.constants import RESULTS
+from scenario_runner.vulkan.result import check, error_class, result_name
+
+NEGATIVE = {number: name for number, name in RESULTS.items() if number < 0}
+
+CLASSES = {
+    "VK_ERROR_OUT_OF_HOST_MEMORY": errors.OutOfMemoryError,
+    "VK_ERROR_OUT_OF_DEVICE_MEMORY": errors.OutOfMemoryError,
+    "VK_ERROR_MEMORY_MAP_FAILED": errors.OutOfMemoryError,
+    "VK_ERROR_TOO_MANY_OBJECTS": errors.OutOfMemoryError,
+    "VK_ERROR_FRAGMENTED_POOL": errors.OutOfMemoryError,
+    "VK_ERROR_FRAGMENTATION": errors.OutOfMemoryError,
+    "VK_ERROR_OUT_OF_POOL_MEMORY": errors.OutOfMemoryError,
+    "VK_ERROR_COMPRESSION_EXHAUSTED_EXT": errors.OutOfMemoryError,
+    "VK_ERROR_DEVICE_LOST": errors.DeviceLostError,
+    "VK_ERROR_INCOMPATIBLE_DRIVER": errors.NoDeviceError,
+    "VK_ERROR_LAYER_NOT_PRESENT": errors.UnsupportedError,
+    "VK_ERROR_EXTENSION_NOT_PRESENT": errors.UnsupportedError,
+    "VK_ERROR_FEATURE_NOT_PRESENT": errors.UnsupportedError,
+    "VK_ERROR_FORMAT_NOT_SUPPORTED": errors.UnsupportedError,
+    "VK_ERROR_INVALID_SHADER_NV": errors.ShaderError,
+}
+
+
+def test_the_table_has_what_is_expected() -> None:
+    """The registry has the results that are told apart here, and more."""
+    assert set(CLASSES) <= set(NEGATIVE.values())
+    assert len(NEGATIVE) > 30
+
+
+@pytest.mark.parametrize("number", NEGATIVE, ids=lambda number: NEGATIVE[number])
+def test_every_error(number: int) -> None:
+    """A negative VkResult raises its class, with its name, the call and the purpose in the message."""
+    name = NEGATIVE[number]
+    expected = CLASSES.get(name, errors.DeviceError)
+    assert error_class(number) is expected
+    assert result_name(number) == name
+    with pytest.raises(errors.ScenarioRunnerError) as caught:
+        check(number, "vkDoSomething", "for a test")
+    assert type(caught.value) is expected
+    assert str(caught.value) == f"vkDoSomething failed with {name} (for a test)"
+
+
+@pytest.mark.parametrize("number", [number for number in RESULTS if number >= 0])
+def test_what_is_no_error_is_returned(number: int) -> None:
+    """Results that are no errors are handed back."""
+    assert check(number, "vkDoSomething") == number
+
+
+def test_unknown_number() -> None:
+    """A result that the registry does not know is shown as a number and is a DeviceError."""
+    with pytest.raises(errors.DeviceError, match=r"^vkDoSomething failed with VkResult -999999$"):
+        check(-999999, "vkDoSomething")
