@@ -97,8 +97,6 @@ def allocate(
         pointer = ffi.new("void**")
         check(device.fn.vkMapMemory(device.handle, handle, 0, size_bytes, 0, pointer), "vkMapMemory", purpose)
         allocation.mapped = ffi.cast("char*", pointer[0])
-        if device.physical.type == "cpu" and size_bytes >= huge_pages.SMALLEST_BYTES:
-            huge_pages.advise(allocation.mapped, size_bytes)
     return allocation
 
 
