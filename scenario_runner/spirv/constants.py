@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from scenario_runner.spirv import opcodes as op
-from scenario_runner.spirv.index import SPEC_ID, Index
+from scenario_runner.spirv.decorations import SPEC_ID
+from scenario_runner.spirv.index import Index
 from scenario_runner.spirv.literals import Literal, decode, fit
 from scenario_runner.spirv.type_table import TypeTable
 from scenario_runner.spirv.types import Array, Matrix, Scalar, Struct, Type, Vector

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from scenario_runner.spirv import opcodes as op
 from scenario_runner.spirv.constants import Constants
-from scenario_runner.spirv.index import BINDING, DESCRIPTOR_SET, Index
+from scenario_runner.spirv.decorations import BINDING, DESCRIPTOR_SET
+from scenario_runner.spirv.index import Index
 from scenario_runner.spirv.types import Array, RuntimeArray, Tensor
 
 

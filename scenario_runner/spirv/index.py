@@ -12,6 +12,7 @@ from array import array
 from typing import TYPE_CHECKING, Final
 
 from scenario_runner.errors import SpirvError
+from scenario_runner.spirv import decorations
 from scenario_runner.spirv import opcodes as op
 
 if TYPE_CHECKING:
@@ -23,40 +24,6 @@ MAGIC: Final = 0x07230203
 HEADER_WORDS: Final = 5
 MAX_BOUND: Final = 0x3FFFFF
 """Largest id bound: SPIR-V specification, section "Universal Limits"."""
-
-# Decorations that anybody here asks about (SPIR-V specification, section "Decoration").
-SPEC_ID: Final = 1
-BLOCK: Final = 2
-BUFFER_BLOCK: Final = 3
-ROW_MAJOR: Final = 4
-COL_MAJOR: Final = 5
-ARRAY_STRIDE: Final = 6
-MATRIX_STRIDE: Final = 7
-BUILT_IN: Final = 11
-NON_WRITABLE: Final = 24
-NON_READABLE: Final = 25
-BINDING: Final = 33
-DESCRIPTOR_SET: Final = 34
-OFFSET: Final = 35
-INPUT_ATTACHMENT_INDEX: Final = 43
-
-# Decoration → the words an OpDecorate with it has at least.
-_DECORATIONS: Final = {
-    SPEC_ID: 4,
-    BLOCK: 3,
-    BUFFER_BLOCK: 3,
-    ROW_MAJOR: 3,
-    COL_MAJOR: 3,
-    ARRAY_STRIDE: 4,
-    MATRIX_STRIDE: 4,
-    BUILT_IN: 4,
-    NON_WRITABLE: 3,
-    NON_READABLE: 3,
-    BINDING: 4,
-    DESCRIPTOR_SET: 4,
-    OFFSET: 4,
-    INPUT_ATTACHMENT_INDEX: 4,
-}
 
 # Opcodes outside functions that define an id → (the word that holds it, the words the instruction has at least).
 DEFINITIONS: Final = {
@@ -290,13 +257,13 @@ class Index:
         words = self.words
         target = words[at + 1]
         if opcode == op.DECORATE:
-            least = _DECORATIONS.get(words[at + 2])
+            least = decorations.LEAST_WORDS.get(words[at + 2])
             if least is not None:
                 if count < least:
                     raise self.too_short(at, least)
                 self.decorations.setdefault(target, {})[words[at + 2]] = words[at + 3] if least > 3 else 1
         elif opcode == op.MEMBER_DECORATE:
-            least = _DECORATIONS.get(words[at + 3])
+            least = decorations.LEAST_WORDS.get(words[at + 3])
             if least is not None:
                 if count <= least:
                     raise self.too_short(at, least + 1)

@@ -13,15 +13,15 @@ from scenario_runner.spirv import opcodes as op
 from scenario_runner.spirv.access import PLAIN, PUSH_CONSTANT, READ, UNIFORM, UNIFORM_CONSTANT, WORKGROUP, WRITE, Access
 from scenario_runner.spirv.blocks import Block, block_of
 from scenario_runner.spirv.constants import Constants
-from scenario_runner.spirv.index import (
+from scenario_runner.spirv.decorations import (
     BINDING,
     BUILT_IN,
     DESCRIPTOR_SET,
     INPUT_ATTACHMENT_INDEX,
     NON_READABLE,
     NON_WRITABLE,
-    Index,
 )
+from scenario_runner.spirv.index import Index
 from scenario_runner.spirv.literals import Literal
 from scenario_runner.spirv.sizes import align_up, natural_size_and_alignment
 from scenario_runner.spirv.types import (

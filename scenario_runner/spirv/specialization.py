@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from scenario_runner.errors import SpirvError
 from scenario_runner.spirv.constants import Constants
-from scenario_runner.spirv.index import SPEC_ID, Index
+from scenario_runner.spirv.decorations import SPEC_ID
+from scenario_runner.spirv.index import Index
 from scenario_runner.spirv.literals import Literal, encode
 from scenario_runner.spirv.types import Scalar
 

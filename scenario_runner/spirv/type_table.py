@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from scenario_runner.spirv import opcodes as op
-from scenario_runner.spirv.enumerants import DIMS, IMAGE_FORMATS, name_of
-from scenario_runner.spirv.index import (
+from scenario_runner.spirv.decorations import (
     ARRAY_STRIDE,
     BLOCK,
     BUFFER_BLOCK,
@@ -16,8 +15,9 @@ from scenario_runner.spirv.index import (
     NON_WRITABLE,
     OFFSET,
     ROW_MAJOR,
-    Index,
 )
+from scenario_runner.spirv.enumerants import DIMS, IMAGE_FORMATS, name_of
+from scenario_runner.spirv.index import Index
 from scenario_runner.spirv.sizes import extent_bytes
 from scenario_runner.spirv.types import (
     ACCELERATION_STRUCTURE,
