@@ -55,9 +55,10 @@ def main(argv: Sequence[str]) -> int:
 
 def _document(validations: Sequence[Validation], format: str) -> object:
     if format == "sarif":
+        from scenario_runner import __version__
         from scenario_runner.validation.sarif import sarif
 
-        return sarif(validations)
+        return sarif(validations, __version__)
     from scenario_runner.validation.model import SCHEMA
 
     return {"schema": SCHEMA, "files": [validation.as_json() for validation in validations]}

@@ -12,10 +12,8 @@ from scenario_runner.validation.model import Located, Validation
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def sarif(validations: Sequence[Validation]) -> dict[str, Any]:
-    """One run with the findings of several files; rules are the codes that occur."""
-    from scenario_runner import __version__
-
+def sarif(validations: Sequence[Validation], version: str) -> dict[str, Any]:
+    """One run of this ``version`` of the program with the findings of several files; rules are the codes that occur."""
     used = sorted({str(finding.problem.code) for each in validations for finding in each.findings})
     rules = [_rule(CODES[code]) for code in used]
     indices = {code: index for index, code in enumerate(used)}
@@ -24,7 +22,7 @@ def sarif(validations: Sequence[Validation]) -> dict[str, Any]:
         "version": "2.1.0",
         "runs": [
             {
-                "tool": {"driver": {"name": "scenario-runner", "version": __version__, "rules": rules}},
+                "tool": {"driver": {"name": "scenario-runner", "version": version, "rules": rules}},
                 "columnKind": "unicodeCodePoints",
                 "results": [
                     _result(finding, each.file, indices[str(finding.problem.code)])
