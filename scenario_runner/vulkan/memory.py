@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
-from scenario_runner.vulkan import host_memory, huge_pages
+from scenario_runner.vulkan import host_memory
 from scenario_runner.vulkan.api import ffi
 from scenario_runner.vulkan.result import check, error_class, result_name
 from scenario_runner.vulkan.structs import new
