@@ -11,6 +11,7 @@ COMMANDS = {
     "validate": "check scenarios without a GPU",
     "explain": "say what the code of a finding means and how to mend it",
     "shader": "show what a shader wants from outside",
+    "vgf": "show what is in a VGF model, or make a scenario that runs it",
     "schema": "print the JSON Schema of the scenario format",
     "doctor": "show what this machine has and lacks for running scenarios",
 }

@@ -21,6 +21,10 @@ _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"
 def main(argv: Sequence[str]) -> int:
     """Returns 0, or the exit code of the first scenario that failed."""
     starting = _start_driver(argv)
+    if argv and argv[0].lower().endswith(".vgf"):
+        from scenario_runner.cli.model import main as run_model
+
+        return run_model(argv, starting)
     from scenario_runner.cli.run_options import parse, without_effect
 
     options = parse(argv)

@@ -1,0 +1,128 @@
+"""``scenario-runner model.vgf --input name=x.npy --output-dir D``: run a model without writing a scenario."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.cli.arguments import Parser, add_compiler_options, add_logging_option, compiler_arguments
+from scenario_runner.errors import UsageError
+
+if TYPE_CHECKING:
+    from scenario_runner.start import InstanceStart
+    from scenario_runner.vgf import Port, Vgf
+
+
+def main(argv: Sequence[str], starting: InstanceStart | None = None) -> int:
+    """Returns 0. Raises FileError, UsageError and what a run raises."""
+    parser = Parser(
+        prog="scenario-runner MODEL.vgf",
+        description="Run a VGF model once. Inputs and outputs go by their names in the model, or their binding numbers"
+        " (see 'scenario-runner vgf show').",
+    )
+    parser.add_argument("model", metavar="MODEL.vgf", help="the model")
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE", help="a file for an input (.npy)")
+    parser.add_argument("--output-dir", "--output", metavar="DIR", default=".", help="where outputs go (default: here)")
+    parser.add_argument("--shader", action="append", default=[], metavar="NAME=FILE", help="a shader for a placeholder")
+    parser.add_argument(
+        "--push-constants", action="append", default=[], metavar="NAME=FILE", help="push constants of a shader (.npy)"
+    )
+    parser.add_argument("--device", metavar="D", help="index, UUID or part of the name of the device to use")
+    parser.add_argument("--timeout", type=float, metavar="S", help="give up on submitted work after S seconds")
+    parser.add_argument("--validation", action="store_true", help="load the Khronos validation layer")
+    parser.add_argument(
+        "--ml-emulation",
+        choices=("auto", "on", "off"),
+        default="auto",
+        help="run tensors and graphs through the ML emulation layers: where the device lacks them (auto), always, never",
+    )
+    add_compiler_options(parser)
+    add_logging_option(parser)
+    parser.add_argument("--quiet", action="store_true", help="print no summary line")
+    options = parser.parse_args(argv)
+    from scenario_runner.cli.report import set_up_logging
+    from scenario_runner.runner import Runner
+    from scenario_runner.vgf import read_vgf
+
+    set_up_logging(options.log_level)
+    started = time.perf_counter()
+    scenario = _scenario(read_vgf(options.model), options)
+    with Runner(
+        options.device,
+        validation=options.validation,
+        timeout_s=options.timeout,
+        ml_emulation=options.ml_emulation,
+        starting=starting,
+        **compiler_arguments(options),
+    ) as runner:
+        plan = runner.run_to_files(scenario, output_dir=options.output_dir)
+        milliseconds = (time.perf_counter() - started) * 1e3
+        if not options.quiet:
+            names = ", ".join(os.path.basename(output.destination or output.uid) for output in plan.outputs)
+            print(f"{options.model}: ok: {names} in {milliseconds:.1f} ms on {runner.physical_device.name}")
+    return 0
+
+
+def _scenario(vgf: Vgf, options: Any) -> Any:
+    """The scenario of the template with the user's files in it."""
+    import json
+
+    from scenario_runner.scenario import loads
+    from scenario_runner.vgf import find_port, input_ports
+    from scenario_runner.vgf.scenario_template import scenario_for
+
+    described = scenario_for(vgf, os.path.abspath(options.model))
+    bodies = {body["uid"]: body for entry in described["resources"] for body in entry.values()}
+    command = described["commands"][0]["dispatch_graph"]
+    uid_of = {binding["id"]: binding["resource_ref"] for binding in command["bindings"]}
+    ports = input_ports(vgf)
+    missing: dict[int, Port] = {port.binding: port for port in ports}
+    for name, path in _pairs("--input", options.input):
+        port = find_port(ports, name)
+        if missing.pop(port.binding, None) is None:
+            raise UsageError(f"--input: {port.label} is given twice")
+        bodies[uid_of[port.binding]]["src"] = os.path.abspath(path)
+    if missing:
+        raise UsageError(
+            f"no file is given for the input {next(iter(missing.values())).label}",
+            help=" ".join(f"--input {port.name or port.binding}=FILE.npy" for port in missing.values()),
+        )
+    by_target = {each["target"]: each["shader_ref"] for each in command.get("shader_substitutions", ())}
+    for name, path in _pairs("--shader", options.shader):
+        if name not in by_target:
+            uid = f"shader of {name}"
+            described["resources"].append({"shader": {"uid": uid, "src": os.path.abspath(path)}})
+            command.setdefault("shader_substitutions", []).append({"shader_ref": uid, "target": name})
+            continue
+        body = bodies[by_target.pop(name)]
+        body["src"] = os.path.abspath(path)
+        body.pop("type", None)  # by the file's extension
+    if by_target:
+        name = next(iter(by_target))
+        raise UsageError(f"the model has no code for the shader {name!r}", help=f"give one: --shader {name}=FILE")
+    given = {each["shader_target"]: each["push_data_ref"] for each in command.get("push_constants", ())}
+    for name, path in _pairs("--push-constants", options.push_constants):
+        if name in given:
+            bodies[given.pop(name)]["src"] = os.path.abspath(path)
+            continue
+        uid = f"push constants of {name}"
+        described["resources"].append({"raw_data": {"uid": uid, "src": os.path.abspath(path)}})
+        command.setdefault("push_constants", []).append({"push_data_ref": uid, "shader_target": name})
+    if given:
+        name = next(iter(given))
+        raise UsageError(
+            f"the shader {name!r} takes push constants", help=f"give them: --push-constants {name}=FILE.npy"
+        )
+    return loads(json.dumps(described), options.model)
+
+
+def _pairs(option: str, values: Sequence[str]) -> list[tuple[str, str]]:
+    pairs = []
+    for value in values:
+        name, equals, path = value.partition("=")
+        if not equals or not name or not path:
+            raise UsageError(f"{option} {value!r}: expected NAME=FILE")
+        pairs.append((name, path))
+    return pairs
