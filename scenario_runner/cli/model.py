@@ -36,7 +36,7 @@ def main(argv: Sequence[str], starting: InstanceStart | None = None) -> int:
         "--ml-emulation",
         choices=("auto", "on", "off"),
         default="auto",
-        help="run tensors and graphs through the ML emulation layers: where the device lacks them (auto), always, never",
+        help="run tensors and graphs through emulation layers: where the device lacks them (auto), always, never",
     )
     add_compiler_options(parser)
     add_logging_option(parser)

@@ -65,7 +65,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         "--ml-emulation",
         choices=("auto", "on", "off"),
         default="auto",
-        help="run tensors and graphs through the ML emulation layers: where the device lacks them (auto), always, never",
+        help="run tensors and graphs through emulation layers: where the device lacks them (auto), always, never",
     )
     add_compiler_options(parser)
     add_logging_option(parser)
