@@ -121,6 +121,7 @@ def with_usage(
                 usage.setdefault(descriptor.uid, set()).add(kind)
             if descriptor.kind in _WITH_SAMPLER:
                 filtered.add(descriptor.uid)
+    _share_in_groups(resources, usage)
     moved = _moved_by_barriers(frames)
     result: dict[str, ResourcePlan] = {}
     features: list[NeededFeature] = []
@@ -154,6 +155,16 @@ def with_usage(
             constant=uses == {"sampled"} and uid not in moved and not plan.aliased,
         )
     return result, tuple(features)
+
+
+def _share_in_groups(resources: Mapping[str, ResourcePlan], usage: dict[str, set[ImageUsage]]) -> None:
+    """Images with OPTIMAL tiling lie alike in memory only where they are made for the same uses."""
+    groups: dict[str, set[ImageUsage]] = {}
+    for uid, plan in resources.items():
+        if isinstance(plan, ImagePlan) and plan.aliased and plan.group is not None and plan.tiling == "OPTIMAL":
+            shared = groups.setdefault(plan.group, set())
+            shared |= plan.usage | usage.get(uid, set())
+            usage[uid] = shared
 
 
 def _moved_by_barriers(frames: Iterable[FramePlan]) -> dict[str, set[str]]:

@@ -59,11 +59,10 @@ def create_images(device: Device, stack: ExitStack, plans: Iterable[ResourcePlan
 class Image:
     """A VkImage with its views; see `Resource`.
 
-    Life cycle of its layout: UNDEFINED; where copies and clears write, while it is filled; then ``rest_layout``, which
-    is what commands and readbacks find it in, unless the scenario's barriers move it (`set_layouts`).
+    Life cycle of its layout, for each filling: UNDEFINED; where copies and clears write, while it is filled; then
+    ``rest_layout``, which is what commands and readbacks find it in, unless the scenario's barriers move it
+    (`set_layouts`).
     """
-
-    needs_preparation = True
 
     def __init__(self, device: Device, stack: ExitStack, plan: ImagePlan, tiling: Tiling) -> None:
         """Raises OutOfMemoryError and DeviceError with the place."""
@@ -162,10 +161,15 @@ class Image:
         new = self.layout_of(barrier.new_layout)
         return Transition(self.handle, self.aspect_mask, barrier.base_level, barrier.level_count, old, new)
 
+    @property
+    def needs_preparation(self) -> bool:
+        return self.mapped  # the others are prepared with what fills them
+
     def record_prepare(self, commands: Any) -> None:
         self._change([UNDEFINED] * self.plan.mips, [self._fill_layout] * self.plan.mips, commands, before_copy=True)
 
     def record_clear(self, commands: Any) -> None:
+        self.record_prepare(commands)
         area = ffi.new("VkImageSubresourceRange*")
         area.aspectMask, area.levelCount, area.layerCount = self.aspect_mask, self.plan.mips, 1
         fn = self._device.fn
@@ -178,6 +182,8 @@ class Image:
 
     def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
         plan, fn = self.plan, self._device.fn
+        if offset_bytes == 0:
+            self.record_prepare(commands)
         region = self._region(staging_offset, offset_bytes, size)
         fn.vkCmdCopyBufferToImage(commands, staging, self.handle, self._fill_layout, 1, region)
         assert plan.source is not None

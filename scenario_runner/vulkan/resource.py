@@ -29,7 +29,9 @@ class Resource(Protocol):
     `needs`), `bind`-ed to memory, prepared where it ``needs_preparation``, filled, used, read back.
     """
 
-    needs_preparation: bool
+    @property
+    def needs_preparation(self) -> bool:
+        """Whether the host may write it in place only after `record_prepare` was carried out."""
 
     @property
     def plan(self) -> ResourcePlan: ...
@@ -51,7 +53,7 @@ class Resource(Protocol):
         """How many bytes from ``offset_bytes`` on to move at once, given room for ``room_bytes``; 0: too little."""
 
     def record_prepare(self, commands: Any) -> None:
-        """Record what must happen before each filling, host writes included."""
+        """Record what must happen before the host writes the initial bytes in place."""
 
     def record_clear(self, commands: Any) -> None:
         """Record setting all bytes to zero."""

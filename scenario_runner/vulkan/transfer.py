@@ -88,7 +88,6 @@ class Transfer:
 
     def fill(self, resources: Sequence[Resource], timeout_s: float | None = None) -> None:
         """Give every resource its initial bytes: those of its source, or zeros. Raises FileError or DeviceError."""
-        to_prepare = [resource for resource in resources if resource.needs_preparation]
         to_clear = []
         for resource in resources:
             plan = resource.plan
@@ -101,19 +100,20 @@ class Transfer:
         sourced = [resource for resource in resources if resource.plan.source is not None]
         direct = [resource for resource in sourced if resource.mapped]
         staged = [resource for resource in sourced if not resource.mapped]
+        to_prepare = [resource for resource in direct if resource.needs_preparation]
         if (to_prepare or to_clear) and (direct or not staged):
             with self._pool.recording(self._commands[0]):
                 self._record_beginning(self._commands[0], to_prepare, to_clear)
             self._submissions[0].submit(self._commands[0])
             shared = any(resource.plan.group is not None for resource in to_clear)  # the others' bytes go there as well
-            if shared or any(resource.needs_preparation for resource in direct):
+            if shared or to_prepare:
                 self._submissions[0].wait("clearing resources", timeout_s)
-            to_prepare = to_clear = []
+            to_clear = []
         try:
             _read_sources(direct)
         finally:
             self._submissions[0].wait("clearing resources", timeout_s)
-        self._upload(staged, to_prepare, to_clear, timeout_s)
+        self._upload(staged, to_clear, timeout_s)
 
     def read(
         self, resources: Iterable[Resource], timeout_s: float | None = None
@@ -155,11 +155,10 @@ class Transfer:
     def _upload(
         self,
         resources: Sequence[Resource],
-        to_prepare: Sequence[Resource],
         to_clear: Sequence[Resource],
         timeout_s: float | None,
     ) -> None:
-        """Bytes of the sources through staging memory; what comes before them goes into the first submission."""
+        """Bytes of the sources through staging memory; what is to be cleared before goes into the first submission."""
         sizes = [_source_of(resource).size_bytes for resource in resources]
         self._provide(sizes)
         try:
@@ -173,8 +172,8 @@ class Transfer:
                     view = allocation.view(base + piece.staging_offset, piece.size_bytes)
                     _source_of(piece.resource).read_into(view, piece.offset_bytes)
                 with self._pool.recording(commands):
-                    if turn == 0 and (to_prepare or to_clear):
-                        self._record_beginning(commands, to_prepare, to_clear)
+                    if turn == 0 and to_clear:
+                        self._record_beginning(commands, (), to_clear)
                     for resource, offset, size, staging_offset in batch:
                         resource.record_upload(commands, staging, base + staging_offset, offset, size)
                     self._release(commands)

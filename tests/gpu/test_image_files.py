@@ -1,0 +1,174 @@
+"""Image files in and out of the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import imageio.v3
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import FileError
+from scenario_runner.files.dds import open_dds, write_dds
+from tests.gpu.image_scenes import add_image, binding, dispatch, format_of, per_texel, storage, texels
+from tests.scenes import Scene
+
+
+@pytest.mark.parametrize("source, target", [("dds", "npy"), ("npy", "dds"), ("png", "png"), ("png", "dds")])
+def test_conversions(scene: Scene, both: Runner, source: str, target: str) -> None:
+    """Texels go from any kind of file to any other without a change."""
+    content = texels("R8G8B8A8_UNORM", 19, 11)
+    name = f"in.{source}"
+    if source == "dds":
+        write_dds(scene.folder / name, format_of("R8G8B8A8_UNORM"), 19, 11, [content.tobytes()])
+    elif source == "npy":
+        numpy.save(scene.folder / name, content[None])
+    else:
+        imageio.v3.imwrite(scene.folder / name, content)
+    add_image(scene, "x", "R8G8B8A8_UNORM", size=(19, 11), src=name, dst=f"results/out.{target}")
+    both.run_to_files(scene.write())
+    path = scene.folder / "results" / f"out.{target}"
+    if target == "npy":
+        got: Any = numpy.load(path)[0]
+    elif target == "png":
+        got = imageio.v3.imread(path)
+    else:
+        with open_dds(path) as stored:
+            data = bytearray(stored.level_size_bytes())
+            stored.read_into(memoryview(data))
+        got = numpy.frombuffer(data, numpy.uint8).reshape(content.shape)
+    assert (got == content).all()
+    assert scene.leftovers() == []
+
+
+def test_depth_and_stencil(scene: Scene, both: Runner) -> None:
+    """Depths and stencils of a .dds file come back in the file that is written, and in the result."""
+    depth = numpy.random.default_rng(1).random((7, 9), numpy.float32)
+    stencil = numpy.random.default_rng(2).integers(0, 256, (7, 9), numpy.uint8)
+    format = format_of("D32_SFLOAT_S8_UINT")
+    write_dds(scene.folder / "in.dds", format, 9, 7, [depth.tobytes()], 1, [stencil.tobytes()])
+    add_image(scene, "x", "D32_SFLOAT_S8_UINT", size=(9, 7), src="in.dds", dst="out.dds")
+    result = both.run(scene.write())
+    assert (result["x"][..., 0] == depth).all()
+    assert (result.level("x", 0, "stencil")[..., 0] == stencil).all()
+    assert (scene.folder / "out.dds").read_bytes() == (scene.folder / "in.dds").read_bytes()
+
+
+def test_depth_file_as_float_image(scene: Scene, both: Runner) -> None:
+    """A D32_SFLOAT_S8_UINT file serves an R32_SFLOAT image with its depths, which shaders can write to."""
+    depth = numpy.random.default_rng(1).random((7, 9), numpy.float32)
+    write_dds(scene.folder / "in.dds", format_of("D32_SFLOAT_S8_UINT"), 9, 7, [depth.tobytes()], 1)
+    scene.shader("double", per_texel("imageStore(dst, p, imageLoad(dst, p) * 2.0);", storage(0, "R32_SFLOAT", "dst")))
+    add_image(scene, "x", "R32_SFLOAT", size=(9, 7), src="in.dds", dst="out.npy")
+    dispatch(scene, "double", [binding(0, "x")], (9, 7))
+    both.run_to_files(scene.write())
+    assert (numpy.load(scene.folder / "out.npy")[0, ..., 0] == depth * 2).all()
+
+
+def test_packed_depth_and_stencil(scene: Scene, both: Runner) -> None:
+    """Items of a .npy file with 24 bits of depth below the stencil keep both, and so does a .dds file."""
+    items = numpy.random.default_rng(4).integers(0, 2**32, (5, 6, 1), numpy.uint32)
+    add_image(scene, "x", "D24_UNORM_S8_UINT", items, dst="out.npy")
+    add_image(scene, "y", "D24_UNORM_S8_UINT", items, dst="out.dds")
+    result = both.run(scene.write())
+    assert (result["x"] == items).all()
+    assert (result.level("x", 0, "stencil") == items >> 24).all()
+    assert (numpy.load(scene.folder / "out.npy")[0] == items).all()
+    assert (scene.folder / "out.dds").read_bytes()[148:] == items.tobytes()
+
+
+@pytest.mark.parametrize("name", ["BC1_RGBA_UNORM_BLOCK", "BC3_SRGB_BLOCK", "BC5_SNORM_BLOCK", "BC6H_UFLOAT_BLOCK"])
+def test_block_compressed_files(scene: Scene, both: Runner, name: str) -> None:
+    """Blocks pass through the device bit by bit, edges of incomplete blocks included."""
+    format = format_of(name)
+    blocks = numpy.random.default_rng(5).bytes(format.level_size_bytes(18, 7))
+    write_dds(scene.folder / "in.dds", format, 18, 7, [blocks])
+    add_image(scene, "x", name, size=(18, 7), src="in.dds", dst="out.dds")
+    result = both.run(scene.write())
+    assert result["x"].tobytes() == blocks
+    assert (scene.folder / "out.dds").read_bytes() == (scene.folder / "in.dds").read_bytes()
+
+
+def test_blocks_are_decoded(scene: Scene, both: Runner) -> None:
+    """A sampled BC1 image shows the colors of its blocks."""
+    red, blue = 0b11111_000000_00000, 0b00000_000000_11111
+    block = red.to_bytes(2, "little") + blue.to_bytes(2, "little") + bytes([0, 0x55, 0, 0x55])
+    write_dds(scene.folder / "in.dds", format_of("BC1_RGBA_UNORM_BLOCK"), 4, 4, [block])
+    declarations = "layout(set = 0, binding = 0) uniform sampler2D src;\n" + storage(1, "R8G8B8A8_UNORM", "dst")
+    scene.shader("fetch", per_texel("imageStore(dst, p, texelFetch(src, p, 0));", declarations))
+    add_image(scene, "src", "BC1_RGBA_UNORM_BLOCK", size=(4, 4), src="in.dds", shader_access="readonly")
+    add_image(scene, "dst", "R8G8B8A8_UNORM", size=(4, 4))
+    dispatch(scene, "fetch", [binding(0, "src"), binding(1, "dst")], (4, 4))
+    rows = both.run(scene.write())["dst"]
+    assert (rows[0::2] == [255, 0, 0, 255]).all()
+    assert (rows[1::2] == [0, 0, 255, 255]).all()
+
+
+def test_a_file_of_another_format(scene: Scene, runner: Runner) -> None:
+    """A file whose format is not the declared one is an error that shows both; nothing is overridden."""
+    content = texels("R8G8B8A8_UNORM", 4, 4)
+    write_dds(scene.folder / "in.dds", format_of("R8G8B8A8_UNORM"), 4, 4, [content.tobytes()])
+    add_image(scene, "x", "R32_UINT", size=(4, 4), src="in.dds")
+    with pytest.raises(FileError) as caught:
+        runner.run(scene.write())
+    assert "'VK_FORMAT_R8G8B8A8_UNORM', but the scenario declares 'VK_FORMAT_R32_UINT'" in str(caught.value)
+
+
+def test_a_file_of_another_size(scene: Scene, runner: Runner) -> None:
+    """A file of another size is an error that shows both."""
+    content = texels("R8G8B8A8_UNORM", 4, 4)
+    write_dds(scene.folder / "in.dds", format_of("R8G8B8A8_UNORM"), 4, 4, [content.tobytes()])
+    add_image(scene, "x", "R8G8B8A8_UNORM", size=(4, 5), src="in.dds")
+    with pytest.raises(FileError, match="has 4x4 texels, but the scenario declares 4x5"):
+        runner.run(scene.write())
+
+
+@pytest.mark.parametrize(
+    "name, dst, message",
+    [
+        ("R8G8B8A8_UNORM", "x.tga", "has the extension '.tga'"),
+        ("R32_SFLOAT", "x.png", "x.png"),
+        ("R64_SINT", "x.dds", "it has no DXGI_FORMAT"),
+        ("BC1_RGBA_UNORM_BLOCK", "x.npy", "NumPy has no block-compressed types"),
+    ],
+)
+def test_destinations_are_checked_first(scene: Scene, runner: Runner, name: str, dst: str, message: str) -> None:
+    """A dst that cannot hold the image is an error before anything runs, at the scenario's dst."""
+    add_image(scene, "x", name, size=(4, 4), dst=dst)
+    with pytest.raises(FileError) as caught:
+        runner.run(scene.write())
+    assert message in str(caught.value)
+    assert caught.value.problems[0].pointer == "/resources/0/image/dst"
+    assert list(scene.folder.glob("x.*")) == []
+
+
+def test_nothing_is_written_when_a_file_fails(scene: Scene, runner: Runner) -> None:
+    """When one destination cannot be written none appears."""
+    content = texels("R8G8B8A8_UNORM", 4, 4)
+    (scene.folder / "b.dds").mkdir()
+    for uid in ("a", "b"):
+        add_image(scene, uid, "R8G8B8A8_UNORM", content, dst=f"{uid}.dds")
+    with pytest.raises(FileError, match="is a folder"):
+        runner.run_to_files(scene.write())
+    assert not (scene.folder / "a.dds").exists()
+    assert scene.leftovers() == []
+
+
+def test_captures(scene: Scene, both: Runner) -> None:
+    """A frame captures images as they are at its end: as .npy, and with all levels as .dds."""
+    scene.shader("add", per_texel("imageStore(dst, p, imageLoad(dst, p) + 1u);", storage(0, "R32_UINT", "dst")))
+    add_image(scene, "plain", "R32_UINT", size=(3, 2))
+    add_image(scene, "levels", "R32_UINT", size=(4, 4), mips=3)
+    for number in range(2):
+        dispatch(scene, "add", [binding(0, "plain")], (3, 2))
+        dispatch(scene, "add", [binding(0, "levels", lod=1)], (2, 2))
+        scene.command("mark_boundary", resources=["plain", "levels"], frame_id=number)
+    result = both.run(scene.write(), capture_dir=scene.folder / "frames")
+    for number, frame in enumerate(result.frames):
+        assert (frame["plain"] == number + 1).all()
+        assert (frame.level("levels", 1) == number + 1).all()
+        folder = scene.folder / "frames" / f"frame_{number}"
+        assert (numpy.load(folder / "plain.npy") == number + 1).all()
+        with open_dds(folder / "levels.dds") as stored:
+            assert len(stored.header.mip_levels) == 3

@@ -1,0 +1,163 @@
+"""Images that share memory with buffers and with each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import ScenarioError, UnsupportedError
+from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage
+from tests.scenes import Scene, glsl
+
+BUFFER = "layout(set = 0, binding = 0) buffer A { float a[]; };\n"
+# A row of 64 bytes needs no padding on any device known; one of 20 does on most.
+WIDTH, HEIGHT = 16, 5
+SIZE_BYTES = WIDTH * HEIGHT * 4
+
+
+def group(offset: int = 0) -> dict[str, Any]:
+    return {"memory_group": {"id": "g", "offset": offset}}
+
+
+def test_a_buffer_shows_what_an_image_holds(scene: Scene, both: Runner) -> None:
+    """The texels that a shader stores to an image are the elements of the buffer in the same memory, row by row."""
+    body = "imageStore(dst, p, vec4(p.x + 100 * p.y));"
+    scene.shader("draw", per_texel(body, storage(0, "R32_SFLOAT", "dst", "writeonly")))
+    scene.shader("add", glsl("a[gl_WorkGroupID.x] += 0.5;", BUFFER))
+    add_image(scene, "x", "R32_SFLOAT", size=(WIDTH, HEIGHT), **group())
+    scene.buffer("b", size=SIZE_BYTES, **group())
+    dispatch(scene, "draw", [binding(0, "x")], (WIDTH, HEIGHT))
+    scene.dispatch("add", ["b"], [WIDTH * HEIGHT])
+    result = both.run(scene.write())
+    y, x = numpy.mgrid[:HEIGHT, :WIDTH]
+    expected = (x + 100 * y + 0.5).astype(numpy.float32)
+    assert (result.array("b", "f4", (HEIGHT, WIDTH)) == expected).all()
+    assert (result["x"][..., 0] == expected).all()
+
+
+@pytest.mark.parametrize("sourced", ["image", "buffer"])
+def test_content_of_either_member(scene: Scene, both: Runner, sourced: str) -> None:
+    """Initial content of the image or of the buffer is what both of them show, also when the run is repeated."""
+    content = numpy.arange(WIDTH * HEIGHT, dtype=numpy.float32).reshape(HEIGHT, WIDTH)
+    declarations = "layout(set = 0, binding = 0) uniform sampler2D src;\n" + storage(1, "R32_SFLOAT", "dst")
+    scene.shader("copy", per_texel("imageStore(dst, p, texelFetch(src, p, 0));", declarations))
+    add_image(scene, "x", "R32_SFLOAT", content if sourced == "image" else None, size=(WIDTH, HEIGHT), **group())
+    scene.buffer("b", content if sourced == "buffer" else None, size=SIZE_BYTES, **group())
+    add_image(scene, "y", "R32_SFLOAT", size=(WIDTH, HEIGHT))
+    dispatch(scene, "copy", [binding(0, "x"), binding(1, "y")], (WIDTH, HEIGHT))
+    result = both.run(scene.write(), repeat=2)
+    assert (result["y"][..., 0] == content).all()
+    assert (result["x"][..., 0] == content).all()
+    assert (result.array("b", "f4", (HEIGHT, WIDTH)) == content).all()
+
+
+def test_an_image_behind_an_offset(scene: Scene, both: Runner) -> None:
+    """A member begins at its offset; what no member gives content to is zero."""
+    content = numpy.arange(WIDTH * HEIGHT, dtype=numpy.float32).reshape(HEIGHT, WIDTH)
+    scene.shader("add", glsl("a[gl_WorkGroupID.x] += 0.5;", BUFFER))
+    add_image(scene, "x", "R32_SFLOAT", content, **group(1024))
+    scene.buffer("b", size=1024 + SIZE_BYTES, **group())
+    scene.dispatch("add", ["b"], [256 + WIDTH * HEIGHT])
+    result = both.run(scene.write())
+    got = result.array("b", "f4")
+    assert (got[:256] == 0.5).all()
+    assert (got[256:].reshape(HEIGHT, WIDTH) == content + 0.5).all()
+    assert (result["x"][..., 0] == content + 0.5).all()
+
+
+def test_two_images_of_other_formats(scene: Scene, both: Runner) -> None:
+    """Two images in one memory show the same bytes in their own formats."""
+    content = numpy.random.default_rng(1).random((HEIGHT, WIDTH, 1)).astype(numpy.float32)
+    add_image(scene, "x", "R32_SFLOAT", content, **group())
+    add_image(scene, "y", "R8G8B8A8_UINT", size=(WIDTH, HEIGHT), **group())
+    result = both.run(scene.write())
+    assert result["y"].tobytes() == content.tobytes()
+
+
+def test_a_group_of_one(scene: Scene, both: Runner) -> None:
+    """An image alone in its group shares nothing: mip levels and OPTIMAL tiling are as without a group."""
+    content = numpy.ones((8, 8, 1), numpy.float32)
+    add_image(scene, "x", "R32_SFLOAT", content, mips=4, tiling="OPTIMAL", **group())
+    result = both.run(scene.write())
+    assert (result.level("x", 3) == 1).all()
+
+
+def test_identical_optimal_images(scene: Scene, both: Runner) -> None:
+    """OPTIMAL images that are alike in everything may share memory: both show the texels of the one with content."""
+    content = numpy.random.default_rng(1).random((33, 21, 1)).astype(numpy.float32)
+    add_image(scene, "x", "R32_SFLOAT", content, tiling="OPTIMAL", **group())
+    add_image(scene, "y", "R32_SFLOAT", size=(21, 33), tiling="OPTIMAL", **group())
+    result = both.run(scene.write())
+    assert (result["x"] == content).all()
+    assert (result["y"] == content).all()
+
+
+def test_padded_rows(scene: Scene, both: Runner) -> None:
+    """A buffer sees the rows of an image as they are, or is refused because this device pads them; never garbage."""
+    content = numpy.arange(35, dtype=numpy.float32).reshape(7, 5)
+    add_image(scene, "x", "R32_SFLOAT", content, **group())
+    scene.buffer("b", size=content.nbytes, **group())
+    try:
+        result = both.run(scene.write())
+    except UnsupportedError as error:
+        refusal = error
+    else:
+        assert (result.array("b", "f4", (7, 5)) == content).all()
+        return
+    text = str(refusal)
+    assert "rows of image 'x' are " in text
+    assert "although their texels take 20; buffer 'b' of 140 bytes would see the padding as data" in text
+    assert refusal.problems[0].pointer == "/resources/0/image/memory_group"
+
+
+def test_a_buffer_that_counts_on_padding(scene: Scene, both: Runner) -> None:
+    """A buffer that is as large as the padded image gets it with its padding."""
+    content = numpy.arange(1, 36, dtype=numpy.float32).reshape(7, 5)
+    add_image(scene, "x", "R32_SFLOAT", content, **group())
+    scene.buffer("b", size=7 * 1024, **group())
+    result = both.run(scene.write())
+    got = result.array("b", "f4")
+    pitch = int(numpy.flatnonzero(got == content[1, 0])[0])
+    assert (got[: 7 * pitch].reshape(7, pitch)[:, :5] == content).all()
+
+
+def test_mip_levels_in_a_group(scene: Scene, runner: Runner) -> None:
+    """An image with levels cannot share memory, and the error says why."""
+    add_image(scene, "x", "R32_SFLOAT", size=(8, 8), mips=2, **group())
+    scene.buffer("b", size=256, **group())
+    with pytest.raises(UnsupportedError, match="image 'x' has 2 mip levels and shares the memory of group 'g'"):
+        runner.run(scene.write())
+
+
+def test_optimal_tiling_in_a_group(scene: Scene, runner: Runner) -> None:
+    """An OPTIMAL image cannot share memory with a buffer, and the error says why and what to do."""
+    add_image(scene, "x", "R32_SFLOAT", size=(8, 8), tiling="OPTIMAL", **group())
+    scene.buffer("b", size=256, **group())
+    with pytest.raises(UnsupportedError) as caught:
+        runner.run(scene.write())
+    assert "image 'x' has OPTIMAL tiling and shares the memory of group 'g'" in str(caught.value)
+    assert caught.value.problems[0].help == "leave tiling out, or use LINEAR"
+    assert caught.value.problems[0].pointer == "/resources/0/image/tiling"
+
+
+def test_two_contents_for_one_memory(scene: Scene, runner: Runner) -> None:
+    """Content for two members that overlap is an error, whether it comes from files or from arrays."""
+    content = numpy.zeros((8, 16), numpy.float32)
+    add_image(scene, "x", "R32_SFLOAT", content, **group())
+    scene.buffer("b", size=content.nbytes, **group())
+    with pytest.raises(ScenarioError, match=r"the initial content of '[bx]' overlaps that of '[bx]'"):
+        runner.run(scene.write(), inputs={"b": content})
+    scene.buffer("c", numpy.ones(4, numpy.float32), **group(256))
+    with pytest.raises(ScenarioError, match="overlaps"):
+        runner.run(scene.write())
+
+
+def test_an_offset_that_the_device_does_not_take(scene: Scene, runner: Runner) -> None:
+    """An image at an offset that breaks its alignment is an error that names the alignment."""
+    add_image(scene, "x", "R32_SFLOAT", size=(WIDTH, HEIGHT), **group(1))
+    scene.buffer("b", size=1024, **group())
+    with pytest.raises(ScenarioError, match="offset 1, which is no multiple of the alignment"):
+        runner.run(scene.write())
