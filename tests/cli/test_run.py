@@ -215,10 +215,14 @@ def test_shader_that_does_not_compile(program: Program, scene: Scene) -> None:
 
 def test_what_is_not_run_yet_is_refused_by_name(program: Program, scene: Scene) -> None:
     """A valid command that this version does not run ends with exit code 6 and its name."""
-    scene.resource("graph", uid="g", src="g.vgf").command("dispatch_vgf", graph_ref="g", bindings=[]).write()
+    for stage in ("vertex", "fragment"):
+        scene.resource("shader", uid=stage, src=f"{stage}.glsl", stage=stage, type="GLSL")
+        scene.file(f"{stage}.glsl", "#version 450\nvoid main() {}\n")
+    refs = {"vertex_shader_ref": "vertex", "fragment_shader_ref": "fragment"}
+    scene.command("dispatch_fragment", bindings=[], render_extent=[4, 4], **refs).write()
     ended = program("scenario.json")
     assert (ended.code, ended.out) == (6, "")
-    assert "dispatch_graph commands are not run by this version" in ended.err
+    assert "dispatch_fragment commands are not run by this version" in ended.err
 
 
 def test_names_that_are_no_utf8(program: Program, scene: Scene, adding: Path) -> None:

@@ -32,38 +32,48 @@ OpFunctionEnd
 
 
 def refused(program: Program, scene: Scene, code: int, message: str, *files: str) -> None:
-    """Run and validate end the same way: this exit code, this message (a pattern), no output; validate adds a code."""
+    """The run ends with this exit code and this message (a pattern), on one line, and without any output."""
     before = sorted(path.name for path in scene.folder.iterdir())
-    for word in ("run", "validate"):
-        ended = program(word, *(files or ("scenario.json",)))
-        assert (ended.code, ended.out) == (code, ""), ended
-        suffix = r" \[SR-[A-Z]+-\d{3}\]" if word == "validate" else ""
-        assert re.fullmatch(f"error: {message}{suffix}\n(  help: [^\n]+\n)?", ended.err), ended.err
+    ended = program(*(files or ("scenario.json",)))
+    assert (ended.code, ended.out) == (code, ""), ended
+    assert re.fullmatch(f"error: {message}\n(  help: [^\n]+\n)?", ended.err), ended.err
     assert sorted(path.name for path in scene.folder.iterdir()) == before
 
 
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("", r"scenario\.json:1:1: the file is empty"),
-        ("   \n\n", r"scenario\.json:1:1: the file is empty"),
-        ('{"resources": [], "commands": [', r"scenario\.json:1:32: [^\n]+"),
-        ('{"resources": [],\n "commands": [,]}', r"scenario\.json:2:15: [^\n]+"),
-        ("{'resources': []}", r"scenario\.json:1:2: [^\n]+"),
-        ('{"resources": [] "commands": []}', r"scenario\.json:1:18: [^\n]+"),
-        ('{"resources": [], "commands": []} x', r"scenario\.json:1:35: [^\n]+"),
-        ('{"resources": [], "commands": [NaN]}', r"scenario\.json:1:32: [^\n]+"),
-        ("[]", r"scenario\.json:1:1: [^\n]+"),
-        ('{"resources": [], "commands": [], "resources": []}', r"scenario\.json:1:35: [^\n]+"),
-        ("\ufeff{", r"scenario\.json:1:\d: [^\n]+"),
-        ("[" * 100_000, r"scenario\.json:1:\d+: [^\n]+"),
-        ('{"resources": [], "commands": [' + "9" * 100_000 + "]}", r"scenario\.json:1:32: [^\n]{1,300}"),
+        ("", "1:1: the file is empty"),
+        ("   \n\n", "1:1: the file is empty"),
+        (
+            '{"resources": [], "commands": [',
+            "1:32: /commands: the file ends inside the array that begins at 1:31: expected a value",
+        ),
+        ('{"resources": [],\n "commands": [,]}', "2:15: /commands: expected a value, got ','"),
+        ("{'resources': []}", """1:2: expected a key in double quotes, got "'\""""),
+        ('{"resources": [] "commands": []}', """1:18: expected ',' or '}', got '"'"""),
+        ('{"resources": [], "commands": []} x', "1:35: expected the end of the file, got 'x'"),
+        ('{"resources": [], "commands": [NaN]}', "1:32: /commands/0: NaN is not a number of JSON"),
+        ("[]", "1:1: expected an object with the keys 'resources' and 'commands', got an array"),
+        (
+            '{"resources": [], "commands": [], "resources": []}',
+            "1:35: /resources: the key 'resources' appears twice in one object, first on line 1",
+        ),
+        (
+            "\ufeff{",
+            "1:2: the file ends inside the object that begins at 1:1: expected a key in double quotes",
+        ),
+        ("[" * 100_000, "1:65: more than 64 arrays and objects are nested in one another"),
+        (
+            '{"resources": [], "commands": [' + "9" * 100_000 + "]}",
+            "1:32: /commands/0: a number of 100000 characters is too long",
+        ),
     ],
 )
 def test_json(program: Program, scene: Scene, text: str, message: str) -> None:
     """Text that is no scenario ends with exit code 3 and the place of the first thing wrong."""
     scene.file("scenario.json", text)
-    refused(program, scene, 3, message)
+    refused(program, scene, 3, re.escape(f"scenario.json:{message}"))
 
 
 def test_bytes_that_are_no_utf8(program: Program, scene: Scene) -> None:
@@ -77,7 +87,7 @@ def test_huge_json(program: Program, scene: Scene) -> None:
     with (scene.folder / "scenario.json").open("wb") as file:
         file.truncate(8 << 30)
     started = time.monotonic()
-    refused(program, scene, 3, r"scenario\.json: [^\n]+")
+    refused(program, scene, 3, r"scenario\.json: a scenario of more than \d+ MiB is not read")
     assert time.monotonic() - started < 10
 
 
@@ -103,23 +113,55 @@ def header(text: str, *, version: bytes = b"\x01\x00", length: int | None = None
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b"", r"{path}: [^\n]+"),
-        (b"\x93NUMPY", r"{path}: [^\n]+"),
-        (b"not an array at all, just text", r"{path}: [^\n]+"),
-        (header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }"), r"{path}: [^\n]+"),
-        (header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }") + bytes(15), r"{path}: [^\n]+"),
-        (header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }") + bytes(17), r"{path}: [^\n]+"),
-        (header("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }") + bytes(16), r"{path}: [^\n]+"),
-        (header("{'descr': '<u4', 'fortran_order': False, 'shape': (-4,), }") + bytes(16), r"{path}: [^\n]+"),
-        (header("{'descr': '<u4', 'fortran_order': False, 'shape': (2**62, 2**62), }") + bytes(16), r"{path}: [^\n]+"),
+        (b"", "is empty, expected a .npy file"),
+        (b"\x93NUMPY", "has the .npy version '', expected 1.0, 2.0 or 3.0"),
+        (b"not an array at all, just text", "is no .npy file: it begins with b'not an', expected b'\\x93NUMPY'"),
+        (
+            header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }"),
+            "is truncated: 0 bytes follow the header, expected 16 bytes for shape (4,) of '<u4'",
+        ),
+        (
+            header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }") + bytes(15),
+            "is truncated: 15 bytes follow the header, expected 16 bytes for shape (4,) of '<u4'",
+        ),
+        (
+            header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }") + bytes(17),
+            "has bytes after its data: 17 bytes follow the header, expected 16 bytes for shape (4,) of '<u4'",
+        ),
+        (
+            header("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }") + bytes(16),
+            "holds items of the type '|O': Python objects (the file would need pickle, which can run any code)",
+        ),
+        (
+            header("{'descr': '<u4', 'fortran_order': False, 'shape': (-4,), }") + bytes(16),
+            "has a .npy header that cannot be read: the shape has a negative length",
+        ),
+        (
+            header("{'descr': '<u4', 'fortran_order': False, 'shape': (2**62, 2**62), }") + bytes(16),
+            "has a .npy header that cannot be read: the shape is one number in brackets, expected a tuple like '(3,)'",
+        ),
         (
             header("{'descr': '<u4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }") + bytes(16),
-            r"{path}: [^\n]+",
+            "is truncated: 16 bytes follow the header, expected more bytes than any file has for shape"
+            " (4611686018427387904, 4) of '<u4'",
         ),
-        (header("__import__('os').system('touch pwned')") + bytes(16), r"{path}: [^\n]+"),
-        (header("{'descr': '<u4'", length=60000) + bytes(16), r"{path}: [^\n]+"),
-        (header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }", version=b"\x09\x00"), r"{path}: [^\n]+"),
-        (b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00.", r"{path}: [^\n]+"),
+        (
+            header("__import__('os').system('touch pwned')") + bytes(16),
+            "has a .npy header that cannot be read: expected '{' at character 1, found"
+            """ "__import__('os').system('touch pwned')\"""",
+        ),
+        (
+            header("{'descr': '<u4'", length=60000) + bytes(16),
+            "ends after 144 bytes, but the .npy header says it takes 60000 bytes (truncated?)",
+        ),
+        (
+            header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }", version=b"\x09\x00"),
+            "has the .npy version '9.0', expected 1.0, 2.0 or 3.0",
+        ),
+        (
+            b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00.",
+            "is no .npy file: it begins with b'\\x80\\x04\\x95\\x00\\x00\\x00', expected b'\\x93NUMPY'",
+        ),
     ],
 )
 def test_npy(program: Program, scene: Scene, content: bytes, message: str) -> None:
@@ -127,7 +169,7 @@ def test_npy(program: Program, scene: Scene, content: bytes, message: str) -> No
     scene.shader("add", ADD).buffer("x", size=16, src="x.npy").dispatch("add", ["x"], [4]).write()
     path = scene.file("x.npy", content)
     place = r"scenario\.json:\d+:\d+: /resources/1/buffer/src: "
-    refused(program, scene, 4, place + message.format(path=re.escape(str(path))))
+    refused(program, scene, 4, place + re.escape(f"{path}: {message}"))
 
 
 def test_npy_of_another_size(program: Program, scene: Scene) -> None:
@@ -158,21 +200,30 @@ def test_missing_files_are_reported_together(program: Program, scene: Scene) -> 
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b"", "[^\n]+"),
-        (b"\x03\x02\x23", "[^\n]+"),
-        (b"\x03\x02\x23\x07" + bytes(16), "[^\n]+"),
-        (bytes(range(256)) * 16, "[^\n]+"),
-        (assemble(MODULE)[:-3], "[^\n]+"),
-        (assemble(MODULE)[:-8], "[^\n]+"),
-        (assemble(MODULE) + b"\0", "[^\n]+"),
-        (assemble(MODULE) + b"\0\0\0\0", "[^\n]+"),
-        (b"\x7fELF" + bytes(1000), "[^\n]+"),
+        (b"", "a SPIR-V module has at least 20 bytes, this one has 0"),
+        (b"\x03\x02\x23", "a SPIR-V module has at least 20 bytes, this one has 3"),
+        (
+            b"\x03\x02\x23\x07" + bytes(16),
+            "SPIR-V 1.0 to 1.6 can be read, the version word of this module is 0x00000000",
+        ),
+        (
+            bytes(range(256)) * 16,
+            "a SPIR-V module begins with the word 0x07230203, this one with the bytes 00 01 02 03",
+        ),
+        (assemble(MODULE)[:-3], "the size of a SPIR-V module is a multiple of 4 bytes, this one has 137 bytes"),
+        (assemble(MODULE)[:-8], "the function at word 26 has no end: the module is cut off"),
+        (assemble(MODULE) + b"\0", "the size of a SPIR-V module is a multiple of 4 bytes, this one has 141 bytes"),
+        (assemble(MODULE) + b"\0\0\0\0", "the instruction at word 35 has a word count of 0"),
+        (
+            b"\x7fELF" + bytes(1000),
+            "a SPIR-V module begins with the word 0x07230203, this one with the bytes 7f 45 4c 46",
+        ),
     ],
 )
 def test_spirv(program: Program, scene: Scene, content: bytes, message: str) -> None:
     """Bytes that are no SPIR-V module, of odd length or cut off end with exit code 5 and never reach the driver."""
     scene.module("s", content, entry="start").dispatch("s", []).write()
-    refused(program, scene, 5, rf"scenario\.json:\d+:\d+: /resources/0/shader: {message}")
+    refused(program, scene, 5, rf"scenario\.json:\d+:\d+: /resources/0/shader: s\.spv: {message}")
 
 
 def test_spirv_without_the_entry_point(program: Program, scene: Scene) -> None:
