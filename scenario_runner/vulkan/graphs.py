@@ -12,6 +12,7 @@ from scenario_runner.plan.graph_plan import GraphConstantPlan, GraphPipelinePlan
 from scenario_runner.vulkan.api import arm_ffi, ffi
 from scenario_runner.vulkan.memory import DEVICE_LOCAL, allocate, choose_type
 from scenario_runner.vulkan.pipelines import create_shader_module
+from scenario_runner.vulkan.resident import read_once
 from scenario_runner.vulkan.result import check
 from scenario_runner.vulkan.structs import chain, new
 from scenario_runner.vulkan.tensors import USAGE_DATA_GRAPH, describe
@@ -97,11 +98,10 @@ def _create(device: Device, stack: ExitStack, plan: GraphPipelinePlan, layout: A
         )
         info = chain(new("VkDataGraphPipelineCreateInfoARM", layout=layout, pResourceInfos=infos), shader)
         handle = ffi.new("VkPipeline*")
-        check(
-            device.fn.vkCreateDataGraphPipelinesARM(device.handle, ffi.NULL, ffi.NULL, 1, info, ffi.NULL, handle),
-            "vkCreateDataGraphPipelinesARM",
-            plan.label,
-        )
+        create = device.fn.vkCreateDataGraphPipelinesARM
+        with read_once(constant.data.view for constant in plan.constants):
+            code = create(device.handle, ffi.NULL, ffi.NULL, 1, info, ffi.NULL, handle)
+        check(code, "vkCreateDataGraphPipelinesARM", plan.label)
     device.own(stack, "graph pipeline", device.fn.vkDestroyPipeline, handle[0])
     return handle[0]
 
