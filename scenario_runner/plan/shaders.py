@@ -114,7 +114,8 @@ def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
     return CompileRequest(
         language="HLSL" if shader.type == "HLSL" else "GLSL",
         path=os.path.join(scenario.base_dir, shader.src) if shader.src is not None and source is None else None,
-        source=source.decode() if isinstance(source, bytes) else source,
+        # what is no UTF-8 is left to the compiler, which says where it is
+        source=source.decode(errors="replace") if isinstance(source, bytes) else source,
         name=shader.uid,
         entry=shader.entry,
         stage=shader.stage,
@@ -126,7 +127,6 @@ def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
 
 
 def read_spirv(scenario: Scenario, shader: Shader) -> bytes:
-    """The bytes of a shader of type SPIR-V. Raises FileError and ShaderError."""
     """The bytes of a shader of the type SPIR-V. Raises FileError and ShaderError."""
     if shader.source is not None:
         if isinstance(shader.source, str):
