@@ -1,0 +1,292 @@
+"""The Python API: Runner and Result."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+import scenario_runner
+from scenario_runner import Runner
+from scenario_runner.errors import FileError, NoDeviceError, UsageError
+from scenario_runner.scenario import (
+    Binding,
+    Buffer,
+    DispatchCompute,
+    MarkBoundary,
+    RawData,
+    Scenario,
+    Shader,
+    SpecializationConstant,
+)
+from tests.scenes import Scene, assemble, glsl
+
+TWO = "layout(binding = 0) buffer A { float a[]; };\nlayout(binding = 1) buffer B { float b[]; };\n"
+SCALE = glsl(
+    "uint i = gl_WorkGroupID.x; b[i] = a[i] * factor + p.shift;",
+    TWO + "layout(constant_id = 0) const float factor = 1.0;\nlayout(push_constant) uniform P { float shift; } p;\n",
+)
+
+
+@pytest.fixture(scope="module")
+def runner(shader_cache: Path) -> Any:
+    with Runner(timeout_s=60) as runner:
+        yield runner
+    assert runner.live_objects
+    assert not any(runner.live_objects.values())
+
+
+def in_code(x: Any, factor: float, shift: float) -> Scenario:
+    """A scenario without any file: y = x * factor + shift."""
+    return Scenario(
+        resources=[
+            Shader(
+                uid="scale",
+                source=SCALE,
+                push_constants_size=4,
+                specialization_constants=[SpecializationConstant(id=0, value=factor)],
+            ),
+            Buffer(uid="x", size=16, shader_access="readonly", data=x),
+            Buffer(uid="y", size=16, shader_access="writeonly"),
+            RawData(uid="shift", data=numpy.float32(shift)),
+        ],
+        commands=[
+            DispatchCompute(
+                shader_ref="scale",
+                bindings=[Binding(set=0, id=0, resource_ref="x"), Binding(set=0, id=1, resource_ref="y")],
+                rangeND=[4],
+                push_data_ref="shift",
+            ),
+            MarkBoundary(resources=["y"]),
+        ],
+    )
+
+
+def test_scenario_built_in_code(runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scenario built from the models runs with arrays as inputs, and leaves no files."""
+    monkeypatch.chdir(tmp_path)
+    x = numpy.array([1, 2, 3, 4], numpy.float32)
+    result = runner.run(in_code(x, 2.5, 0.5))
+    assert sorted(result) == ["y"]
+    assert (result.array("y", "f4") == x * 2.5 + 0.5).all()
+    assert result["y"].dtype == numpy.int8
+    assert result["y"].shape == (16,)
+    assert (result.array("y", "f4", (2, 2)) == (x * 2.5 + 0.5).reshape(2, 2)).all()
+    assert (result.frames[0].array("y", "f4") == x * 2.5 + 0.5).all()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_runner_runs_many(runner: Runner) -> None:
+    """One Runner runs many scenarios on one device; each result stays what it was."""
+    x = numpy.array([1, 2, 3, 4], numpy.float32)
+    results = [runner.run(in_code(x, factor, 0)) for factor in range(1, 30)]
+    for factor, result in enumerate(results, 1):
+        assert (result.array("y", "f4") == x * factor).all()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        numpy.array([1, -2, 3.5, 4], "<f4"),
+        numpy.array([1, -2, 3.5, 4], ">f4"),
+        numpy.array([[1, 3.5], [-2, 4]], "<f4").T,
+        numpy.asfortranarray(numpy.array([[1, -2], [3.5, 4]], ">f4")),
+        numpy.array([1, 0, -2, 0, 3.5, 0, 4, 0], "<f4")[::2],
+        numpy.array([1, -2, 3.5, 4], "<f4").tobytes(),
+        bytearray(numpy.array([1, -2, 3.5, 4], "<f4").tobytes()),
+        memoryview(numpy.array([1, -2, 3.5, 4], "<f4")),
+    ],
+)
+def test_kinds_of_inputs(runner: Runner, given: Any) -> None:
+    """Arrays of any byte order and memory order, and bytes, are inputs; ``inputs`` go before what the scenario has."""
+    scenario = in_code(numpy.zeros(4, numpy.float32), 1, 0)
+    assert runner.run(scenario, {"x": given}).array("y", "f4").tolist() == [1, -2, 3.5, 4]
+
+
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        ({"z": b""}, "inputs: no resource has the uid 'z'; there are 'scale', 'x', 'y', 'shift'"),
+        ({"scale": b""}, "inputs: 'scale' is a shader, which has none"),
+        ({"x": numpy.zeros(5, numpy.float32)}, "buffer 'x' has 16 bytes, but the array given for it holds 20"),
+        ({"x": [1, 2, 3, 4]}, "input 'x' is a list, expected a NumPy array or bytes"),
+        ({"x": numpy.array([1, "a", None, 4], object)}, "input 'x' is an array of Python objects, expected numbers"),
+    ],
+)
+def test_inputs_that_do_not_fit(runner: Runner, inputs: dict[str, Any], message: str) -> None:
+    """An input of the wrong name, size or kind is a UsageError that says so."""
+    with pytest.raises(UsageError) as caught:
+        runner.run(in_code(bytes(16), 1, 0), inputs)
+    assert caught.value.problems[0].message == message
+
+
+def test_outputs_are_chosen(runner: Runner) -> None:
+    """``outputs`` names what is returned; what is no resource with content is a UsageError."""
+    scenario = in_code(numpy.arange(4, dtype=numpy.float32), 1, 1)
+    result = runner.run(scenario, outputs=["x"])
+    assert sorted(result) == ["x"]
+    assert result.array("x", "f4").tolist() == [0, 1, 2, 3]
+    for name, reason in (("q", "no resource has the uid 'q'"), ("shift", "'shift' is a raw_data, which has none")):
+        with pytest.raises(UsageError, match=f"^outputs: {reason}"):
+            runner.run(scenario, outputs=[name])
+    with pytest.raises(KeyError):
+        result["y"]
+
+
+def test_files_are_written_on_request(runner: Runner, scene: Scene, tmp_path: Path) -> None:
+    """``dst`` is written beside the scenario, or below output_dir, or not at all."""
+    path = scene.buffer("x", numpy.array([1, 2], numpy.uint8)).write()
+    runner.run(path, write_files=False)
+    assert not (tmp_path / "x.out.npy").exists()
+    runner.run(path, output_dir=tmp_path / "elsewhere")
+    assert not (tmp_path / "x.out.npy").exists()
+    assert numpy.load(tmp_path / "elsewhere" / "x.out.npy").tolist() == [1, 2]
+    assert runner.run(path)["x"].tolist() == [1, 2]
+    assert scene.output("x").tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+@pytest.mark.parametrize("dtype", ["<i4", ">i4", "<f8", ">i2", "|u1", "<c8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy_files(runner: Runner, scene: Scene, version: tuple[int, int], dtype: str, order: Any) -> None:
+    """Every version, byte order and memory order of .npy files arrives as little-endian bytes in C order."""
+    array = numpy.array(numpy.arange(24).reshape(2, 3, 4) * 3 - 20, dtype="<i8").astype(dtype).copy(order=order)
+    with (scene.folder / "in.npy").open("wb") as file:
+        numpy.lib.format.write_array(file, array, version=version)
+    scene.buffer("x", size=array.nbytes, src="in.npy")
+    result = runner.run(scene.write())
+    expected = array.astype(array.dtype.newbyteorder("<")).tobytes(order="C")
+    assert result["x"].tobytes() == expected
+    assert scene.output("x").tobytes() == expected
+
+
+def test_results_outlive_the_runner() -> None:
+    """Results are copies: they stay valid, and writable, when the Runner is closed."""
+    with Runner() as runner:
+        result = runner.run(in_code(numpy.ones(4, numpy.float32), 2, 1))
+    array = result.array("y", "f4")
+    assert array.tolist() == [3] * 4
+    array[0] = 7
+    assert result.array("y", "f4").tolist() == [7, 3, 3, 3]
+
+
+def test_close_and_go_on() -> None:
+    """Closing twice does nothing, nothing stays alive, and a closed Runner opens its device anew."""
+    runner = Runner()
+    runner.close()
+    assert runner.live_objects == {}
+    for _ in range(2):
+        assert runner.run(in_code(numpy.ones(4, numpy.float32), 2, 1)).array("y", "f4").tolist() == [3] * 4
+        assert runner.live_objects["pipeline"] == 1
+        assert runner.live_objects["buffer"] == 0
+        runner.close()
+        runner.close()
+        assert not any(runner.live_objects.values())
+
+
+def test_a_device_is_opened_anew_for_new_needs(scene: Scene, shader_cache: Path) -> None:
+    """A scenario that needs features beyond those enabled gets them, and earlier ones still run."""
+    doubles = glsl("a[0] = a[0] * 2.0lf;", "layout(binding = 0) buffer A { double a[]; };\n")
+    scene.shader("s", doubles).buffer("x", numpy.array([0.1])).dispatch("s", ["x"])
+    path = scene.write()
+    with Runner() as runner:
+        for _ in range(2):
+            assert runner.run(in_code(numpy.ones(4, numpy.float32), 2, 1)).array("y", "f4").tolist() == [3] * 4
+            assert runner.run(path).array("x", "f8").tolist() == [0.2]
+    assert not any(runner.live_objects.values())
+
+
+def test_nothing_stays_alive_after_a_failure(runner: Runner, scene: Scene) -> None:
+    """A run that fails half-way releases what it made."""
+    runner.run(in_code(numpy.ones(4, numpy.float32), 2, 1))
+    before = runner.live_objects
+    (scene.folder / "folder").mkdir()
+    path = scene.buffer("x", size=16).buffer("y", size=16, dst="folder").write()
+    for _ in range(3):
+        with pytest.raises(FileError, match=r"folder: is a folder, expected the name of a file to write$"):
+            runner.run(path)
+    assert runner.live_objects == before
+    assert list(scene.folder.glob("*.out.npy")) == []
+
+
+def test_source_that_vanishes_while_running(scene: Scene, shader_cache: Path) -> None:
+    """A file that changes between planning and reading is a FileError, and nothing is written or left alive."""
+    path = scene.buffer("x", numpy.zeros(4, numpy.uint32)).buffer("y", size=4).write()
+    with Runner() as runner:
+        plan = runner.plan(path)
+        (scene.folder / "x.npy").write_bytes(b"something else")
+        source = plan.resources["x"].source
+        assert source is not None
+        with pytest.raises(FileError):
+            source.read_into(memoryview(bytearray(16)))
+        with pytest.raises(FileError):
+            runner.run(path)
+    assert list(scene.folder.glob("*.out.npy")) == []
+
+
+def test_unknown_device() -> None:
+    """A Runner for a device that does not exist raises when it runs, and closes."""
+    with Runner(device="no such device") as runner, pytest.raises(NoDeviceError, match="no such device"):
+        runner.run(Scenario())
+
+
+def test_device_by_uuid() -> None:
+    """The device may be given by index or UUID."""
+    with Runner(device=0) as first, Runner(device=first.physical_device.uuid) as second:
+        assert second.physical_device.name == first.physical_device.name
+        assert len(second.run(Scenario())) == 0
+
+
+def test_spirv_source_in_code(runner: Runner) -> None:
+    """A shader may be SPIR-V bytes; text for SPIR-V is an error of ours."""
+    code = assemble(
+        """
+        OpCapability Shader
+        OpMemoryModel Logical GLSL450
+        OpEntryPoint GLCompute %f "main"
+        OpExecutionMode %f LocalSize 1 1 1
+        %void = OpTypeVoid
+        %type = OpTypeFunction %void
+        %f = OpFunction %void None %type
+        %l = OpLabel
+        OpReturn
+        OpFunctionEnd
+        """
+    )
+    dispatch = DispatchCompute(shader_ref="s", bindings=[], rangeND=[1])
+    runner.run(Scenario(resources=[Shader(uid="s", source=code)], commands=[dispatch]))
+    for source, kind in (("OpNop", "SPIR-V"), (b"\xff\xfe void main", "GLSL"), ("void \ud800", "GLSL")):
+        scenario = Scenario(resources=[Shader(uid="s", source=source, type=kind)], commands=[dispatch])
+        with pytest.raises(scenario_runner.ScenarioRunnerError):
+            runner.run(scenario)
+
+
+def test_robustness(shader_cache: Path) -> None:
+    """With robust access a shader that writes beyond its buffer changes nothing else."""
+    text = glsl("a[gl_WorkGroupID.x * 1000u] = 7u;", "layout(binding = 0) buffer A { uint a[]; };\n")
+    x = numpy.zeros(4, numpy.uint32)
+    scenario = Scenario(
+        resources=[Shader(uid="s", source=text), Buffer(uid="x", size=16, shader_access="readwrite", data=x)],
+        commands=[
+            DispatchCompute(shader_ref="s", bindings=[Binding(set=0, id=0, resource_ref="x")], rangeND=[100]),
+        ],
+    )
+    with Runner(robustness=True) as runner:
+        assert runner.run(scenario).array("x", "u4").tolist() == [7, 0, 0, 0]
+
+
+def test_public_names() -> None:
+    """The package's public names are there, and importing it costs neither NumPy nor pydantic."""
+    assert set(scenario_runner.__all__) <= set(dir(scenario_runner))
+    for name in scenario_runner.__all__:
+        assert getattr(scenario_runner, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'Runer'"):
+        scenario_runner.Runer  # noqa: B018
+    code = "import json, sys, scenario_runner as s; s.Runner; print(json.dumps(sorted(sys.modules)))"
+    modules = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+    assert not {"numpy", "pydantic"} & set(modules)
