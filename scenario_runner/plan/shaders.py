@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.checks.block_layout import check_blocks
 from scenario_runner.checks.entry_points import check_workgroup, find_entry_point
+from scenario_runner.checks.module_features import module_features
 from scenario_runner.checks.specialization import specialize
 from scenario_runner.errors import ScenarioRunnerError, ShaderError
 from scenario_runner.plan.model import CompilerOptions, NeededFeature, Specialization
@@ -87,9 +88,7 @@ def _compiled(
     requests = [compile_request(scenario, shader) for shader in sources]
 
     def compiled(some: Sequence[CompileRequest]) -> list[bytes]:
-        return compile_all(
-            some, compiler=options.compiler, cache_dir=options.cache_dir, use_cache=options.use_cache
-        )
+        return compile_all(some, compiler=options.compiler, cache_dir=options.cache_dir, use_cache=options.use_cache)
 
     try:
         return dict(zip((shader.uid for shader in sources), compiled(requests), strict=True))
@@ -160,6 +159,6 @@ def _take_apart(shader: Shader, pointer: str, code: bytes, problems: Problems) -
     findings, needs = check_blocks(interface, shader.uid, pointer)
     if not problems.report([*check_workgroup(interface, shader.uid, pointer), *findings]):
         return None
-    features = tuple(NeededFeature(*need, pointer) for need in needs)
+    features = tuple(NeededFeature(*need, pointer) for need in (*needs, *module_features(entry, shader.uid)))
     specialization = Specialization(tuple(entries), data)
     return LoadedShader(shader.uid, pointer, code, module, entry, interface, specialization, features)

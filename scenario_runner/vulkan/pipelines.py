@@ -11,6 +11,7 @@ from scenario_runner import errors
 from scenario_runner.plan.model import DescriptorList, LayoutBinding, PipelinePlan
 from scenario_runner.vulkan.api import ffi
 from scenario_runner.vulkan.descriptors import STAGE_COMPUTE, create_set_layout
+from scenario_runner.vulkan.pipeline_robustness import with_robustness
 from scenario_runner.vulkan.result import check
 from scenario_runner.vulkan.structs import new
 
@@ -114,6 +115,7 @@ class PipelineCache:
                     ),
                     layout=layout,
                 )
+                info = with_robustness(info, self._device.enabled.features)
                 handle = ffi.new("VkPipeline*")
                 check(
                     fn.vkCreateComputePipelines(device, ffi.NULL, 1, info, ffi.NULL, handle),

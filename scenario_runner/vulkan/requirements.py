@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner import errors
 from scenario_runner.plan.model import ML_STRUCTURES, Requirements
 from scenario_runner.vulkan._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
+from scenario_runner.vulkan.companion_features import companions
 from scenario_runner.vulkan.features import CORE, Feature
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _SPIRV_VERSIONS = ((1 << 22 | 3 << 12, (1, 6)), (1 << 22 | 2 << 12, (1, 5)))
 # Must not be enabled beside its successor.
 _SUPERSEDED = frozenset({"VkPhysicalDeviceBufferDeviceAddressFeaturesEXT"})
+_LACKING = "SR-FEATURE-001"
 _ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"
 
 
@@ -63,7 +65,10 @@ def enabled_for(
             if alternatives is None:
                 if what == "capability":
                     problems.append(
-                        errors.Problem(f"shader {shader!r} needs the capability {name}, which no Vulkan version knows")
+                        errors.Problem(
+                            f"shader {shader!r} needs the capability {name}, which no Vulkan version knows",
+                            code=_LACKING,
+                        )
                     )
                 continue
             found = False
@@ -81,7 +86,8 @@ def enabled_for(
             if not found:
                 problems.append(
                     errors.Problem(
-                        f"shader {shader!r} needs the {what} {name}; {physical.name!r} lacks {' and '.join(lacking)}"
+                        f"shader {shader!r} needs the {what} {name}; {physical.name!r} lacks {' and '.join(lacking)}",
+                        code=_LACKING,
                     )
                 )
     for needed in requirements.features:
@@ -97,6 +103,7 @@ def enabled_for(
                 f"{needed.what} needs {needed.member} ({needed.structure}), which {physical.name!r} lacks",
                 pointer=needed.pointer,
                 help=help,
+                code="SR-FEATURE-002",
             )
         )
     newest = next((spirv for version, spirv in _SPIRV_VERSIONS if physical.api_version >= version), (1, 3))
@@ -106,6 +113,7 @@ def enabled_for(
             errors.Problem(
                 f"a shader is SPIR-V {major}.{minor}; {physical.name!r} takes SPIR-V {newest[0]}.{newest[1]} at most",
                 help="compile it for an older target (for GLSL files the runner does that itself)",
+                code=_LACKING,
             )
         )
     if problems:
@@ -114,6 +122,7 @@ def enabled_for(
         from scenario_runner.vulkan.ml_emulation import features_for_layers
 
         features |= features_for_layers(physical)
+    features.update(companions(physical, requirements, disabled_extensions))
     if robustness:
         features |= _robustness(physical, disabled_extensions)
     if frame_boundaries and "VK_EXT_frame_boundary" not in disabled_extensions:
@@ -153,12 +162,13 @@ def _describe(alternative: tuple[Any, ...]) -> str:
 
 
 def _robustness(physical: PhysicalDevice, disabled: Collection[str]) -> set[Feature]:
-    """robustBufferAccess, and robustness2 and image robustness where the device has them."""
+    """robustBufferAccess, and robustness2, image and pipeline robustness where the device has them."""
     wanted = [
         (CORE, "robustBufferAccess"),
         (_ROBUSTNESS2, "robustBufferAccess2"),
         (_ROBUSTNESS2, "robustImageAccess2"),
         ("VkPhysicalDeviceImageRobustnessFeatures", "robustImageAccess"),
+        ("VkPhysicalDevicePipelineRobustnessFeatures", "pipelineRobustness"),
     ]
     found = (physical.features.find(structure, member) for structure, member in wanted)
     return {feature for feature in found if feature is not None and feature.extension not in disabled}

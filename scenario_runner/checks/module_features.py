@@ -1,0 +1,35 @@
+"""Device features that a module uses without a capability that says so.
+
+Source: Vulkan specification, "Shaders" (LocalSizeId: maintenance4; Workgroup variables with an initializer:
+shaderZeroInitializeWorkgroupMemory).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scenario_runner.spirv.access import WORKGROUP
+
+if TYPE_CHECKING:
+    from scenario_runner.spirv import EntryPoint
+
+_VULKAN_1_3 = "VkPhysicalDeviceVulkan13Features"
+_LOCAL_SIZE_ID = 38
+# Words of an OpVariable without an initializer.
+_BARE_VARIABLE = 4
+
+
+def module_features(entry: EntryPoint, uid: str) -> list[tuple[str, str, str]]:
+    """(structure, member, what needs it) for the entry point of the shader ``uid``."""
+    index = entry.source
+    words = index.words
+    found = []
+    if any(words[at + 2] == _LOCAL_SIZE_ID for at in index.execution_modes.get(entry.function, ())):
+        found.append((_VULKAN_1_3, "maintenance4", f"the workgroup size by ids of shader {uid!r}"))
+    for id in index.variables:
+        at = index.definitions[id]
+        if words[at + 3] == WORKGROUP and index.count(at) > _BARE_VARIABLE:
+            what = f"the initialized shared memory of shader {uid!r}"
+            found.append((_VULKAN_1_3, "shaderZeroInitializeWorkgroupMemory", what))
+            break
+    return found
