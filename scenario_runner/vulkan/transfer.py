@@ -101,13 +101,18 @@ class Transfer:
         direct = [resource for resource in sourced if resource.mapped]
         staged = [resource for resource in sourced if not resource.mapped]
         to_prepare = [resource for resource in direct if resource.needs_preparation]
-        if (to_prepare or to_clear) and (direct or not staged):
+        if to_prepare:
+            with self._pool.recording(self._commands[1]):
+                for resource in to_prepare:
+                    resource.record_prepare(self._commands[1])
+            self._submissions[1].submit(self._commands[1])
+            self._submissions[1].wait("preparing resources", timeout_s)
+        if to_clear and (direct or not staged):
             with self._pool.recording(self._commands[0]):
-                self._record_beginning(self._commands[0], to_prepare, to_clear)
+                self._record_clears(self._commands[0], to_clear)
             self._submissions[0].submit(self._commands[0])
-            shared = any(resource.plan.group is not None for resource in to_clear)  # the others' bytes go there as well
-            if shared or to_prepare:
-                self._submissions[0].wait("clearing resources", timeout_s)
+            if any(resource.plan.group is not None for resource in to_clear):
+                self._submissions[0].wait("clearing resources", timeout_s)  # the others' bytes go into the same memory
             to_clear = []
         try:
             _read_sources(direct)
@@ -173,7 +178,7 @@ class Transfer:
                     _source_of(piece.resource).read_into(view, piece.offset_bytes)
                 with self._pool.recording(commands):
                     if turn == 0 and to_clear:
-                        self._record_beginning(commands, (), to_clear)
+                        self._record_clears(commands, to_clear)
                     for resource, offset, size, staging_offset in batch:
                         resource.record_upload(commands, staging, base + staging_offset, offset, size)
                     self._release(commands)
@@ -225,12 +230,8 @@ class Transfer:
         for piece in batch:
             yield piece.resource, allocation.view(half * self._half_size_bytes + piece.staging_offset, piece.size_bytes)
 
-    def _record_beginning(
-        self, commands: Any, to_prepare: Sequence[Resource], to_clear: Sequence[Resource]
-    ) -> None:
-        for resource in to_prepare:
-            resource.record_prepare(commands)
-        for resource in to_clear:
+    def _record_clears(self, commands: Any, resources: Sequence[Resource]) -> None:
+        for resource in resources:
             resource.record_clear(commands)
         self._release(commands)
 
@@ -242,9 +243,7 @@ class Transfer:
         )
 
 
-def _batches(
-    resources: Sequence[Resource], sizes_bytes: Sequence[int], half_size_bytes: int
-) -> Iterator[list[Piece]]:
+def _batches(resources: Sequence[Resource], sizes_bytes: Sequence[int], half_size_bytes: int) -> Iterator[list[Piece]]:
     """Cut the resources into pieces and the pieces into batches that fit in half of the staging buffer."""
     batch: list[Piece] = []
     used = 0
