@@ -26,6 +26,7 @@ _PLAIN = frozenset({int, str, bytes, bool, float, type(None)})
 _RECORDS: dict[str, Any] = {
     name: kind for name, kind in vars(model).items() if isinstance(kind, type) and issubclass(kind, tuple)
 } | {"Problem": Problem}
+_IMAGE_RECORDS = "scenario_runner.plan.image_plan"
 _PACKAGES = ("", "plan", "scenario", "shaders", "spirv", "files")
 
 
@@ -155,15 +156,23 @@ def _encoded(value: Any) -> Any:
             return ("plain", value)
         first = type(value[0])
         name = first.__name__
-        if _RECORDS.get(name) is first and all(type(item) is first and all(map(_is_flat, item)) for item in value):
+        if _is_record(first) and all(type(item) is first and all(map(_is_flat, item)) for item in value):
             return ("rows", name, [tuple(item) for item in value])  # ten thousand dispatches, say
         return ("tuple", [_encoded(item) for item in value])
     if kind is dict:
         return ("dict", list(value), [_encoded(item) for item in value.values()])
     if kind is NpySource:
         return ("npy", value.path, tuple(value.header))
-    if _RECORDS.get(kind.__name__) is kind:
+    if _is_record(kind):
         return ("record", kind.__name__, [_encoded(item) for item in value])
+    if kind is frozenset:
+        return ("set", sorted(value))
+    if kind.__module__ in ("scenario_runner.formats", "scenario_runner.plan.image_sources"):
+        from scenario_runner.plan.image_sources import encoded_image_value
+
+        encoded = encoded_image_value(value)
+        if encoded is not None:
+            return ("image value", encoded)
     raise _NotKeptError(kind)
 
 
@@ -174,7 +183,7 @@ def _decoded(value: Any) -> Any:
         case "plain":
             return value[1]
         case "rows":
-            return tuple(map(_RECORDS[value[1]]._make, value[2]))
+            return tuple(map(_record(value[1])._make, value[2]))
         case "tuple":
             return tuple(map(_decoded, value[1]))
         case "dict":
@@ -184,5 +193,34 @@ def _decoded(value: Any) -> Any:
             if tuple(source.header) != value[2]:
                 raise _StaleError(value[1])
             return source
+        case "set":
+            return frozenset(value[1])
+        case "image value":
+            from scenario_runner.plan.image_sources import decoded_image_value
+
+            decoded = decoded_image_value(value[1])
+            if decoded is None:
+                raise _StaleError(value[1])
+            return decoded
         case _:
-            return _RECORDS[value[1]]._make(map(_decoded, value[2]))
+            return _record(value[1])._make(map(_decoded, value[2]))
+
+
+def _is_record(kind: Any) -> bool:
+    if kind.__module__ == _IMAGE_RECORDS and kind.__name__ not in _RECORDS:
+        _add_image_records()
+    return _RECORDS.get(kind.__name__) is kind
+
+
+def _record(name: str) -> Any:
+    if name not in _RECORDS:
+        _add_image_records()
+    return _RECORDS[name]
+
+
+def _add_image_records() -> None:
+    """What plans have only where there are images."""
+    from scenario_runner.plan import image_plan
+
+    _RECORDS.update((kind.__name__, kind) for kind in (image_plan.ImagePlan, image_plan.ImagePart))
+    _RECORDS[image_plan.SamplerPlan.__name__] = image_plan.SamplerPlan

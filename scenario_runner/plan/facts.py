@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 _KNOWN_KINDS = frozenset(
     {
         "buffer",
+        "image",
         "raw_data",
         "shader",
         "memory_barrier",
         "buffer_barrier",
+        "image_barrier",
         "dispatch_compute",
         "dispatch_barrier",
         "mark_boundary",

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.image_file import check_source, open_image
+from scenario_runner.formats import Format, format_of_value
+from scenario_runner.plan.image_plan import ImagePart, image_parts
 from scenario_runner.plan.sources import plain_bytes
 
 if TYPE_CHECKING:
     from scenario_runner.files.image_file import ImageReader
-    from scenario_runner.formats import Format
-    from scenario_runner.plan.image_plan import ImagePart
 
 
 class ImageFileSource:
@@ -38,6 +38,10 @@ class ImageFileSource:
     @property
     def size_bytes(self) -> int:
         return self._parts[-1].end_bytes
+
+    def encoded(self) -> tuple[Any, ...]:
+        """For `encoded_image_value`."""
+        return ("file", self.path, self._format.value, self._extent, self.levels)
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         if self._is_cut or len(destination) == self.size_bytes:
@@ -148,3 +152,24 @@ def _check_array(data: Any, uid: str, format: Format, width: int, height: int) -
     kinds = "fV" if expected.kind == "f" else "uibV"  # integers of either sign, and raw bytes, as from files
     if data.dtype.itemsize != expected.itemsize or data.dtype.kind not in kinds:
         raise UsageError(f"input {uid!r} is an array of {data.dtype}; texels of {format.name} are {expected}")
+
+
+def encoded_image_value(value: Any) -> tuple[Any, ...] | None:
+    """A format or a source of an image in plain values, for the plan cache; None for what only lives here."""
+    if isinstance(value, Format):
+        return ("format", value.value)
+    if isinstance(value, ZeroSource):
+        return ("zeros", value.size_bytes, value.levels)
+    return value.encoded() if isinstance(value, ImageFileSource) else None
+
+
+def decoded_image_value(encoded: tuple[Any, ...]) -> Format | ImageFileSource | ZeroSource | None:
+    """What `encoded_image_value` was given; None where the file is not what it was. Raises FileError."""
+    if encoded[0] == "format":
+        return format_of_value(encoded[1])
+    if encoded[0] == "zeros":
+        return ZeroSource(*encoded[1:])
+    _, path, format_value, extent, levels = encoded
+    format = format_of_value(format_value)
+    source = ImageFileSource(path, format, image_parts(format, *extent))
+    return source if source.levels == levels else None

@@ -1,0 +1,92 @@
+"""Kept plans of scenarios with images: the same plan again, and none where a file changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import FileError
+from scenario_runner.files.dds import write_dds
+from scenario_runner.plan.cache import PlanCache, Settings
+from scenario_runner.plan.image_plan import ImagePlan
+from tests.gpu.image_scenes import add_image, binding, dispatch, format_of, per_texel, storage, texels
+from tests.scenes import Scene
+
+NAME = "R32G32B32A32_SFLOAT"
+
+
+@pytest.fixture
+def path(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A scenario with images from .dds and .npy files, samplers, levels, zeros of blocks and a barrier."""
+    monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(tmp_path / "cache"))
+    levels = [texels(NAME, 8 >> number, 8 >> number).tobytes() for number in range(2)]
+    write_dds(tmp_path / "x.dds", format_of(NAME), 8, 8, levels, 2)
+    declarations = "layout(set = 0, binding = 0) uniform sampler2D src;\n" + storage(1, NAME, "dst")
+    scene.shader("copy", per_texel("imageStore(dst, p, texelFetch(src, p, 0));", declarations))
+    keys = {"border_address_mode": "CLAMP_BORDER", "border_color": "FLOAT_OPAQUE_WHITE", "mag_filter": "LINEAR"}
+    add_image(scene, "x", NAME, size=(8, 8), mips=4, src="x.dds", **keys)
+    add_image(scene, "y", NAME, size=(8, 8), dst="y.npy")
+    add_image(scene, "z", "R8_UINT", texels("R8_UINT", 5, 3), dst="z.out.npy")
+    add_image(scene, "blocks", "BC1_RGBA_UNORM_BLOCK", size=(9, 9))
+    access = {"src_access": "memory_write", "dst_access": "memory_read"}
+    layouts = {"old_layout": "general", "new_layout": "general"}
+    scene.resource("image_barrier", uid="wait", image_resource="y", **access, **layouts)
+    dispatch(scene, "copy", [binding(0, "x", lod=1), binding(1, "y")], (4, 4))
+    scene.command("dispatch_barrier", image_barrier_refs=["wait"])
+    return scene.write()
+
+
+def test_a_kept_plan_is_the_same(path: Path) -> None:
+    """The plan that comes out of the cache says of every image what the plan said that went in."""
+    with Runner() as runner:
+        runner.run_to_files(path)
+        first = (path.parent / "y.npy").read_bytes()
+        made = runner.plan(path)
+        kept = PlanCache(Settings(str(path), None, None, None)).load()
+        assert kept is not None
+        for uid, plan in made.resources.items():
+            found = kept.resources[uid]
+            assert isinstance(plan, ImagePlan)
+            assert isinstance(found, ImagePlan)
+            assert found._replace(source=None) == plan._replace(source=None)
+            assert type(found.source) is type(plan.source)
+        assert kept.frames == made.frames
+        assert kept.descriptor_lists == made.descriptor_lists
+        (path.parent / "y.npy").unlink()
+        runner.run_to_files(path)
+    assert (path.parent / "y.npy").read_bytes() == first
+
+
+def test_new_texels_are_used(path: Path) -> None:
+    """A kept plan reads the image files as they are now."""
+    with Runner() as runner:
+        runner.run_to_files(path)
+        changed = texels("R8_UINT", 5, 3, seed=99)
+        numpy.save(path.parent / "z.npy", changed[None])
+        levels = [texels(NAME, 8 >> number, 8 >> number, seed=99).tobytes() for number in range(2)]
+        write_dds(path.parent / "x.dds", format_of(NAME), 8, 8, levels, 2)
+        runner.run_to_files(path)
+    assert numpy.load(path.parent / "y.npy")[0, :4, :4].tobytes() == levels[1]
+
+
+def test_another_number_of_levels(path: Path) -> None:
+    """A file that now has more levels gives all of them."""
+    with Runner() as runner:
+        runner.run_to_files(path)
+        levels = [texels(NAME, 8 >> number, 8 >> number).tobytes() for number in range(4)]
+        write_dds(path.parent / "x.dds", format_of(NAME), 8, 8, levels, 4)
+        assert PlanCache(Settings(str(path), None, None, None)).load() is None
+        runner.run_to_files(path)
+    assert numpy.load(path.parent / "y.npy")[0, :4, :4].tobytes() == levels[1]
+
+
+def test_a_file_that_no_longer_fits(path: Path) -> None:
+    """A file that was replaced by one of another size is an error, as without the cache."""
+    with Runner() as runner:
+        runner.run_to_files(path)
+        write_dds(path.parent / "x.dds", format_of(NAME), 4, 4, [texels(NAME, 4, 4).tobytes()])
+        with pytest.raises(FileError, match="has 4x4 texels, but the scenario declares 8x8"):
+            runner.run_to_files(path)
