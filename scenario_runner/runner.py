@@ -296,6 +296,12 @@ class Runner:
             disabled_extensions=self._options.disabled_extensions,
             emulated=bool(instance.layers),
         )
+        if plan.requirements.ml_extensions:
+            from scenario_runner.vulkan.tensor_limits import exceeded_tensor_limits
+
+            problems = exceeded_tensor_limits(plan, physical)
+            if problems:
+                raise UnsupportedError(problems)
         device = self._device
         if device is not None and not device.usable:
             raise DeviceError(

@@ -23,7 +23,7 @@ _MOST_ELEMENTS = 2**48
 _ALSO_READ = {
     "bfloat16": ("<u2", "|V2"),
     "float8e4m3": ("|u1", "|V1"),
-    "float8e5m2": ("|u1", "|V1"),
+    "float8e5m2": ("|u1", "|V1", "<f1"),
     "bool": ("|u1", "|i1"),
 }
 _FORMATS_OF_TENSORS = frozenset(

@@ -51,3 +51,20 @@ def both(request: pytest.FixtureRequest) -> Iterator[Runner]:
     before = len(runner.validation_messages)
     yield runner
     assert runner.validation_messages[before:] == []
+
+
+@pytest.fixture(scope="session", params=["in place", "staged"])
+def shared_ml_runner(request: pytest.FixtureRequest, validation: bool, shader_cache: Path) -> Iterator[Runner]:
+    runner = Runner(validation=validation, timeout_s=120, staging=request.param == "staged")
+    with runner:
+        yield runner
+    assert not any(runner.live_objects.values())
+
+
+@pytest.fixture
+def ml(shared_ml_runner: Runner) -> Iterator[Runner]:
+    """A Runner for tensors and graphs, which has the ML emulation layers where the device needs them; first one that
+    reads and writes in place where it can, then one that copies. The validation layer must have nothing to say."""
+    before = len(shared_ml_runner.validation_messages)
+    yield shared_ml_runner
+    assert shared_ml_runner.validation_messages[before:] == []

@@ -1,0 +1,53 @@
+"""Scenarios with tensors and graphs, for the tests that run them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from tests.scenes import Scene
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+MODELS = CHECKOUT / "tests" / "vgf" / "models"
+VGF = CHECKOUT / "tests" / "vgf" / "fixtures"
+SPIRV = CHECKOUT / "tests" / "spirv" / "fixtures"
+
+_FORMATS = {"f2": "R16_SFLOAT", "f4": "R32_SFLOAT", "i1": "R8_SINT", "i2": "R16_SINT", "i4": "R32_SINT",
+            "i8": "R64_SINT", "u1": "R8_UINT", "u2": "R16_UINT", "u4": "R32_UINT", "b1": "R8_BOOL_ARM"}  # fmt: skip
+
+HEAD = """#version 460
+#extension GL_ARM_tensors : require
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+"""
+
+
+def tensor(scene: Scene, uid: str, content: Any = None, **keys: Any) -> Scene:
+    """A tensor with the values of an array; it is written to ``<uid>.out.npy``."""
+    if content is not None:
+        keys["src"] = scene.npy(f"{uid}.npy", content)
+        keys.setdefault("dims", list(content.shape))
+        if "format" not in keys:
+            keys["format"] = f"VK_FORMAT_{_FORMATS[content.dtype.str[1:]]}"
+    keys = {"shader_access": "readwrite", "dst": f"{uid}.out.npy", "format": "VK_FORMAT_R32_SFLOAT", **keys}
+    return scene.resource("tensor", uid=uid, **{key: value for key, value in keys.items() if value is not None})
+
+
+def bindings(uids: Mapping[int, str] | Sequence[str]) -> list[dict[str, Any]]:
+    """Bindings of set 0: by number, or counted up."""
+    numbered = uids if isinstance(uids, Mapping) else dict(enumerate(uids))
+    return [{"set": 0, "id": number, "resource_ref": uid} for number, uid in numbered.items()]
+
+
+def random(shape: Sequence[int], dtype: Any = "f4", seed: int = 1) -> Any:
+    """Values between -1 and 1, or any integers of the type."""
+    generator = numpy.random.default_rng(seed)
+    kind = numpy.dtype(dtype)
+    if kind.kind == "f":
+        return generator.uniform(-1, 1, shape).astype(kind)
+    if kind.kind == "b":
+        return generator.integers(0, 2, shape).astype(kind)
+    info = numpy.iinfo(kind)
+    return generator.integers(info.min, info.max, shape, dtype=kind, endpoint=True)

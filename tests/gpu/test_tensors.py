@@ -1,0 +1,183 @@
+"""Tensors: every format, rank and tiling in and out, and what does not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import FileError, ScenarioError, UnsupportedError, UsageError
+from tests.gpu.ml_scenes import random, tensor
+from tests.scenes import Scene
+
+
+def run(runner: Runner, scene: Scene, uid: str = "t") -> Any:
+    """What the tensor's file holds after a run."""
+    runner.run_to_files(scene.write())
+    return numpy.load(scene.folder / f"{uid}.out.npy")
+
+
+@pytest.mark.parametrize("dtype", ["b1", "u1", "i1", "u2", "i2", "u4", "i4", "i8", "f2", "f4"])
+@pytest.mark.parametrize("tiling", ["LINEAR", "OPTIMAL"])
+def test_a_tensor_comes_back_as_it_went_in(ml: Runner, scene: Scene, dtype: str, tiling: str) -> None:
+    """Every format of the specification keeps every bit, the type and the shape of its file, in both tilings."""
+    array = random((2, 3, 5), "?" if dtype == "b1" else dtype)
+    tensor(scene, "t", array, tiling=tiling)
+    found = run(ml, scene)
+    assert found.dtype == array.dtype
+    assert found.shape == array.shape
+    assert found.tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (2, 3), (1, 2, 3, 4), (2, 1, 3, 1, 2), (1, 2, 1, 2, 1, 2)])
+def test_every_rank_is_kept(ml: Runner, scene: Scene, shape: tuple[int, ...]) -> None:
+    """Tensors of rank 0 to 6 keep their shape; a scalar's file has the shape ()."""
+    array = numpy.asarray(random(shape))
+    tensor(scene, "t", array, dims=list(shape))
+    found = run(ml, scene)
+    assert found.shape == shape
+    assert found.tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize(
+    "format, dtype, descr",
+    [
+        ("R16_SFLOAT_FPENCODING_BFLOAT16_ARM", "bfloat16", "|V2"),
+        ("R8_SFLOAT_FPENCODING_FLOAT8E4M3_ARM", "float8_e4m3fn", "|V1"),
+        ("R8_SFLOAT_FPENCODING_FLOAT8E5M2_ARM", "float8_e5m2", "|u1"),
+    ],
+)
+def test_small_floats_are_raw_in_files_and_numbers_in_arrays(
+    ml: Runner, scene: Scene, format: str, dtype: str, descr: str
+) -> None:
+    """bfloat16 and float8 are ml_dtypes in the API, and raw bytes in files as the reference runner writes them."""
+    array = numpy.array([[0.5, -1.0, 2.0], [0.0, 3.0, 1.5]], dtype=getattr(ml_dtypes, dtype))
+    tensor(scene, "t", dims=[2, 3], format=f"VK_FORMAT_{format}")
+    result = ml.run(scene.write(), {"t": array})
+    assert result["t"].dtype == array.dtype
+    assert (result["t"] == array).all()
+    written = numpy.load(scene.folder / "t.out.npy")
+    assert written.dtype.str == descr
+    assert written.tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize("tiling", ["LINEAR", "OPTIMAL"])
+def test_a_tensor_without_content_is_zero(ml: Runner, scene: Scene, tiling: str) -> None:
+    """What nobody writes is zeros."""
+    tensor(scene, "t", dims=[3, 5], format="VK_FORMAT_R16_SINT", tiling=tiling)
+    assert (run(ml, scene) == numpy.zeros((3, 5), "i2")).all()
+
+
+def test_a_large_tensor_goes_through_in_pieces(ml: Runner, scene: Scene) -> None:
+    """40 MB, more than the staging buffer has, arrive unchanged."""
+    array = random((5, 2, 1000, 1000))
+    tensor(scene, "t", array)
+    assert run(ml, scene).tobytes() == array.tobytes()
+
+
+def test_a_frame_captures_tensors(ml: Runner, scene: Scene) -> None:
+    """A boundary hands back a tensor in its own type and shape."""
+    array = random((2, 3), "i4")
+    tensor(scene, "t", array, dst=None)
+    scene.command("mark_boundary", resources=["t"], frame_id=3)
+    frame = ml.run(scene.write()).frames[0]
+    assert frame["t"].dtype == array.dtype
+    assert (frame["t"] == array).all()
+
+
+def problem(scene: Scene, kind: type[Exception], **inputs: Any) -> str:
+    """The message of the error that planning the scenario ends with."""
+    with pytest.raises(kind) as caught:
+        Runner().plan(scene.write(), inputs or None)
+    return str(caught.value).replace(f"{scene.folder}/", "")
+
+
+@pytest.mark.parametrize(
+    "array, keys, message",
+    [
+        (
+            random((2, 3)),
+            {"format": "VK_FORMAT_R32_SINT"},
+            "tensor 't' has the format VK_FORMAT_R32_SINT, whose elements are int32, but 't.npy' holds float32",
+        ),
+        (
+            random((2, 3), "f2"),
+            {"format": "VK_FORMAT_R32_SFLOAT"},
+            "tensor 't' has the format VK_FORMAT_R32_SFLOAT, whose elements are float32, but 't.npy' holds float16",
+        ),
+        (
+            random((2, 3)),
+            {"dims": [3, 2]},
+            "tensor 't' has the shape [3, 2], but 't.npy' has the shape [2, 3]",
+        ),
+        (
+            random((6,)),
+            {"dims": [2, 3]},
+            "tensor 't' has the shape [2, 3], but 't.npy' has the shape [6]",
+        ),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(scene: Scene, array: Any, keys: dict[str, Any], message: str) -> None:
+    """Type and shape of a file must be the tensor's, also where the number of bytes would do."""
+    tensor(scene, "t", array, **keys)
+    assert problem(scene, FileError).endswith(f"/resources/0/tensor/src: {message}")
+
+
+def test_an_array_that_does_not_fit_is_refused(scene: Scene) -> None:
+    """The same goes for arrays given in code."""
+    tensor(scene, "t", dims=[2, 3])
+    assert problem(scene, UsageError, t=random((2, 3), "i4")).endswith(
+        "tensor 't' has the format VK_FORMAT_R32_SFLOAT, whose elements are float32, but the array given for it holds"
+        " int32"
+    )
+
+
+@pytest.mark.parametrize(
+    "format, message",
+    [
+        (
+            "VK_FORMAT_R32_FLOAT",
+            "no format that this program knows is called 'VK_FORMAT_R32_FLOAT'; did you mean 'VK_FORMAT_R32_SFLOAT'",
+        ),
+        (
+            "VK_FORMAT_R8G8B8A8_UNORM",
+            "a tensor cannot have the format 'VK_FORMAT_R8G8B8A8_UNORM': its elements are single numbers",
+        ),
+        (
+            "VK_FORMAT_D32_SFLOAT",
+            "a tensor cannot have the format 'VK_FORMAT_D32_SFLOAT': its elements are single numbers",
+        ),
+    ],
+)
+def test_formats_that_no_tensor_has_are_refused(scene: Scene, format: str, message: str) -> None:
+    """A tensor has one number an element."""
+    tensor(scene, "t", dims=[2], format=format)
+    assert message in problem(scene, ScenarioError)
+
+
+def test_a_shape_that_nothing_says_is_refused(scene: Scene) -> None:
+    """Dimensions of 0 or less are a graph's to say."""
+    tensor(scene, "t", dims=[2, -1])
+    assert (
+        "tensor 't' has the shape [2, -1], and no graph of the scenario says what its dimensions of 0 or less are"
+        in problem(scene, ScenarioError)
+    )
+
+
+def test_more_dimensions_than_the_device_has_are_refused(ml: Runner, scene: Scene) -> None:
+    """The rank is checked before the device sees it: the emulation layers would end the process."""
+    tensor(scene, "t", dims=[1] * 7)
+    with pytest.raises(UnsupportedError, match=r"tensor 't' has 7 dimensions; maxTensorDimensionCount of .* is 6"):
+        ml.run(scene.write())
+
+
+def test_more_elements_than_the_device_takes_are_refused(ml: Runner, scene: Scene) -> None:
+    """So is the number of elements."""
+    tensor(scene, "t", dims=[1 << 14, 1 << 14])
+    with pytest.raises(
+        UnsupportedError, match=r"tensor 't' has 268435456 elements; maxTensorElements of .* is 134217728"
+    ):
+        ml.run(scene.write())
