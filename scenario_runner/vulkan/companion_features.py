@@ -16,10 +16,8 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.physical_device import PhysicalDevice
 
 _CLOCK = "VkPhysicalDeviceShaderClockFeaturesKHR"
-_BFLOAT16 = "VkPhysicalDeviceShaderBfloat16FeaturesKHR"
 COMPANIONS: dict[str, tuple[tuple[str, str], ...]] = {
     "ShaderClockKHR": ((_CLOCK, "shaderSubgroupClock"), (_CLOCK, "shaderDeviceClock")),
-    "BFloat16TypeKHR": ((_BFLOAT16, "shaderBFloat16Type"),),
     "VulkanMemoryModel": (("VkPhysicalDeviceVulkan12Features", "vulkanMemoryModelAvailabilityVisibilityChains"),),
     "SPV_KHR_maximal_reconvergence": (
         ("VkPhysicalDeviceShaderMaximalReconvergenceFeaturesKHR", "shaderMaximalReconvergence"),
@@ -48,9 +46,8 @@ def companions(physical: PhysicalDevice, requirements: Requirements, disabled: C
     wanted: list[tuple[str, str]] = []
     for name in (*requirements.capabilities, *requirements.spirv_extensions):
         wanted += COMPANIONS.get(name, ())
-    if any(
-        name.startswith("GroupNonUniform") for name in requirements.capabilities
-    ) and not _SMALL_AND_LARGE.isdisjoint(requirements.capabilities):
+    subgroups = any(name.startswith("GroupNonUniform") for name in requirements.capabilities)
+    if subgroups and not _SMALL_AND_LARGE.isdisjoint(requirements.capabilities):
         wanted.append(_EXTENDED_TYPES)  # subgroup operations on other than 32 bits have no capability of their own
     for structure, member in wanted:
         feature = physical.features.find(structure, member)

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 _SPIRV_VERSIONS = ((1 << 22 | 3 << 12, (1, 6)), (1 << 22 | 2 << 12, (1, 5)))
 # Must not be enabled beside its successor.
 _SUPERSEDED = frozenset({"VkPhysicalDeviceBufferDeviceAddressFeaturesEXT"})
+# Capabilities under the names that they had before they became part of a newer extension.
+_RENAMED = {
+    "ComputeDerivativeGroupLinearNV": "ComputeDerivativeGroupLinearKHR",
+    "ComputeDerivativeGroupQuadsNV": "ComputeDerivativeGroupQuadsKHR",
+    "GroupNonUniformPartitionedNV": "GroupNonUniformPartitionedEXT",
+}
 _LACKING = "SR-FEATURE-001"
 _ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"
 
@@ -61,7 +67,7 @@ def enabled_for(
     )
     for what, names, table in tables:
         for name, shader in names.items():
-            alternatives = table.get(name)
+            alternatives = table.get(_RENAMED.get(name, name))
             if alternatives is None:
                 if what == "capability":
                     problems.append(

@@ -49,20 +49,26 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Check:
-    """The case's check.json: how to run it, and how exact the outputs are."""
+    """The case's check.json: how to run it, how exact the outputs are, and what not every device has.
+
+    A device that lacks ``needs`` must say so by this name; any other refusal is an error on the software driver.
+    """
 
     repeat: int
     keep_state: bool
     tolerances: dict[str, Tolerance]
+    robustness: bool = False
+    needs: str | None = None
 
     @classmethod
     def of(cls, case: Path) -> Check:
         path = case / "check.json"
         given = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        unknown = set(given) - {"repeat", "keep_state", "outputs"}
+        unknown = set(given) - {"repeat", "keep_state", "outputs", "robustness", "needs"}
         assert not unknown, f"{path}: unknown keys {unknown}"
         tolerances = {name: Tolerance(**values) for name, values in given.get("outputs", {}).items()}
-        return cls(given.get("repeat", 1), given.get("keep_state", False), tolerances)
+        robustness, needs = given.get("robustness", False), given.get("needs")
+        return cls(given.get("repeat", 1), given.get("keep_state", False), tolerances, robustness, needs)
 
 
 def arrays_in(folder: Path) -> dict[str, Array]:
@@ -78,14 +84,22 @@ def runner() -> Iterator[Runner]:
         yield runner
 
 
+@pytest.fixture(scope="module")
+def robust_runner() -> Iterator[Runner]:
+    with Runner(robustness=True) as runner:
+        yield runner
+
+
 @each_case
-def test_a_run_gives_what_numpy_computed(case: Path, runner: Runner, tmp_path: Path) -> None:
+def test_a_run_gives_what_numpy_computed(case: Path, runner: Runner, robust_runner: Runner, tmp_path: Path) -> None:
     """Every output file and every captured frame equals the committed expectation, and there are no others."""
     expected = arrays_in(case / "expected")
     assert expected, f"{case} has no expected results: see scenarios/README.md"
     check = Check.of(case)
     assert set(check.tolerances) <= set(expected)
     frames = tmp_path / "frames"
+    if check.robustness:
+        runner = robust_runner
     try:
         result = runner.run(
             case / "scenario.json",
@@ -95,8 +109,11 @@ def test_a_run_gives_what_numpy_computed(case: Path, runner: Runner, tmp_path: P
             keep_state=check.keep_state,
         )
     except UnsupportedError as error:
-        if runner.physical_device.type == "cpu":
-            raise  # the software driver is able to run them all
+        if check.needs is not None:
+            assert f"{check.needs}; " in str(error)
+            assert f"{runner.physical_device.name!r} lacks " in str(error)
+        elif runner.physical_device.type == "cpu":
+            raise  # the software driver is able to run all others
         pytest.skip(str(error))
     assert not result.warnings
     got = arrays_in(tmp_path / "out") | arrays_in(frames)

@@ -1,0 +1,13 @@
+"""Sums over clusters of four invocations: each value is in four of them."""
+
+import numpy as np
+
+
+def inputs() -> dict[str, np.ndarray]:
+    return {
+        "values": np.random.default_rng(7).integers(0, 1000, 128, dtype=np.uint32),
+    }
+
+
+def expected(values: np.ndarray) -> dict[str, np.ndarray]:
+    return {"each": np.ones(128, np.uint32), "totals": np.array([4 * values.sum()], np.uint32)}

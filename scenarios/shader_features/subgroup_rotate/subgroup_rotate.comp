@@ -1,0 +1,16 @@
+#version 450
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_rotate : require
+
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0) readonly buffer Values { uint values[]; };
+layout(set = 0, binding = 1) buffer Each { uint each[]; };
+layout(set = 0, binding = 2) buffer Totals { uint totals[]; };
+
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    uint x = values[i];
+    uint turned = subgroupRotate(x, 1u);
+    atomicAdd(totals[0], turned);
+    each[i] = subgroupRotate(turned, gl_SubgroupSize - 1u);
+}
