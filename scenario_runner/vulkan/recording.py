@@ -19,6 +19,7 @@ STAGE_ALL_COMMANDS = 0x10000
 STAGE_COMPUTE_SHADER = 0x800
 STAGE_TRANSFER = 0x1000
 STAGE_HOST = 0x4000
+ACCESS_UNIFORM_READ = 0x8
 ACCESS_SHADER_READ = 0x20
 ACCESS_SHADER_WRITE = 0x40
 ACCESS_TRANSFER_READ = 0x800
@@ -41,7 +42,8 @@ _ACCESS = {
     "graph_write": ACCESS_MEMORY_WRITE,
     "memory_read": ACCESS_MEMORY_READ,
     "memory_write": ACCESS_MEMORY_WRITE,
-    "compute_shader_read": ACCESS_SHADER_READ,
+    # what a shader reads of a uniform buffer is an access of its own in Vulkan; a scenario knows one word for both
+    "compute_shader_read": ACCESS_SHADER_READ | ACCESS_UNIFORM_READ,
     "compute_shader_write": ACCESS_SHADER_WRITE,
 }
 
@@ -66,7 +68,8 @@ def record_frame(run: Execution, command_buffer: Any, frame: FramePlan) -> None:
     pipeline_barrier, push_constants = fn.vkCmdPipelineBarrier, fn.vkCmdPushConstants
     null = ffi.NULL
     everything = memory_barrier(
-        ACCESS_SHADER_WRITE, ACCESS_SHADER_READ | ACCESS_SHADER_WRITE | ACCESS_TRANSFER_READ | ACCESS_TRANSFER_WRITE
+        ACCESS_SHADER_WRITE,
+        _ACCESS["compute_shader_read"] | ACCESS_SHADER_WRITE | ACCESS_TRANSFER_READ | ACCESS_TRANSFER_WRITE,
     )
     after_stages = STAGE_COMPUTE_SHADER | STAGE_TRANSFER
     bound_pipeline = bound_descriptors = -1
