@@ -140,12 +140,14 @@ class Execution:
             "VkFrameBoundaryEXT",
             flags=_FRAME_END,
             frameID=iteration * len(self.plan.frames) + index,
-            pBuffers=[self.resources[uid].handle for uid in frame.captures if self._is_buffer(uid)],
-            pImages=[self.resources[uid].handle for uid in frame.captures if not self._is_buffer(uid)],
+            pBuffers=self._handles(frame, "BufferPlan"),
+            pImages=self._handles(frame, "ImagePlan"),
         )
 
-    def _is_buffer(self, uid: str) -> bool:
-        return isinstance(self.plan.resources[uid], BufferPlan)
+    def _handles(self, frame: FramePlan, kind: str) -> list[Any]:
+        """Of what a frame captures of one kind."""
+        plans = self.plan.resources
+        return [self.resources[uid].handle for uid in frame.captures if type(plans[uid]).__name__ == kind]
 
     def _read(self, uids: list[str] | tuple[str, ...], timeout_s: float | None) -> Pieces:
         for resource, view in self.device.transfer.read([self.resources[uid] for uid in uids], timeout_s):
