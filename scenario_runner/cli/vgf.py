@@ -46,7 +46,7 @@ def _show(argv: Sequence[str]) -> int:
 def _scenario(argv: Sequence[str]) -> int:
     parser = Parser(
         prog="scenario-runner vgf scenario",
-        description="Write a scenario that runs a model, ready to be edited: inputs from NAME.npy, outputs to NAME.npy.",
+        description="Write a scenario that runs a model, to be edited: inputs from NAME.npy, outputs to NAME.npy.",
     )
     parser.add_argument("file", metavar="FILE", help="the VGF file")
     parser.add_argument("--output", metavar="JSON", help="write to this file (default: standard output)")

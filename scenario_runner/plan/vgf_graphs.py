@@ -243,8 +243,9 @@ class VgfDispatch:
             elif binding.id in bound:
                 problems.error(ScenarioError, f"{place}/id", f"{ports[0][1].label} is bound already")
             bound.add(binding.id)
-            for direction, port in ports:
-                self._values.bind(binding, port, direction, place)
+            for direction, port in ports:  # two where the model returns an input as it is
+                if not self._values.bind(binding, port, direction, place):
+                    break
         for direction, all_ports in (("input", graph.inputs), ("output", graph.outputs)):
             for port in all_ports:
                 if port.binding not in bound:

@@ -47,11 +47,11 @@ class Values:
         self._uids: dict[int, str] = {}
         self._external: dict[int, str] = {}  # by alias group
 
-    def bind(self, binding: Binding, port: Port, direction: str, place: str) -> None:
-        """Let what the scenario binds stand for a port of the model; what does not fit is noted."""
+    def bind(self, binding: Binding, port: Port, direction: str, place: str) -> bool:
+        """Let what the scenario binds stand for a port of the model; what does not fit is noted, and False returned."""
         plan = self._resources.get(binding.resource_ref)
         if plan is None:
-            return  # reported where the resource is
+            return True  # reported where the resource is
         rows = [index for index in port.view_indices if _kind_of(self._vgf.resources[index]) == _kind_of_plan(plan)]
         label = f"{direction} {port.label} of graph {self._graph!r}"
         if not rows:
@@ -64,11 +64,11 @@ class Values:
                 f"{label} is a {wanted} of the shape {list(row.shape)}, {format_name(row.format)}; {plan.uid!r} is"
                 f" a {_kind_of_plan(plan)}",
             )
-            return
+            return False
         fits = [index for index in rows if self._mismatch(index, plan) is None]
         if not fits:
             self._problems.error(ScenarioError, f"{place}/resource_ref", f"{label} {self._mismatch(rows[0], plan)}")
-            return
+            return False
         chosen = fits[0]
         group = self._vgf.resources[chosen].alias_group
         known = self._uids.get(chosen) or (None if group is None else self._external.get(group))
@@ -78,13 +78,14 @@ class Values:
                 f"{place}/resource_ref",
                 f"{label} is the value that {known!r} is bound to; bind {known!r} here as well",
             )
-            return
+            return False
         self._uids[chosen] = plan.uid
         for index in port.view_indices:
             if self._same_view(index, chosen):
                 self._uids[index] = plan.uid
         if group is not None:
             self._external[group] = plan.uid
+        return True
 
     def uid(self, index: int) -> str | None:
         """The uid of the resource that stands for a row, made now if it is new; None when something is wrong."""

@@ -1,0 +1,158 @@
+"""``vgf show``, ``vgf scenario`` and running a model by itself, as real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+
+from scenario_runner.errors import FileError, UsageError
+from scenario_runner.vgf import read_vgf
+from scenario_runner.vgf.describe import describe
+
+MODELS = Path(__file__).resolve().parents[1] / "vgf" / "models"
+FIXTURES = Path(__file__).resolve().parents[1] / "vgf" / "fixtures"
+
+CONV = """\
+conv.vgf: VGF 0.5.0, 1 segment, 1 constant (288 bytes)
+
+inputs
+  binding  name  kind    format      shape
+  0        x     tensor  R32_SFLOAT  1x8x8x2
+
+outputs
+  binding  name  kind    format      shape
+  1        y     tensor  R32_SFLOAT  1x8x8x4
+
+segments
+  #  name             type   module             reads  writes  workgroups  constants
+  0  graph_segment_0  graph  graph_partition_0  0      1       -           0
+
+modules
+  #  name               type   code             entry point
+  0  graph_partition_0  graph  SPIR-V, 1.2 KiB  graph_partition_0
+
+constants
+  #  format      shape    bytes  sparse
+  0  R32_SFLOAT  4x3x3x2  288    -
+"""
+
+
+def program(*arguments: str, folder: Path = FIXTURES) -> subprocess.CompletedProcess[str]:
+    """The real program in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "scenario_runner", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        check=False,
+        timeout=120,
+    )
+
+
+def test_show_prints_tables() -> None:
+    """Inputs, outputs, segments, modules and constants, each as a table."""
+    ended = program("vgf", "show", "conv.vgf")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == CONV
+
+
+def test_show_as_json() -> None:
+    """The same for programs, complete."""
+    ended = program("vgf", "show", "mixed.vgf", "--json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert json.loads(ended.stdout) == describe(read_vgf(FIXTURES / "mixed.vgf"))
+
+
+def test_a_scenario_is_ready_to_run(tmp_path: Path) -> None:
+    """What ``vgf scenario`` writes runs once the input is there, from wherever the file lies."""
+    path = tmp_path / "folder" / "scenario.json"
+    ended = program("vgf", "scenario", "conv.vgf", "--output", str(path))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    numpy.save(path.parent / "x.npy", numpy.ones((1, 8, 8, 2), "f4"))
+    ended = program(str(path))
+    assert ended.returncode == 0, ended.stderr
+    assert numpy.load(path.parent / "y.npy").shape == (1, 8, 8, 4)
+
+
+def test_a_scenario_on_standard_output() -> None:
+    """Without a file to write, the JSON is printed, naming the model relative to the current folder."""
+    ended = program("vgf", "scenario", "conv.vgf")
+    assert json.loads(ended.stdout)["resources"][0] == {"graph": {"uid": "graph", "src": "conv.vgf"}}
+
+
+@pytest.mark.parametrize("name", ["picture", "0"])
+def test_a_model_runs_by_itself(tmp_path: Path, name: str) -> None:
+    """A model with an input by name or number gives what NumPy computed, written under the outputs' names."""
+    folder = MODELS / "mixed"
+    ended = program(
+        str(folder / "model.vgf"), "--input", f"{name}={folder / 'picture.npy'}", "--output-dir", str(tmp_path / "out")
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith(f"{folder / 'model.vgf'}: ok: features.npy, scores.npy in ")
+    scores = numpy.load(tmp_path / "out" / "scores.npy")
+    assert numpy.abs(scores - numpy.load(folder / "scores.expected.npy")).max() < 1e-6
+
+
+def test_a_model_runs_with_a_shader_of_the_users(tmp_path: Path) -> None:
+    """A placeholder gets its shader from the command line."""
+    x = numpy.arange(64, dtype="f4").reshape(4, 16)
+    numpy.save(tmp_path / "x.npy", x)
+    (tmp_path / "negate.comp").write_text(
+        "#version 450\nlayout(local_size_x = 16) in;\n"
+        "layout(set = 0, binding = 0) readonly buffer A { float a[]; };\n"
+        "layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };\n"
+        "void main() { y[gl_GlobalInvocationID.x] = -a[gl_GlobalInvocationID.x]; }\n"
+    )
+    model = str(FIXTURES / "placeholder.vgf")
+    ended = program(model, "--input", "x=x.npy", "--shader", "graph_partition_1=negate.comp", folder=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert (numpy.load(tmp_path / "sum.npy") == -x).all()
+
+
+@pytest.mark.parametrize(
+    "arguments, error",
+    [
+        ((), "error: no file is given for the input 'x' (binding 0)\n  help: --input x=FILE.npy\n"),
+        (("--input", "x"), "error: --input 'x': expected NAME=FILE\n"),
+        (
+            ("--input", "x=x.npy"),
+            "error: the model has no code for the shader 'graph_partition_1'\n"
+            "  help: give one: --shader graph_partition_1=FILE\n",
+        ),
+        (("--input", "x=x.npy", "--input", "0=x.npy"), "error: --input: 'x' (binding 0) is given twice\n"),
+    ],
+)
+def test_what_is_missing_is_said(arguments: tuple[str, ...], error: str) -> None:
+    """An input, a shader, a file: with the option that gives it."""
+    ended = program("placeholder.vgf", *arguments)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (UsageError.exit_code, "", error)
+
+
+def test_an_unknown_input_is_refused() -> None:
+    """The message lists the inputs that there are."""
+    ended = program("conv.vgf", "--input", "y=x.npy")
+    assert ended.returncode == FileError.exit_code
+    assert ended.stderr == "error: the model has no 'y' here; it has: 'x' (binding 0)\n"
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
+    """The message names the file."""
+    (tmp_path / "not.vgf").write_text("hello")
+    ended = program("vgf", "show", "not.vgf", folder=tmp_path)
+    assert ended.returncode == FileError.exit_code
+    assert ended.stderr.startswith("error: not.vgf: ")
+
+
+@pytest.mark.parametrize("arguments", [("vgf",), ("vgf", "look", "conv.vgf"), ("vgf", "show")])
+def test_a_command_that_cannot_be_understood(arguments: tuple[str, ...]) -> None:
+    """Without an action or a file there is nothing to do."""
+    ended = program(*arguments)
+    assert ended.returncode == UsageError.exit_code
+    assert ended.stderr.startswith("error: ")

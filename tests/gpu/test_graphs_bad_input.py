@@ -1,0 +1,184 @@
+"""Models that a scenario uses wrongly: one sentence each, before any device is touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import CompileError, FileError, ScenarioError
+from tests.gpu.ml_scenes import VGF, bindings, random, tensor
+from tests.scenes import Scene
+
+
+def problem(scene: Scene, kind: type[Exception] = ScenarioError) -> str:
+    """The message of the error that planning the scenario ends with, without the folder."""
+    with pytest.raises(kind) as caught:
+        Runner().plan(scene.write())
+    return str(caught.value).replace(f"{scene.folder}/", "").replace(f"{VGF}/", "")
+
+
+def ends(scene: Scene, places: dict[int, str] | None = None, **sizes: Any) -> Scene:
+    """The model with the inputs left and right (0, 1) and the outputs sum and difference (2, 3)."""
+    for uid in ("left", "right", "sum", "difference"):
+        tensor(scene, uid, **{"dims": [4, 16], "dst": None, **sizes.get(uid, {})})
+    scene.resource("graph", uid="graph", src=str(VGF / "ends.vgf"))
+    places = {0: "left", 1: "right", 2: "sum", 3: "difference"} if places is None else places
+    return scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(places))
+
+
+@pytest.mark.parametrize(
+    "places, sizes, message",
+    [
+        (
+            None,
+            {"right": {"dims": [4, 8]}},
+            "bindings/1/resource_ref: input 'right' (binding 1) of graph 'graph' has the shape [4, 16];"
+            " tensor 'right' has [4, 8]",
+        ),
+        (
+            None,
+            {"sum": {"dims": [64]}},
+            "bindings/2/resource_ref: output 'sum' (binding 2) of graph 'graph' has the shape [4, 16];"
+            " tensor 'sum' has [64]",
+        ),
+        (
+            None,
+            {"left": {"format": "VK_FORMAT_R16_SFLOAT"}},
+            "bindings/0/resource_ref: input 'left' (binding 0) of graph 'graph' has the format VK_FORMAT_R32_SFLOAT;"
+            " tensor 'left' has VK_FORMAT_R16_SFLOAT",
+        ),
+        (
+            {0: "left", 1: "right", 3: "difference"},
+            {},
+            "bindings: nothing is bound to the output 'sum' (binding 2) of graph 'graph', which has the shape [4, 16] and"
+            " the format VK_FORMAT_R32_SFLOAT",
+        ),
+        (
+            {0: "left", 1: "right", 2: "sum", 3: "difference", 7: "sum"},
+            {},
+            "bindings/4/id: graph 'graph' has no input or output 7; it has: input 'left' (binding 0), input 'right'"
+            " (binding 1), output 'sum' (binding 2), output 'difference' (binding 3), output 'same' (binding 0)",
+        ),
+    ],
+)
+def test_a_binding_that_does_not_fit(
+    scene: Scene, places: dict[int, str] | None, sizes: dict[str, Any], message: str
+) -> None:
+    """Shape, format, a missing and an unknown binding; the message has the model's own name of the slot."""
+    assert problem(ends(scene, places, **sizes)).endswith(f"/commands/0/dispatch_graph/{message}")
+
+
+def test_a_resource_of_another_kind(scene: Scene) -> None:
+    """A buffer in place of a tensor."""
+    scene.buffer("other", size=256)
+    ends(scene, {0: "other", 1: "right", 2: "sum", 3: "difference"})
+    assert problem(scene).endswith(
+        "/commands/0/dispatch_graph/bindings/0/resource_ref: input 'left' (binding 0) of graph 'graph' is a tensor of"
+        " the shape [4, 16], VK_FORMAT_R32_SFLOAT; 'other' is a buffer"
+    )
+
+
+def placeholder(scene: Scene, **command: Any) -> Scene:
+    """The model whose shader graph_partition_1 has no code."""
+    tensor(scene, "x", random((4, 16)))
+    scene.buffer("shaded", size=command.pop("size", 256))
+    tensor(scene, "sum", dims=[4, 16])
+    scene.resource("graph", uid="graph", src=str(VGF / "placeholder.vgf"))
+    places = bindings({0: "x", 2: "shaded", 3: "sum"})
+    return scene.command("dispatch_graph", graph_ref="graph", bindings=places, **command)
+
+
+COPY = """#version 450
+layout(local_size_x = 16) in;
+layout(set = 0, binding = 0) readonly buffer A { float a[]; };
+layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
+void main() { y[gl_GlobalInvocationID.x] = a[gl_GlobalInvocationID.x]; }
+"""
+
+
+def test_a_placeholder_without_a_substitute(scene: Scene) -> None:
+    """The message names the shader that is missing."""
+    assert problem(placeholder(scene)).endswith(
+        "/commands/0/dispatch_graph: the shader 'graph_partition_1' of graph 'graph' is a placeholder without code, and"
+        " nothing is substituted for it"
+    )
+
+
+def test_a_buffer_of_another_size(scene: Scene) -> None:
+    """A buffer has as many bytes as the model's value."""
+    scene.shader("copy", COPY)
+    substitution = [{"shader_ref": "copy", "target": "graph_partition_1"}]
+    assert problem(placeholder(scene, size=128, shader_substitutions=substitution)).endswith(
+        "bindings/1/resource_ref: output 'shaded' (binding 2) of graph 'graph' takes 256 bytes (shape [4, 16],"
+        " VK_FORMAT_R32_SFLOAT); buffer 'shaded' has 128"
+    )
+
+
+@pytest.mark.parametrize("place", ["shader_substitutions", "push_constants"])
+def test_a_target_that_does_not_exist(scene: Scene, shader_cache: object, place: str) -> None:
+    """The message lists the targets that there are."""
+    scene.shader("copy", COPY).raw_data("data", numpy.zeros(1, "f4"))
+    entries: dict[str, list[dict[str, str]]] = {
+        "shader_substitutions": [{"shader_ref": "copy", "target": "graph_partition_1"}]
+    }
+    if place == "push_constants":
+        entries[place] = [{"push_data_ref": "data", "shader_target": "conv"}]
+    else:
+        entries[place].append({"shader_ref": "copy", "target": "conv"})
+    assert "the graph 'graph' has no shader 'conv'; its shaders are: 'graph_partition_1'" in problem(
+        placeholder(scene, **entries)
+    )
+
+
+def test_a_substitute_that_needs_more_than_the_segment_binds(scene: Scene, shader_cache: object) -> None:
+    """A shader with a third buffer finds nothing at its binding: an unwritten descriptor would give garbage."""
+    scene.shader("greedy", COPY.replace("void main() {", "buffer C { float c[]; };\nvoid main() { c[0] = 1.0;").replace(
+        "buffer C", "layout(set = 0, binding = 2) buffer C"
+    ))  # fmt: skip
+    substitution = [{"shader_ref": "greedy", "target": "graph_partition_1"}]
+    message = problem(placeholder(scene, shader_substitutions=substitution))
+    assert "segment 'compute_segment_0' of graph 'graph': " in message
+    assert "set 0, binding 2" in message
+
+
+def test_push_constants_of_the_wrong_size(scene: Scene, shader_cache: object) -> None:
+    """Their size is what the shader declares when the scenario says nothing else."""
+    declared = COPY.replace("void main", "layout(push_constant) uniform P { float f[2]; } p;\nvoid main").replace(
+        "= a[gl", "= p.f[1] * a[gl"
+    )
+    scene.shader("scaled", declared, push_constants_size=8).raw_data("data", numpy.zeros(1, "f4"))
+    placeholder(
+        scene,
+        shader_substitutions=[{"shader_ref": "scaled", "target": "graph_partition_1"}],
+        push_constants=[{"push_data_ref": "data", "shader_target": "graph_partition_1"}],
+    )
+    assert problem(scene).endswith(
+        "push_constants/0/push_data_ref: raw_data 'data' holds 4 bytes, but the push constants of shader"
+        " 'graph_partition_1' take 8"
+    )
+
+
+def test_a_substitute_that_does_not_compile(scene: Scene, shader_cache: object) -> None:
+    """The compiler's own message comes through."""
+    scene.shader("broken", COPY.replace("float a[]", "flat a[]"))
+    substitution = [{"shader_ref": "broken", "target": "graph_partition_1"}]
+    assert "broken.comp:3" in problem(placeholder(scene, shader_substitutions=substitution), CompileError)
+
+
+@pytest.mark.parametrize("size", [0, 100, 400, 700])
+def test_a_damaged_file(scene: Scene, size: int) -> None:
+    """A file that was cut short is refused with its name."""
+    scene.file("cut.vgf", (VGF / "ends.vgf").read_bytes()[:size])
+    ends(scene)
+    scene.resources[-1]["graph"]["src"] = "cut.vgf"
+    assert "cut.vgf" in problem(scene, FileError)
+
+
+def test_a_file_that_is_not_there(scene: Scene) -> None:
+    """As any other file."""
+    ends(scene)
+    scene.resources[-1]["graph"]["src"] = "none.vgf"
+    assert "none.vgf: cannot read the VGF file: no such file or directory" in problem(scene, FileError)

@@ -1,0 +1,175 @@
+"""The ML emulation layers: enabled by the program itself, only where they are needed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import UnsupportedError
+from scenario_runner.vulkan.instance import Instance
+from scenario_runner.vulkan.ml_emulation import (
+    DATA_GRAPH,
+    GRAPH_LAYER,
+    TENSOR_LAYER,
+    TENSORS,
+    open_layered,
+    reopen,
+    wanted_layers,
+)
+from tests.gpu.ml_scenes import VGF, bindings, random, tensor
+from tests.scenes import Scene, glsl
+
+LAYERS = (GRAPH_LAYER, TENSOR_LAYER)
+NEEDED = (TENSORS, DATA_GRAPH)
+
+
+def sums(scene: Scene) -> Path:
+    """A scenario with a graph."""
+    tensor(tensor(scene, "left", random((4, 16))), "right", random((4, 16), seed=2))
+    tensor(tensor(scene, "sum", dims=[4, 16]), "difference", dims=[4, 16])
+    scene.resource("graph", uid="graph", src=str(VGF / "ends.vgf"))
+    places = bindings(["left", "right", "sum", "difference"])
+    return scene.command("dispatch_graph", graph_ref="graph", bindings=places).write()
+
+
+def program(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The real program in a process of its own."""
+    command = [sys.executable, "-m", "scenario_runner", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, **environment}, check=False, timeout=120
+    )
+
+
+def mapped_layers(path: Path) -> list[str]:
+    """The layer libraries that a child process has mapped after running a scenario."""
+    code = f"""
+from scenario_runner import Runner
+with Runner() as runner:
+    runner.run({str(path)!r})
+    print(open("/proc/self/maps").read())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    return [name for name in ("libVkLayer_Graph.so", "libVkLayer_Tensor.so") if name in done.stdout]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="needs the maps of Linux")
+def test_a_scenario_without_tensors_loads_no_layer(scene: Scene, shader_cache: Path) -> None:
+    """A process that runs a compute scenario never maps the layers; one that runs a graph does."""
+    scene.shader("set", glsl("a[0] = 1;", "layout(set = 0, binding = 0) buffer A { uint a[]; };")).buffer("a", size=4)
+    scene.dispatch("set", ["a"])
+    assert mapped_layers(scene.write("plain.json")) == []
+    assert mapped_layers(sums(Scene(scene.folder))) == ["libVkLayer_Graph.so", "libVkLayer_Tensor.so"]
+
+
+def test_off_says_what_is_missing(scene: Scene) -> None:
+    """Without the layers a device that lacks the extensions is refused, with what would help."""
+    ended = program(str(sums(scene)), "--ml-emulation", "off")
+    assert ended.returncode == UnsupportedError.exit_code
+    assert "tensor 'left' needs tensors (VkPhysicalDeviceTensorFeaturesARM)" in ended.stderr
+    assert "help: the ML emulation layers bring it to devices with compute shaders: --ml-emulation auto" in ended.stderr
+    assert not list(scene.folder.glob("*.out.npy"))
+
+
+@pytest.mark.parametrize("mode", ["auto", "on"])
+def test_the_command_line_needs_no_environment(scene: Scene, mode: str) -> None:
+    """A run from the command line finds and enables the layers by itself."""
+    ended = program(str(sums(scene)), "--ml-emulation", mode)
+    assert ended.returncode == 0, ended.stderr
+    assert (numpy.load(scene.folder / "sum.out.npy") == random((4, 16)) + random((4, 16), seed=2)).all()
+
+
+def test_an_unwritable_cache_folder_is_no_obstacle(scene: Scene) -> None:
+    """The layers' manifests go elsewhere then."""
+    scene.file("file", "in the way")
+    ended = program(str(sums(scene)), SCENARIO_RUNNER_CACHE=str(scene.folder / "file"))
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_the_environment_is_left_as_it_was() -> None:
+    """Variables that point the loader at the layers are gone when the instance is there."""
+    before = dict(os.environ)
+    open_layered(LAYERS, validation=False).close()
+    assert dict(os.environ) == before
+
+
+def test_several_threads_may_open_the_layers() -> None:
+    """Instances made side by side all get the layers."""
+
+    def make(_: int) -> bool:
+        instance = open_layered(LAYERS, validation=False)
+        try:
+            return TENSORS in instance.physical_devices[0].extensions
+        finally:
+            instance.close()
+
+    before = dict(os.environ)
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(make, range(8)))
+    assert dict(os.environ) == before
+
+
+def test_the_device_stays_the_same() -> None:
+    """Through the layers the chosen device is still the one with its index and UUID, and has the extensions now."""
+    instance = Instance()
+    physical = instance.physical_devices[-1]
+    wanted = (physical.index, physical.uuid, physical.name)
+    layered, same = reopen(instance, physical, LAYERS, validation=False)
+    try:
+        assert (same.index, same.uuid, same.name) == wanted
+        assert set(NEEDED) <= set(same.extensions)
+        assert wanted_layers(same, NEEDED, "auto") == ()
+    finally:
+        layered.close()
+
+
+def test_what_each_mode_asks_for() -> None:
+    """Auto fills in what the device lacks, off nothing, and nothing is needed without tensors."""
+    instance = Instance()
+    try:
+        physical = instance.physical_devices[0]
+        if set(NEEDED) & set(physical.extensions):
+            pytest.skip("this device has the extensions itself")
+        assert wanted_layers(physical, NEEDED, "auto") == LAYERS
+        assert wanted_layers(physical, (), "auto") == ()
+        assert wanted_layers(physical, NEEDED, "off") == ()
+    finally:
+        instance.close()
+
+
+def test_layers_enabled_by_the_environment_are_not_enabled_twice(scene: Scene) -> None:
+    """With the layers in VK_INSTANCE_LAYERS the device looks as if it had the extensions itself."""
+    import emulation_layer
+
+    folder = Path(emulation_layer.__file__).parent / "deploy"
+    manifests = folder / "share" / "vulkan" / "explicit_layer.d"
+    for number, name in enumerate(("VkLayer_Graph.json", "VkLayer_Tensor.json")):
+        scene.file(f"layers/{number}/{name}", (manifests / name).read_bytes())
+    ended = program(
+        str(sums(scene)),
+        VK_INSTANCE_LAYERS=f"{GRAPH_LAYER}:{TENSOR_LAYER}",
+        VK_LAYER_PATH=f"{scene.folder}/layers/0:{scene.folder}/layers/1",
+        LD_LIBRARY_PATH=str(folder / "lib"),
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_one_runner_runs_both_kinds(scene: Scene, shader_cache: Path) -> None:
+    """A Runner that was opened without the layers gets them when the first graph comes."""
+    plain = Scene(scene.folder)
+    plain.shader("set", glsl("a[0] = 7;", "layout(set = 0, binding = 0) buffer A { uint a[]; };")).buffer("a", size=4)
+    path = plain.dispatch("set", ["a"]).write("plain.json")
+    with Runner() as runner:
+        assert runner.run(path).array("a", "u4")[0] == 7
+        uuid = runner.physical_device.uuid
+        result = runner.run(sums(scene))
+        assert (result["sum"] == random((4, 16)) + random((4, 16), seed=2)).all()
+        assert runner.run(path).array("a", "u4")[0] == 7
+        assert runner.physical_device.uuid == uuid
+    assert not any(runner.live_objects.values())
