@@ -1,0 +1,94 @@
+"""Where initial bytes come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from scenario_runner.errors import FileError, UsageError
+from scenario_runner.plan.sources import ArraySource, NpySource
+
+ARRAY = numpy.arange(24, dtype=numpy.int32).reshape(2, 3, 4)
+
+
+def content(source: Any, piece: int | None = None) -> bytes:
+    """All bytes of a source, read at once or in pieces."""
+    data = bytearray(source.size_bytes)
+    view = memoryview(data)
+    step = piece or len(data) or 1
+    for offset in range(0, len(data), step):
+        source.read_into(view[offset : offset + step], offset)
+    return bytes(data)
+
+
+@pytest.mark.parametrize("piece", [None, 1, 7, 16, 95])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("byte_order", ["<", ">"])
+def test_npy_in_pieces(tmp_path: Path, piece: int | None, order: Any, byte_order: str) -> None:
+    """A file gives the same bytes whole and in pieces, twice, whatever its byte and memory order."""
+    numpy.save(tmp_path / "x.npy", ARRAY.astype(f"{byte_order}i4").copy(order=order))
+    source = NpySource(str(tmp_path / "x.npy"))
+    for _ in range(2):
+        assert content(source, piece) == ARRAY.astype("<i4").tobytes()
+
+
+def test_npy_that_changes(tmp_path: Path) -> None:
+    """A file with another header than when it was planned is a FileError."""
+    path = tmp_path / "x.npy"
+    numpy.save(path, ARRAY)
+    source = NpySource(str(path))
+    numpy.save(path, ARRAY.astype(numpy.int64))
+    with pytest.raises(FileError, match=r"the file changed while the scenario was running$"):
+        content(source)
+
+
+def test_missing_npy(tmp_path: Path) -> None:
+    """A file that does not exist is a FileError when it is planned."""
+    with pytest.raises(FileError, match=r"x\.npy: cannot be opened: no such file or directory$"):
+        NpySource(str(tmp_path / "x.npy"))
+
+
+@pytest.mark.parametrize(
+    "data, expected",
+    [
+        (ARRAY, ARRAY.tobytes()),
+        (ARRAY.astype(">i4"), ARRAY.tobytes()),
+        (numpy.asfortranarray(ARRAY), ARRAY.tobytes()),
+        (ARRAY[:, ::2, ::-1], ARRAY[:, ::2, ::-1].tobytes()),
+        (numpy.float16(1.5), b"\x00\x3e"),
+        (numpy.zeros((3, 0)), b""),
+        (numpy.array([True, False]), b"\x01\x00"),
+        (b"abc", b"abc"),
+        (bytearray(b"abc"), b"abc"),
+        (memoryview(b"abcdef")[::2], b"ace"),
+        (memoryview(ARRAY), ARRAY.tobytes()),
+        (b"", b""),
+    ],
+)
+@pytest.mark.parametrize("piece", [None, 5])
+def test_arrays(data: Any, expected: bytes, piece: int | None) -> None:
+    """An array gives little-endian bytes in C order."""
+    assert content(ArraySource(data, "x"), piece) == expected
+
+
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        ([1, 2], "input 'x' is a list, expected a NumPy array or bytes"),
+        ("text", "input 'x' is a str, expected a NumPy array or bytes"),
+        (None, "input 'x' is a NoneType, expected a NumPy array or bytes"),
+        (numpy.array([object()]), "input 'x' is an array of Python objects, expected numbers"),
+        (
+            numpy.zeros(1, [("a", "O"), ("b", "i4")]),
+            "input 'x' is an array of Python objects, expected numbers",
+        ),
+    ],
+)
+def test_what_is_no_array(data: Any, message: str) -> None:
+    """What has no plain bytes is a UsageError that names the input."""
+    with pytest.raises(UsageError) as caught:
+        ArraySource(data, "x")
+    assert str(caught.value) == message
