@@ -23,6 +23,11 @@ class Ended(NamedTuple):
 Program = Callable[..., Ended]
 
 
+def python_path(checkout: Path) -> str:
+    """PYTHONPATH for a child that runs the program of ``checkout``, with what this process was given."""
+    return os.pathsep.join(filter(None, [str(checkout), os.environ.get("PYTHONPATH")]))
+
+
 def run_program(
     checkout: Path,
     folder: Path,
@@ -32,11 +37,10 @@ def run_program(
     timeout_s: float = 60,
 ) -> Ended:
     """Run the program of ``checkout`` in ``folder``; it must never show a traceback."""
-    paths = os.pathsep.join(filter(None, [str(checkout), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         [*COMMAND, *map(str, arguments)],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": paths, **(env or {})},
+        env={**os.environ, "PYTHONPATH": python_path(checkout), **(env or {})},
         input=stdin,
         capture_output=True,
         text=True,

@@ -115,7 +115,7 @@ def _summarise(
     times = f" x {repeat}" if repeat > 1 else ""
     ran = _count(dispatches, "dispatch", "dispatches") + times
     wrote = _count(0 if dry_run else outputs, "output", "outputs")
-    print(f"{file}: {done}: {ran}, {wrote}, {milliseconds:.1f} ms on {runner.physical_device.name}")
+    print(f"{file}: {done}: {ran}, {wrote}, {milliseconds:.1f} ms on {runner.physical_device.name}", flush=True)
 
 
 def _wait_for_enter(prompt: str) -> None:

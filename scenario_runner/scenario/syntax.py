@@ -20,9 +20,9 @@ MAX_DIGITS = 400
 """Digits of one number; more than any number that a scenario can use."""
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-# Possessive throughout: nothing is ever gone back to, so a long string needs no memory to be matched.
-_PLAIN = re.compile(r'[^"\\\x00-\x1f]*+')
-_ESCAPE = re.compile(r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,1000}+')
+# A thousand escapes at a time bound the memory of a match. No possessive groups: before Python 3.11.4 they go wrong.
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+_ESCAPE = re.compile(r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,1000}')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"-?[A-Za-z_][A-Za-z_0-9]*")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from tests.program import COMMAND, Program
+from tests.program import COMMAND, Program, python_path
 from tests.scenes import Scene, glsl
 
 # Endless loops are cut short by software drivers, so: many workgroups of a long one. All results matter.
@@ -67,8 +67,9 @@ def interrupted(checkout: Path, path: Path, capture: Path, times: int) -> tuple[
         [*COMMAND, str(path), "--capture-dir", str(capture)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(checkout)},
+        env={**os.environ, "PYTHONPATH": python_path(checkout)},
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever we were started with
     )
     deadline = time.monotonic() + 30
     while not (capture / "frame_1" / "x.npy").exists():
@@ -86,9 +87,7 @@ def interrupted(checkout: Path, path: Path, capture: Path, times: int) -> tuple[
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_interrupt(
-    checkout: Path, scene: Scene, slow: Path, shader_cache: Path, tmp_path: Path, times: int
-) -> None:
+def test_interrupt(checkout: Path, scene: Scene, slow: Path, shader_cache: Path, tmp_path: Path, times: int) -> None:
     """Ctrl-C during a long shader ends the run soon, with exit code 130 and nothing half-written."""
     code, err, seconds = interrupted(checkout, slow, tmp_path / "captured", times)
     assert (code, err) == (130, "interrupted\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.program import COMMAND, Program
+from tests.program import COMMAND, Program, python_path
 from tests.scenes import Scene, glsl
 
 ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
@@ -109,7 +109,7 @@ def test_broken_pipe(checkout: Path) -> None:
         [*COMMAND, "schema"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(checkout)},
+        env={**os.environ, "PYTHONPATH": python_path(checkout)},
     )
     assert process.stdout is not None
     assert process.stderr is not None
@@ -128,7 +128,7 @@ def test_full_disk(checkout: Path) -> None:
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(checkout)},
+            env={**os.environ, "PYTHONPATH": python_path(checkout)},
         )
     assert done.returncode == 1
     assert done.stderr == "error: standard output cannot be written: no space left on device\n"
@@ -139,7 +139,7 @@ def test_closed_streams(checkout: Path, valid: Path, shader_cache: Path, closed:
     """The program works with standard streams that whoever started it has closed."""
     line = " ".join([*COMMAND, str(valid), closed])
     done = subprocess.run(
-        ["sh", "-c", line], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(checkout)}
+        ["sh", "-c", line], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": python_path(checkout)}
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert (valid.parent / "x.out.npy").stat().st_size == 128 + 16

@@ -14,6 +14,7 @@ import pytest
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.vgf import read_vgf
 from scenario_runner.vgf.describe import describe
+from tests.program import python_path
 
 MODELS = Path(__file__).resolve().parents[1] / "vgf" / "models"
 FIXTURES = Path(__file__).resolve().parents[1] / "vgf" / "fixtures"
@@ -50,7 +51,7 @@ def program(*arguments: str, folder: Path = FIXTURES) -> subprocess.CompletedPro
         capture_output=True,
         text=True,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        env={**os.environ, "PYTHONPATH": python_path(Path(__file__).resolve().parents[2])},
         check=False,
         timeout=120,
     )

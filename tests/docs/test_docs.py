@@ -20,6 +20,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.program import python_path
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -86,10 +88,12 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         module = "from scenario_runner.__main__ import console; console()"
         program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -c "{module}" "$@"\n')
         program.chmod(0o755)
-    (programs / "python").symlink_to(sys.executable)
+    python = programs / "python"
+    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    python.chmod(0o755)
     environment = os.environ | {
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(CHECKOUT),
+        "PYTHONPATH": python_path(CHECKOUT),
         "SCENARIO_RUNNER_CACHE": str(folder / ".cache"),
         "COLUMNS": "100",
     }

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from tests.program import COMMAND, Program
+from tests.program import COMMAND, Program, python_path
 from tests.scenes import Scene, assemble, glsl
 
 ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
@@ -271,7 +271,7 @@ def test_out_of_memory_in_the_middle(shader_cache: Path, checkout: Path, scene: 
         ["sh", "-c", f"ulimit -v 6000000; exec {line}"],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(checkout)},
+        env={**os.environ, "PYTHONPATH": python_path(checkout)},
     )
     assert (done.returncode, done.stdout) == (9, "")
     assert re.match(r"error: [^\n]+/resources/\d/buffer: vkAllocateMemory failed with VK_ERROR_OUT_OF_", done.stderr)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 import pytest
 
-from tests.program import Program
+from tests.program import Program, python_path
 from tests.scenes import Scene, glsl
 
 TWO = "layout(binding = 0) buffer A { uint a[]; };\nlayout(binding = 1) buffer B { uint b[]; };\n"
@@ -41,7 +41,7 @@ def walked(scene: Scene, shader_cache: Path, checkout: Path, environment: dict[s
     log.write_text("")
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("fault_walk.py")), str(scene.folder / "scenario.json"), str(log)],
-        env={**os.environ, "PYTHONPATH": str(checkout), "FAULT_LOG": str(log), **environment},
+        env={**os.environ, "PYTHONPATH": python_path(checkout), "FAULT_LOG": str(log), **environment},
         capture_output=True,
         text=True,
         timeout=300,

@@ -259,6 +259,7 @@ def test_ctrl_c_kills_the_compilers(script: Callable[[str], str], tmp_path: Path
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(temporary)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever we were started with
     )
     pids = [int(pid) for pid in wait_for(tmp_path / "pids").split()]
     process.send_signal(signal.SIGINT)
