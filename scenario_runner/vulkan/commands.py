@@ -38,6 +38,11 @@ class CommandPool:
     @contextmanager
     def recording(self, command_buffer: Any) -> Iterator[None]:
         """Begin recording (dropping what was recorded before) and end it where the block ends well."""
-        check(self._device.fn.vkBeginCommandBuffer(command_buffer, self._begin), "vkBeginCommandBuffer")
-        yield
-        check(self._device.fn.vkEndCommandBuffer(command_buffer), "vkEndCommandBuffer")
+        fn = self._device.fn
+        check(fn.vkBeginCommandBuffer(command_buffer, self._begin), "vkBeginCommandBuffer")
+        try:
+            yield
+            check(fn.vkEndCommandBuffer(command_buffer), "vkEndCommandBuffer")
+        except BaseException:
+            fn.vkResetCommandBuffer(command_buffer, 0)  # it may be kept, and begins anew the next time
+            raise
