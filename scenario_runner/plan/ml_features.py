@@ -30,8 +30,8 @@ def ml_features(resources: Iterable[ResourcePlan], graphs: Iterable[GraphPipelin
             what = f"tensor {plan.uid!r}"
             need(_TENSORS, "tensors", what, plan.pointer)
             need(_VULKAN_1_3, "synchronization2", what, plan.pointer)
-            if plan.strides is not None or plan.image_aliasing:
-                need(_TENSORS, "tensorNonPacked", f"{what}, which shares the memory of an image,", plan.pointer)
+            if plan.strides is not None or plan.image is not None:
+                need(_TENSORS, "tensorNonPacked", f"{what}, whose elements are not packed,", plan.pointer)
     for graph in graphs:
         need(_GRAPHS, "dataGraph", graph.label, graph.pointer)
         need(_GRAPHS, "dataGraphShaderModule", graph.label, graph.pointer)

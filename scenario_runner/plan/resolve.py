@@ -141,6 +141,10 @@ class _Resolver:
         graphs = self._graphs = self._used_graphs()
         shapes = {} if graphs is None else graphs.shapes(self._inputs)
         self._resources, raw_data = resolve_resources(self._scenario, self._inputs, problems, shapes, self._shown())
+        if any(resource.kind == "tensor" for resource in self._scenario.resources):
+            from scenario_runner.plan.tensor_groups import join_groups
+
+            join_groups(self._resources, problems)
         self._stop_if_wrong()
         self._tables.resources = self._resources
         self._push_constants = PushConstants(self._scenario, raw_data, problems)

@@ -9,19 +9,24 @@ from scenario_runner.plan.model import Access, Source, Stage
 
 
 class TensorDescription(NamedTuple):
-    """VkTensorDescriptionARM without its usage: ``format`` is a VkFormat, ``strides`` are in bytes (None: packed)."""
+    """VkTensorDescriptionARM without its usage: ``format`` is a VkFormat, ``strides`` are in bytes (None: packed).
+
+    ``image`` is the uid of the image whose memory the tensor sees: its rows lie as the device says, so that the strides
+    are not known before the image is made.
+    """
 
     format: int
     dims: tuple[int, ...]
     linear: bool = True
     strides: tuple[int, ...] | None = None
+    image: str | None = None
 
 
 class TensorPlan(NamedTuple):
     """A tensor of ``shape`` (outermost dimension first, ``()`` for a scalar), packed in its file.
 
-    ``strides`` are bytes, one for each dimension of the device's tensor, where it shares the memory of an image; None
-    where the elements are packed. ``linear`` is the tiling. ``image_aliasing`` tells whether it shares memory with one.
+    ``strides`` are bytes, one for each dimension of the device's tensor; None where the elements are packed, or lie as
+    the texels of the ``image`` whose memory the tensor shares. ``linear`` is the tiling.
     """
 
     uid: str
@@ -31,7 +36,7 @@ class TensorPlan(NamedTuple):
     shape: tuple[int, ...]
     linear: bool = True
     strides: tuple[int, ...] | None = None
-    image_aliasing: bool = False
+    image: str | None = None
     group: str | None = None
     offset_bytes: int = 0
     source: Source | None = None
@@ -45,7 +50,7 @@ class TensorPlan(NamedTuple):
     @property
     def description(self) -> TensorDescription:
         """What Vulkan is told about it."""
-        return TensorDescription(self.format.value, self.dims, self.linear, self.strides)
+        return TensorDescription(self.format.value, self.dims, self.linear, self.strides, self.image)
 
 
 class TensorBarrier(NamedTuple):

@@ -163,7 +163,8 @@ class Values:
         if owner is not None:
             plan = self._resources[owner]
             if plan.group is None:
-                plan = plan._replace(group=f"memory of {owner}")
+                shared = {"group": f"memory of {owner}"} | ({"aliased": True} if hasattr(plan, "aliased") else {})
+                plan = plan._replace(**shared)  # type: ignore[arg-type]
                 self._resources[owner] = plan
             memory, offset = plan.group, plan.offset_bytes
         elif group is not None:
@@ -202,12 +203,23 @@ class Values:
         if kind == "tensor":
             return TensorPlan(
                 uid, self._pointer, prod(shape) * format.block_size_bytes, format, shape,
-                strides=row.strides or None, group=memory, offset_bytes=offset, zero_fill=not owned,
+                strides=row.strides or None, image=self._image_of(index), group=memory, offset_bytes=offset,
+                zero_fill=not owned,
             )  # fmt: skip
         if kind == "buffer":
             size = prod(shape) * format.block_size_bytes
             return BufferPlan(uid, self._pointer, size, memory, offset, zero_fill=not owned)
         return self._image(index, uid, memory, offset, owned)
+
+    def _image_of(self, index: int) -> str | None:
+        """The image that shows the value of a row as well."""
+        group = self._vgf.resources[index].alias_group
+        if group is None:
+            return None
+        for other, row in enumerate(self._vgf.resources):
+            if row.alias_group == group and _kind_of(row) == "image":
+                return self.uid(other)
+        return None
 
     def _image(self, index: int, uid: str, memory: str | None, offset: int, owned: bool) -> ResourcePlan | None:
         from scenario_runner.plan.image_plan import ImagePlan, SamplerPlan, image_parts

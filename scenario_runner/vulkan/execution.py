@@ -61,7 +61,7 @@ class Execution:
         self.plan = plan
         self.resources = create_resources(device, stack, plan.resources.values())
         self.pipelines: list[Pipeline] = [device.pipelines.get(pipeline) for pipeline in plan.pipelines]
-        self.graphs = [device.graphs.get(graph) for graph in plan.graph_pipelines]
+        self.graphs = [device.graphs.get(graph, self.resources) for graph in plan.graph_pipelines]
         self.descriptor_sets = allocate_sets(
             device, stack, plan.descriptor_lists, device.pipelines.set_layouts, self.resources
         )
@@ -180,7 +180,7 @@ def create_resources(device: Device, stack: ExitStack, plans: Iterable[ResourceP
     if tensors:
         from scenario_runner.vulkan.tensors import create_tensors
 
-        resources.update(create_tensors(device, stack, tensors))
+        resources.update(create_tensors(device, stack, tensors, resources))
     place(device, stack, resources.values())
     return resources
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from scenario_runner.vulkan.pipelines import create_shader_module
 from scenario_runner.vulkan.resident import read_once
 from scenario_runner.vulkan.result import check
 from scenario_runner.vulkan.structs import chain, new
-from scenario_runner.vulkan.tensors import USAGE_DATA_GRAPH, describe
+from scenario_runner.vulkan.tensors import USAGE_DATA_GRAPH, describe, settled
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.device import Device
@@ -58,8 +58,14 @@ class GraphCache:
         self._device = device
         self._pipelines: OrderedDict[Hashable, GraphPipeline] = OrderedDict()
 
-    def get(self, plan: GraphPipelinePlan) -> GraphPipeline:
-        """The pipeline of this content, made now if it is new. Raises what `GraphPipeline` raises."""
+    def get(self, plan: GraphPipelinePlan, resources: Mapping[str, Any]) -> GraphPipeline:
+        """The pipeline of this content, made now if it is new. Raises what `GraphPipeline` raises.
+
+        ``resources`` are those of the run; how the texels of its images lie decides about tensors that see them.
+        """
+        if any(each.description.image is not None for each in plan.resources):
+            known = (each._replace(description=settled(each.description, resources)) for each in plan.resources)
+            plan = plan._replace(resources=tuple(known))
         content = plan.content
         pipeline = self._pipelines.get(content)
         if pipeline is None:

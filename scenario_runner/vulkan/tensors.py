@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,13 @@ from scenario_runner.vulkan.buffers import (
     USAGE_TRANSFER_DST,
     USAGE_TRANSFER_SRC,
     bind_buffer,
-    copy_region,
     create_buffer,
 )
 from scenario_runner.vulkan.memory import DEVICE_LOCAL, Allocation, align, allocate, choose_type, readable_size
 from scenario_runner.vulkan.resource import Needs
 from scenario_runner.vulkan.result import check
 from scenario_runner.vulkan.structs import chain, new
+from scenario_runner.vulkan.tensor_rows import Rows
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.device import Device
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
 USAGE_SHADER = 0x2
 USAGE_TRANSFER = 0x4 | 0x8
-USAGE_IMAGE_ALIASING = 0x10
 USAGE_DATA_GRAPH = 0x20
 FEATURE_SHADER = 0x8000000000
-FEATURE_IMAGE_ALIASING = 0x80000000000
 FEATURE_DATA_GRAPH = 0x1000000000000
 _OPTIMAL, _LINEAR = 0, 1
 _STAGE_TRANSFER = 0x1000
@@ -105,14 +103,19 @@ class _Object:
 class Tensor:
     """A VkTensorARM with its view; see `Resource`.
 
-    Where its elements are packed and LINEAR, its bytes are those of its file. Otherwise they go through a packed tensor
-    beside it, its shadow: the device copies between the two.
+    Where it is LINEAR, its bytes are copied through a buffer over the same memory, row by row where they are not
+    packed. Where only the device knows how elements lie, they go through a packed tensor beside it, its shadow.
     """
 
     needs_preparation = False
 
-    def __init__(self, device: Device, stack: ExitStack, plan: TensorPlan) -> None:
-        """Raises UnsupportedError for a format that the device has no tensors of, OutOfMemoryError, with the place."""
+    def __init__(
+        self, device: Device, stack: ExitStack, plan: TensorPlan, description: TensorDescription, start_bytes: int
+    ) -> None:
+        """``description`` is the plan's, with the strides of an image that shares the memory from ``start_bytes`` on.
+
+        Raises UnsupportedError for a format that the device has no tensors of, OutOfMemoryError, with the place.
+        """
         self._device = device
         self._stack = stack
         self.plan = plan
@@ -120,14 +123,15 @@ class Tensor:
         self._offset_bytes = 0
         self._view: Any = None
         self._shadow: _Object | None = None
-        description = plan.description
+        self._start_bytes = start_bytes
         self._packed = description.linear and description.strides is None
         what = f"tensor {plan.uid!r} of {plan.format.name}, {readable_size(plan.size_bytes)}"
         try:
             usage = self._usage(description)
             self._object = _Object(device, stack, description, usage, what)
-            if self._packed:
-                self._buffer = self._object.add_buffer(stack, plan.size_bytes)
+            self._rows = Rows(description, plan.size_bytes)
+            if description.linear:
+                self._buffer = self._object.add_buffer(stack, self._rows.end_bytes)
             else:
                 plain = TensorDescription(description.format, description.dims)
                 self._shadow = _Object(device, stack, plain, USAGE_TRANSFER, f"the copy of {what}")
@@ -135,7 +139,8 @@ class Tensor:
         except errors.ScenarioRunnerError as error:
             raise error.at(pointer=plan.pointer) from None
         self.handle: Any = self._object.handle
-        self.needs = self._object.needs
+        needs = self._object.needs
+        self.needs = needs._replace(size_bytes=start_bytes + needs.size_bytes)
 
     def __repr__(self) -> str:
         return f"<Tensor {self.plan.uid!r} {list(self.plan.shape)} {self.plan.format.name}>"
@@ -145,8 +150,6 @@ class Tensor:
         usage = USAGE_TRANSFER
         usage |= USAGE_SHADER if features & FEATURE_SHADER else 0
         usage |= USAGE_DATA_GRAPH if features & FEATURE_DATA_GRAPH else 0
-        if self.plan.image_aliasing:
-            usage |= USAGE_IMAGE_ALIASING
         if usage == USAGE_TRANSFER:
             tiling = "LINEAR" if description.linear else "OPTIMAL"
             raise errors.UnsupportedError(
@@ -155,6 +158,7 @@ class Tensor:
         return usage
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
+        offset_bytes += self._start_bytes
         self._allocation, self._offset_bytes = allocation, offset_bytes
         self._object.bind(allocation, offset_bytes)
         what = f"tensor {self.plan.uid!r}"
@@ -177,27 +181,27 @@ class Tensor:
         return self._allocation.view(self._offset_bytes + offset_bytes, size_bytes)
 
     def portion(self, offset_bytes: int, room_bytes: int) -> int:
-        return min(self.plan.size_bytes - offset_bytes, room_bytes)
+        return self._rows.portion(offset_bytes, room_bytes)
 
     def record_prepare(self, commands: Any) -> None:
         """Tensors need none."""
 
     def record_clear(self, commands: Any) -> None:
-        size = align(self.plan.size_bytes, _WORD_SIZE_BYTES)
+        size = align(self._rows.end_bytes, _WORD_SIZE_BYTES)
         self._device.fn.vkCmdFillBuffer(commands, self._buffer, 0, size, 0)
         self._from_shadow(commands)
 
     def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
-        region = copy_region(staging_offset, offset_bytes, size)
-        self._device.fn.vkCmdCopyBuffer(commands, staging, self._buffer, 1, region)
+        regions = self._rows.regions(staging_offset, offset_bytes, size, into_staging=False)
+        self._device.fn.vkCmdCopyBuffer(commands, staging, self._buffer, len(regions), regions)
         if offset_bytes + size == self.plan.size_bytes:
             self._from_shadow(commands)
 
     def record_download(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
         if self._shadow is not None and offset_bytes == 0:
             self._copy(commands, self.handle, self._shadow.handle)
-        region = copy_region(offset_bytes, staging_offset, size)
-        self._device.fn.vkCmdCopyBuffer(commands, self._buffer, staging, 1, region)
+        regions = self._rows.regions(staging_offset, offset_bytes, size, into_staging=True)
+        self._device.fn.vkCmdCopyBuffer(commands, self._buffer, staging, len(regions), regions)
 
     def _from_shadow(self, commands: Any) -> None:
         """Spread what the shadow holds."""
@@ -231,6 +235,27 @@ class Tensor:
         return info
 
 
-def create_tensors(device: Device, stack: ExitStack, plans: Iterable[TensorPlan]) -> dict[str, Tensor]:
-    """Every tensor of a scenario by its uid. Raises what `Tensor` raises."""
-    return {plan.uid: Tensor(device, stack, plan) for plan in plans}
+def create_tensors(
+    device: Device, stack: ExitStack, plans: Iterable[TensorPlan], resources: Mapping[str, Any]
+) -> dict[str, Tensor]:
+    """Every tensor of a scenario by its uid; ``resources`` has the images. Raises what `Tensor` raises."""
+    made = {}
+    for plan in plans:
+        start = 0 if plan.image is None else resources[plan.image].start_bytes
+        made[plan.uid] = Tensor(device, stack, plan, settled(plan.description, resources), start)
+    return made
+
+
+def settled(description: TensorDescription, resources: Mapping[str, Any]) -> TensorDescription:
+    """A description with its strides, those of the rows of an image included."""
+    if description.image is None:
+        return description
+    image = resources[description.image]
+    part = image.plan.parts[0]
+    if not image.has_padded_rows:
+        return description._replace(image=None)
+    *outer, _height, width, components = description.dims
+    texel = part.row_size_bytes // width
+    strides = [image.row_pitch_bytes, texel, texel // components]
+    strides[:0] = [image.row_pitch_bytes * part.row_count] * len(outer)  # dimensions of 1
+    return description._replace(strides=tuple(strides), image=None)

@@ -53,8 +53,8 @@ def ends(scene: Scene, places: dict[int, str] | None = None, **sizes: Any) -> Sc
         (
             {0: "left", 1: "right", 3: "difference"},
             {},
-            "bindings: nothing is bound to the output 'sum' (binding 2) of graph 'graph', which has the shape [4, 16] and"
-            " the format VK_FORMAT_R32_SFLOAT",
+            "bindings: nothing is bound to the output 'sum' (binding 2) of graph 'graph', which has the shape [4, 16]"
+            " and the format VK_FORMAT_R32_SFLOAT",
         ),
         (
             {0: "left", 1: "right", 2: "sum", 3: "difference", 7: "sum"},

@@ -1,0 +1,84 @@
+"""Memory groups with tensors: what a tensor sees of an image or a buffer in the same memory.
+
+Source: Vulkan specification, "Memory Aliasing": LINEAR tensors, LINEAR images and buffers interpret bytes alike. A
+tensor over an image has the shape [H, W, C] or [1, H, W, C], with C the components of a texel; its strides are the
+image's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.errors import ScenarioError, UnsupportedError
+from scenario_runner.plan.tensor_plan import TensorPlan
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model import ResourcePlan
+    from scenario_runner.plan.problems import Problems
+
+
+def join_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None:
+    """Let every tensor know the image whose memory it shares; note what cannot be shared."""
+    groups: dict[str, list[ResourcePlan]] = {}
+    for plan in resources.values():
+        if plan.group is not None:
+            groups.setdefault(plan.group, []).append(plan)
+    for group, members in groups.items():
+        tensors = [plan for plan in members if isinstance(plan, TensorPlan)]
+        if len(members) < 2 or not tensors:
+            continue
+        images: list[Any] = [plan for plan in members if type(plan).__name__ == "ImagePlan"]
+        for tensor in tensors:
+            if not tensor.linear:
+                problems.error(
+                    UnsupportedError,
+                    f"{tensor.pointer}/tiling",
+                    f"tensor {tensor.uid!r} has OPTIMAL tiling and shares the memory of group {group!r}: only the"
+                    " device knows where its elements lie, so that the other members could not tell what they see",
+                    "leave tiling out, or use LINEAR",
+                )
+                continue
+            image = next((each for each in images if each.offset_bytes == tensor.offset_bytes), None)
+            if image is None:
+                _check_overlap(tensor, images, group, problems)
+            elif _check_image(tensor, image, problems):
+                resources[tensor.uid] = tensor._replace(image=image.uid)
+
+
+def _check_overlap(tensor: TensorPlan, images: list[Any], group: str, problems: Problems) -> None:
+    for image in images:
+        if (
+            tensor.offset_bytes < image.offset_bytes + image.size_bytes
+            and image.offset_bytes < tensor.offset_bytes + tensor.size_bytes
+        ):
+            problems.error(
+                ScenarioError,
+                f"{tensor.pointer}/memory_group/offset",
+                f"tensor {tensor.uid!r} at offset {tensor.offset_bytes} of memory group {group!r} begins inside image"
+                f" {image.uid!r} at offset {image.offset_bytes}",
+                "a tensor that shares the memory of an image begins where the image does",
+            )
+            return
+
+
+def _check_image(tensor: TensorPlan, image: Any, problems: Problems) -> bool:
+    """Whether a tensor can show the texels of an image."""
+    texel = image.format
+    shape = tensor.dims
+    message = None
+    expected = [image.height, image.width, texel.components]
+    if texel.is_packed or texel.is_compressed or len(texel.aspects) > 1:
+        message = f"its texels of {texel.name} are not made of whole numbers side by side"
+    elif tensor.format.block_size_bytes * texel.components != texel.block_size_bytes:
+        message = f"a texel of {texel.name} has {texel.components} components of {texel.channel_bits[0]} bits"
+    elif len(shape) not in (3, 4) or list(shape[-3:]) != expected or (len(shape) == 4 and shape[0] != 1):
+        message = f"its shape must be {expected} or {[1, *expected]}: height, width, components of a texel"
+    if message is None:
+        return True
+    problems.error(
+        ScenarioError,
+        f"{tensor.pointer}/memory_group",
+        f"tensor {tensor.uid!r} of the shape {list(tensor.shape)} and {tensor.format.name} cannot show image"
+        f" {image.uid!r} of {image.width} x {image.height} texels: {message}",
+    )
+    return False
