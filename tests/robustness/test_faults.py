@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 import pytest
 
+from scenario_runner.vulkan.instance import VALIDATION_LAYER, available_layers
 from tests.program import Program, python_path
 from tests.scenes import Scene, glsl
 
@@ -36,7 +37,10 @@ def everything(scene: Scene) -> Scene:
 
 
 def walked(scene: Scene, shader_cache: Path, checkout: Path, environment: dict[str, str]) -> list[dict[str, Any]]:
-    """What fault_walk.py reports for every call."""
+    """What fault_walk.py reports for every call; below the faults the validation layer listens, where installed."""
+    if VALIDATION_LAYER in [name for name, _, _ in available_layers()]:
+        layers = f"{environment['VK_INSTANCE_LAYERS']}{os.pathsep}{VALIDATION_LAYER}"
+        environment = {**environment, "VK_INSTANCE_LAYERS": layers}
     log = scene.folder / "log"
     log.write_text("")
     done = subprocess.run(
@@ -46,8 +50,10 @@ def walked(scene: Scene, shader_cache: Path, checkout: Path, environment: dict[s
         text=True,
         timeout=300,
     )
-    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    lines = done.stdout.splitlines()
+    reports = [json.loads(line) for line in lines if line.startswith("{")]
     assert done.returncode == 0, (done.returncode, done.stderr[-3000:], reports[-1:], log.read_text())
+    assert [line for line in lines if not line.startswith("{")] == []  # where the validation layer would speak
     return reports
 
 
