@@ -1,0 +1,19 @@
+"""A quantised classifier: int8 weights and activations, whose results are exact."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+
+MAKER = runpy.run_path(str(Path(__file__).resolve().parents[3] / "tools" / "make_models.py"))
+MODEL = MAKER["MODELS"]["classifier_int8"]()
+
+
+def inputs() -> dict[str, np.ndarray]:
+    return {name: value.data for name, value in MODEL.inputs.items()}
+
+
+def expected(picture: np.ndarray) -> dict[str, np.ndarray]:
+    assert (picture == MODEL.inputs["picture"].data).all()
+    found = {name: MODEL.outputs[name] for name in ["scores", "best"]}
+    return {name: value.data.astype(MAKER["DTYPES"][value.kind]) for name, value in found.items()}
