@@ -213,10 +213,15 @@ The graph_constant at this position does not have the shape or the element type 
 Give it the declared ones.
 SPV_ARM_graph, OpGraphConstantARM
 
-SR-GRAPH-004 warning a graph constant that the graph does not have
+SR-GRAPH-004 error a graph constant that the graph does not have
 The command gives more graph constants than the graph reads.
 Remove it.
 SPV_ARM_graph, OpGraphConstantARM
+
+SR-GRAPH-005 error bound where the graph has nothing
+The command binds a resource to a set and binding that is neither an input nor an output of the graph.
+Bind it to one of those that the message lists.
+SPV_ARM_graph, OpGraphEntryPointARM
 
 SR-LAYOUT-001 error a block without a layout
 A member of a block has no Offset, ArrayStride or MatrixStride decoration, so that nobody knows where its bytes are. No GLSL compiler writes such a module.
@@ -307,11 +312,6 @@ SR-LIMIT-009 error an image too large
 The image is wider or higher than maxImageDimension2D.
 Split the image.
 Vulkan specification, "Limits", maxImageDimension2D
-
-SR-LIMIT-010 error beyond another limit of the device
-Something in the scenario asks for more than a limit of the device, which the message names.
-Ask for less, or use another device.
-Vulkan specification, "Limits"
 
 SR-FEATURE-001 error the device lacks what the shader's module asks for
 The module declares a SPIR-V capability or extension, or has a version, that needs a feature, extension or property that the device does not have. A run ends with exit code 6, which suites count as skipped.

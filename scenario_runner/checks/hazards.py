@@ -156,8 +156,11 @@ def find_hazards(steps: Iterable[Step]) -> list[Finding]:
                     access.apply(step)
         else:
             for use in step.uses:
-                for access in pending.get(use.memory, {}).values():
-                    _compare(access, step, use, found)
+                accesses = pending.get(use.memory, {})
+                for write in (True, False):  # of a command that did both, what it wrote matters more
+                    for access in accesses.values():
+                        if access.write == write:
+                            _compare(access, step, use, found)
             if step.barrier_after:
                 pending.clear()
                 continue
@@ -192,7 +195,7 @@ def _compare(access: _Access, step: Work, use: Use, found: dict[tuple[str, ...],
             continue
         later, earlier = ("writes" if write else "reads"), ("writes" if access.write else "reads")
         # In-place work is told once: what it reads too early, it also writes too early.
-        key = (earlier, step.name, use.resource, access.work.name, before.resource)
+        key = (step.name, use.resource, access.work.name, before.resource)
         if key in found:
             finding, more = found[key]
             if finding.pointer != step.pointer:

@@ -27,7 +27,7 @@ _RECORDS: dict[str, Any] = {
     name: kind for name, kind in vars(model).items() if isinstance(kind, type) and issubclass(kind, tuple)
 } | {"Problem": Problem}
 _IMAGE_RECORDS = "scenario_runner.plan.image_plan"
-_PACKAGES = ("", "plan", "scenario", "shaders", "spirv", "files")
+_PACKAGES = ("", "checks", "plan", "scenario", "shaders", "spirv", "files")
 
 
 class Settings(NamedTuple):

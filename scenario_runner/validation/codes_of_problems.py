@@ -33,6 +33,22 @@ _PATTERNS = (
 _JSON = re.compile(
     r"^expected |^the text is no JSON|^the file ends|^unexpected |^a comma |^a comment|nested|^the string|trailing"
 )
+# What graphs declare against what they are given: the words say more than the class of the error.
+_GRAPHS = tuple(
+    (code, re.compile(pattern))
+    for code, pattern in (
+        ("SR-GRAPH-001", r"has no graph entry point "),
+        ("SR-GRAPH-002", r"the graph constant \d+, .* is missing"),
+        ("SR-GRAPH-003", r"the graph constant \d+ is .* what is given for it "),
+        ("SR-GRAPH-004", r"the graph has no constant \d"),
+        ("SR-GRAPH-005", r"^graph .* has nothing at set "),
+        ("SR-BIND-001", r"nothing is bound to the graph's "),
+        ("SR-BIND-003", r"is no tensor; graphs take nothing else"),
+        ("SR-TENSOR-001", r"the graph's .*; .* has \d+ dimensions"),
+        ("SR-TENSOR-002", r"the graph's .*; .* has the format "),
+        ("SR-TENSOR-003", r"the graph's .*; .* has the shape "),
+    )
+)
 _COMPILED = tuple((code, re.compile(pattern)) for code, pattern in _PATTERNS)
 _CLASSES: tuple[tuple[type[ScenarioRunnerError], str], ...] = (
     (CompileError, "SR-SHADER-010"),
@@ -49,6 +65,9 @@ def code_of(kind: type[ScenarioRunnerError], problem: Problem, severity: Severit
     message = problem.message
     if severity != "error":
         return "SR-JSON-008" if "deprecated" in message else "SR-CONFLICT-002"
+    for code, pattern in _GRAPHS:
+        if pattern.search(message):
+            return code
     for error_class, code in _CLASSES:
         if issubclass(kind, error_class):
             return code

@@ -1,0 +1,398 @@
+"""What a scenario binds against what its shaders declare: one test a rule, with its whole message and its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.validation import validate_file
+from tests.scenes import Scene, assemble, glsl
+
+DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
+
+
+@pytest.fixture(autouse=True)
+def _cache(shader_cache: Path) -> None:
+    """Every shader is compiled once."""
+
+
+def findings(scene: Scene) -> list[tuple[str | None, str, str | None, str]]:
+    """Code, severity, pointer and message of everything that is found."""
+    found = validate_file(scene.write()).findings
+    assert all(each.problem.line is not None for each in found)
+    return [(each.problem.code, each.severity, each.problem.pointer, each.problem.message) for each in found]
+
+
+def image(scene: Scene, uid: str = "picture", **keys: object) -> Scene:
+    given = {"dims": [1, 8, 8, 1], "format": "VK_FORMAT_R8G8B8A8_UNORM", "shader_access": "readwrite", **keys}
+    return scene.resource("image", uid=uid, **given)
+
+
+def test_nothing_bound(scene: Scene) -> None:
+    """A binding that the shader uses and nobody binds is an error."""
+    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16).dispatch("s", [])
+    assert findings(scene) == [
+        (
+            "SR-BIND-001",
+            "error",
+            "/commands/0/dispatch_compute/bindings",
+            "nothing is bound to storage buffer 'Data' at set 0, binding 0, which shader 's' uses",
+        )
+    ]
+
+
+def test_bound_but_not_used(scene: Scene) -> None:
+    """A binding that the shader does not declare is a warning."""
+    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16).dispatch("s", ["x", "x"])
+    assert findings(scene) == [
+        (
+            "SR-BIND-002",
+            "warning",
+            "/commands/0/dispatch_compute/bindings/1",
+            "resource 'x' is bound to set 0, binding 1, which shader 's' does not use",
+        )
+    ]
+
+
+def test_an_image_for_a_buffer(scene: Scene) -> None:
+    """An image cannot be bound to a buffer's variable."""
+    image(scene.shader("s", glsl("data[0] = 1;", DATA))).dispatch("s", ["picture"])
+    assert findings(scene) == [
+        (
+            "SR-BIND-003",
+            "error",
+            "/commands/0/dispatch_compute/bindings/0/resource_ref",
+            "image 'picture' is bound to storage buffer 'Data' at set 0, binding 0,"
+            " for which shader 's' needs a buffer",
+        )
+    ]
+
+
+def test_a_buffer_for_an_image(scene: Scene) -> None:
+    """A buffer cannot be bound to an image's variable."""
+    declared = "layout(set = 0, binding = 0, rgba8) uniform writeonly image2D picture;"
+    scene.shader("s", glsl("imageStore(picture, ivec2(0), vec4(1));", declared)).buffer("x", size=16)
+    scene.dispatch("s", ["x"])
+    ((code, severity, _, message),) = findings(scene)
+    assert (code, severity) == ("SR-BIND-003", "error")
+    assert message == (
+        "buffer 'x' is bound to storage image 'picture' at set 0, binding 0, for which shader 's' needs an image"
+    )
+
+
+def test_a_descriptor_type_that_the_shader_contradicts(scene: Scene) -> None:
+    """descriptor_type must be what the shader declares."""
+    binding = {"set": 0, "id": 0, "resource_ref": "x", "descriptor_type": "VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER"}
+    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16)
+    scene.command("dispatch_compute", shader_ref="s", rangeND=[1], bindings=[binding])
+    assert findings(scene) == [
+        (
+            "SR-BIND-004",
+            "error",
+            "/commands/0/dispatch_compute/bindings/0/descriptor_type",
+            "descriptor type 'VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER' does not match storage buffer 'Data' at set 0,"
+            " binding 0 in shader 's'",
+        )
+    ]
+
+
+def test_a_buffer_smaller_than_its_block(scene: Scene) -> None:
+    """A buffer that does not hold the whole block is a warning, since it may never be touched there."""
+    declared = "layout(set = 0, binding = 0) buffer Data { uvec4 data[4]; };"
+    scene.shader("s", glsl("data[0].x = 1;", declared)).buffer("x", size=16).dispatch("s", ["x"])
+    assert findings(scene) == [
+        (
+            "SR-BIND-005",
+            "warning",
+            "/commands/0/dispatch_compute/bindings/0",
+            "buffer 'x' has 16 bytes; storage buffer 'Data' at set 0, binding 0 in shader 's' declares 64",
+        )
+    ]
+
+
+def test_two_kinds_on_one_binding(scene: Scene) -> None:
+    """Two used variables of different kinds cannot share a binding."""
+    declared = DATA + "layout(set = 0, binding = 0) uniform Other { uint other; };"
+    scene.shader("s", glsl("data[0] = other;", declared)).buffer("x", size=16).dispatch("s", ["x"])
+    ((code, severity, pointer, message),) = findings(scene)
+    assert (code, severity, pointer) == ("SR-BIND-006", "error", "/resources/0/shader")
+    assert message.startswith("shader 's' declares ")
+    assert "where it also has a " in message
+
+
+def test_two_views_of_one_buffer(scene: Scene) -> None:
+    """Two variables of one kind on one binding are right."""
+    declared = DATA + "layout(set = 0, binding = 0) buffer Other { float other[]; };"
+    scene.shader("s", glsl("data[0] = uint(other[1]);", declared)).buffer("x", size=16).dispatch("s", ["x"])
+    assert findings(scene) == []
+
+
+def test_an_array_of_descriptors(scene: Scene) -> None:
+    """Arrays of descriptors cannot be bound, which is no mistake of the scenario but a limit of the format."""
+    declared = "layout(set = 0, binding = 0) buffer Data { uint data[]; } many[2];"
+    scene.shader("s", glsl("many[1].data[0] = 1;", declared)).buffer("x", size=16).dispatch("s", ["x"])
+    ((code, severity, pointer, message),) = findings(scene)
+    assert (code, severity, pointer) == ("SR-BIND-007", "error", "/resources/0/shader")
+    assert "an array of descriptors" in message
+    assert validate_file(scene.folder / "scenario.json").exit_code == 6
+
+
+def test_a_texel_buffer(scene: Scene) -> None:
+    """What no resource of a scenario can be bound to is named."""
+    declared = DATA + "layout(set = 0, binding = 1) uniform samplerBuffer texels;"
+    scene.shader("s", glsl("data[0] = uint(texelFetch(texels, 0).x);", declared)).buffer("x", size=16)
+    scene.dispatch("s", ["x", "x"])
+    assert ("SR-BIND-008", "error") in [found[:2] for found in findings(scene)]
+
+
+def test_a_variable_without_a_binding(scene: Scene) -> None:
+    """A variable without set and binding cannot be bound."""
+    scene.module("s", assemble(UNBOUND)).dispatch("s", [])
+    assert findings(scene) == [
+        (
+            "SR-BIND-009",
+            "error",
+            "/resources/0/shader",
+            "shader 's': the variable 'data' has no DescriptorSet and no Binding decoration, so nothing can be bound"
+            " to it",
+        )
+    ]
+
+
+def test_writing_a_readonly_resource(scene: Scene) -> None:
+    """A shader that writes what the scenario calls readonly is a warning, and reading it is nothing."""
+    scene.shader("w", glsl("data[0] = 1;", DATA)).shader("r", glsl("uint x = data[0]; if (x == 7) data[1];", DATA))
+    scene.buffer("x", size=16, shader_access="readonly", dst="").dispatch("w", ["x"]).dispatch("r", ["x"])
+    found = [each for each in findings(scene) if each[0] == "SR-ACCESS-001"]
+    assert found == [
+        (
+            "SR-ACCESS-001",
+            "warning",
+            "/commands/0/dispatch_compute/bindings/0",
+            "shader 'w' writes buffer 'x' through 'Data', but its shader_access is 'readonly'",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "declared, body, format, code, severity, words",
+    [
+        ("uniform writeonly image3D p;", "ivec3(0), vec4(1)", "R8G8B8A8_UNORM", "SR-IMAGE-001", "error", "as 3D;"),
+        ("uniform writeonly uimage2D p;", "ivec2(0), uvec4(1)", "R8G8B8A8_UNORM", "SR-IMAGE-002", "error", "texels of"),
+        ("uniform writeonly image2D p;", "ivec2(0), vec4(1)", "R16G16_SFLOAT", "SR-IMAGE-004", "warning", "depends on"),
+        ("uniform writeonly image2D p;", "ivec2(0), vec4(1)", "R8_UNORM", "SR-IMAGE-003", "error", "declared as Rgba8"),
+        ("uniform writeonly image2D p;", "ivec2(0), vec4(1)", "R8G8B8A8_UNORM", None, "", ""),
+    ],
+)
+def test_images(
+    scene: Scene, declared: str, body: str, format: str, code: str | None, severity: str, words: str
+) -> None:
+    """Dimension, kind of texels and storage format of an image are those of the declaration."""
+    layout = "rgba8ui" if "uimage" in declared else "rgba8"
+    scene.shader("s", glsl(f"imageStore(p, {body});", f"layout(set = 0, binding = 0, {layout}) {declared}"))
+    image(scene, format=f"VK_FORMAT_{format}").dispatch("s", ["picture"])
+    found = findings(scene)
+    assert [each[:2] for each in found] == ([] if code is None else [(code, severity)])
+    assert all(words in each[3] for each in found)
+
+
+def test_push_constants(scene: Scene) -> None:
+    """The block must fit push_constants_size, and a block without data is a warning."""
+    block = "layout(push_constant) uniform Push { uint a; uint b; };" + DATA
+    scene.shader("small", glsl("data[0] = b;", block), push_constants_size=4).buffer("x", size=16)
+    scene.shader("without", glsl("data[1] = b;", block), push_constants_size=8)
+    scene.dispatch("small", ["x"]).dispatch("without", ["x"])
+    assert findings(scene) == [
+        (
+            "SR-PUSH-001",
+            "error",
+            "/resources/0/shader/push_constants_size",
+            "shader 'small' declares 8 bytes of push constants, but push_constants_size is 4",
+        ),
+        (
+            "SR-PUSH-003",
+            "warning",
+            "/commands/1/dispatch_compute",
+            "shader 'without' reads push constants, but the command has no push_data_ref; zeros are used",
+        ),
+    ]
+
+
+def test_specialization_constants(scene: Scene) -> None:
+    """Unknown ids are warnings; values that do not fit are errors."""
+    constants = [{"id": 3, "value": 1}, {"id": 0, "value": -1}]
+    scene.shader(
+        "s",
+        glsl("data[0] = n;", "layout(constant_id = 0) const uint n = 1;" + DATA),
+        specialization_constants=constants,
+    )
+    scene.buffer("x", size=16).dispatch("s", ["x"])
+    assert findings(scene) == [
+        (
+            "SR-SPEC-001",
+            "warning",
+            "/resources/0/shader/specialization_constants/0/id",
+            "shader 's' declares no specialization constant 3 (it has: 0)",
+        ),
+        (
+            "SR-SPEC-002",
+            "error",
+            "/resources/0/shader/specialization_constants/1/value",
+            "specialization constant 0 'n': -1 does not fit uint32: the range is 0 to 4294967295",
+        ),
+    ]
+
+
+def test_a_workgroup_of_nothing(scene: Scene) -> None:
+    """A specialization constant of 0 as workgroup size is an error."""
+    text = f"#version 450\nlayout(local_size_x_id = 0) in;\n{DATA}\nvoid main() {{ data[0] = 1; }}\n"
+    scene.shader("s", text, specialization_constants=[{"id": 0, "value": 0}]).buffer("x", size=16).dispatch("s", ["x"])
+    assert findings(scene) == [
+        (
+            "SR-SHADER-003",
+            "error",
+            "/resources/0/shader",
+            "shader 's' has a workgroup of 0 x 1 x 1 invocations, expected at least 1",
+        )
+    ]
+
+
+def test_entry_points(scene: Scene) -> None:
+    """An entry point that is not there, and one of another stage, are told with those that are there."""
+    scene.module("missing", assemble(UNBOUND), entry="other").module("stage", assemble(FRAGMENT))
+    scene.dispatch("missing", []).dispatch("stage", [])
+    assert findings(scene) == [
+        (
+            "SR-SHADER-001",
+            "error",
+            "/resources/0/shader/entry",
+            "shader 'missing' has no entry point 'other' for the compute stage; the module's entry points are:"
+            " 'main' (GLCompute)",
+        ),
+        (
+            "SR-SHADER-002",
+            "error",
+            "/resources/1/shader",
+            "shader 'stage' has no entry point 'main' for the compute stage; the module's entry points are:"
+            " 'main' (Fragment)",
+        ),
+    ]
+
+
+def test_layouts(scene: Scene) -> None:
+    """A missing Offset is an error, an unaligned one a warning."""
+    scene.module("missing", assemble(LAYOUT.replace("OpMemberDecorate %block 1 Offset 6", "")))
+    scene.module("unaligned", assemble(LAYOUT)).buffer("x", size=16)
+    scene.dispatch("missing", ["x"]).dispatch("unaligned", ["x"])
+    assert findings(scene) == [
+        ("SR-LAYOUT-001", "error", "/resources/0/shader", "shader 'missing': 'Data.b' has no Offset decoration"),
+        (
+            "SR-LAYOUT-002",
+            "warning",
+            "/resources/1/shader",
+            "shader 'unaligned': 'Data.b' of the type uint32 is at offset 6, which is no multiple of its scalar"
+            " alignment 4",
+        ),
+    ]
+
+
+def test_all_findings_of_several_shaders(scene: Scene) -> None:
+    """Every shader and every command is looked at, whatever is wrong with the others."""
+    scene.shader("broken", glsl("nonsense;")).shader("s", glsl("data[0] = 1;", DATA)).module("spv", b"no module")
+    scene.buffer("x", size=16, src="missing.npy").buffer("y", size=16)
+    scene.dispatch("broken", []).dispatch("s", []).dispatch("spv", []).dispatch("s", ["y", "y"])
+    assert sorted(str(found[0]) for found in findings(scene)) == [
+        "SR-BIND-001",
+        "SR-BIND-002",
+        "SR-FILE-001",
+        "SR-SHADER-010",
+        "SR-SHADER-012",
+    ]
+
+
+def test_drawings_are_checked_without_being_run(scene: Scene) -> None:
+    """The shaders of dispatch_fragment are checked together: what either declares must be bound, in one kind."""
+    vertex = "#version 450\nlayout(set = 0, binding = 0) buffer D { vec4 d[]; };\nvoid main() { gl_Position = d[0]; }\n"
+    fragment = (
+        "#version 450\nlayout(set = 0, binding = 1) uniform U { vec4 u; };\nlayout(location = 0) out vec4 c;\n"
+        "void main() { c = u; }\n"
+    )
+    scene.shader("v", vertex, stage="vertex").shader("f", fragment, stage="fragment").buffer("x", size=64)
+    image(scene, color_attachment=True)
+    bound = [{"set": 0, "id": 0, "resource_ref": "x"}, {"set": 0, "id": 5, "resource_ref": "x"}]
+    scene.command(
+        "dispatch_fragment",
+        vertex_shader_ref="v",
+        fragment_shader_ref="f",
+        bindings=bound,
+        color_attachment_refs=["picture"],
+    )
+    found = {each[0]: each[3] for each in findings(scene)}
+    assert found["SR-BIND-001"] == ("nothing is bound to uniform buffer 'U' at set 0, binding 1, which shader 'f' uses")
+    assert found["SR-BIND-002"].endswith("binding 5, which the shaders 'v' and 'f' do not use")
+
+
+UNBOUND = """
+OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main"
+OpExecutionMode %main LocalSize 1 1 1
+OpName %data "data"
+OpDecorate %block Block
+OpMemberDecorate %block 0 Offset 0
+%void = OpTypeVoid
+%function = OpTypeFunction %void
+%uint = OpTypeInt 32 0
+%block = OpTypeStruct %uint
+%to_block = OpTypePointer StorageBuffer %block
+%to_uint = OpTypePointer StorageBuffer %uint
+%zero = OpConstant %uint 0
+%data = OpVariable %to_block StorageBuffer
+%main = OpFunction %void None %function
+%entry = OpLabel
+%at = OpAccessChain %to_uint %data %zero
+OpStore %at %zero
+OpReturn
+OpFunctionEnd
+"""
+FRAGMENT = """
+OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint Fragment %main "main"
+OpExecutionMode %main OriginUpperLeft
+%void = OpTypeVoid
+%function = OpTypeFunction %void
+%main = OpFunction %void None %function
+%entry = OpLabel
+OpReturn
+OpFunctionEnd
+"""
+LAYOUT = """
+OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main"
+OpExecutionMode %main LocalSize 1 1 1
+OpName %block "Data"
+OpMemberName %block 0 "a"
+OpMemberName %block 1 "b"
+OpDecorate %block Block
+OpMemberDecorate %block 0 Offset 0
+OpMemberDecorate %block 1 Offset 6
+OpDecorate %data DescriptorSet 0
+OpDecorate %data Binding 0
+%void = OpTypeVoid
+%function = OpTypeFunction %void
+%uint = OpTypeInt 32 0
+%block = OpTypeStruct %uint %uint
+%to_block = OpTypePointer StorageBuffer %block
+%to_uint = OpTypePointer StorageBuffer %uint
+%zero = OpConstant %uint 0
+%data = OpVariable %to_block StorageBuffer
+%main = OpFunction %void None %function
+%entry = OpLabel
+%at = OpAccessChain %to_uint %data %zero
+OpStore %at %zero
+OpReturn
+OpFunctionEnd
+"""

@@ -1,0 +1,240 @@
+"""validate: no finding on what is right, the three formats, and a device that is not here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.checks.codes import CODES
+from scenario_runner.cli import main
+from scenario_runner.doctor import gather
+from scenario_runner.errors import FileError, UnsupportedError, UsageError
+from scenario_runner.validation import Options, validate_file
+from scenario_runner.validation.reported_device import read_device
+from scenarios.generate import HERE, cases
+from tests.scenes import Scene, glsl
+
+DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
+
+
+@pytest.fixture(autouse=True)
+def _cache(shader_cache: Path) -> None:
+    """Every shader is compiled once."""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the doctor says of this machine, written to a file."""
+    path = tmp_path_factory.mktemp("doctor") / "doctor.json"
+    path.write_text(json.dumps(gather()), encoding="utf-8")
+    return path
+
+
+def edited(report: Path, folder: Path, **limits: Any) -> Path:
+    """The report with other limits."""
+    content = json.loads(report.read_text(encoding="utf-8"))
+    for device in content["devices"]:
+        device["limits"].update(limits)
+    path = folder / "other.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.relative_to(HERE).as_posix())
+def test_nothing_is_found_in_what_is_right(case: Path) -> None:
+    """No scenario of the project has a finding of any severity, hazards included."""
+    validation = validate_file(case / "scenario.json", Options(hazards=True))
+    assert [(each.problem.code, str(each.problem)) for each in validation.findings] == []
+    assert validation.exit_code == 0
+    assert validation.commands > 0
+
+
+def test_run_and_validate_say_the_same(scene: Scene) -> None:
+    """What stops a run is what validate finds, word for word, with the same place and exit code."""
+    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16).dispatch("s", []).dispatch("s", ["x", "x"])
+    path = scene.write()
+    with Runner() as runner, pytest.raises(Exception, match="nothing is bound") as raised:
+        runner.run(path)
+    validation = validate_file(path)
+    problems = [each.problem for each in validation.findings if each.severity == "error"]
+    assert tuple(problems) == raised.value.problems
+    assert validation.exit_code == raised.value.exit_code
+
+
+def test_the_order_is_that_of_the_file(scene: Scene) -> None:
+    """Findings come by line and column, whatever rule they are of."""
+    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16)
+    scene.dispatch("s", ["x", "x"]).dispatch("s", []).dispatch("s", ["x", "x", "x"])
+    places = [(each.problem.line, each.problem.column) for each in validate_file(scene.write()).findings]
+    assert places == sorted(places)
+    assert len(places) == 4
+
+
+def test_json(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    """--format json gives every finding with code, severity, place and help, and counts for each file."""
+    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16).dispatch("s", []).dispatch("s", ["x", "x"])
+    path = scene.write()
+    assert main(["validate", "--format", "json", str(path)]) == 3
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    (file,) = json.loads(captured.out)["files"]
+    assert (file["file"], file["valid"], file["exit_code"]) == (str(path), False, 3)
+    assert file["counts"] == {"error": 1, "warning": 1, "note": 0}
+    first = file["findings"][0]
+    assert (first["code"], first["severity"], first["path"]) == ("SR-BIND-001", "error", str(path))
+    assert first["pointer"] == "/commands/0/dispatch_compute/bindings"
+    assert first["help"] == 'add {"set": 0, "id": 0, "resource_ref": "…"}'
+    line = path.read_text(encoding="utf-8").splitlines()[first["line"] - 1]
+    assert line[first["column"] - 1 :].startswith("[")
+
+
+def test_sarif(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    """--format sarif gives a SARIF 2.1.0 log whose results point at their rules and at the lines."""
+    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16).dispatch("s", []).dispatch("s", ["x", "x"])
+    path = scene.write()
+    assert main(["validate", "--format", "sarif", str(path)]) == 3
+    log = json.loads(capsys.readouterr().out)
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == ["SR-BIND-001", "SR-BIND-002"]
+    assert [rule["shortDescription"]["text"] for rule in rules] == [CODES[rule["id"]].title for rule in rules]
+    assert [(result["ruleId"], result["level"]) for result in run["results"]] == [
+        ("SR-BIND-001", "error"),
+        ("SR-BIND-002", "warning"),
+    ]
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+        (place,) = result["locations"]
+        assert place["physicalLocation"]["artifactLocation"]["uri"] == path.as_uri()
+        assert place["physicalLocation"]["region"]["startLine"] >= 1
+
+
+BUFFER = '{"resources": [{"buffer": {"uid": "x", "size": 4, "shader_access": "readonly"}}], "commands": []}'
+RAW_DATA = '{"raw_data": {"uid": "x", "src": "a"}}'
+CAPTURE = '{"mark_boundary": {"resources": ["x"]}}'
+
+
+@pytest.mark.parametrize(
+    "text, code",
+    [
+        ("{", "SR-JSON-001"),
+        ('{"resources": [], "commands": [], "resources": []}', "SR-JSON-002"),
+        (BUFFER.replace("access", "acess"), "SR-JSON-003"),
+        ('{"resources": []}', "SR-JSON-004"),
+        (BUFFER.replace("4", '"4"'), "SR-JSON-005"),
+        (BUFFER.replace("buffer", "bufer"), "SR-JSON-006"),
+        (b"\xff", "SR-JSON-007"),
+        (f'{{"resources": [], "commands": [{CAPTURE}]}}', "SR-REF-001"),
+        (f'{{"resources": [{RAW_DATA}], "commands": [{CAPTURE}]}}', "SR-REF-002"),
+        (f'{{"resources": [{RAW_DATA}, {RAW_DATA}], "commands": []}}', "SR-REF-003"),
+    ],
+)
+def test_problems_of_the_text_have_codes(tmp_path: Path, text: str | bytes, code: str) -> None:
+    """What is wrong with the file itself, with references and with values has a code too."""
+    path = tmp_path / "scenario.json"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    found = [str(each.problem.code) for each in validate_file(path).findings]
+    assert code in found
+    assert set(found) <= set(CODES)
+
+
+def test_against_the_device_that_is_here(report: Path) -> None:
+    """A report gives the same answer as the device: the scenarios that it runs are right, the others lack the same."""
+    device = read_device(str(report))
+    with Runner() as runner:
+        for case in cases():
+            validation = validate_file(case / "scenario.json", Options(device=device))
+            found = [each.problem.message for each in validation.findings if each.severity == "error"]
+            try:
+                runner.run(case / "scenario.json", write_files=False, dry_run=True)
+            except UnsupportedError as error:
+                lacking = [problem.message for problem in error.problems]
+            else:
+                lacking = []
+            assert (found, validation.exit_code) == (lacking, 6 if lacking else 0), case
+
+
+def test_against_smaller_limits(report: Path, scene: Scene) -> None:
+    """What goes beyond the limits of a reported device is found, each with its place."""
+    small = edited(
+        report, scene.folder, maxComputeWorkGroupSize=[4, 4, 4], maxComputeWorkGroupCount=[2, 2, 2],
+        maxComputeSharedMemorySize=16, maxStorageBufferRange=8,
+    )  # fmt: skip
+    body = "table[gl_LocalInvocationIndex] = 1; barrier(); data[0] = table[1];"
+    scene.shader("s", glsl(body, DATA + "shared uint table[8];", local_size=8))
+    scene.buffer("x", size=16).dispatch("s", ["x"], [3])
+    validation = validate_file(scene.write(), Options(device=read_device(str(small))))
+    name = repr(json.loads(report.read_text(encoding="utf-8"))["devices"][0]["name"])
+    found = [(each.problem.code, each.severity, each.problem.pointer) for each in validation.findings]
+    assert found == [
+        ("SR-LIMIT-001", "error", "/resources/0/shader"),
+        ("SR-LIMIT-004", "error", "/resources/0/shader"),
+        ("SR-LIMIT-008", "warning", "/resources/1/buffer/size"),
+        ("SR-LIMIT-003", "error", "/commands/0/dispatch_compute/rangeND"),
+    ]
+    assert [each.problem.message for each in validation.findings] == [
+        f"shader 's' has a workgroup of 8 along x; maxComputeWorkGroupSize[0] of {name} is 4",
+        f"shader 's' has 32 bytes of shared memory; maxComputeSharedMemorySize of {name} is 16",
+        f"buffer 'x' of 16 bytes is bound as a storage buffer; maxStorageBufferRange of {name} is 8",
+        f"3 workgroups along x; maxComputeWorkGroupCount[0] of {name} is 2",
+    ]
+
+
+def test_reports_that_are_none(report: Path, tmp_path: Path) -> None:
+    """A file that is no report, and a device that is not in it, are named."""
+    path = tmp_path / "x.json"
+    with pytest.raises(FileError, match="cannot read the report: no such file"):
+        read_device(str(path))
+    for content in ("", "[]", '{"devices": 3}', '{"devices": [{}]}', "[" * 100_000):
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(FileError, match="report"):
+            read_device(str(path))
+    with pytest.raises(UsageError, match="no device is called 'nobody'"):
+        read_device(str(report), "nobody")
+
+
+def test_shader_show(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """shader show prints GLSL after compiling, SPIR-V as it is, and everything that is known as JSON."""
+    folder = checkout / "scenarios" / "basics"
+    assert main(["shader", "show", str(folder / "uniform_buffer" / "transform.comp")]) == 0
+    out = capsys.readouterr().out
+    assert "entry point 'main': GLCompute, workgroups of 16 x 1 x 1\n" in out
+    assert "0    0        Transform  uniform buffer  reads   132 bytes\n" in out
+    assert main(["shader", "show", "--json", str(folder / "spirv" / "two_entries.spv")]) == 0
+    (module,) = json.loads(capsys.readouterr().out)["modules"]
+    assert [entry["name"] for entry in module["entry_points"]] == ["twice", "minus"]
+
+
+def test_shader_show_with_macros(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """-D and -I are given to the compiler."""
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "size.glsl").write_text("#define SIZE (N * 2)\n", encoding="utf-8")
+    text = f'#version 450\n#extension GL_GOOGLE_include_directive : require\n#include "size.glsl"\n{DATA}\n'
+    path = tmp_path / "s.comp"
+    path.write_text(text + "layout(local_size_x = SIZE) in;\nvoid main() { data[0] = 1; }\n", encoding="utf-8")
+    assert main(["shader", "show", "-D", "N=4", "-I", str(tmp_path / "inner"), str(path)]) == 0
+    assert "workgroups of 8 x 1 x 1" in capsys.readouterr().out
+
+
+def test_shader_show_a_model(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a .vgf file every module is printed; one without code is named."""
+    models = sorted((checkout / "tests" / "vgf" / "models").rglob("*.vgf"))
+    assert models
+    assert main(["shader", "show", str(models[0])]) == 0
+    out = capsys.readouterr().out
+    assert ": module 0 '" in out
+    assert "graph '" in out
+
+
+@pytest.mark.parametrize("content", [b"", b"\x03\x02\x23\x07", b"\x03\x02\x23\x07" + bytes(400), b"\xff" * 64])
+def test_shader_show_garbage(tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that is no module ends with one error."""
+    path = tmp_path / "x.spv"
+    path.write_bytes(content)
+    assert main(["shader", "show", str(path)]) == 5
+    assert capsys.readouterr().err.startswith(f"error: {path}")
