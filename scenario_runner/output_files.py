@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from scenario_runner.files.npy import NpyWriter
+from scenario_runner.files.output import check_destination
 from scenario_runner.plan.model import BufferPlan
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class FileWriter:
         self._destinations = {
             output.uid: output.destination for output in plan.outputs if outputs and output.destination is not None
         }
+        for destination in self._destinations.values():
+            check_destination(destination)  # now, not after the work
         self._capture_dir = capture_dir
         self._repeat = repeat
         self._seen: dict[tuple[int, int], int] = {}

@@ -13,6 +13,22 @@ _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C t
 _OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
+def check_destination(path: str) -> None:
+    """Refuse what no file can take the place of: `FileError` for a folder, a pipe, a device, or a name below a file.
+
+    Nothing is touched, so this can be asked before the work whose result goes there.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise file_error(path, f"cannot be created: {reason_of(error)}") from error
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a pipe, a device or a socket"
+        raise file_error(path, f"is {kind}, expected the name of a file to write")
+
+
 class OutputFile:
     """A new file beside ``path`` that takes its place when the ``with`` block ends well, and is removed otherwise.
 
@@ -33,7 +49,7 @@ class OutputFile:
         try:
             self._target = os.path.realpath(self.path)
             folder = os.path.dirname(self._target)
-            self._refuse_what_a_file_cannot_replace()
+            check_destination(self.path)
             os.makedirs(folder, exist_ok=True)
             # A short name of its own: the target's name may already be as long as the file system allows.
             temporary = os.path.join(folder, f".new-{os.getpid()}-{os.urandom(6).hex()}.tmp")
@@ -118,12 +134,3 @@ class OutputFile:
                 return  # this file system cannot reserve; writing will tell
             reason = reason_of(error) if isinstance(error, OSError) else "no file can be so large"
             raise file_error(self.path, f"cannot be given {size_bytes} bytes: {reason}") from error
-
-    def _refuse_what_a_file_cannot_replace(self) -> None:
-        try:
-            mode = os.stat(self._target).st_mode
-        except FileNotFoundError:
-            return
-        if not stat.S_ISREG(mode):
-            kind = "a folder" if stat.S_ISDIR(mode) else "a pipe, a device or a socket"
-            raise file_error(self.path, f"is {kind}, expected the name of a file to write")

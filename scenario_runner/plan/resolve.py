@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageError
+from scenario_runner.errors import ScenarioError, ScenarioRunnerError, UnsupportedError, UsageError
 from scenario_runner.plan.barriers import resolve_barrier
 from scenario_runner.plan.bindings import SetLayouts, descriptors, set_layouts
 from scenario_runner.plan.model import (
@@ -99,6 +99,8 @@ def examine(scenario: Scenario, compiler: CompilerOptions | None = None) -> Exam
     try:
         plan = resolver.plan()
     except ScenarioRunnerError as error:
+        noted = {problem for _, problem in resolver.problems.errors}
+        error.problems = tuple(problem for problem in error.problems if problem not in noted)
         resolver.problems.add_error(error, "")
     return Examination(plan, resolver.problems, resolver.shaders)
 
@@ -288,9 +290,7 @@ class _Resolver:
         if shader.uid not in self._layouts:
             self._layouts[shader.uid] = set_layouts(shader, self.problems)
         layouts = self._layouts[shader.uid]
-        found = descriptors(
-            shader, command.bindings, self._resources, pointer, self.problems, self._readonly
-        )
+        found = descriptors(shader, command.bindings, self._resources, pointer, self.problems, self._readonly)
         push_constants = self._push_constants.of(command, shader, pointer)
         if layouts is None:
             return None
@@ -310,7 +310,20 @@ class _Resolver:
             path = None if destination is None else os.path.join(self._output_dir, destination)
             if path is not None or (self._outputs is not None and uid in self._outputs):
                 planned.append(Output(uid, path))
+        self._refuse_doubled_destinations(planned)
         return tuple(planned)
+
+    def _refuse_doubled_destinations(self, outputs: list[Output]) -> None:
+        """Of two resources with one ``dst`` the file would show only the last, and nobody would know."""
+        first: dict[str, str] = {}
+        for uid, destination in outputs:
+            if destination is not None and first.setdefault(os.path.normpath(destination), uid) != uid:
+                self.problems.error(
+                    ScenarioError,
+                    f"{self._scenario.resource_pointer(uid)}/dst",
+                    f"resources {first[os.path.normpath(destination)]!r} and {uid!r} have the same dst {destination!r}",
+                )
+        self._stop_if_wrong()
 
 
 def _pipeline(shader: Shader, loaded: LoadedShader, layouts: SetLayouts) -> PipelinePlan:

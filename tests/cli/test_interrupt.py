@@ -126,6 +126,15 @@ def test_output_that_cannot_be_written(program: Program, scene: Scene, destinati
     assert scene.leftovers() == []
 
 
+def test_unusable_destination_is_noticed_before_the_work(program: Program, scene: Scene) -> None:
+    """A dry run, which writes nothing, already refuses a destination that no file can be written to."""
+    (scene.folder / "folder").mkdir()
+    path = scene.shader("add", ADD).buffer("x", size=16, dst="folder").dispatch("add", ["x"], [4]).write()
+    ended = program(path, "--dry-run")
+    assert (ended.code, ended.out) == (4, "")
+    assert ended.err == f"error: {scene.folder}/folder: is a folder, expected the name of a file to write\n"
+
+
 def test_old_output_survives_a_failure(program: Program, scene: Scene) -> None:
     """The output of an earlier run stays whole when a later run fails."""
     scene.shader("add", ADD).buffer("x", size=16).buffer("y", size=16, dst="folder")
