@@ -93,7 +93,13 @@ class ReportedDevice:
         major, minor, patch = (int(part) for part in [*str(report["api_version"]).split("."), "0", "0"][:3])
         self.api_version = major << 22 | minor << 12 | patch
         self.extensions: dict[str, int] = dict(report["extensions"])
-        self.features = _ReportedFeatures(self, dict(report["features"]))
+        features: dict[str, Any] = dict(report["features"])
+        # what the ML emulation layers bring counts as the device's own: a run uses them where it has to
+        self._emulated = report["ml"]["path"] == "emulation"
+        if self._emulated:
+            self.extensions |= report["ml"]["extensions"]
+            features |= report["ml"]["features"]
+        self.features = _ReportedFeatures(self, features)
         self._limits: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in dict(report["limits"]).items()
         }
@@ -111,7 +117,7 @@ class ReportedDevice:
         """What a plan asks for that this device does not have."""
         yield from exceeded_limits(plan, self._limits, self.name)
         try:
-            enabled_for(self, plan.requirements)  # type: ignore[arg-type]
+            enabled_for(self, plan.requirements, emulated=self._emulated)  # type: ignore[arg-type]
         except UnsupportedError as unsupported:
             places = {pipeline.label: pipeline.pointer for pipeline in plan.pipelines}
             for problem in unsupported.problems:
