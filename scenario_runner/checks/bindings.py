@@ -38,6 +38,9 @@ _ASKED_FOR: Final = {
 # Variables of these kinds may share one combined image sampler.
 _SAMPLED: Final = frozenset({"sampled_image", "combined_image_sampler", "sampler"})
 
+MOST_SETS: Final = 1024
+"""Far above the maxBoundDescriptorSets of any device; layouts are made for every set below the highest one."""
+
 Stages = Sequence[tuple[str, Interface]]
 """The shaders of one command: uid and interface of each."""
 
@@ -130,6 +133,9 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
                     " a scenario binds one resource to each binding",
                 )
             )
+        if set > MOST_SETS:
+            message = f"shader {uid!r} uses {described(first)}; no device has more than {MOST_SETS} descriptor sets"
+            found.append(error("SR-LIMIT-005", pointer, message))
         slots[set, binding] = Slot(set, binding, kind, bool(used), tuple(deciding))
     return slots, found
 

@@ -160,6 +160,15 @@ def test_a_variable_without_a_binding(scene: Scene) -> None:
     ]
 
 
+def test_a_set_that_no_device_has(scene: Scene) -> None:
+    """A set number out of a broken module is an error at once, not four thousand million empty layouts."""
+    module = assemble(LAYOUT.replace("DescriptorSet 0", "DescriptorSet 4294967295").replace("Offset 6", "Offset 4"))
+    scene.module("s", module).buffer("x", size=16).dispatch("s", {(4294967295, 0): "x"})
+    ((code, severity, pointer, message),) = findings(scene)
+    assert (code, severity, pointer) == ("SR-LIMIT-005", "error", "/resources/0/shader")
+    assert message.endswith("; no device has more than 1024 descriptor sets")
+
+
 def test_writing_a_readonly_resource(scene: Scene) -> None:
     """A shader that writes what the scenario calls readonly is a warning, and reading it is nothing."""
     scene.shader("w", glsl("data[0] = 1;", DATA)).shader("r", glsl("uint x = data[0]; if (x == 7) data[1];", DATA))
