@@ -1,1 +1,1 @@
-"""The .npy, .dds and .png codecs, and the store that opens what a scenario names. No GPU, no scenario models."""
+"""The .npy, .dds and .png codecs, and files that appear complete or not at all. No GPU, no scenario models."""
