@@ -175,15 +175,17 @@ def test_results_outlive_the_runner() -> None:
     assert result.array("y", "f4").tolist() == [7, 3, 3, 3]
 
 
-def test_close_and_go_on() -> None:
+@pytest.mark.parametrize("staging", [False, True])
+def test_close_and_go_on(staging: bool) -> None:
     """Closing twice does nothing, nothing stays alive, and a closed Runner opens its device anew."""
-    runner = Runner()
+    runner = Runner(staging=staging)
     runner.close()
     assert runner.live_objects == {}
     for _ in range(2):
         assert runner.run(in_code(numpy.ones(4, numpy.float32), 2, 1)).array("y", "f4").tolist() == [3] * 4
         assert runner.live_objects["pipeline"] == 1
-        assert runner.live_objects["buffer"] == 0
+        assert runner.live_objects["buffer"] == runner.live_objects["memory"] == 0
+        assert runner.live_objects.get("staging buffer", 0) == 1 or not staging
         runner.close()
         runner.close()
         assert not any(runner.live_objects.values())

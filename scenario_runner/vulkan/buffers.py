@@ -83,13 +83,15 @@ class Buffer:
         return info
 
 
-def create_buffer(device: Device, stack: ExitStack, size_bytes: int, usage: int, purpose: str) -> tuple[Any, Needs]:
-    """Create a VkBuffer, destroyed with ``stack``. Raises OutOfMemoryError."""
+def create_buffer(
+    device: Device, stack: ExitStack, size_bytes: int, usage: int, purpose: str, kind: str = "buffer"
+) -> tuple[Any, Needs]:
+    """Create a VkBuffer, destroyed with ``stack`` and counted as a ``kind`` until then. Raises OutOfMemoryError."""
     handle = ffi.new("VkBuffer*")
     info = new("VkBufferCreateInfo", size=size_bytes, usage=usage, sharingMode=0)
     check(device.fn.vkCreateBuffer(device.handle, info, ffi.NULL, handle), "vkCreateBuffer", purpose)
     buffer = handle[0]
-    device.own(stack, "buffer", device.fn.vkDestroyBuffer, buffer)
+    device.own(stack, kind, device.fn.vkDestroyBuffer, buffer)
     needs = ffi.new("VkMemoryRequirements*")
     device.fn.vkGetBufferMemoryRequirements(device.handle, buffer, needs)
     return buffer, Needs(needs.size, needs.alignment, needs.memoryTypeBits)

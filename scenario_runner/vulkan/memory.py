@@ -62,10 +62,18 @@ def choose_type(device: Device, type_bits: int, required: int, preferred: int = 
 
 
 def allocate(
-    device: Device, stack: ExitStack, size_bytes: int, type_index: int, purpose: str, *, mapped: bool
+    device: Device,
+    stack: ExitStack,
+    size_bytes: int,
+    type_index: int,
+    purpose: str,
+    *,
+    mapped: bool,
+    kind: str = "memory",
 ) -> Allocation:
     """Allocate, map where asked (the type must be host-visible and coherent), and register the release in ``stack``.
 
+    Until then it counts as a ``kind`` among the device's live objects.
     Raises OutOfMemoryError, which says how much was asked, for what, and how much there is.
     """
     _, heap_index = device.physical.memory_types[type_index]
@@ -89,7 +97,7 @@ def allocate(
             f" from a heap of {readable_size(heap_size)} on {device.physical.name!r}"
         )
     handle = memory[0]
-    device.own(stack, "memory", device.fn.vkFreeMemory, handle)
+    device.own(stack, kind, device.fn.vkFreeMemory, handle)
     device.memory_bytes += size_bytes
     stack.callback(_uncount, device, size_bytes)
     allocation = Allocation(handle, size_bytes, type_index)

@@ -144,11 +144,13 @@ class Transfer:
         self._staging_stack.close()
         stack, self._staging, self._half_size_bytes = self._staging_stack, None, 0
         usage = USAGE_TRANSFER_SRC | USAGE_TRANSFER_DST
-        handle, needs = create_buffer(self._device, stack, 2 * half, usage, "staging")
+        handle, needs = create_buffer(self._device, stack, 2 * half, usage, "staging", kind="staging buffer")
         type_index = choose_type(self._device, needs.type_bits, HOST_VISIBLE | HOST_COHERENT, HOST_CACHED)
         if type_index is None:
             raise errors.UnsupportedError(f"{self._device.physical.name!r} has no host-visible memory")
-        allocation = allocate(self._device, stack, needs.size_bytes, type_index, "staging memory", mapped=True)
+        allocation = allocate(
+            self._device, stack, needs.size_bytes, type_index, "staging memory", mapped=True, kind="staging memory"
+        )
         bind_buffer(self._device, handle, allocation, 0, "staging")
         self._staging, self._half_size_bytes = (handle, allocation), half
 
