@@ -12,6 +12,24 @@ from scenario_runner.errors import ScenarioError, UnsupportedError
 from tests.scenes import Scene, glsl
 
 ONE = "layout(set = 0, binding = 0) buffer B { uint a[]; };\n"
+# What devices of one vendor have, so that no device has all of it: extension, its name in GLSL, a variable that it
+# brings, the capability that the variable needs, and the feature for it.
+OF_ONE_VENDOR = (
+    (
+        "VK_NV_shader_sm_builtins",
+        "GL_NV_shader_sm_builtins",
+        "gl_SMCountNV",
+        "ShaderSMBuiltinsNV",
+        "shaderSMBuiltins (VkPhysicalDeviceShaderSMBuiltinsFeaturesNV)",
+    ),
+    (
+        "VK_ARM_shader_core_builtins",
+        "GL_ARM_shader_core_builtins",
+        "gl_CoreCountARM",
+        "CoreBuiltinsARM",
+        "shaderCoreBuiltins (VkPhysicalDeviceShaderCoreBuiltinsFeaturesARM)",
+    ),
+)
 COUNT = """
 uvec3 n = gl_NumWorkGroups, i = gl_WorkGroupID;
 a[i.x + n.x * (i.y + n.y * i.z)] = i.x + 10u * i.y + 100u * i.z + 1u;
@@ -158,16 +176,16 @@ def test_wrong_descriptor_type(scene: Scene, runner: Runner) -> None:
 
 def test_missing_capability_is_named(scene: Scene, runner: Runner) -> None:
     """A shader that needs what the device lacks is refused with the capability, the feature and the shader."""
-    text = "#extension GL_NV_shader_sm_builtins : require\n" + ONE
-    scene.shader("s", glsl("a[0] = gl_SMCountNV;", text)).buffer("x", size=8).dispatch("s", ["x"])
+    vendor, variable, capability, feature = next(
+        row[1:] for row in OF_ONE_VENDOR if row[0] not in runner.physical_device.extensions
+    )
+    text = f"#extension {vendor} : require\n" + ONE
+    scene.shader("s", glsl(f"a[0] = {variable};", text)).buffer("x", size=8).dispatch("s", ["x"])
     with pytest.raises(UnsupportedError) as caught:
         runner.run(scene.write())
     messages = [problem.message for problem in caught.value.problems]
     name = runner.physical_device.name
-    assert (
-        f"shader 's' needs the capability ShaderSMBuiltinsNV; {name!r} lacks"
-        " shaderSMBuiltins (VkPhysicalDeviceShaderSMBuiltinsFeaturesNV)"
-    ) in messages
+    assert f"shader 's' needs the capability {capability}; {name!r} lacks {feature}" in messages
 
 
 def test_many_buffers(scene: Scene, runner: Runner) -> None:

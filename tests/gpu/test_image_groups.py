@@ -13,9 +13,11 @@ from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, stor
 from tests.scenes import Scene, glsl
 
 BUFFER = "layout(set = 0, binding = 0) buffer A { float a[]; };\n"
-# A row of 64 bytes needs no padding on any device known; one of 20 does on most.
-WIDTH, HEIGHT = 16, 5
+# A row of 256 bytes needs no padding on any device known; one of 64 does on some, and one of 20 on most.
+WIDTH, HEIGHT = 64, 5
 SIZE_BYTES = WIDTH * HEIGHT * 4
+# A multiple of the alignment that any device known asks of images.
+OFFSET_BYTES = 64 << 10
 
 
 def group(offset: int = 0) -> dict[str, Any]:
@@ -56,15 +58,16 @@ def test_content_of_either_member(scene: Scene, both: Runner, sourced: str) -> N
 
 def test_an_image_behind_an_offset(scene: Scene, both: Runner) -> None:
     """A member begins at its offset; what no member gives content to is zero."""
+    before = OFFSET_BYTES // 4
     content = numpy.arange(WIDTH * HEIGHT, dtype=numpy.float32).reshape(HEIGHT, WIDTH)
     scene.shader("add", glsl("a[gl_WorkGroupID.x] += 0.5;", BUFFER))
-    add_image(scene, "x", "R32_SFLOAT", content, **group(1024))
-    scene.buffer("b", size=1024 + SIZE_BYTES, **group())
-    scene.dispatch("add", ["b"], [256 + WIDTH * HEIGHT])
+    add_image(scene, "x", "R32_SFLOAT", content, **group(OFFSET_BYTES))
+    scene.buffer("b", size=OFFSET_BYTES + SIZE_BYTES, **group())
+    scene.dispatch("add", ["b"], [before + WIDTH * HEIGHT])
     result = both.run(scene.write())
     got = result.array("b", "f4")
-    assert (got[:256] == 0.5).all()
-    assert (got[256:].reshape(HEIGHT, WIDTH) == content + 0.5).all()
+    assert (got[:before] == 0.5).all()
+    assert (got[before:].reshape(HEIGHT, WIDTH) == content + 0.5).all()
     assert (result["x"][..., 0] == content + 0.5).all()
 
 
