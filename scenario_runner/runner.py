@@ -224,7 +224,11 @@ class Runner:
 
     @property
     def live_objects(self) -> dict[str, int]:
-        """How many device objects of each kind exist now; all zero after `close`."""
+        """How many device objects of each kind exist now; all zero after `close`.
+
+        What the device keeps for the next run has kinds of its own: pipelines, samplers, 'staging buffer', 'staging
+        memory'.
+        """
         return self._live if self._device is None else dict(self._device.live)
 
     def close(self) -> None:
