@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from scenario_runner.cli import COMMANDS
 from scenario_runner.cli.arguments import Parser, add_compiler_options, add_logging_option
 from scenario_runner.errors import UsageError
 
@@ -33,8 +34,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The options as a namespace. Raises UsageError."""
     parser = Parser(
         prog="scenario-runner",
-        usage="scenario-runner [run] FILE… [options]\n       scenario-runner {validate|schema|doctor} --help",
+        usage="scenario-runner [run] FILE… [options]\n       scenario-runner COMMAND --help",
         description="Run GPU workloads described in JSON on a Vulkan device.",
+        epilog="commands: " + "; ".join(f"{name}: {purpose}" for name, purpose in COMMANDS.items()),
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help="scenario files (JSON), run one after the other")
     parser.add_argument("--scenario", action="append", default=[], metavar="FILE", help="a scenario file as well")
