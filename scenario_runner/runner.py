@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.device import Device
     from scenario_runner.vulkan.instance import Instance
     from scenario_runner.vulkan.ml_emulation import Mode
+    from scenario_runner.vulkan.ml_start import Warm
     from scenario_runner.vulkan.physical_device import PhysicalDevice
 
 log = logging.getLogger(__name__)
@@ -86,6 +87,7 @@ class Runner:
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
         self._starting = starting
+        self._started: InstanceStart | None = None
         self._opened: tuple[Instance, PhysicalDevice] | None = None
         self._device: Device | None = None
         self._live: dict[str, int] = {}
@@ -249,6 +251,7 @@ class Runner:
             from scenario_runner.vulkan.physical_device import choose
 
             starting, self._starting = self._starting, None
+            self._started = starting
             if starting is not None and starting.validation == self._options.validation:
                 instance = starting.result()
             else:
@@ -270,6 +273,14 @@ class Runner:
         from scenario_runner.vulkan.ml_emulation import reopen, wanted_layers
 
         layers = wanted_layers(physical, needed, self._options.ml_emulation)
+        started, self._started = self._started, None
+        warm = started.warm() if layers and started is not None else None
+        if warm is not None:
+            if self._take(warm, physical):
+                instance.close()
+                self._messages = warm.instance.validation_messages
+                return warm.instance, warm.physical
+            warm.close()
         if layers:
             if self._device is not None:
                 self._device.close()
@@ -278,6 +289,15 @@ class Runner:
             self._messages = self._opened[0].validation_messages
             return self._opened
         return instance, physical
+
+    def _take(self, warm: Warm, physical: PhysicalDevice) -> bool:
+        """Take over a device that was opened ahead of time, if it is the one that was chosen."""
+        same = (warm.physical.index, warm.physical.uuid) == (physical.index, physical.uuid)
+        if not same or self._device is not None or self._options.staging:
+            return False
+        self._opened = warm.instance, warm.physical
+        self._device = warm.device
+        return True
 
     def _device_for(self, plan: Plan) -> Device:
         """The open device, opened anew where the plan needs more than it was opened with."""

@@ -43,14 +43,42 @@ class InstanceStart:
 
     def result(self) -> Instance:
         """The instance. Raises what making it raised (NoDeviceError, mostly), each time it is asked."""
-        self._thread.join()
+        self._made.wait()
         if self._error is not None:
             raise self._error
         assert self._instance is not None
         return self._instance
+
+    def warm(self) -> Warm | None:
+        """The device through the ML emulation layers, once; waits for it. None where none was opened."""
+        self._thread.join()
+        warm, self._warm = self._warm, None
+        return warm
 
     def _run(self) -> None:
         try:
             self._instance = self._make(validation=self.validation)
         except BaseException as error:  # raised again by result()
             self._error = error
+            return
+        finally:
+            self._made.set()
+        if mention_ml(self._files):
+            from scenario_runner.vulkan.ml_start import open_warm
+
+            self._warm = open_warm(self._instance, validation=self.validation)
+
+
+def mention_ml(files: Sequence[str]) -> bool:
+    """Whether one of these scenarios or models seems to have tensors or graphs: a guess from the text alone."""
+    for path in files:
+        if path.lower().endswith(".vgf"):
+            return True
+        try:
+            with open(path, "rb") as file:
+                text = file.read(_LOOKED_AT_BYTES)
+        except (OSError, ValueError):
+            continue
+        if any(word in text for word in _ML_WORDS):
+            return True
+    return False

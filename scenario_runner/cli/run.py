@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 # With one of these nothing is run.
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"})
+# With one of these the device is not opened as it is by default.
+_CHOOSING = ("--device", "--ml-emulation", "--disable-extension", "--enable-robustness")
+_MOST_LOOKED_AT = 8
 
 
 def main(argv: Sequence[str]) -> int:
@@ -88,7 +91,10 @@ def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
         return None
     from scenario_runner.start import InstanceStart
 
-    return InstanceStart(validation="--validation" in argv)
+    files: Sequence[str] = ()
+    if not any(argument.startswith(_CHOOSING) for argument in argv):
+        files = [argument for argument in argv if argument[:1] != "-"][:_MOST_LOOKED_AT]
+    return InstanceStart(validation="--validation" in argv, files=files)
 
 
 def _runner(options: argparse.Namespace, starting: InstanceStart | None = None) -> Runner:

@@ -27,6 +27,7 @@ _RECORDS: dict[str, Any] = {
     name: kind for name, kind in vars(model).items() if isinstance(kind, type) and issubclass(kind, tuple)
 } | {"Problem": Problem}
 _IMAGE_RECORDS = "scenario_runner.plan.image_plan"
+_ML_RECORDS = ("scenario_runner.plan.tensor_plan", "scenario_runner.plan.graph_plan")
 _PACKAGES = ("", "checks", "plan", "scenario", "shaders", "spirv", "files")
 
 
@@ -48,6 +49,7 @@ class Facts(NamedTuple):
     sources: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     binaries: tuple[tuple[str, str], ...] = ()
     contents: tuple[tuple[str, bytes], ...] = ()
+    models: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 class _NotKeptError(Exception):
@@ -121,6 +123,11 @@ def _program_version() -> tuple[Any, ...]:
 
 def _compare(plan: Plan, facts: Facts, settings: Settings) -> None:
     """Raise _StaleError where a file differs from what the plan was made of (headers were compared on decoding)."""
+    for path, identity in facts.models:
+        from scenario_runner.plan.kept_constants import file_identity
+
+        if file_identity(path) != identity:
+            raise _StaleError(path)
     for path, content in facts.contents:
         source = NpySource(path)
         data = bytearray(source.size_bytes)
@@ -167,6 +174,10 @@ def _encoded(value: Any) -> Any:
         return ("record", kind.__name__, [_encoded(item) for item in value])
     if kind is frozenset:
         return ("set", sorted(value))
+    if kind.__name__ == "ConstantData" and value.place is not None:
+        from scenario_runner.plan.kept_constants import encoded_constant
+
+        return ("constant", encoded_constant(value))
     if kind.__module__ in ("scenario_runner.formats", "scenario_runner.plan.image_sources"):
         from scenario_runner.plan.image_sources import encoded_image_value
 
@@ -195,6 +206,13 @@ def _decoded(value: Any) -> Any:
             return source
         case "set":
             return frozenset(value[1])
+        case "constant":
+            from scenario_runner.plan.kept_constants import decoded_constant
+
+            constant = decoded_constant(value[1])
+            if constant is None:
+                raise _StaleError(value[1][0])
+            return constant
         case "image value":
             from scenario_runner.plan.image_sources import decoded_image_value
 
@@ -209,13 +227,27 @@ def _decoded(value: Any) -> Any:
 def _is_record(kind: Any) -> bool:
     if kind.__module__ == _IMAGE_RECORDS and kind.__name__ not in _RECORDS:
         _add_image_records()
+    if kind.__module__ in _ML_RECORDS and kind.__name__ not in _RECORDS:
+        _add_ml_records()
     return _RECORDS.get(kind.__name__) is kind
 
 
 def _record(name: str) -> Any:
     if name not in _RECORDS:
-        _add_image_records()
+        (_add_ml_records if name.startswith(("Tensor", "Graph")) else _add_image_records)()
     return _RECORDS[name]
+
+
+def _add_ml_records() -> None:
+    """What plans have only where there are tensors and graphs."""
+    from scenario_runner.plan import graph_plan, tensor_plan
+
+    for module in (graph_plan, tensor_plan):
+        _RECORDS.update(
+            (name, kind)
+            for name, kind in vars(module).items()
+            if isinstance(kind, type) and issubclass(kind, tuple) and name.startswith(("Tensor", "Graph"))
+        )
 
 
 def _add_image_records() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scenario_runner.plan.cache import Facts
 from scenario_runner.plan.shaders import compile_request, used_shaders
@@ -27,6 +27,10 @@ _KNOWN_KINDS = frozenset(
         "dispatch_compute",
         "dispatch_barrier",
         "mark_boundary",
+        "tensor",
+        "tensor_barrier",
+        "graph",
+        "dispatch_graph",
     }
 )
 
@@ -34,6 +38,9 @@ _KNOWN_KINDS = frozenset(
 def facts_of(scenario: Scenario) -> Facts | None:
     """The facts of a scenario that was just planned; None when it has kinds whose plans cannot be kept."""
     if any(entry.kind not in _KNOWN_KINDS for entry in (*scenario.resources, *scenario.commands)):
+        return None
+    models = _models(scenario)
+    if models is None:
         return None
     sources = []
     binaries = []
@@ -49,4 +56,21 @@ def facts_of(scenario: Scenario) -> Facts | None:
             data = bytearray(source.size_bytes)
             source.read_into(memoryview(data))
             contents.append((source.path, bytes(data)))
-    return Facts(tuple(sources), tuple(binaries), tuple(contents))
+    return Facts(tuple(sources), tuple(binaries), tuple(contents), models)
+
+
+def _models(scenario: Scenario) -> tuple[tuple[str, tuple[int, ...]], ...] | None:
+    """The VGF files that commands run; None where one has shaders of its own, which depend on more than the file."""
+    found = []
+    for uid in {command.graph_ref: None for command in scenario.commands if command.kind == "dispatch_graph"}:  # type: ignore[union-attr]
+        from scenario_runner.plan.kept_constants import file_identity
+        from scenario_runner.plan.model_files import read_model
+
+        graph: Any = scenario.resource(uid)
+        if graph.data is not None:
+            return None
+        path = os.path.join(scenario.base_dir, graph.src)
+        if any(segment.type == "compute" for segment in read_model(path).segments):
+            return None
+        found.append((path, file_identity(path)))
+    return tuple(found)

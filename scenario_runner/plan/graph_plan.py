@@ -12,13 +12,15 @@ from scenario_runner.plan.tensor_plan import TensorDescription
 class ConstantData:
     """The bytes of a constant, told apart by identity: comparing hundreds of megabytes takes too long.
 
-    ``view`` is memory of the mapped file, read when the pipeline is made.
+    ``view`` is read when the pipeline is made. Where it is memory of a mapped file, ``place`` is the file's path and
+    the first byte in it.
     """
 
-    __slots__ = ("view",)
+    __slots__ = ("place", "view")
 
-    def __init__(self, view: memoryview) -> None:
+    def __init__(self, view: memoryview, place: tuple[str, int] | None = None) -> None:
         self.view = view
+        self.place = place
 
 
 class GraphConstantPlan(NamedTuple):

@@ -15,6 +15,7 @@ from scenario_runner.plan.graph_plan import (
     GraphPipelinePlan,
     GraphResourcePlan,
 )
+from scenario_runner.plan.kept_constants import place_in_model
 from scenario_runner.plan.model import Descriptor, DescriptorList, Dispatch, LayoutBinding, PipelinePlan
 from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.tensor_plan import TensorDescription, TensorPlan
@@ -104,7 +105,9 @@ class VgfGraph:
         """The data of a constant: one object for one constant, so that its pipelines are found again."""
         data = self._constants.get(index)
         if data is None:
-            data = self._constants[index] = _constant_data(self.vgf.constants[index].data)
+            view = self.vgf.constants[index].data
+            place = None if self.graph.data is not None else place_in_model(view, index, self.path)
+            data = self._constants[index] = _constant_data(view, place)
         return data
 
     def compute_names(self) -> list[str]:
@@ -116,14 +119,14 @@ class VgfGraph:
 _shared: dict[int, tuple[memoryview, ConstantData]] = {}
 
 
-def _constant_data(view: memoryview) -> ConstantData:
+def _constant_data(view: memoryview, place: tuple[str, int] | None) -> ConstantData:
     """The object for a constant of a kept model file."""
     found = _shared.get(id(view))
     if found is not None and found[0] is view:
         return found[1]
     while len(_shared) >= 1024:
         _shared.pop(next(iter(_shared)))
-    data = ConstantData(view)
+    data = ConstantData(view, place)
     _shared[id(view)] = (view, data)
     return data
 

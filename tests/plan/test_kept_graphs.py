@@ -1,0 +1,81 @@
+"""Plans of graphs that are kept for the next run: found again, and dropped when the model changes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+
+from scenario_runner.plan.cache import PlanCache, Settings
+from scenario_runner.plan.facts import facts_of
+from scenario_runner.runner import Runner
+from scenario_runner.scenario import load
+
+VGF = Path(__file__).resolve().parents[1] / "vgf" / "fixtures"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A scenario with a model that has a constant of 288 bytes."""
+    (tmp_path / "model.vgf").write_bytes((VGF / "conv.vgf").read_bytes())
+    numpy.save(tmp_path / "x.npy", numpy.ones((1, 8, 8, 2), "f4"))
+    tensor = (
+        '{{"tensor": {{"uid": "{0}", "dims": {1}, "format": "VK_FORMAT_R32_SFLOAT", "shader_access": "{2}", {3}}}}}'
+    )
+    resources = [
+        '{"graph": {"uid": "g", "src": "model.vgf"}}',
+        tensor.format("x", [1, 8, 8, 2], "readonly", '"src": "x.npy"'),
+        tensor.format("y", [1, 8, 8, 4], "writeonly", '"dst": "y.npy"'),
+    ]
+    places = '[{"set": 0, "id": 0, "resource_ref": "x"}, {"set": 0, "id": 1, "resource_ref": "y"}]'
+    command = f'{{"dispatch_graph": {{"graph_ref": "g", "bindings": {places}}}}}'
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text(f'{{"resources": [{", ".join(resources)}], "commands": [{command}]}}')
+    return scenario
+
+
+def kept(path: Path) -> PlanCache:
+    """The cache after one plan was kept, as the next process opens it."""
+    settings = Settings(str(path), None, None, str(path.parent / "cache"))
+    cache = PlanCache(settings)
+    assert cache.load() is None
+    loaded = load(path)
+    facts = facts_of(loaded)
+    assert facts is not None
+    cache.store(Runner().plan(loaded), facts)
+    return PlanCache(settings)
+
+
+def test_a_kept_plan_has_the_constants_of_the_file(path: Path) -> None:
+    """Graph, tensors and constants come back as they were, the constant's bytes from the model itself."""
+    fresh, again = Runner().plan(path), kept(path).load()
+    assert again is not None
+    assert again.resources["x"]._replace(source=None) == fresh.resources["x"]._replace(source=None)
+    (old,), (new,) = fresh.graph_pipelines, again.graph_pipelines
+    assert new[:4] == old[:4]
+    assert [bytes(each.data.view) for each in new.constants] == [bytes(each.data.view) for each in old.constants]
+    assert new.constants[0]._replace(data=None) == old.constants[0]._replace(data=None)
+
+
+def test_a_changed_model_is_planned_anew(path: Path) -> None:
+    """A model of another time or size makes the kept plan worthless."""
+    cache = kept(path)
+    os.utime(path.parent / "model.vgf", ns=(1, 1))
+    assert cache.load() is None
+
+
+def test_two_processes_give_the_same(path: Path) -> None:
+    """The second process runs from the kept plan, and writes the same result."""
+    environment = {**os.environ, "SCENARIO_RUNNER_CACHE": str(path.parent / "cache")}
+    results = []
+    for _ in range(2):
+        command = [sys.executable, "-m", "scenario_runner", str(path)]
+        subprocess.run(command, check=True, capture_output=True, env=environment, timeout=120)
+        results.append((path.parent / "y.npy").read_bytes())
+        (path.parent / "y.npy").unlink()
+    assert results[0] == results[1]
+    assert list((path.parent / "cache" / "plans").iterdir())
