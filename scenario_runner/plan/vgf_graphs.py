@@ -388,6 +388,12 @@ class VgfDispatch:
             inside.error(FileError, "", f"{graph.path}: {message}")
         if len(self._problems.errors) > before:
             return None
+        if any(each.tensor.shape is None for each in (*entry.inputs, *entry.outputs)):
+            self._problems.warn(
+                self._pointer,
+                f"{where} was compiled for shapes of any size: whether the shapes of its tensors fit each other is not"
+                " checked",
+            )
         layouts = tuple(
             tuple(LayoutBinding(binding, "tensor") for (owner, binding) in sorted(given) if owner == number)
             for number in range(max((owner for owner, _ in given), default=-1) + 1)

@@ -24,7 +24,7 @@ from scenario_runner.vulkan.recording import (
     memory_barrier,
     record_frame,
 )
-from scenario_runner.vulkan.structs import new
+from scenario_runner.vulkan.structs import chain, new
 from scenario_runner.vulkan.submission import Submission
 
 if TYPE_CHECKING:
@@ -136,13 +136,15 @@ class Execution:
         """VkFrameBoundaryEXT for capture tools, where the device knows it and the scenario marks a boundary."""
         if not frame.boundary or "VK_EXT_frame_boundary" not in self.device.enabled.extensions:
             return None
-        return new(
+        boundary = new(
             "VkFrameBoundaryEXT",
             flags=_FRAME_END,
             frameID=iteration * len(self.plan.frames) + index,
             pBuffers=self._handles(frame, "BufferPlan"),
             pImages=self._handles(frame, "ImagePlan"),
         )
+        tensors = self._handles(frame, "TensorPlan")
+        return chain(boundary, new("VkFrameBoundaryTensorsARM", pTensors=tensors)) if tensors else boundary
 
     def _handles(self, frame: FramePlan, kind: str) -> list[Any]:
         """Of what a frame captures of one kind."""
