@@ -10,6 +10,7 @@ COMMANDS = {
     "run": "run scenarios (what happens when no command is named)",
     "validate": "check scenarios without a GPU",
     "explain": "say what the code of a finding means and how to mend it",
+    "view": "show an image or tensor, or where two of them differ",
     "shader": "show what a shader wants from outside",
     "vgf": "show what is in a VGF model, or make a scenario that runs it",
     "schema": "print the JSON Schema of the scenario format",

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
-    ("suite", "doctor"),
+    ("suite", "doctor", "viewing"),
     ("__init__",),  # the public names; nothing of ours but the command line may use them
     ("runner", "validation"),
     ("start",),

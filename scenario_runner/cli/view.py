@@ -1,0 +1,309 @@
+"""``scenario-runner view FILE…``: an image or tensor in the terminal or as a PNG, and where two of them differ."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.cli.arguments import Parser
+from scenario_runner.errors import ScenarioRunnerError, UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from scenario_runner.viewing.content import Content
+    from scenario_runner.viewing.difference import Difference, Error
+
+DIFFERENT_EXIT_CODE = 1
+# Values of these may begin with a minus sign, which argparse would take for an option.
+_SIGNED = ("--range", "--shape")
+_TABLE_ROWS = 16
+_PNG_SIDE = 65_535
+
+
+def main(argv: Sequence[str]) -> int:
+    """Returns 0, or the exit code of the first file that cannot be shown; with --diff 1 where the files differ."""
+    options = _parse(argv)
+    if options.diff:
+        return _show_difference(options)
+    from scenario_runner.cli.report import show_error
+
+    code = 0
+    for number, path in enumerate(options.files):
+        if number:
+            print()
+        try:
+            _show(_content(path, options), options)
+        except ScenarioRunnerError as error:
+            show_error(error)
+            code = code or error.exit_code
+    return code
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = Parser(
+        prog="scenario-runner view",
+        description="Show images and tensors (.dds, .png, .npy): in colour on a terminal, as numbers elsewhere. "
+        "The exit code of --diff is 0 where the files are equal and 1 where they differ.",
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE", help="image or tensor to show")
+    parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="show where two files differ")
+    parser.add_argument(
+        "--png", metavar="OUT", help="write the picture to a PNG file; with --diff, the errors as colours"
+    )
+    parser.add_argument("--channel", metavar="C", help="show one channel: R, G, B, A, depth, stencil or a number")
+    parser.add_argument("--range", metavar="MIN:MAX", type=_range, help="values for black and white")
+    parser.add_argument("--mip", metavar="N", type=_level, default=0, help="mip level of a .dds file (default: 0)")
+    parser.add_argument(
+        "--dtype", metavar="TYPE", type=_element, help="what the bytes of a .npy file are, such as float32"
+    )
+    parser.add_argument("--shape", metavar="N,N,…", type=_shape, help="shape of a .npy file; one length may be -1")
+    options = parser.parse_args(_joined(argv))
+    if bool(options.files) == bool(options.diff):
+        raise UsageError("expected files to show, or --diff A B", help="scenario-runner view result.npy")
+    if options.png and len(options.files) > 1:
+        raise UsageError("--png takes the picture of one file")
+    if options.png and not options.png.lower().endswith(".png"):
+        raise UsageError(f"--png {options.png!r}: expected a name that ends with .png")
+    return options
+
+
+def _joined(argv: Sequence[str]) -> list[str]:
+    """``--range -1:1`` as ``--range=-1:1``."""
+    found: list[str] = []
+    for argument in argv:
+        if found and found[-1] in _SIGNED and argument[:1] == "-" and argument[1:2].isdigit():
+            found[-1] += f"={argument}"
+        else:
+            found.append(argument)
+    return found
+
+
+def _range(text: str) -> tuple[float, float]:
+    import argparse
+
+    least, _, greatest = text.partition(":")
+    try:
+        limits = float(least), float(greatest)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected two numbers, such as 0:1") from None
+    if not (math.isfinite(limits[0]) and math.isfinite(limits[1]) and limits[0] < limits[1]):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected two finite numbers, the smaller one first")
+    return limits
+
+
+def _level(text: str) -> int:
+    import argparse
+
+    if not (text.isascii() and text.isdigit() and len(text) < 5):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected the number of a mip level, from 0 on")
+    return int(text)
+
+
+def _element(text: str) -> Any:
+    import argparse
+
+    from scenario_runner.viewing.element import ELEMENTS
+
+    found = ELEMENTS.get(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected one of {', '.join(ELEMENTS)}")
+    return found
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    import argparse
+
+    try:
+        shape = tuple(int(part) for part in text.replace("x", ",").split(",")) if len(text) < 200 else ()
+    except ValueError:
+        shape = ()
+    if not shape or min(shape) < -1 or shape.count(-1) > 1 or len(shape) > 32 or math.prod(map(abs, shape)) >= 1 << 60:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected lengths such as 16,16, of which one may be -1")
+    return shape
+
+
+def _content(path: str, options: argparse.Namespace) -> Content:
+    from scenario_runner.viewing.content import read_content
+
+    content = read_content(path, mip=options.mip, element=options.dtype, shape=options.shape)
+    return content if options.channel is None else content.select(options.channel)
+
+
+def _show(content: Content, options: argparse.Namespace) -> None:
+    from scenario_runner.cli.report import is_terminal
+    from scenario_runner.viewing.picture import picture_of, shown_channels, value_range
+
+    print(f"{_plain(content.path)}: {content.title}")
+    for line in _table(content):
+        print(line)
+    on_terminal = is_terminal(sys.stdout)
+    if not on_terminal:
+        for line in _corner(content):
+            print(line)
+    if not options.png and not on_terminal:
+        return
+    _check_picture(content)
+    limits = options.range or value_range(content)
+    picture = picture_of(content, limits)
+    shown = shown_channels(content)
+    alone = f" of channel {shown[0].name}" if len(shown) < len(content.channels) else ""
+    print(f"  black is {limits[0]:g}, white is {limits[1]:g}{alone}")
+    if options.png:
+        _write_png(options.png, picture)
+    if on_terminal:
+        _draw(picture)
+
+
+def _check_picture(content: Content) -> None:
+    from scenario_runner.files.source import file_error
+
+    if not math.prod(content.shape) or not content.channels:
+        raise file_error(content.path, "is empty: there is no picture of it")
+    sides = content.shape[-1], math.prod(content.shape[:-1])
+    if max(sides) > _PNG_SIDE:
+        raise file_error(
+            content.path,
+            f"makes a picture of {sides[0]}x{sides[1]}, expected at most {_PNG_SIDE} each way",
+            help="give it another shape: --shape",
+        )
+
+
+def _write_png(path: str, picture: Any) -> None:
+    from scenario_runner.files.png import write_png
+    from scenario_runner.formats import format_named
+
+    height, width, count = picture.shape
+    format = format_named("VK_FORMAT_R8G8B8_UNORM" if count == 3 else "VK_FORMAT_R8G8B8A8_UNORM")
+    write_png(path, format, width, height, picture.tobytes())
+
+
+def _draw(picture: Any) -> None:
+    """Two texels in each character: the upper half block in the colour of the upper one, on that of the lower one."""
+    from rich.style import Style
+    from rich.text import Text
+
+    from scenario_runner.cli.report import rich_console
+    from scenario_runner.viewing.picture import shrunk
+
+    console = rich_console(sys.stdout)
+    has_blocks = console.encoding.lower().startswith("utf")
+    small = shrunk(picture, max(console.width, 1), max(2 * (console.height - 4), 8)).tolist()
+    step = 2 if has_blocks else 1
+    for row in range(0, len(small), step):
+        line = Text(no_wrap=True)
+        lower = small[row + 1] if has_blocks and row + 1 < len(small) else None
+        for column, upper in enumerate(small[row]):
+            color = _color(upper)
+            if not has_blocks:
+                line.append(" ", Style(bgcolor=color))
+            else:
+                line.append("▀", Style(color=color, bgcolor=_color(lower[column]) if lower else None))
+        console.print(line, soft_wrap=True)
+
+
+def _color(texel: Sequence[int]) -> str:
+    return f"#{texel[0]:02x}{texel[1]:02x}{texel[2]:02x}"
+
+
+def _table(content: Content) -> Iterator[str]:
+    from scenario_runner.viewing.statistics import statistics_of
+
+    rows: list[tuple[str, ...]] = [("channel", "min", "max", "mean", "NaN", "infinite")]
+    for channel in content.channels[:_TABLE_ROWS]:
+        found = statistics_of(channel)
+        rows.append(
+            (
+                channel.name,
+                *("-" if value is None else str(value) for value in (found.least, found.greatest)),
+                "-" if found.mean is None else f"{found.mean:.6g}",
+                str(found.nan_count) if channel.element.is_float else "-",
+                str(found.infinite_count) if channel.element.is_float else "-",
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+    if len(content.channels) > _TABLE_ROWS:
+        yield f"  … and {len(content.channels) - _TABLE_ROWS} more channels"
+
+
+def _corner(content: Content) -> Iterator[str]:
+    """The first texels of the first rows, their channels with commas between them."""
+    from scenario_runner.viewing.picture import shown_channels
+    from scenario_runner.viewing.statistics import corner
+
+    channels = shown_channels(content)
+    if not channels:
+        return
+    corners = [corner(channel) for channel in channels]
+    rows, columns = corners[0].shape
+    if not rows or not columns:
+        return
+    texts = [
+        [",".join(f"{part[row, column]:g}" for part in corners) for column in range(columns)] for row in range(rows)
+    ]
+    widths = [max(len(row[column]) for row in texts) for column in range(columns)]
+    yield f"  first values{f' of channel {channels[0].name}' if len(channels) < len(content.channels) else ''}:"
+    for row_texts in texts:
+        yield "    " + "  ".join(text.rjust(width) for text, width in zip(row_texts, widths, strict=True))
+
+
+def _show_difference(options: argparse.Namespace) -> int:
+    from scenario_runner.cli.report import is_terminal
+    from scenario_runner.viewing.difference import compare, error_map
+    from scenario_runner.viewing.picture import heat
+
+    one, other = (_content(path, options) for path in options.diff)
+    found = compare(one, other)
+    for line in _report(found, one, other):
+        print(line)
+    if (options.png or is_terminal(sys.stdout)) and found.mismatch is None and found.total:
+        _check_picture(one)
+        greatest = options.range[1] if options.range else found.absolute.value if found.absolute else 1.0
+        picture = heat(error_map(one, other), greatest if math.isfinite(greatest) else 1.0)
+        if options.png:
+            _write_png(options.png, picture)
+        if is_terminal(sys.stdout) and not found.is_equal:
+            _draw(picture)
+    return 0 if found.is_equal else DIFFERENT_EXIT_CODE
+
+
+def _report(found: Difference, one: Content, other: Content) -> Iterator[str]:
+    names = f"{_plain(one.path)} and {_plain(other.path)}"
+    if found.mismatch is not None:
+        yield f"{names} cannot be compared: {found.mismatch}"
+        return
+    if found.is_equal:
+        yield f"{names} are equal: {_count(found.total)}"
+    else:
+        share = 100 * found.count / found.total
+        yield f"{names} differ: {found.count} of {_count(found.total)} ({share:.3g} %)"
+    if found.first is not None:
+        index, first, second = found.first
+        yield f"  first at       {list(index)}: {first} against {second}"
+    for label, error in (("absolute error", found.absolute), ("relative error", found.relative), ("ULP", found.ulp)):
+        if error is not None:
+            yield f"  {label:14} {_number(error)} at {list(error.index)}"
+    if any(found.nan_counts):
+        only_one, only_other, both = found.nan_counts
+        yield f"  NaN            {only_one} in the first alone, {only_other} in the second alone, {both} in both"
+    if found.box is not None:
+        top, left, bottom, right = found.box
+        yield f"  within         rows {top} to {bottom}, columns {left} to {right}"
+
+
+def _number(error: Error) -> str:
+    return str(error.value) if isinstance(error.value, int) else f"{error.value:.9g}"
+
+
+def _count(number: int) -> str:
+    return f"{number} element{'' if number == 1 else 's'}"
+
+
+def _plain(path: str) -> str:
+    """A name must not move the cursor or colour the terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in os.fspath(path))

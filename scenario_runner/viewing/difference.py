@@ -1,0 +1,188 @@
+"""Where two files differ, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy
+
+    from scenario_runner.viewing.content import Channel, Content
+
+    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """The greatest of some kind of error, and the index of the element that has it."""
+
+    value: float
+    index: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What `compare` found.
+
+    ``count`` of ``total`` elements differ. ``first`` is the index of the first one and its two values. ``absolute``,
+    ``relative`` (to the larger of the two magnitudes) and ``ulp`` are the greatest errors among those that are numbers
+    on both sides; ``ulp`` is for floats of one kind. ``nan_counts`` are the elements that are NaN in the first file
+    alone, in the second alone and in both; the latter are equal. ``box`` is (top, left, bottom, right), inclusive, over
+    the last two axes that channels share, where there are two. ``mismatch`` says why nothing could be compared.
+    """
+
+    count: int = 0
+    total: int = 0
+    first: tuple[tuple[int, ...], str, str] | None = None
+    absolute: Error | None = None
+    relative: Error | None = None
+    ulp: Error | None = None
+    nan_counts: tuple[int, int, int] = (0, 0, 0)
+    box: tuple[int, int, int, int] | None = None
+    mismatch: str | None = None
+
+    @property
+    def is_equal(self) -> bool:
+        return self.mismatch is None and not self.count
+
+
+def compare(one: Content, other: Content) -> Difference:
+    """Compare values as numbers: NaN equals NaN, and both zeros are equal. Outer axes of length 1 do not count."""
+    import numpy
+
+    mismatch = _mismatch(one, other)
+    if mismatch is not None:
+        return Difference(mismatch=mismatch)
+    count, only_one, only_other, in_both = 0, 0, 0, 0
+    first: tuple[int, int, str, str] | None = None
+    worst: dict[str, Error] = {}
+    box = None
+    for number, (a, b) in enumerate(_pairs(one, other)):
+        values, wanted = a.numbers.reshape(-1), b.numbers.reshape(-1)
+        nan, other_nan = _is_nan(a, values), _is_nan(b, wanted)
+        only_one += int((nan & ~other_nan).sum())
+        only_other += int((other_nan & ~nan).sum())
+        in_both += int((nan & other_nan).sum())
+        where = numpy.flatnonzero(_unequal(values, wanted) & ~(nan & other_nan))
+        if not where.size:
+            continue
+        count += where.size
+        box = _joined(box, _box(one.shape, where))
+        at = int(where[0])
+        if first is None or (at, number) < first[:2]:
+            one_text, other_text = (channel.element.text(channel.raw.reshape(-1)[at : at + 1]) for channel in (a, b))
+            first = at, number, one_text, other_text
+        where = where[~(nan | other_nan)[where]]
+        if not where.size:
+            continue
+        for name, errors in _errors(a, b, where).items():
+            worst_at = int(errors.argmax())
+            if name not in worst or errors[worst_at] > worst[name].value:
+                worst[name] = Error(errors[worst_at].item(), one.index(int(where[worst_at]), number))
+    return Difference(
+        count=count,
+        total=len(one.channels) * int(numpy.prod(one.shape, dtype=numpy.int64)),
+        first=None if first is None else (one.index(first[0], first[1]), first[2], first[3]),
+        absolute=worst.get("absolute"),
+        relative=worst.get("relative"),
+        ulp=worst.get("ulp"),
+        nan_counts=(only_one, only_other, in_both),
+        box=box,
+    )
+
+
+def error_map(one: Content, other: Content) -> Array:
+    """The greatest absolute error over the channels, (height, width); NaN where only one side is a number."""
+    import numpy
+
+    width = one.shape[-1] if one.shape else 1
+    errors = numpy.zeros(int(numpy.prod(one.shape, dtype=numpy.int64)))
+    for a, b in _pairs(one, other):
+        values, wanted = a.numbers.reshape(-1), b.numbers.reshape(-1)
+        nan, other_nan = _is_nan(a, values), _is_nan(b, wanted)
+        found = numpy.where(_unequal(values, wanted) & ~(nan & other_nan), _distance(values, wanted), 0.0)
+        errors = numpy.maximum(errors, found)
+    return errors.reshape(-1, width) if errors.size else errors.reshape(0, max(width, 1))
+
+
+def _errors(a: Channel, b: Channel, where: Array) -> dict[str, Array]:
+    """Errors of each kind, of elements that are numbers on both sides."""
+    import numpy
+
+    values, wanted = a.raw.reshape(-1)[where], b.raw.reshape(-1)[where]
+    numbers, expected = a.element.numbers(values), b.element.numbers(wanted)
+    distance = _distance(numbers, expected)
+    magnitude = numpy.maximum(numpy.abs(numbers.astype("f8")), numpy.abs(expected.astype("f8")))
+    with numpy.errstate(all="ignore"):
+        relative = numpy.where(numpy.isfinite(distance), distance / magnitude, numpy.inf)
+    found = {"absolute": distance, "relative": relative}
+    if a.element is b.element and a.element.is_float:
+        found["ulp"] = a.element.steps(values, wanted)
+    return found
+
+
+def _mismatch(one: Content, other: Content) -> str | None:
+    shapes = [_trimmed(content.shape) for content in (one, other)]
+    if shapes[0] != shapes[1] or len(one.channels) != len(other.channels):
+        return f"{one.title} against {other.title}"
+    return None
+
+
+def _trimmed(shape: Sequence[int]) -> tuple[int, ...]:
+    start = next((at for at, length in enumerate(shape) if length != 1), len(shape))
+    return tuple(shape[start:])
+
+
+def _pairs(one: Content, other: Content) -> list[tuple[Channel, Channel]]:
+    """Channels that belong together: those of one name, where the files name them alike, else in their order."""
+    by_name = {channel.name: channel for channel in other.channels}
+    names = [channel.name for channel in one.channels]
+    if set(names) == by_name.keys() and len(names) == len(by_name):
+        return [(channel, by_name[channel.name]) for channel in one.channels]
+    return list(zip(one.channels, other.channels, strict=True))
+
+
+def _is_nan(channel: Channel, values: Array) -> Array:
+    import numpy
+
+    return numpy.isnan(values) if channel.element.is_float else numpy.zeros(values.shape, bool)
+
+
+def _unequal(values: Array, wanted: Array) -> Array:
+    import numpy
+
+    kinds = {values.dtype.kind, wanted.dtype.kind}
+    if kinds == {"i", "u"} and 8 in (values.dtype.itemsize, wanted.dtype.itemsize):
+        # NumPy would compare 64-bit integers of two signs as floats, which are too coarse
+        negative = (values < 0) | (wanted < 0)
+        return numpy.asarray(negative | (values.astype("<u8") != wanted.astype("<u8")))
+    return numpy.asarray(values != wanted)
+
+
+def _distance(values: Array, wanted: Array) -> Array:
+    """Absolute differences: exact ones of integers of one type, in double precision otherwise."""
+    import numpy
+
+    if values.dtype == wanted.dtype and values.dtype.kind in "iu":
+        larger, smaller = numpy.maximum(values, wanted), numpy.minimum(values, wanted)
+        exact: Array = larger.astype("<u8") - smaller.astype("<u8")
+        return exact
+    with numpy.errstate(all="ignore"):
+        return numpy.asarray(numpy.abs(values.astype("f8") - wanted.astype("f8")))
+
+
+def _box(shape: tuple[int, ...], where: Array) -> tuple[int, int, int, int] | None:
+    if len(shape) < 2:
+        return None
+    rows, columns = where // shape[-1] % shape[-2], where % shape[-1]
+    return int(rows.min()), int(columns.min()), int(rows.max()), int(columns.max())
+
+
+def _joined(
+    one: tuple[int, int, int, int] | None, other: tuple[int, int, int, int] | None
+) -> tuple[int, int, int, int] | None:
+    if one is None or other is None:
+        return one or other
+    return min(one[0], other[0]), min(one[1], other[1]), max(one[2], other[2]), max(one[3], other[3])

@@ -1,0 +1,106 @@
+"""The kinds of numbers that files hold: how their bits become values, and how far two of them are apart.
+
+Sources: IEEE 754; the "OCP 8-bit Floating Point Specification"; bfloat16 is the upper half of a 32-bit float.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A kind of number; ``dtype`` is the little-endian NumPy type that its bits are kept in."""
+
+    name: str
+    dtype: str
+
+    @property
+    def size_bytes(self) -> int:
+        return int(self.dtype[2:])
+
+    @property
+    def is_float(self) -> bool:
+        return "float" in self.name
+
+    def numbers(self, raw: Array) -> Array:
+        """Values to compute with, exact: as they are, or as 32-bit floats where NumPy has no such type."""
+        import numpy
+
+        if self.name == "bfloat16":
+            return (raw.astype("<u4") << 16).view("<f4")
+        if self.name == "float8_e5m2":
+            return (raw.astype("<u2") << 8).view("<f2").astype("<f4")
+        if self.name == "float8_e4m3":
+            return numpy.asarray(_e4m3_values(), "<f4")[raw]
+        return raw
+
+    def bits(self, raw: Array) -> Array:
+        """The bits of values as unsigned integers."""
+        import numpy
+
+        return numpy.ascontiguousarray(raw).view(f"<u{self.size_bytes}")
+
+    def steps(self, first: Array, second: Array) -> Array:
+        """How many values of this kind lie between each two (units in the last place); for floats that are no NaN."""
+        import numpy
+
+        ranks = []
+        for raw in (first, second):
+            bits = self.bits(raw).astype("<u8")
+            half = numpy.uint64(1 << (8 * self.size_bytes - 1))
+            # Negative numbers count down from zero; both zeros are one value.
+            ranks.append(numpy.where(bits < half, bits + half, half - (bits - half)))
+        return numpy.where(ranks[0] > ranks[1], ranks[0] - ranks[1], ranks[1] - ranks[0])
+
+    def text(self, raw: Array) -> str:
+        """One value in decimal and its bits in hexadecimal."""
+        value, bits = self.numbers(raw.reshape(1))[0], int(self.bits(raw.reshape(1))[0])
+        return f"{value!s} (0x{bits:0{2 * self.size_bytes}x})"
+
+
+ELEMENTS = {
+    element.name: element
+    for element in (
+        Element("bool", "|b1"),
+        Element("int8", "|i1"),
+        Element("uint8", "|u1"),
+        *(Element(f"{kind}{8 * size}", f"<{kind[0]}{size}") for size in (2, 4, 8) for kind in ("int", "uint", "float")),
+        Element("bfloat16", "<u2"),
+        Element("float8_e4m3", "|u1"),
+        Element("float8_e5m2", "|u1"),
+    )
+}
+
+
+def element_of(kind: str, size_bytes: int) -> Element | None:
+    """The numbers of NumPy's ``kind`` and size, or None; raw bytes (V) are what files hold for bfloat16 and float8."""
+    if kind == "V":
+        return {1: ELEMENTS["float8_e4m3"], 2: ELEMENTS["bfloat16"]}.get(size_bytes)
+    letter = {"b": "bool", "i": "int", "u": "uint", "f": "float"}.get(kind)
+    if letter is None:
+        return None
+    return ELEMENTS.get(letter if letter == "bool" else f"{letter}{8 * size_bytes}")
+
+
+@cache
+def _e4m3_values() -> tuple[float, ...]:
+    """float8 E4M3: four bits of exponent with the bias 7, no infinities, NaN where all bits but the sign are ones."""
+    values = []
+    for bits in range(256):
+        exponent, fraction = bits >> 3 & 15, bits & 7
+        if bits & 127 == 127:
+            value = float("nan")
+        elif exponent:
+            value = (1 + fraction / 8) * 2.0 ** (exponent - 7)
+        else:
+            value = fraction / 8 * 2.0**-6
+        values.append(-value if bits & 128 else value)
+    return tuple(values)

@@ -1,0 +1,120 @@
+"""Numbers as colours: a picture of what a file holds, small enough for where it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.viewing.statistics import statistics_of
+
+if TYPE_CHECKING:
+    import numpy
+
+    from scenario_runner.viewing.content import Channel, Content
+
+    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+
+NAN_COLOR = (255, 0, 255)
+_MOST_COLORS = 4
+
+
+def shown_channels(content: Content) -> tuple[Channel, ...]:
+    """The channels that a picture shows: those of one to four, else the first."""
+    return content.channels if len(content.channels) <= _MOST_COLORS else content.channels[:1]
+
+
+def value_range(content: Content) -> tuple[float, float]:
+    """What becomes black and what becomes white, unless the user says so.
+
+    That is the whole range of normalized colours, and the least and greatest finite value of everything else. Where all
+    values are the same, zero joins them.
+    """
+    colors = [channel for channel in shown_channels(content) if not _is_alpha(channel, content)]
+    if colors and all(channel.full_range is not None for channel in colors):
+        return 0.0, float(max(channel.full_range[1] for channel in colors if channel.full_range))
+    found = [statistics_of(channel) for channel in colors]
+    least = min((float(each.least) for each in found if each.least is not None), default=0.0)
+    greatest = max((float(each.greatest) for each in found if each.greatest is not None), default=0.0)
+    if least == greatest:
+        return min(least, 0.0), max(greatest, 0.0)
+    return least, greatest
+
+
+def picture_of(content: Content, limits: tuple[float, float]) -> Array:
+    """8-bit colours of the shape (height, width, 3), or 4 where the content has alpha.
+
+    ``limits`` are the values for black and white. The outer axes of an array lie under each other; an array of one axis
+    is a row. Values that are no number are magenta.
+    """
+    import numpy
+
+    channels = shown_channels(content)
+    shape = content.shape
+    width = shape[-1] if shape else 1
+    height = int(numpy.prod(shape[:-1], dtype=numpy.int64)) if shape else 1
+    colors = [channel for channel in channels if not _is_alpha(channel, content)]
+    picture = numpy.zeros((height, width, 3 + (len(colors) < len(channels))), numpy.uint8)
+    no_number = numpy.zeros((height, width), bool)
+    for number, channel in enumerate(colors):
+        values = channel.numbers.reshape(height, width)
+        shade = _shades(values, limits, channel)
+        if channel.element.is_float:
+            no_number |= numpy.isnan(values)
+        if len(colors) == 1:
+            picture[..., :3] = shade[..., None]
+        else:
+            picture[..., number] = shade
+    if picture.shape[2] > 3:
+        alpha = channels[-1]
+        opaque = alpha.full_range or (0, 1 if alpha.element.is_float else int(numpy.iinfo(alpha.raw.dtype).max))
+        picture[..., 3] = _shades(alpha.numbers.reshape(height, width), opaque, alpha)
+    picture[no_number, :3] = NAN_COLOR
+    return picture
+
+
+def heat(errors: Array, greatest: float) -> Array:
+    """Colours of errors (height, width): black where there is none, then red, yellow and white at ``greatest``."""
+    import numpy
+
+    with numpy.errstate(all="ignore"):
+        share = numpy.clip(errors / (greatest or 1.0), 0, 1)
+    share = numpy.where((errors > 0) & ~(share > 0.2), 0.2, share)  # the smallest difference can be seen
+    picture = numpy.empty((*errors.shape, 3), numpy.uint8)
+    for number in range(3):
+        picture[..., number] = (numpy.clip(numpy.nan_to_num(share) * 3 - number, 0, 1) * 255).astype(numpy.uint8)
+    picture[numpy.isnan(errors)] = NAN_COLOR
+    return picture
+
+
+def shrunk(picture: Array, width: int, height: int) -> Array:
+    """The picture at no more than this size, its proportions kept: means of the texels that fall together."""
+    import numpy
+
+    found_height, found_width = picture.shape[:2]
+    scale = max(found_width / width, found_height / height, 1.0)
+    if scale == 1.0 or not picture.size:
+        return picture
+    sizes = (max(1, int(found_height / scale)), max(1, int(found_width / scale)))
+    result: Array = picture.astype(numpy.float32)
+    for axis, (size, found) in enumerate(zip(sizes, (found_height, found_width), strict=True)):
+        edges = numpy.arange(size) * found // size
+        counts = numpy.diff(numpy.append(edges, found))
+        result = numpy.add.reduceat(result, edges, axis=axis) / counts.reshape(
+            [-1 if at == axis else 1 for at in range(3)]
+        )
+    return (result + 0.5).astype(numpy.uint8)
+
+
+def _shades(values: Array, limits: Sequence[float], channel: Channel) -> Array:
+    import numpy
+
+    least, greatest = limits
+    precise: Array = values.astype(numpy.float64 if channel.element.size_bytes > 2 else numpy.float32)
+    with numpy.errstate(all="ignore"):
+        share = (precise - least) / ((greatest - least) or 1.0)
+    shades: Array = (numpy.clip(numpy.nan_to_num(share, posinf=1.0, neginf=0.0), 0, 1) * 255 + 0.5).astype("u1")
+    return shades
+
+
+def _is_alpha(channel: Channel, content: Content) -> bool:
+    return channel.name == "A" and len(content.channels) > 1

@@ -1,0 +1,137 @@
+"""Texels of .dds files as channels: packed formats taken apart, depth beside stencil, blocks decoded.
+
+Source: Vulkan specification, "Formats" (bits of packed formats, small floats, the shared exponent of E5B9G9R9).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.errors import FileError
+from scenario_runner.files import dds
+from scenario_runner.files.dds_header import format_header
+from scenario_runner.files.source import file_error
+from scenario_runner.formats import Format, format_named
+from scenario_runner.viewing.content import Channel, Content, image
+from scenario_runner.viewing.element import ELEMENTS, element_of
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+
+
+def read_dds(path: str, mip: int) -> Content:
+    """One level of a .dds file. Raises FileError."""
+    import numpy
+
+    with dds.open_dds(path) as reader:
+        header = reader.header
+        count = len(header.mip_levels)
+        if mip >= count:
+            raise file_error(
+                os.fspath(path), f"has {count} mip level{'s' * (count > 1)}, so that there is no level {mip}"
+            )
+        parts: list[Array] = []
+        for aspect in header.format.aspects:
+            data = numpy.empty(reader.level_size_bytes(mip, aspect), "u1")
+            reader.read_into(data.data, mip, aspect=aspect)
+            parts.append(data)
+    level = header.mip_levels[mip]
+    title = f"{level.width}x{level.height} texels of {header.format.name}"
+    if count > 1:
+        title += f", level {mip} of {count}"
+    if header.format.is_compressed:
+        title += ", decoded to 8 bits a channel"
+    return image(path, title, _channels(path, header.format, level.width, level.height, parts))
+
+
+def _channels(path: str, format: Format, width: int, height: int, parts: list[Array]) -> tuple[Channel, ...]:
+    if format.is_compressed:
+        return _decoded(path, format, width, height, parts[0].tobytes())
+    if "depth" in format.aspects or "stencil" in format.aspects:
+        return tuple(
+            _depth(aspect, format, part, width, height) for aspect, part in zip(format.aspects, parts, strict=True)
+        )
+    assert format.numpy_dtype is not None
+    array = parts[0].view(format.numpy_dtype).reshape(height, width, format.numpy_items)
+    if format.is_packed:
+        return _unpacked(format, array[..., 0])
+    element = element_of(format.numpy_dtype[1], int(format.numpy_dtype[2:]))
+    assert element is not None
+    is_color = format.numeric in ("unorm", "srgb")
+    channels = {
+        name: Channel(name, array[..., number], element, (0, (1 << bits) - 1) if is_color else None)
+        for number, (name, bits) in enumerate(zip(format.channels, format.channel_bits, strict=True))
+    }
+    return tuple(channels[name] for name in "RGBA" if name in channels)
+
+
+def _depth(aspect: str, format: Format, part: Array, width: int, height: int) -> Channel:
+    if aspect == "stencil":
+        return Channel("stencil", part.reshape(height, width), ELEMENTS["uint8"])
+    assert format.numpy_dtype is not None
+    array = part.view(format.numpy_dtype).reshape(height, width)
+    if format.numpy_dtype == "<u4":
+        array = array & 0xFF_FFFF
+    element = element_of(format.numpy_dtype[1], int(format.numpy_dtype[2:]))
+    assert element is not None
+    return Channel("depth", array, element)
+
+
+def _unpacked(format: Format, packed: Array) -> tuple[Channel, ...]:
+    """Channels of one integer a texel; ``channel_bits`` count from its highest bit down."""
+    import numpy
+
+    fields: dict[str, tuple[Array, int]] = {}
+    offset = sum(format.channel_bits)
+    for name, bits in zip(format.channels, format.channel_bits, strict=True):
+        offset -= bits
+        fields[name] = (packed >> offset & ((1 << bits) - 1), bits)
+    channels = []
+    for name in "RGBA":
+        if name not in fields:
+            continue
+        field, bits = fields[name]
+        if "E" in fields:  # a fraction of nine bits without a hidden one; the exponent is shared, its bias is 15
+            exponent = fields["E"][0].astype("<i4") - 15 - bits
+            channels.append(Channel(name, numpy.ldexp(field.astype("<f4"), exponent), ELEMENTS["float32"]))
+        elif format.numeric == "ufloat":  # a half float without its sign and the end of its fraction
+            channels.append(Channel(name, (field << (15 - bits)).astype("<u2").view("<f2"), ELEMENTS["float16"]))
+        else:
+            element = ELEMENTS["uint8" if bits <= 8 else "uint16"]
+            full_range = (0, (1 << bits) - 1) if format.numeric in ("unorm", "srgb") else None
+            channels.append(Channel(name, field.astype(element.dtype), element, full_range))
+    return tuple(channels)
+
+
+def _decoded(path: str, format: Format, width: int, height: int, data: bytes) -> tuple[Channel, ...]:
+    """Blocks as 8-bit channels; Pillow decodes them, given a file of this one level."""
+    import numpy
+    from PIL import Image
+
+    plain = format_named(format.name.replace("_SRGB_", "_UNORM_"))  # Pillow does not know all the others
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about large images: this one is as large as its file says
+            with Image.open(io.BytesIO(format_header(plain, width, height, 1) + data), formats=("DDS",)) as picture:
+                array = numpy.asarray(picture)
+    except Exception as error:  # Pillow raises whatever its parsers run into
+        raise _undecodable(path, format) from error
+    array = array.reshape(height, width, -1)
+    if array.dtype != numpy.uint8 or array.shape[2] < len(format.channels):
+        raise _undecodable(path, format)
+    return tuple(
+        Channel(name, array[..., number], ELEMENTS["uint8"], (0, 255)) for number, name in enumerate(format.channels)
+    )
+
+
+def _undecodable(path: str, format: Format) -> FileError:
+    return file_error(
+        os.fspath(path),
+        f"holds blocks of {format.name!r}, which cannot be shown",
+        help="let a shader copy the texels into an uncompressed image",
+    )

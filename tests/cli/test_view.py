@@ -1,0 +1,197 @@
+"""``view`` as a real process: numbers, pictures, differences, exit codes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import imageio.v3
+import numpy
+import pytest
+
+from scenario_runner.files.dds import write_dds
+from scenario_runner.formats import format_named
+from tests.program import COMMAND, Program, python_path
+
+SUMMARY = """\
+x.npy: float32, shape (2, 3)
+  channel  min   max  mean   NaN  infinite
+  all      -1.5  4.0  0.875  1    1
+  first values:
+    -1.5    0  1
+     nan  inf  4
+"""
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> numpy.ndarray:
+    """x.dds, an RGBA16F image with two levels; returns the first."""
+    texels = (numpy.random.default_rng(1).random((6, 8, 4)) * 3).astype("f2")
+    levels = [texels.tobytes(), texels[::2, ::2].tobytes()]
+    write_dds(tmp_path / "x.dds", format_named("VK_FORMAT_R16G16B16A16_SFLOAT"), 8, 6, levels, 2)
+    return texels
+
+
+def test_a_summary(program: Program, tmp_path: Path) -> None:
+    """Off a terminal: shape and type, least, greatest and mean of what is finite, and the first values."""
+    numpy.save(tmp_path / "x.npy", numpy.array([[-1.5, 0, 1], [numpy.nan, numpy.inf, 4]], "f4"))
+    ended = program("view", "x.npy")
+    assert (ended.code, ended.out, ended.err) == (0, SUMMARY, "")
+
+
+def test_an_image_and_its_levels(program: Program, tmp_path: Path, image: numpy.ndarray) -> None:
+    """An image says its format and levels, and each level and channel can be chosen."""
+    ended = program("view", "x.dds", "--mip", "1", "--channel", "g")
+    assert ended.code == 0, ended.err
+    lines = ended.out.splitlines()
+    assert lines[0] == "x.dds: 4x3 texels of VK_FORMAT_R16G16B16A16_SFLOAT, level 1 of 2"
+    green = image[::2, ::2, 1]
+    mean = green.astype("f8").mean()
+    assert lines[2].split() == ["G", str(green.min()), str(green.max()), f"{mean:.6g}", "0", "0"]
+    assert [line.split() for line in lines[4:]] == [[f"{value:g}" for value in row] for row in green]
+
+
+def test_a_picture(program: Program, tmp_path: Path, image: numpy.ndarray) -> None:
+    """--png writes the picture, with the range that was asked for; a range may begin below zero."""
+    ended = program("view", "x.dds", "--channel", "R", "--range", "-1:3", "--png", "out/x.png")
+    assert ended.code == 0, ended.err
+    assert "  black is -1, white is 3\n" in ended.out
+    expected = (image[..., 0].astype("f8") + 1) / 4 * 255
+    picture = imageio.v3.imread(tmp_path / "out" / "x.png").astype("f8")
+    assert picture.shape == (6, 8, 3)
+    assert numpy.abs(picture - expected[..., None]).max() <= 0.501
+
+
+def test_a_buffer(program: Program, tmp_path: Path) -> None:
+    """What a run wrote for a buffer is shown as the numbers that it holds."""
+    array = numpy.arange(12, dtype="f4").reshape(3, 4) / 4
+    numpy.save(tmp_path / "b.npy", array.reshape(-1).view("i1"))
+    ended = program("view", "b.npy", "--dtype", "float32", "--shape", "-1,4")
+    assert ended.code == 0, ended.err
+    assert ended.out.splitlines()[0] == "b.npy: float32, shape (3, 4)"
+    assert ended.out.splitlines()[-1].split() == ["2", "2.25", "2.5", "2.75"]
+
+
+def on_terminal(folder: Path, columns: int, *arguments: str, **env: str) -> bytes:
+    """What the program prints on a terminal of this width and 40 lines."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
+    environment = {**inherited, "PYTHONPATH": python_path(Path(__file__).resolve().parents[2])}
+    environment |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "PYTHONUTF8": "1", **env}
+    with subprocess.Popen([*COMMAND, *arguments], cwd=folder, env=environment, stdout=theirs, stdin=theirs) as process:
+        os.close(theirs)
+        printed = b""
+        while True:
+            try:
+                part = os.read(ours, 1 << 16)
+            except OSError:  # the program has gone
+                break
+            if not part:
+                break
+            printed += part
+        assert process.wait(timeout=60) == 0
+    os.close(ours)
+    return printed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals are made in another way there")
+def test_a_terminal_shows_colours(tmp_path: Path) -> None:
+    """On a terminal each character is two texels: the upper one as its colour, the lower one behind it."""
+    texels = numpy.array([[[250, 0, 1], [2, 3, 4]], [[5, 6, 7], [8, 9, 10]]], "u1")
+    imageio.v3.imwrite(tmp_path / "x.png", texels)
+    printed = on_terminal(tmp_path, 80, "view", "x.png")
+    assert "\x1b[38;2;250;0;1;48;2;5;6;7m▀".encode() in printed
+    assert "\x1b[38;2;2;3;4;48;2;8;9;10m▀".encode() in printed
+    imageio.v3.imwrite(tmp_path / "wide.png", numpy.zeros((4, 400, 3), "u1"))
+    assert on_terminal(tmp_path, 50, "view", "wide.png").count("▀".encode()) == 50
+
+
+def test_equal_files(program: Program, tmp_path: Path, image: numpy.ndarray) -> None:
+    """Files with equal values are equal whatever their kind; the exit code is 0."""
+    numpy.save(tmp_path / "x.npy", image[None])
+    ended = program("view", "--diff", "x.dds", "x.npy")
+    assert (ended.code, ended.out, ended.err) == (0, "x.dds and x.npy are equal: 192 elements\n", "")
+
+
+def test_different_files(program: Program, tmp_path: Path) -> None:
+    """Where files differ, the first place, the worst errors and the region are shown, and the exit code is 1."""
+    one = numpy.arange(1, 49, dtype="f4").reshape(1, 4, 6, 2)
+    other = one.copy()
+    other[0, 1, 2, 1] += numpy.float32(0.5)
+    other[0, 3, 4, 0] = numpy.nan
+    other[0, 2, 5, 0] = numpy.nextafter(other[0, 2, 5, 0], numpy.float32(0))
+    numpy.save(tmp_path / "a.npy", one)
+    numpy.save(tmp_path / "b.npy", other)
+    ended = program("view", "--diff", "a.npy", "b.npy", "--png", "heat.png")
+    first, second = one[0, 1, 2, 1], other[0, 1, 2, 1]
+    steps = int(second.view("u4")) - int(first.view("u4"))
+    assert (ended.code, ended.err) == (1, "")
+    assert ended.out.splitlines() == [
+        "a.npy and b.npy differ: 3 of 48 elements (6.25 %)",
+        f"  first at       [0, 1, 2, 1]: 18.0 (0x{int(first.view('u4')):08x}) against 18.5"
+        f" (0x{int(second.view('u4')):08x})",
+        "  absolute error 0.5 at [0, 1, 2, 1]",
+        f"  relative error {0.5 / 18.5:.9g} at [0, 1, 2, 1]",
+        f"  ULP            {steps} at [0, 1, 2, 1]",
+        "  NaN            0 in the first alone, 1 in the second alone, 0 in both",
+        "  within         rows 1 to 3, columns 2 to 5",
+    ]
+    picture = imageio.v3.imread(tmp_path / "heat.png")
+    assert numpy.argwhere(picture.any(axis=-1)).tolist() == [[1, 2], [2, 5], [3, 4]]
+    assert picture[1, 2].tolist() == [255, 255, 255]
+
+
+def test_other_shapes_differ(program: Program, tmp_path: Path) -> None:
+    """Files of different shapes differ, and both are said."""
+    numpy.save(tmp_path / "a.npy", numpy.zeros((2, 3), "f4"))
+    numpy.save(tmp_path / "b.npy", numpy.zeros((3, 2), "f4"))
+    ended = program("view", "--diff", "a.npy", "b.npy")
+    assert (ended.code, ended.err) == (1, "")
+    assert ended.out == ("a.npy and b.npy cannot be compared: float32, shape (2, 3) against float32, shape (3, 2)\n")
+
+
+def test_a_file_that_cannot_be_read(program: Program, tmp_path: Path, image: numpy.ndarray) -> None:
+    """A missing or broken file is an error with its name and exit code 4; the other files are shown."""
+    (tmp_path / "short.dds").write_bytes((tmp_path / "x.dds").read_bytes()[:-1])
+    ended = program("view", "none.npy", "short.dds", "x.dds")
+    assert ended.code == 4
+    errors = ended.err.splitlines()
+    assert errors[0] == "error: none.npy: cannot be opened: no such file or directory"
+    assert errors[1].startswith("error: short.dds: is truncated: ")
+    assert "x.dds: 8x6 texels" in ended.out
+    assert program("view", "--diff", "x.dds", "none.npy").code == 4
+    numpy.save(tmp_path / "empty.npy", numpy.zeros((0, 3)))
+    ended = program("view", "empty.npy", "--png", "x.png")
+    assert (ended.code, ended.err) == (4, "error: empty.npy: is empty: there is no picture of it\n")
+
+
+@pytest.mark.parametrize(
+    "arguments, error",
+    [
+        ((), "expected files to show, or --diff A B"),
+        (("a.npy", "--diff", "a.npy", "b.npy"), "expected files to show, or --diff A B"),
+        (("a.npy", "b.npy", "--png", "x.png"), "--png takes the picture of one file"),
+        (("a.npy", "--png", "x.jpg"), "--png 'x.jpg': expected a name that ends with .png"),
+        (("a.npy", "--range", "3:1"), "argument --range: '3:1': expected two finite numbers, the smaller one first"),
+        (
+            ("a.npy", "--shape", "3,q"),
+            "argument --shape: '3,q': expected lengths such as 16,16, of which one may be -1",
+        ),
+        (("a.npy", "--mip", "-1"), "argument --mip: "),
+        (("x.dds", "--channel", "Z"), "--channel 'Z': x.dds has the channels R, G, B, A"),
+    ],
+)
+def test_what_cannot_be_understood(
+    program: Program, image: numpy.ndarray, arguments: tuple[str, ...], error: str
+) -> None:
+    """Options that make no sense are errors in a sentence, with exit code 2."""
+    ended = program("view", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(f"error: {error}")

@@ -1,0 +1,166 @@
+"""Files taken apart into channels, against NumPy and hand-packed texels."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scenario_runner.errors import FileError, UsageError
+from scenario_runner.files.dds import write_dds
+from scenario_runner.files.png import write_png
+from scenario_runner.formats import all_formats, format_named
+from scenario_runner.viewing.content import Content, read_content
+from scenario_runner.viewing.element import ELEMENTS
+
+# Pillow, which decodes blocks, does not know these.
+UNDECODABLE = ("VK_FORMAT_BC4_SNORM_BLOCK",)
+
+
+def dds(folder: Path, name: str, width: int, height: int, *levels: bytes, stencils: tuple[bytes, ...] = ()) -> str:
+    path = folder / "x.dds"
+    write_dds(path, format_named(f"VK_FORMAT_{name}"), width, height, levels, len(levels), stencils)
+    return str(path)
+
+
+def values(content: Content) -> dict[str, list[float]]:
+    return {channel.name: channel.numbers.reshape(-1).tolist() for channel in content.channels}
+
+
+@pytest.mark.parametrize(
+    "name, texel, expected",
+    [
+        ("R8G8B8A8_UNORM", bytes([1, 2, 3, 4]), {"R": [1], "G": [2], "B": [3], "A": [4]}),
+        ("B8G8R8A8_UNORM", bytes([1, 2, 3, 4]), {"R": [3], "G": [2], "B": [1], "A": [4]}),
+        ("R16G16_SINT", struct.pack("<2h", -7, 300), {"R": [-7], "G": [300]}),
+        ("R32_SFLOAT", struct.pack("<f", 0.5), {"R": [0.5]}),
+        ("D16_UNORM", struct.pack("<H", 500), {"depth": [500]}),
+        ("A2B10G10R10_UNORM_PACK32", struct.pack("<I", 3 << 30 | 5 << 20 | 1023 << 10 | 9),
+         {"R": [9], "G": [1023], "B": [5], "A": [3]}),
+        ("R5G6B5_UNORM_PACK16", struct.pack("<H", 31 << 11 | 33 << 5 | 7), {"R": [31], "G": [33], "B": [7]}),
+        ("B10G11R11_UFLOAT_PACK32", struct.pack("<I", 15 << 27 | (14 << 6 | 32) << 11 | 16 << 6),
+         {"R": [2.0], "G": [0.75], "B": [1.0]}),
+        ("E5B9G9R9_UFLOAT_PACK32", struct.pack("<I", 17 << 27 | 256 << 18 | 1 << 9 | 384),
+         {"R": [3.0], "G": [1 / 128], "B": [2.0]}),
+    ],
+)  # fmt: skip
+def test_channels_of_texels(tmp_path: Path, name: str, texel: bytes, expected: dict[str, list[float]]) -> None:
+    """Channels come in the order R, G, B, A whatever the memory order; packed ones are taken apart."""
+    assert values(read_content(dds(tmp_path, name, 1, 1, texel))) == expected
+
+
+def test_depth_and_stencil(tmp_path: Path) -> None:
+    """Depth and stencil are two channels."""
+    depths = numpy.array([0.25, 0.75], "<f4").tobytes()
+    content = read_content(dds(tmp_path, "D32_SFLOAT_S8_UINT", 2, 1, depths, stencils=(bytes([7, 200]),)))
+    assert values(content) == {"depth": [0.25, 0.75], "stencil": [7, 200]}
+
+
+def test_blocks_are_decoded(tmp_path: Path) -> None:
+    """A BC1 block of one colour is sixteen texels of it: pure red is 31 of 31 in five bits."""
+    block = struct.pack("<HHI", 0xF800, 0xF800, 0)
+    content = read_content(dds(tmp_path, "BC1_RGBA_UNORM_BLOCK", 4, 4, block))
+    assert values(content) == {"R": [255] * 16, "G": [0] * 16, "B": [0] * 16, "A": [255] * 16}
+
+
+def test_mip_levels(tmp_path: Path) -> None:
+    """Each level can be read; one that is not there is an error that says how many there are."""
+    path = dds(tmp_path, "R8_UINT", 4, 2, bytes(8), bytes([1, 2]), bytes([9]))
+    assert values(read_content(path, mip=1)) == {"R": [1, 2]}
+    assert read_content(path, mip=2).shape == (1, 1)
+    with pytest.raises(FileError, match=r"x\.dds: has 3 mip levels, so that there is no level 3$"):
+        read_content(path, mip=3)
+
+
+@pytest.mark.parametrize("items", [1, 2, 3, 4])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_png(tmp_path: Path, items: int, bits: int) -> None:
+    """A PNG file of any kind has its stored values, with 8 or 16 bits."""
+    texels = numpy.random.default_rng(items).integers(0, 1 << bits, (3, 5, items)).astype(f"<u{bits // 8}")
+    pattern = "".join(f"{letter}{bits}" for letter in "RGBA"[:items])
+    write_png(tmp_path / "x.png", format_named(f"VK_FORMAT_{pattern}_UNORM"), 5, 3, texels.tobytes())
+    content = read_content(str(tmp_path / "x.png"))
+    assert [channel.name for channel in content.channels] == [["gray"], ["gray", "A"], [*"RGB"], [*"RGBA"]][items - 1]
+    for number, channel in enumerate(content.channels):
+        assert (channel.numbers == texels[..., number]).all()
+
+
+def test_arrays(tmp_path: Path) -> None:
+    """The last axis of an array of three or more axes is its channels; indices count as in the file's array."""
+    array = numpy.arange(2 * 3 * 5).reshape(2, 3, 5)
+    numpy.save(tmp_path / "x.npy", array)
+    content = read_content(str(tmp_path / "x.npy"))
+    assert [channel.name for channel in content.channels] == ["0", "1", "2", "3", "4"]
+    assert (content.channels[3].numbers == array[..., 3]).all()
+    flat = int(numpy.ravel_multi_index((1, 2), (2, 3)))
+    assert content.index(flat, 4) == (1, 2, 4)
+    assert content.select("4").index(flat, 0) == (1, 2, 4)
+    with pytest.raises(UsageError, match=r"--channel '5': .*x\.npy has the channels 0, 1, 2, 3, 4$"):
+        content.select("5")
+
+
+def test_what_bytes_are(tmp_path: Path) -> None:
+    """Bytes of a buffer are read as the numbers and in the shape that they have; one length may be left open."""
+    array = numpy.arange(24, dtype="f4").reshape(4, 6) / 3
+    numpy.save(tmp_path / "x.npy", array.reshape(-1).view("i1"))
+    content = read_content(str(tmp_path / "x.npy"), element=ELEMENTS["float32"], shape=(-1, 6))
+    assert (content.channels[0].numbers == array).all()
+    with pytest.raises(FileError, match=r"x\.npy: holds 24 elements, which are not \?x7$"):
+        read_content(str(tmp_path / "x.npy"), element=ELEMENTS["float32"], shape=(-1, 7))
+    with pytest.raises(FileError, match="holds 24 elements, which are not 5x5"):
+        read_content(str(tmp_path / "x.npy"), element=ELEMENTS["float32"], shape=(5, 5))
+    numpy.save(tmp_path / "odd.npy", numpy.zeros(7, "i1"))
+    with pytest.raises(FileError, match="holds 7 bytes, which are no whole number of float32 elements"):
+        read_content(str(tmp_path / "odd.npy"), element=ELEMENTS["float32"])
+
+
+def test_what_cannot_be_shown(tmp_path: Path) -> None:
+    """Complex numbers, an unknown extension and options that a file does not have are errors in a sentence."""
+    numpy.save(tmp_path / "x.npy", numpy.zeros(3, "c8"))
+    with pytest.raises(FileError, match="holds items of the type '<c8', expected integers"):
+        read_content(str(tmp_path / "x.npy"))
+    with pytest.raises(FileError, match=r"has one mip level, so that there is no level 1"):
+        read_content(str(tmp_path / "x.npy"), mip=1)
+    with pytest.raises(FileError, match=r"has the extension '\.jpg'"):
+        read_content("x.jpg")
+    with pytest.raises(UsageError, match=r"--dtype and --shape are for \.npy files"):
+        read_content("x.dds", shape=(1,))
+
+
+@pytest.mark.parametrize(
+    "format", [each for each in all_formats() if each.dxgi is not None], ids=lambda each: each.name
+)
+def test_every_format_of_a_dds_file_is_read_or_refused(tmp_path: Path, format) -> None:  # type: ignore[no-untyped-def]
+    """Any texels of any format have channels of the image's size; formats that no decoder has are named."""
+    sizes = {"depth": 4 if format.block_size_bytes > 2 else 2}
+    size = 8 * 4 * sizes["depth"] if format.aspects[0] == "depth" else format.level_size_bytes(8, 4)
+    data = numpy.random.default_rng(1).integers(0, 256, size, dtype="u1").tobytes()
+    path = dds(tmp_path, format.name.removeprefix("VK_FORMAT_"), 8, 4, data)
+    if format.name in UNDECODABLE:
+        with pytest.raises(FileError, match=f"x\\.dds: holds blocks of '{format.name}', which cannot be shown$"):
+            read_content(path)
+        return
+    content = read_content(path)
+    assert content.shape == (4, 8)
+    assert len(content.channels) >= format.components
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(data=st.data())
+def test_mutated_files_are_errors_of_ours(tmp_path: Path, data: st.DataObject) -> None:
+    """A file with a few bytes changed, or cut short, is read or refused with an error of ours."""
+    path = Path(dds(tmp_path, "BC3_UNORM_BLOCK", 8, 4, bytes(range(32))))
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(0, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    refusal = f"{path}: "
+    try:
+        read_content(str(path))
+    except FileError as error:
+        refusal = str(error)
+    assert refusal.startswith(f"{path}: ")
