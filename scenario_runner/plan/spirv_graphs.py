@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError
+from scenario_runner.plan.graph_body import check_graph_body
 from scenario_runner.plan.graph_interface import binding_problems, constant_problems, graph_entry
 from scenario_runner.plan.graph_plan import (
     ConstantData,
@@ -38,6 +39,7 @@ class SpirvGraph:
         self.pointer = scenario.resource_pointer(shader.uid)
         self.code = read_spirv(scenario, shader)
         self.module = read_module(self.code, name=shader.src or shader.uid)
+        check_graph_body(self.module, self.code)
         name = shader.entry
         entries = self.module.graph_entry_points
         if len(entries) == 1 and "entry" not in shader.model_fields_set:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.plan.bindings import descriptors, set_layouts
+from scenario_runner.plan.graph_body import check_graph_body
 from scenario_runner.plan.graph_interface import binding_problems, constant_problems, graph_entry
 from scenario_runner.plan.graph_plan import (
     ConstantData,
@@ -96,9 +97,9 @@ class VgfGraph:
 
             code = self.vgf.modules[index].code
             assert isinstance(code, bytes), "find_problems sees to it"
-            module = self._modules[index] = read_module(
-                code, name=f"{self.path}: module {self.vgf.modules[index].name!r}"
-            )
+            module = read_module(code, name=f"{self.path}: module {self.vgf.modules[index].name!r}")
+            check_graph_body(module, code)
+            self._modules[index] = module
         return module
 
     def constant(self, index: int) -> ConstantData:

@@ -1,0 +1,196 @@
+"""The instructions of a graph module, checked as far as the specification of SPIR-V says without knowing the operators.
+
+Whoever compiles a graph trusts it: the emulation layers follow every id without looking, and end the process where
+one leads nowhere. Checked are ids (defined once, before they are used, of the right kind), the types of constants and
+results, and the operands that all graphs have. What an operator makes of its operands is left to the driver.
+
+Source: SPIR-V specification, "Constant-Creation Instructions", "Extension Instructions"; SPV_ARM_graph; SPV_ARM_tensors.
+"""
+
+from __future__ import annotations
+
+import struct
+from math import prod
+from typing import TYPE_CHECKING
+
+from scenario_runner.errors import SpirvError
+
+if TYPE_CHECKING:
+    from scenario_runner.spirv import Module
+
+_EXT_INST_IMPORT, _EXT_INST = 11, 12
+_TYPE_BOOL, _TYPE_INT, _TYPE_FLOAT, _TYPE_VECTOR, _TYPE_ARRAY = 20, 21, 22, 23, 28
+_CONSTANT_TRUE, _CONSTANT_FALSE, _CONSTANT, _CONSTANT_COMPOSITE, _CONSTANT_NULL = 41, 42, 43, 44, 46
+_REPLICATED = 4461
+_TYPE_TENSOR, _GRAPH_CONSTANT, _GRAPH, _GRAPH_INPUT, _GRAPH_SET_OUTPUT, _TYPE_GRAPH = 4163, 4181, 4183, 4184, 4185, 4190
+_VARIABLE, _COMPOSITE_EXTRACT = 59, 81
+_TYPES = frozenset({*range(19, 40), _TYPE_TENSOR, _TYPE_GRAPH})
+_CONSTANTS = frozenset({_CONSTANT_TRUE, _CONSTANT_FALSE, _CONSTANT, _CONSTANT_COMPOSITE, _CONSTANT_NULL, _REPLICATED})
+_VALUES = _CONSTANTS | {_EXT_INST, _GRAPH_CONSTANT, _GRAPH_INPUT, _COMPOSITE_EXTRACT}
+_WITH_TYPE = _VALUES | {_VARIABLE, _GRAPH}
+# TOSA.001000.1 has 66 operators; the motion engine's set is smaller.
+_MOST_OPERATORS = 128
+
+
+def check_graph_body(module: Module, code: bytes) -> None:
+    """Raise SpirvError where the module is no graph module that a driver can be given."""
+    _Body(module, code).check()
+
+
+class _Body:
+    def __init__(self, module: Module, code: bytes) -> None:
+        self._name = module.name
+        order = ">" if module.big_endian else "<"
+        self._words = struct.unpack(f"{order}{len(code) // 4}I", code)
+        self._opcodes: dict[int, int] = {}
+        self._places: dict[int, int] = {}
+        self._bound = self._words[3]
+        entries = module.graph_entry_points
+        self._inputs = max((len(entry.inputs) for entry in entries), default=0)
+        self._outputs = max((len(entry.outputs) for entry in entries), default=0)
+
+    def check(self) -> None:
+        words, at = self._words, 5
+        while at < len(words):
+            opcode, count = words[at] & 0xFFFF, words[at] >> 16
+            if not count or at + count > len(words):
+                raise self._error(at, "has more words than the module")
+            self._instruction(opcode, at, count)
+            at += count
+
+    def _instruction(self, opcode: int, at: int, count: int) -> None:
+        words = self._words
+        if opcode in _TYPES or opcode == _EXT_INST_IMPORT:
+            self._type(opcode, at, count)
+            self._define(opcode, at, 1, count)
+        elif opcode in _WITH_TYPE:
+            self._need(at, count, 3)
+            if self._opcodes.get(words[at + 1]) not in _TYPES:
+                raise self._error(at, f"has the id {words[at + 1]} as its type, which is no type")
+            if opcode in (_CONSTANT_COMPOSITE, _REPLICATED):
+                self._composite(at, count, replicated=opcode == _REPLICATED)
+            elif opcode == _CONSTANT:
+                self._scalar(at, count)
+            elif opcode in (_CONSTANT_TRUE, _CONSTANT_FALSE):
+                if self._opcodes[words[at + 1]] != _TYPE_BOOL:
+                    raise self._error(at, f"is a Boolean of the type {words[at + 1]}, which is none")
+            elif opcode == _EXT_INST:
+                self._operator(at, count)
+            elif opcode == _GRAPH_INPUT:
+                self._tensor_result(at)
+                self._need(at, count, 4)
+                self._index(at, words[at + 3], self._inputs)
+            self._define(opcode, at, 2, count)
+        elif opcode == _GRAPH_SET_OUTPUT:
+            self._need(at, count, 3)
+            self._value(at, words[at + 1])
+            self._index(at, words[at + 2], self._outputs)
+
+    def _type(self, opcode: int, at: int, count: int) -> None:
+        words = self._words
+        if opcode == _TYPE_TENSOR:
+            self._need(at, count, 3)
+            if self._opcodes.get(words[at + 2]) not in (_TYPE_BOOL, _TYPE_INT, _TYPE_FLOAT):
+                raise self._error(at, f"is a tensor of the id {words[at + 2]}, which is no number type")
+            for operand in words[at + 3 : at + count]:
+                self._constant(at, operand)
+        elif opcode == _TYPE_ARRAY:
+            self._need(at, count, 4)
+            self._constant(at, words[at + 3])
+        elif opcode == _TYPE_GRAPH:
+            for operand in words[at + 3 : at + count]:
+                if self._opcodes.get(operand) not in _TYPES:
+                    raise self._error(at, f"takes or gives the id {operand}, which is no type")
+
+    def _composite(self, at: int, count: int, *, replicated: bool) -> None:
+        """Every part of a composite constant is a constant of the element's type, and there are as many as it holds."""
+        words = self._words
+        type_at = self._places[words[at + 1]]
+        element = words[type_at + 2]
+        parts = words[at + 3 : at + count]
+        for part in parts:
+            self._constant(at, part)
+            type = words[self._places[part] + 1]
+            nested = self._opcodes.get(type) in (_TYPE_TENSOR, _TYPE_ARRAY)  # tensors of higher rank are built so
+            if type != element and not nested:
+                raise self._error(at, f"has the part {part} of the type {type}, expected {element}")
+        length = self._length(words[at + 1])
+        if length is not None and not replicated and not 0 < len(parts) <= length:
+            raise self._error(at, f"has {len(parts)} parts for {length} elements")
+
+    def _length(self, type: int) -> int | None:
+        """How many elements a composite type has; None where that is not plain to see."""
+        words, at = self._words, self._places[type]
+        opcode, count = self._opcodes[type], words[at] >> 16
+        if opcode == _TYPE_VECTOR:
+            return int(words[at + 3])
+        if opcode == _TYPE_ARRAY:
+            return self._number(words[at + 3])
+        if opcode == _TYPE_TENSOR and count == 5:
+            shape = self._places.get(words[at + 4])
+            if shape is None or words[shape] & 0xFFFF != _CONSTANT_COMPOSITE:
+                return None
+            sizes = [self._number(each) for each in words[shape + 3 : shape + (words[shape] >> 16)]]
+            return prod(size for size in sizes if size is not None) if None not in sizes else None
+        return None
+
+    def _scalar(self, at: int, count: int) -> None:
+        type_at = self._places[self._words[at + 1]]
+        if self._words[type_at] & 0xFFFF not in (_TYPE_INT, _TYPE_FLOAT):
+            raise self._error(at, f"is a number of the type {self._words[at + 1]}, which is none")
+        width = self._words[type_at + 2]
+        if count != 3 + max(1, width // 32):
+            raise self._error(at, f"has {count - 3} words for a number of {width} bits")
+
+    def _operator(self, at: int, count: int) -> None:
+        words = self._words
+        self._need(at, count, 5)
+        self._tensor_result(at)
+        if self._opcodes.get(words[at + 3]) != _EXT_INST_IMPORT:
+            raise self._error(at, f"is of the instruction set {words[at + 3]}, which is not imported")
+        if words[at + 4] > _MOST_OPERATORS:
+            raise self._error(at, f"is the operator {words[at + 4]}, which no instruction set has")
+        for operand in words[at + 5 : at + count]:
+            self._value(at, operand)
+
+    def _tensor_result(self, at: int) -> None:
+        type = self._words[at + 1]
+        if self._opcodes[type] not in (_TYPE_TENSOR, 30):  # operators with several results give a structure
+            raise self._error(at, f"gives the type {type}, which is no tensor")
+
+    def _value(self, at: int, operand: int) -> None:
+        if self._opcodes.get(operand) not in _VALUES:
+            raise self._error(at, f"uses the id {operand}, which is no value defined before it")
+
+    def _constant(self, at: int, operand: int) -> None:
+        if self._opcodes.get(operand) not in _CONSTANTS:
+            raise self._error(at, f"uses the id {operand}, which is no constant defined before it")
+
+    def _index(self, at: int, operand: int, count: int) -> None:
+        self._constant(at, operand)
+        number = self._number(operand)
+        if number is None or number >= count:
+            raise self._error(at, f"has the index {number}, but there are {count}")
+
+    def _number(self, operand: int) -> int | None:
+        at = self._places.get(operand)
+        return None if at is None or self._words[at] & 0xFFFF != _CONSTANT else self._words[at + 3]
+
+    def _define(self, opcode: int, at: int, word: int, count: int) -> None:
+        self._need(at, count, word + 1)
+        id = self._words[at + word]
+        if not 0 < id < self._bound:
+            raise self._error(at, f"defines the id {id}, which is not below the module's bound {self._bound}")
+        if id in self._opcodes:
+            raise self._error(at, f"defines the id {id} again")
+        self._opcodes[id] = opcode
+        self._places[id] = at
+
+    def _need(self, at: int, count: int, least: int) -> None:
+        if count < least:
+            raise self._error(at, f"has {count} words, expected {least} or more")
+
+    def _error(self, at: int, message: str) -> SpirvError:
+        name = f"{self._name}: " if self._name else ""
+        opcode = self._words[at] & 0xFFFF
+        return SpirvError(f"{name}byte {at * 4}: the instruction {opcode} of the graph module {message}")
