@@ -4,7 +4,8 @@ Whoever compiles a graph trusts it: the emulation layers follow every id without
 one leads nowhere. Checked are ids (defined once, before they are used, of the right kind), the types of constants and
 results, and the operands that all graphs have. What an operator makes of its operands is left to the driver.
 
-Source: SPIR-V specification, "Constant-Creation Instructions", "Extension Instructions"; SPV_ARM_graph; SPV_ARM_tensors.
+Source: SPIR-V specification, "Constant-Creation Instructions" and "Extension Instructions"; SPV_ARM_graph and
+SPV_ARM_tensors.
 """
 
 from __future__ import annotations
