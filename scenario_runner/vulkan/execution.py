@@ -208,6 +208,10 @@ def execute(
         finally:
             if device.abandoned:
                 stack.pop_all()  # still in use by work that did not finish
+            elif device.lost:
+                # Other submissions may be on their way: the driver has to let go of what is about to be destroyed.
+                # On a lost device this returns in finite time, whatever it returns.
+                device.fn.vkDeviceWaitIdle(device.handle)
     device.pipelines.trim()
     if "graphs" in vars(device):
         device.graphs.trim()
