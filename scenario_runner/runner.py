@@ -1,8 +1,7 @@
 """The Runner: one device, many scenarios.
 
-Life cycle: the instance is made and the physical device chosen when the first scenario runs (or before, beside other
-work: see `start`); the device is opened for the first scenario, with what that one requires, and kept as long as the
-next one's requirements fit; `close` destroys everything.
+A scenario becomes a plan (or the plan of an earlier run serves again), the device carries it out, and results go where
+they are wanted: into arrays, into files, or both. When the device is opened and closed is `opened_device`'s matter.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import DeviceError, ScenarioRunnerError, UnsupportedError, UsageError
+from scenario_runner.errors import ScenarioRunnerError, UsageError
+from scenario_runner.opened_device import DeviceOptions, OpenedDevice
 from scenario_runner.output_files import FileWriter
-from scenario_runner.plan.limits import NAMES, exceeded_limits
 from scenario_runner.plan.model import CompilerOptions
 from scenario_runner.result import Collector, Result
 
@@ -22,33 +21,12 @@ if TYPE_CHECKING:
     from scenario_runner.plan.model import Plan
     from scenario_runner.scenario import Scenario
     from scenario_runner.start import InstanceStart
-    from scenario_runner.vulkan.device import Device
-    from scenario_runner.vulkan.instance import Instance
     from scenario_runner.vulkan.ml_emulation import Mode
-    from scenario_runner.vulkan.ml_start import Warm
     from scenario_runner.vulkan.physical_device import PhysicalDevice
 
 log = logging.getLogger(__name__)
 
 StrPath = str | os.PathLike[str]
-
-
-class DeviceOptions(NamedTuple):
-    """Which device to use and how to open it.
-
-    ``device`` is an index, a UUID or (part of) a name; None takes the fastest kind there is. ``robustness`` asks for
-    robust buffer and image access where the device has it. ``disabled_extensions`` are never enabled. ``validation``
-    loads the Khronos validation layer. ``ml_emulation`` tells when tensors and graphs run through emulation layers:
-    "auto" (where the device lacks them), "on" or "off". ``staging`` moves all bytes by copies on the device, as
-    devices with memory of their own need it, also where the host could read and write resources in place.
-    """
-
-    device: str | None = None
-    robustness: bool = False
-    disabled_extensions: frozenset[str] = frozenset()
-    validation: bool = False
-    ml_emulation: Mode = "auto"
-    staging: bool = False
 
 
 class Runner:
@@ -76,7 +54,7 @@ class Runner:
     ) -> None:
         if ml_emulation not in ("auto", "on", "off"):
             raise UsageError(f"ml_emulation is {ml_emulation!r}, expected 'auto', 'on' or 'off'")
-        self._options = DeviceOptions(
+        options = DeviceOptions(
             None if device is None else str(device),
             robustness,
             frozenset(disabled_extensions),
@@ -84,14 +62,9 @@ class Runner:
             ml_emulation,
             staging,
         )
+        self._opened = OpenedDevice(options, starting)
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
-        self._starting = starting
-        self._started: InstanceStart | None = None
-        self._opened: tuple[Instance, PhysicalDevice] | None = None
-        self._device: Device | None = None
-        self._live: dict[str, int] = {}
-        self._messages: list[str] = []
 
     def __enter__(self) -> Runner:
         return self
@@ -199,7 +172,7 @@ class Runner:
         for warning in plan.warnings:
             log.warning("%s", warning)
         try:
-            device = self._device_for(plan)
+            device = self._opened.device_for(plan)
             execute(
                 device,
                 plan,
@@ -217,12 +190,12 @@ class Runner:
     @property
     def physical_device(self) -> PhysicalDevice:
         """The chosen physical device. Raises NoDeviceError."""
-        return self._open_instance()[1]
+        return self._opened.physical_device
 
     @property
     def validation_messages(self) -> list[str]:
         """What the validation layer said so far (empty without ``validation``)."""
-        return self._messages
+        return self._opened.messages
 
     @property
     def live_objects(self) -> dict[str, int]:
@@ -231,113 +204,11 @@ class Runner:
         What the device keeps for the next run has kinds of its own: pipelines, samplers, 'staging buffer', 'staging
         memory'.
         """
-        return self._live if self._device is None else dict(self._device.live)
+        return self._opened.live_objects
 
     def close(self) -> None:
         """Destroy the device and the instance; calling it again does nothing, and a later `run` opens both anew."""
-        abandoned = self._device is not None and self._device.abandoned
-        if self._device is not None:
-            self._device.close()
-            self._live = dict(self._device.live)
-            self._device = None
-        self._starting = None
-        opened, self._opened = self._opened, None
-        if opened is not None and not abandoned:
-            opened[0].close()
-
-    def _open_instance(self) -> tuple[Instance, PhysicalDevice]:
-        if self._opened is None:
-            from scenario_runner.vulkan.instance import Instance
-            from scenario_runner.vulkan.physical_device import choose
-
-            starting, self._starting = self._starting, None
-            self._started = starting
-            if starting is not None and starting.validation == self._options.validation:
-                instance = starting.result()
-            else:
-                instance = Instance(validation=self._options.validation)
-            self._messages = instance.validation_messages
-            try:
-                self._opened = instance, choose(instance.physical_devices, self._options.device)
-            except BaseException:
-                instance.close()
-                raise
-        return self._opened
-
-    def _instance_for(self, plan: Plan) -> tuple[Instance, PhysicalDevice]:
-        """The instance, made anew with the ML emulation layers where the plan and the device need them."""
-        instance, physical = self._open_instance()
-        needed = plan.requirements.ml_extensions
-        if not needed or instance.layers:
-            return instance, physical
-        from scenario_runner.vulkan.ml_emulation import reopen, wanted_layers
-
-        layers = wanted_layers(physical, needed, self._options.ml_emulation)
-        started, self._started = self._started, None
-        warm = started.warm() if layers and started is not None else None
-        if warm is not None:
-            if self._take(warm, physical):
-                instance.close()
-                self._messages = warm.instance.validation_messages
-                return warm.instance, warm.physical
-            warm.close()
-        if layers:
-            if self._device is not None:
-                self._device.close()
-                self._device = None
-            self._opened = reopen(instance, physical, layers, validation=self._options.validation)
-            self._messages = self._opened[0].validation_messages
-            return self._opened
-        return instance, physical
-
-    def _take(self, warm: Warm, physical: PhysicalDevice) -> bool:
-        """Take over a device that was opened ahead of time, if it is the one that was chosen."""
-        same = (warm.physical.index, warm.physical.uuid) == (physical.index, physical.uuid)
-        if not same or self._device is not None or self._options.staging:
-            return False
-        self._opened = warm.instance, warm.physical
-        self._device = warm.device
-        return True
-
-    def _device_for(self, plan: Plan) -> Device:
-        """The open device, opened anew where the plan needs more than it was opened with."""
-        from scenario_runner.vulkan.device import Device
-        from scenario_runner.vulkan.requirements import enabled_for
-
-        instance, physical = self._instance_for(plan)
-        beyond = exceeded_limits(plan, {name: _limit(physical.limits, name) for name in NAMES}, physical.name)
-        for finding in beyond:
-            if finding.severity != "error":
-                log.warning("%s", finding.message)
-        problems = [finding.problem() for finding in beyond if finding.severity == "error"]
-        if problems:
-            raise UnsupportedError(problems)
-        needed = enabled_for(
-            physical,
-            plan.requirements,
-            robustness=self._options.robustness,
-            frame_boundaries=any(frame.boundary for frame in plan.frames),
-            disabled_extensions=self._options.disabled_extensions,
-            emulated=bool(instance.layers),
-        )
-        if plan.requirements.ml_extensions:
-            from scenario_runner.vulkan.tensor_limits import exceeded_tensor_limits
-
-            problems = exceeded_tensor_limits(plan, physical)
-            if problems:
-                raise UnsupportedError(problems)
-        device = self._device
-        if device is not None and not device.usable:
-            raise DeviceError(
-                "the device cannot be used any more after it was lost or did not finish; make a new Runner"
-            )
-        if device is None or not device.enabled.covers(needed):
-            if device is not None:
-                needed = needed.union(device.enabled)
-                device.close()
-                self._device = None
-            self._device = device = Device(instance, physical, needed, staging=self._options.staging)
-        return device
+        self._opened.close()
 
 
 def _written(scenario: Scenario) -> list[str]:
@@ -353,11 +224,6 @@ def _loaded(scenario: StrPath | Scenario) -> Scenario:
     from scenario_runner.scenario import Scenario, load
 
     return scenario if isinstance(scenario, Scenario) else load(os.fspath(scenario))
-
-
-def _limit(limits: Any, name: str) -> int | tuple[int, int, int]:
-    value = getattr(limits, name)
-    return value if isinstance(value, int) else (value[0], value[1], value[2])
 
 
 def _share(pieces: Any, receivers: list[Any]) -> None:

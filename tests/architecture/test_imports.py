@@ -17,6 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("suite", "doctor", "viewing"),
     ("__init__",),  # the public names; nothing of ours but the command line may use them
     ("runner", "validation"),
+    ("opened_device",),
     ("start",),
     ("vulkan", "output_files", "result"),
     ("plan",),
