@@ -45,9 +45,10 @@ def test_a_command_of_the_page_works(command: str, tmp_path: Path) -> None:
     """The command runs as it stands, in an empty folder, with exit code 0."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    program = folder / "scenario-runner"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m scenario_runner "$@"\n', encoding="utf-8")
-    program.chmod(0o755)
+    for name, arguments in (("scenario-runner", "-m scenario_runner"), ("python3", "")):
+        program = folder / name
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n', encoding="utf-8")
+        program.chmod(0o755)
     bash = shutil.which("bash")
     assert bash
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
