@@ -39,6 +39,11 @@ class ImageFileSource:
     def size_bytes(self) -> int:
         return self._parts[-1].end_bytes
 
+    @property
+    def divisible(self) -> bool:
+        """Each part is read through a reader of its own."""
+        return self._is_cut
+
     def encoded(self) -> tuple[Any, ...]:
         """For `encoded_image_value`."""
         return ("file", self.path, self._format.value, self._extent, self.levels)

@@ -26,7 +26,10 @@ ImageLayout = Literal["general", "tensor_aliasing"]
 
 
 class Source(Protocol):
-    """Where a resource's initial bytes come from; may be read any number of times, from any thread, one at a time."""
+    """Where a resource's initial bytes come from; may be read any number of times, from any thread, one at a time.
+
+    Where there is an attribute ``divisible`` and it is true, threads may read parts side by side.
+    """
 
     @property
     def size_bytes(self) -> int: ...

@@ -22,6 +22,11 @@ class NpySource:
     def size_bytes(self) -> int:
         return self.header.data_size_bytes
 
+    @property
+    def divisible(self) -> bool:
+        """Each part is read through a reader of its own."""
+        return self.header.is_c_order
+
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         end = offset + len(destination)
         if self._converted is None:

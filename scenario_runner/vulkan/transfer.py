@@ -7,8 +7,9 @@ device copies from one half, the next bytes are read into the other. What fits i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import errors
@@ -48,8 +49,9 @@ _SMALLEST_HALF_BYTES = 64 << 10
 _STAGING_ALIGNMENT = 48
 # Below this size the host clears mapped memory itself, sparing a submission.
 _HOST_CLEAR_LIMIT_BYTES = 1 << 20
-# From this many bytes on, sources are read side by side: reading releases the interpreter, and storage likes company.
-_PARALLEL_READ_BYTES = 32 << 20
+# From this many bytes on, resources are read and cleared side by side, in pieces of at most this size.
+_PARALLEL_BYTES = 32 << 20
+_PIECE_BYTES = 8 << 20
 
 
 class Piece(NamedTuple):
@@ -100,7 +102,9 @@ class Transfer:
         sourced = [resource for resource in resources if resource.plan.source is not None]
         direct = [resource for resource in sourced if resource.mapped]
         staged = [resource for resource in sourced if not resource.mapped]
-        to_prepare = [resource for resource in direct if resource.needs_preparation]
+        cleared_here = [resource for resource in to_clear if self._clears_here(resource)]
+        to_clear = [resource for resource in to_clear if not self._clears_here(resource)]
+        to_prepare = [resource for resource in (*direct, *cleared_here) if resource.needs_preparation]
         if to_prepare:
             with self._pool.recording(self._commands[1]):
                 for resource in to_prepare:
@@ -115,10 +119,17 @@ class Transfer:
                 self._submissions[0].wait("clearing resources", timeout_s)  # the others' bytes go into the same memory
             to_clear = []
         try:
-            _read_sources(direct)
+            _fill_in_place(direct, cleared_here)
         finally:
             self._submissions[0].wait("clearing resources", timeout_s)
         self._upload(staged, to_clear, timeout_s)
+
+    def _clears_here(self, resource: Resource) -> bool:
+        """Whether the host clears it: a software device would do the same, but with one thread.
+
+        Members of a group are left to the device, which is done with them before the others' bytes come.
+        """
+        return self._device.physical.type == "cpu" and resource.mapped and resource.plan.group is None
 
     def read(
         self, resources: Iterable[Resource], timeout_s: float | None = None
@@ -265,21 +276,42 @@ def _batches(resources: Sequence[Resource], sizes_bytes: Sequence[int], half_siz
         yield batch
 
 
-def _read_sources(resources: Sequence[Resource]) -> None:
-    """Read each source straight into its mapped resource; large ones side by side."""
-    if sum(resource.plan.size_bytes for resource in resources) < _PARALLEL_READ_BYTES or len(resources) < 2:
-        for resource in resources:
-            _read_source(resource)
+def _fill_in_place(sourced: Sequence[Resource], cleared: Sequence[Resource]) -> None:
+    """Read sources straight into their mapped resources and clear others; much of it side by side.
+
+    Both release the interpreter, and on a software device most of their time goes into touching pages for the first
+    time, which every core can do.
+    """
+    jobs: list[Callable[[], None]] = []
+    for resource in sourced:
+        source = _source_of(resource)
+        step = _PIECE_BYTES if getattr(source, "divisible", False) else resource.plan.size_bytes
+        jobs += [partial(source.read_into, view, start) for start, view in _pieces_of(resource, step)]
+    for resource in cleared:
+        jobs += [partial(_clear, view) for _, view in _pieces_of(resource, _PIECE_BYTES)]
+    if len(jobs) < 2 or sum(resource.plan.size_bytes for resource in (*sourced, *cleared)) < _PARALLEL_BYTES:
+        for job in jobs:
+            job()
         return
     import concurrent.futures
 
     with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
-        for _ in pool.map(_read_source, resources):
-            pass
+        for done in [pool.submit(job) for job in jobs]:
+            done.result()
 
 
-def _read_source(resource: Resource) -> None:
-    _source_of(resource).read_into(resource.view(0, resource.plan.size_bytes), 0)
+def _pieces_of(resource: Resource, size_bytes: int) -> list[tuple[int, memoryview]]:
+    """The mapped bytes of a resource in pieces, each with its offset in bytes; an empty resource is one piece."""
+    total = resource.plan.size_bytes
+    starts = range(0, max(total, 1), max(size_bytes, 1))
+    return [(start, resource.view(start, min(size_bytes, total - start))) for start in starts]
+
+
+def _clear(piece: memoryview) -> None:
+    """Set bytes to zero, without the interpreter."""
+    import ctypes
+
+    ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(piece)), 0, piece.nbytes)
 
 
 def _source_of(resource: Resource) -> Source:
