@@ -68,7 +68,7 @@ class Bench:
         self.report(f"{workload.name}: making its files")
         workload.make(folder, quick=self.quick)
         outcome = Outcome(workload)
-        active = list(self.programs)
+        active = [program for program in self.programs if program.name == "ours" or not workload.ours_alone]
         for turn in range(self.runs + 1):  # the first one warms caches up and is checked, the last one is checked too
             self.report(f"{workload.name}: " + (f"run {turn} of {self.runs}" if turn else "warming up"))
             for program in list(active):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.workloads.changed import Changed
 from benchmarks.workloads.dispatches import Dispatches
+from benchmarks.workloads.images import DdsFiles, FilterChain, ImageCopy
 from benchmarks.workloads.large_buffers import LargeBuffers
 from benchmarks.workloads.many import Many
 from benchmarks.workloads.small import Small
@@ -22,6 +23,9 @@ def all_workloads() -> dict[str, Workload]:
         Changed(Dispatches()),
         Dispatches(varied=True),
         LargeBuffers(),
+        ImageCopy(),
+        FilterChain(),
+        DdsFiles(),
         Many(),
         Changed(Many()),
         Many(spirv=True),

@@ -31,6 +31,7 @@ class Workload(ABC):
     time_bound: Bound | None = None
     memory_bound: Bound | None = None
     timeout_s = 120.0
+    ours_alone = False  # there is no other program that does this
 
     @abstractmethod
     def make(self, folder: Path, *, quick: bool) -> None:
