@@ -25,11 +25,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     programs = [ours(options.ours)]
     if options.reference is not None:
         programs.append(reference(options.reference))
+    chosen = [workloads[name] for name in options.only or workloads]
     facts = describe()
     for program in programs:
         facts[f"{program.name} is"] = f"{' '.join(program.command)}, version {version(program)}"
     for name, value in facts.items():
         print(f"{name}: {value}")
+    for workload in chosen:
+        if (why := workload.missing()) is not None:
+            print(f"{workload.name}: left out, {why}")
     with (
         tempfile.TemporaryDirectory(prefix="scenario-benchmarks-", dir=options.folder) as root,
         Launcher() as launcher,
@@ -37,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         bench = Bench(launcher, Path(root), programs, options.runs, options.quick, _progress)
         if options.phases:
             return _show_phases(bench, programs[0])
-        outcomes = [bench.measure(workloads[name]) for name in options.only or workloads]
+        outcomes = [bench.measure(workload) for workload in chosen if workload.missing() is None]
     if options.quick:
         print("\nTiny sizes: neither the times nor what they reach mean anything.")
     print(f"\nMedian of {options.runs} runs after one to warm up (least to greatest); programs ran in turns.\n")

@@ -29,12 +29,19 @@ class Outcome:
     samples: dict[str, list[Sample]] = field(default_factory=dict)
     limit: list[Sample] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
+    file_bytes: int = 0
 
     def times(self, program: str) -> list[float]:
         return [sample.wall_s for sample in self.samples.get(program, ())]
 
     def peaks(self, program: str) -> list[float]:
         return [float(sample.peak_bytes) for sample in self.samples.get(program, ())]
+
+    def file_ratio(self) -> Spread | None:
+        """Our memory / the file's size; None where that is not asked for or there are no runs."""
+        if self.workload.file_bound is None or not self.samples.get("ours"):
+            return None
+        return Spread.of([peak / self.file_bytes for peak in self.peaks("ours")])
 
     def ratios(self) -> tuple[Spread, Spread] | None:
         """Ours / reference for time and for memory; None where one of them has no runs."""
@@ -67,7 +74,7 @@ class Bench:
         folder.mkdir()
         self.report(f"{workload.name}: making its files")
         workload.make(folder, quick=self.quick)
-        outcome = Outcome(workload)
+        outcome = Outcome(workload, file_bytes=workload.file_bytes(folder))
         active = [program for program in self.programs if program.name == "ours" or not workload.ours_alone]
         for turn in range(self.runs + 1):  # the first one warms caches up and is checked, the last one is checked too
             self.report(f"{workload.name}: " + (f"run {turn} of {self.runs}" if turn else "warming up"))

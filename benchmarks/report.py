@@ -21,6 +21,12 @@ def rows(outcome: Outcome) -> list[tuple[str, ...]]:
         _line(workload.title, "time", outcome, Outcome.times, _seconds, ratios[0], workload.time_bound),
         _line("", "memory", outcome, Outcome.peaks, _mebibytes, ratios[1], workload.memory_bound),
     ]
+    held, bound = outcome.file_ratio(), workload.file_bound
+    if held is not None and bound is not None:
+        what = f"file of {_mebibytes(outcome.file_bytes)}"
+        lines.append(
+            ("", "memory / file", what, "", _ratio(held), f"<= {bound.must:g}", "", bound.verdict(held.median))
+        )
     if outcome.limit:
         time = _spread([sample.wall_s for sample in outcome.limit], _seconds)
         memory = _spread([float(sample.peak_bytes) for sample in outcome.limit], _mebibytes)
@@ -71,7 +77,7 @@ def _line(
         title,
         what,
         *cells,
-        "" if ratio is None else f"{ratio.median:.3f} ({ratio.least:.3f} to {ratio.greatest:.3f})",
+        "" if ratio is None else _ratio(ratio),
         "" if bound is None else f"<= {bound.must:g}",
         "" if bound is None or bound.aim is None else f"<= {bound.aim:g}",
         "" if bound is None or ratio is None else bound.verdict(ratio.median),
@@ -83,6 +89,10 @@ def _spread(values: Sequence[float], show: Any) -> str:
         return ""
     spread = Spread.of(values)
     return f"{show(spread.median)} ({show(spread.least)} to {show(spread.greatest)})"
+
+
+def _ratio(value: Spread) -> str:
+    return f"{value.median:.3f} ({value.least:.3f} to {value.greatest:.3f})"
 
 
 def _seconds(value: float) -> str:
@@ -103,6 +113,14 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
         "failures": outcome.failures,
         "bounds": {what: asdict(bound) for what, bound in bounds.items() if bound is not None},
     }
+    held = outcome.file_ratio()
+    if held is not None and outcome.workload.file_bound is not None:
+        result["memory / file"] = {
+            **asdict(held),
+            "file_bytes": outcome.file_bytes,
+            "must": outcome.workload.file_bound.must,
+            "reached": outcome.workload.file_bound.verdict(held.median),
+        }
     if ratios is not None:
         spreads = dict(zip(("time", "memory"), ratios, strict=True))
         result["ratios"] = {what: asdict(spread) for what, spread in spreads.items()}

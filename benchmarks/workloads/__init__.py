@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.workloads.changed import Changed
 from benchmarks.workloads.dispatches import Dispatches
+from benchmarks.workloads.graphs import GraphConstants, GraphDispatches
 from benchmarks.workloads.images import DdsFiles, FilterChain, ImageCopy
 from benchmarks.workloads.large_buffers import LargeBuffers
 from benchmarks.workloads.many import Many
@@ -26,6 +27,9 @@ def all_workloads() -> dict[str, Workload]:
         ImageCopy(),
         FilterChain(),
         DdsFiles(),
+        GraphDispatches(),
+        GraphDispatches(1000),
+        GraphConstants(),
         Many(),
         Changed(Many()),
         Many(spirv=True),

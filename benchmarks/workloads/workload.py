@@ -30,8 +30,13 @@ class Workload(ABC):
     title: str
     time_bound: Bound | None = None
     memory_bound: Bound | None = None
+    file_bound: Bound | None = None  # our memory / `file_bytes`
     timeout_s = 120.0
     ours_alone = False  # there is no other program that does this
+
+    def missing(self) -> str | None:
+        """Why this workload cannot be measured here; None where it can."""
+        return None
 
     @abstractmethod
     def make(self, folder: Path, *, quick: bool) -> None:
@@ -47,6 +52,10 @@ class Workload(ABC):
     @abstractmethod
     def check(self, folder: Path, program: Program, output: Path) -> None:
         """Compare what ``program`` wrote with NumPy. Raises AssertionError."""
+
+    def file_bytes(self, folder: Path) -> int:
+        """The size of what is loaded, for workloads with a ``file_bound``."""
+        return 0
 
     def limit(self, folder: Path) -> list[str] | None:
         """A command that does the least that any program must do for this workload; None where there is no such."""

@@ -17,6 +17,7 @@ from benchmarks.measurement import Bench, Outcome, Sample, environment
 from benchmarks.programs import CHECKOUT, Program, ours
 from benchmarks.report import HEADINGS, as_json, print_table, rows
 from benchmarks.workloads import all_workloads
+from benchmarks.workloads.graphs import GraphConstants
 from benchmarks.workloads.small import Small
 
 # A program that takes the options of the reference and runs nothing, successfully.
@@ -41,9 +42,35 @@ def test_every_workload_runs_and_is_right(tmp_path: Path, capsys: pytest.Capture
         assert sample["wall_s"] > 0
         assert sample["peak_bytes"] > 10 << 20, "an interpreter with a driver is larger than that"
     assert len(results["workloads"]["large-buffers"]["limit"]) == 1
+    constants = results["workloads"]["graph-constants"]["memory / file"]
+    assert constants["file_bytes"] > 4 * 500 * 100 * 4, "four tables and what is around them"
     printed = capsys.readouterr().out
     assert all(workload.title in printed for workload in all_workloads().values())
     assert not list(tmp_path.glob("scenario-benchmarks-*")), "temporary files are gone"
+
+
+def test_a_workload_that_cannot_run_here_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the packages of the ml extra a graph is named as left out, and the table has no line for it."""
+    monkeypatch.setitem(sys.modules, "vgfpy", None)  # as Python treats a package that cannot be imported
+    target = tmp_path / "benchmark.json"
+    options = ["--quick", "--runs", "1", "--folder", str(tmp_path), "--json", str(target)]
+    assert main([*options, "--only", "graph-small"]) == 0
+    printed = capsys.readouterr().out
+    assert "graph-small: left out, it needs pip install 'scenario-runner[ml]' (no vgfpy)\n" in printed
+    assert all_workloads()["graph-small"].title not in printed
+    assert json.loads(target.read_text(encoding="utf-8"))["workloads"] == {}
+
+
+def test_memory_is_held_against_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a workload has a bound for it, a line compares our peak with the size of the file that is loaded."""
+    outcome = Outcome(GraphConstants(), {"ours": [Sample(1.0, 131 << 20)]}, file_bytes=100 << 20)
+    print_table(HEADINGS, rows(outcome))
+    line = " ".join(capsys.readouterr().out.splitlines()[-1].split())
+    assert line == "memory / file file of 100 MiB 1.310 (1.310 to 1.310) <= 1.3 missed"
+    described = as_json({}, {}, [outcome])["workloads"]["graph-constants"]["memory / file"]
+    assert described["reached"] == "missed"
 
 
 def test_results_that_are_wrong_are_no_measurement(launcher: Launcher, tmp_path: Path) -> None:
