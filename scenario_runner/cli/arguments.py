@@ -23,6 +23,41 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message, help=f"{self.prog} --help shows all options")
 
 
+def _positive_seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < 1e9:
+        raise ValueError
+    return seconds
+
+
+_positive_seconds.__name__ = "number of seconds"
+
+
+def add_device_options(parser: argparse.ArgumentParser) -> None:
+    """Options for the device and for how long to wait for it."""
+    parser.add_argument("--device", metavar="D", help="index, UUID or part of the name of the device to use")
+    parser.add_argument(
+        "--timeout", type=_positive_seconds, metavar="S", help="give up on submitted work after S seconds"
+    )
+    parser.add_argument("--validation", action="store_true", help="load the Khronos validation layer")
+    parser.add_argument(
+        "--ml-emulation",
+        choices=("auto", "on", "off"),
+        default="auto",
+        help="run tensors and graphs through emulation layers: where the device lacks them (auto), always, never",
+    )
+
+
+def device_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """The values of `add_device_options` as arguments of Runner."""
+    return {
+        "device": options.device,
+        "timeout_s": options.timeout,
+        "validation": options.validation,
+        "ml_emulation": options.ml_emulation,
+    }
+
+
 def add_compiler_options(parser: argparse.ArgumentParser) -> None:
     """Options for compiling shaders."""
     parser.add_argument("--glslang", metavar="PATH", help="GLSL compiler to use (or set SCENARIO_RUNNER_GLSLANG)")

@@ -7,7 +7,14 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.cli.arguments import Parser, add_compiler_options, add_logging_option, compiler_arguments
+from scenario_runner.cli.arguments import (
+    Parser,
+    add_compiler_options,
+    add_device_options,
+    add_logging_option,
+    compiler_arguments,
+    device_arguments,
+)
 from scenario_runner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,15 +36,7 @@ def main(argv: Sequence[str], starting: InstanceStart | None = None) -> int:
     parser.add_argument(
         "--push-constants", action="append", default=[], metavar="NAME=FILE", help="push constants of a shader (.npy)"
     )
-    parser.add_argument("--device", metavar="D", help="index, UUID or part of the name of the device to use")
-    parser.add_argument("--timeout", type=float, metavar="S", help="give up on submitted work after S seconds")
-    parser.add_argument("--validation", action="store_true", help="load the Khronos validation layer")
-    parser.add_argument(
-        "--ml-emulation",
-        choices=("auto", "on", "off"),
-        default="auto",
-        help="run tensors and graphs through emulation layers: where the device lacks them (auto), always, never",
-    )
+    add_device_options(parser)
     add_compiler_options(parser)
     add_logging_option(parser)
     parser.add_argument("--quiet", action="store_true", help="print no summary line")
@@ -50,11 +49,8 @@ def main(argv: Sequence[str], starting: InstanceStart | None = None) -> int:
     started = time.perf_counter()
     scenario = _scenario(read_vgf(options.model), options)
     with Runner(
-        options.device,
-        validation=options.validation,
-        timeout_s=options.timeout,
-        ml_emulation=options.ml_emulation,
         starting=starting,
+        **device_arguments(options),
         **compiler_arguments(options),
     ) as runner:
         plan = runner.run_to_files(scenario, output_dir=options.output_dir)

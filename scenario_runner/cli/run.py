@@ -98,17 +98,14 @@ def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
 
 
 def _runner(options: argparse.Namespace, starting: InstanceStart | None = None) -> Runner:
-    from scenario_runner.cli.arguments import compiler_arguments
+    from scenario_runner.cli.arguments import compiler_arguments, device_arguments
     from scenario_runner.runner import Runner
 
     return Runner(
-        options.device,
         robustness=options.enable_robustness_features,
         disabled_extensions=[name for names in options.disable_extension for name in names],
-        validation=options.validation,
-        timeout_s=options.timeout,
-        ml_emulation=options.ml_emulation,
         starting=starting,
+        **device_arguments(options),
         **compiler_arguments(options),
     )
 

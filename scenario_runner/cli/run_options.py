@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from scenario_runner.cli import COMMANDS
-from scenario_runner.cli.arguments import Parser, add_compiler_options, add_logging_option
+from scenario_runner.cli.arguments import Parser, add_compiler_options, add_device_options, add_logging_option
 from scenario_runner.errors import UsageError
 
 # Options of the reference runner that change no result: scripts that give them keep working.
@@ -41,7 +41,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("files", nargs="*", metavar="FILE", help="scenario files (JSON), run one after the other")
     parser.add_argument("--scenario", action="append", default=[], metavar="FILE", help="a scenario file as well")
     parser.add_argument("--output", metavar="DIR", help="base of relative dst paths (default: the scenario's folder)")
-    parser.add_argument("--device", metavar="D", help="index, UUID or part of the name of the device to use")
+    add_device_options(parser)
     parser.add_argument("--list-devices", action="store_true", help="list the Vulkan devices and exit")
     parser.add_argument("--dry-run", action="store_true", help="do everything but run the commands and write files")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run the commands N times")
@@ -50,11 +50,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         action="store_true",
         help="with --repeat: do not restore the inputs before each iteration",
     )
-    parser.add_argument(
-        "--timeout", type=_positive_seconds, metavar="S", help="give up on submitted work after S seconds"
-    )
     parser.add_argument("--capture-dir", metavar="DIR", help="write what each frame boundary names into folders of DIR")
-    parser.add_argument("--validation", action="store_true", help="load the Khronos validation layer")
     parser.add_argument(
         "--disable-extension", action="append", nargs="+", default=[], metavar="E", help="device extensions not to use"
     )
@@ -62,12 +58,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         "--enable-robustness-features",
         action="store_true",
         help="robust buffer and image access, where the device has it",
-    )
-    parser.add_argument(
-        "--ml-emulation",
-        choices=("auto", "on", "off"),
-        default="auto",
-        help="run tensors and graphs through emulation layers: where the device lacks them (auto), always, never",
     )
     add_compiler_options(parser)
     add_logging_option(parser)
@@ -99,13 +89,3 @@ class _NotSupported(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         name = self.option_strings[0]
         raise UsageError(f"option {name} of the reference runner is not supported by this version")
-
-
-def _positive_seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < 1e9:
-        raise ValueError
-    return seconds
-
-
-_positive_seconds.__name__ = "number of seconds"
