@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from scenario_runner.doctor.emulation import PACKAGE
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES
 from scenario_runner.doctor.remedies import install, pip_install
 from scenario_runner.shaders.discovery import DXC_VARIABLE, GLSLANG_VARIABLE, arm_glslc_command
+from scenario_runner.vulkan.ml_layers import PACKAGE
 
 Finding = dict[str, Any]
 _ORDER = {"error": 0, "warning": 1, "note": 2}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scenario_runner.doctor.emulation import LAYERS, PACKAGE
+from scenario_runner.doctor.emulation import LAYERS
 from scenario_runner.doctor.remedies import pip_install
+from scenario_runner.vulkan.ml_layers import PACKAGE
 
 _NEEDED = {
     "VK_ARM_tensors": ("VkPhysicalDeviceTensorFeaturesARM", "tensors"),

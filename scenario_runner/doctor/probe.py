@@ -80,7 +80,8 @@ def _ask(request: dict[str, Any], voice: _Voice) -> None:
         voice.say("instance_extensions", _instance_extensions())
     voice.step("vkCreateInstance")
     if request["detail"] == "ml":
-        from scenario_runner.vulkan.ml_emulation import GRAPH_LAYER, TENSOR_LAYER, open_layered
+        from scenario_runner.vulkan.ml_emulation import open_layered
+        from scenario_runner.vulkan.ml_layers import GRAPH_LAYER, TENSOR_LAYER
 
         instance = open_layered((GRAPH_LAYER, TENSOR_LAYER), validation=False)
     else:

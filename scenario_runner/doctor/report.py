@@ -18,11 +18,12 @@ from typing import Any
 from scenario_runner.doctor import system
 from scenario_runner.doctor.child import Child, Outcome
 from scenario_runner.doctor.compilers import compilers
-from scenario_runner.doctor.emulation import PACKAGE, EmulationLayers, find_emulation_layers
+from scenario_runner.doctor.emulation import EmulationLayers, find_emulation_layers
 from scenario_runner.doctor.findings import findings
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, Manifest, drivers, explicit_layers
 from scenario_runner.doctor.ml_path import ml_path
 from scenario_runner.doctor.supports import supports
+from scenario_runner.vulkan.ml_layers import PACKAGE
 
 SCHEMA = 1
 TIMEOUT_S = 30.0

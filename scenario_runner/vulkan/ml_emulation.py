@@ -13,12 +13,12 @@ import sys
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
 from scenario_runner import errors
 from scenario_runner.vulkan import api
 from scenario_runner.vulkan.features import CORE, Feature
+from scenario_runner.vulkan.ml_layers import FILES, GRAPH_LAYER, PACKAGE, TENSOR_LAYER, manifest_path, package_folder
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.instance import Instance
@@ -28,13 +28,9 @@ Mode = Literal["auto", "on", "off"]
 
 TENSORS = "VK_ARM_tensors"
 DATA_GRAPH = "VK_ARM_data_graph"
-GRAPH_LAYER = "VK_LAYER_ML_Graph_Emulation"
-TENSOR_LAYER = "VK_LAYER_ML_Tensor_Emulation"
-INSTALL = "pip install 'scenario-runner[ml]' (or: pip install ai_ml_emulation_layer_for_vulkan)"
+INSTALL = f"pip install 'scenario-runner[ml]' (or: pip install {PACKAGE})"
 
 _API_1_3 = 1 << 22 | 3 << 12
-_MODULE = "emulation_layer"
-_FILES = {GRAPH_LAYER: "VkLayer_Graph", TENSOR_LAYER: "VkLayer_Tensor"}
 # Older loaders know VK_LAYER_PATH alone, which replaces the standard folders instead of adding to them.
 _ADD_LAYER_PATH_SINCE = 1 << 22 | 3 << 12 | 234
 _STANDARD_FOLDERS = ("/usr/local/etc", "/usr/local/share", "/etc", "/usr/share")
@@ -133,38 +129,21 @@ def features_for_layers(physical: PhysicalDevice) -> set[Feature]:
     return {feature for feature in found if feature is not None}
 
 
-def _package_folder() -> str | None:
-    """Where the Python package with the layers lies."""
-    try:
-        spec = find_spec(_MODULE)
-    except (ImportError, ValueError):
-        return None
-    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
-        deployed = os.path.join(folder, "deploy")
-        if all(os.path.isfile(_manifest(deployed, layer)) for layer in _FILES):
-            return deployed
-    return None
-
-
-def _manifest(deployed: str, layer: str) -> str:
-    return os.path.join(deployed, "share", "vulkan", "explicit_layer.d", f"{_FILES[layer]}.json")
-
-
 def _manifest_folder() -> str | None:
     """A folder with manifests that name the package's libraries by their whole paths; None without the package."""
-    deployed = _package_folder()
+    deployed = package_folder()
     if deployed is None:
         return None
     import zlib
 
     from scenario_runner.content_cache import default_cache_dir
 
-    stamps = [os.stat(_manifest(deployed, layer)).st_mtime_ns for layer in _FILES]
+    stamps = [os.stat(manifest_path(deployed, layer)).st_mtime_ns for layer in FILES]
     name = f"{zlib.crc32(repr((deployed, stamps)).encode()):08x}"
     folder = os.path.join(default_cache_dir(), "ml-emulation", name)
-    if all(os.path.isfile(os.path.join(folder, f"{file}.json")) for file in _FILES.values()):
+    if all(os.path.isfile(os.path.join(folder, f"{file}.json")) for file in FILES.values()):
         return folder
-    texts = {file: _absolute(deployed, layer) for layer, file in _FILES.items()}
+    texts = {file: _absolute(deployed, layer) for layer, file in FILES.items()}
     try:
         _write(folder, texts)
     except OSError:  # no cache folder, or no room in it
@@ -179,7 +158,7 @@ def _absolute(deployed: str, layer: str) -> str:
     """The manifest of a layer with the path of its library made absolute."""
     import json
 
-    with open(_manifest(deployed, layer), encoding="utf-8") as file:
+    with open(manifest_path(deployed, layer), encoding="utf-8") as file:
         manifest = json.load(file)
     library = manifest["layer"]["library_path"]
     if not os.path.isabs(library):

@@ -14,15 +14,8 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.vulkan.instance import Instance
-from scenario_runner.vulkan.ml_emulation import (
-    DATA_GRAPH,
-    GRAPH_LAYER,
-    TENSOR_LAYER,
-    TENSORS,
-    open_layered,
-    reopen,
-    wanted_layers,
-)
+from scenario_runner.vulkan.ml_emulation import DATA_GRAPH, TENSORS, open_layered, reopen, wanted_layers
+from scenario_runner.vulkan.ml_layers import GRAPH_LAYER, TENSOR_LAYER
 from tests.gpu.ml_scenes import VGF, bindings, random, tensor
 from tests.scenes import Scene, glsl
 
