@@ -57,13 +57,13 @@ class Device:
         family = physical.compute_queue_family()
         assert family is not None, "choose() lets no such device through"
         self.queue_family = family
-        features, _keep = chain_of(enabled.features)
+        chain, _keep = chain_of(enabled.features)
         info = new(
             "VkDeviceCreateInfo",
             pQueueCreateInfos=[new("VkDeviceQueueCreateInfo", queueFamilyIndex=family, pQueuePriorities=[1.0])],
             ppEnabledExtensionNames=sorted(enabled.extensions),
         )
-        info.pNext = ffi.cast("void*", features)
+        info.pNext = ffi.cast("void*", chain)
         handle = ffi.new("VkDevice*")
         check(
             instance.fn.vkCreateDevice(physical.handle, info, ffi.NULL, handle), "vkCreateDevice", repr(physical.name)
@@ -76,12 +76,9 @@ class Device:
         self.queue: Any = queue[0]
         self.pipelines = PipelineCache(self)
         self._stack.callback(self.pipelines.close)
-        log.debug(
-            "opened %r with extensions %s and features %s",
-            physical.name,
-            sorted(enabled.extensions),
-            sorted(map(str, enabled.features)),
-        )
+        if log.isEnabledFor(logging.DEBUG):
+            extensions, features = sorted(enabled.extensions), sorted(map(str, enabled.features))
+            log.debug("opened %r with extensions %s and features %s", physical.name, extensions, features)
 
     @property
     def usable(self) -> bool:
