@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -93,8 +94,9 @@ class _Images(Workload):
         column = np.arange(self.side)[:, None] * 7 % PERIOD
         return ((row + column) % PERIOD).astype(np.float16).reshape(self.side, self.side, 4)
 
+    @abstractmethod
     def _expected(self) -> np.ndarray:
-        raise NotImplementedError
+        """The texels that the file must hold."""
 
     def run(self, folder: Path, program: Program, output: Path) -> Run:
         return Run([program.arguments([folder / "scenario.json"], output)])

@@ -7,6 +7,7 @@ items] or [height, width, items], where items are those of `scenario_runner.form
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import TracebackType
 
@@ -134,7 +135,7 @@ def write_image(
         write_npy(path, format.numpy_dtype, (1, height, width, format.numpy_items), levels)
 
 
-class ImageReader:
+class ImageReader(ABC):
     """An open image file that fits what was declared; a context manager.
 
     ``mip_count`` levels can be read, each as a Vulkan buffer-to-image copy takes it: tightly packed, the aspect that is
@@ -143,10 +144,11 @@ class ImageReader:
 
     mip_count = 1
 
+    @abstractmethod
     def level_size_bytes(self, level: int = 0, aspect: str | None = None) -> int:
         """Bytes of one level."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_into(
         self,
         destination: memoryview,
@@ -160,9 +162,8 @@ class ImageReader:
         ``size`` defaults to all from ``offset`` on, and is what is returned. Raises `FileError` where the file is
         broken, ``ValueError`` for a range outside the level or a destination that is too small.
         """
-        raise NotImplementedError
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - what holds nothing open has nothing to close
         """Close the file; may be called twice."""
 
     def __enter__(self) -> ImageReader:
