@@ -16,6 +16,7 @@ from scenario_runner import errors
 from scenario_runner.vulkan.api import ffi
 from scenario_runner.vulkan.buffers import USAGE_TRANSFER_DST, USAGE_TRANSFER_SRC, bind_buffer, create_buffer
 from scenario_runner.vulkan.commands import CommandPool
+from scenario_runner.vulkan.host_memory import populate
 from scenario_runner.vulkan.memory import (
     HOST_CACHED,
     HOST_COHERENT,
@@ -119,7 +120,7 @@ class Transfer:
                 self._submissions[0].wait("clearing resources", timeout_s)  # the others' bytes go into the same memory
             to_clear = []
         try:
-            _fill_in_place(direct, cleared_here)
+            _fill_in_place(direct, cleared_here, populating=self._device.physical.type == "cpu")
         finally:
             self._submissions[0].wait("clearing resources", timeout_s)
         self._upload(staged, to_clear, timeout_s)
@@ -276,19 +277,20 @@ def _batches(resources: Sequence[Resource], sizes_bytes: Sequence[int], half_siz
         yield batch
 
 
-def _fill_in_place(sourced: Sequence[Resource], cleared: Sequence[Resource]) -> None:
+def _fill_in_place(sourced: Sequence[Resource], cleared: Sequence[Resource], *, populating: bool) -> None:
     """Read sources straight into their mapped resources and clear others; much of it side by side.
 
     Both release the interpreter, and on a software device most of their time goes into touching pages for the first
-    time, which every core can do.
+    time, which every core can do; ``populating``: the pages are this process's, to be had faster at once.
     """
+    prepare = populate if populating else _leave
     jobs: list[Callable[[], None]] = []
     for resource in sourced:
         source = _source_of(resource)
         step = _PIECE_BYTES if getattr(source, "divisible", False) else resource.plan.size_bytes
-        jobs += [partial(source.read_into, view, start) for start, view in _pieces_of(resource, step)]
+        jobs += [partial(_read, source, view, start, prepare) for start, view in _pieces_of(resource, step)]
     for resource in cleared:
-        jobs += [partial(_clear, view) for _, view in _pieces_of(resource, _PIECE_BYTES)]
+        jobs += [partial(_clear, view, prepare) for _, view in _pieces_of(resource, _PIECE_BYTES)]
     if len(jobs) < 2 or sum(resource.plan.size_bytes for resource in (*sourced, *cleared)) < _PARALLEL_BYTES:
         for job in jobs:
             job()
@@ -307,10 +309,21 @@ def _pieces_of(resource: Resource, size_bytes: int) -> list[tuple[int, memoryvie
     return [(start, resource.view(start, min(size_bytes, total - start))) for start in starts]
 
 
-def _clear(piece: memoryview) -> None:
+def _leave(piece: memoryview) -> None:
+    """Pages are provided as they are touched."""
+
+
+def _read(source: Source, piece: memoryview, offset_bytes: int, prepare: Callable[[memoryview], None]) -> None:
+    """Read bytes of a source from ``offset_bytes`` on."""
+    prepare(piece)
+    source.read_into(piece, offset_bytes)
+
+
+def _clear(piece: memoryview, prepare: Callable[[memoryview], None]) -> None:
     """Set bytes to zero, without the interpreter."""
     import ctypes
 
+    prepare(piece)
     ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(piece)), 0, piece.nbytes)
 
 
