@@ -11,6 +11,7 @@ missing: the Vulkan loader (libvulkan.so.1)
 missing: a Vulkan driver (your GPU's, or Mesa's lavapipe)
 missing: a GLSL compiler (glslang)
 """
+SOONER = "\nmany shaders compile sooner with {} installed as well"
 
 
 def said(tree, level="run", *, system="Linux", superuser=False):
@@ -19,41 +20,44 @@ def said(tree, level="run", *, system="Linux", superuser=False):
 
 
 @pytest.mark.parametrize(
-    "identifier, command",
+    "identifier, command, batch",
     [
-        ("debian", "sudo apt-get install libvulkan1 mesa-vulkan-drivers glslang-tools"),
-        ("ubuntu", "sudo apt-get install libvulkan1 mesa-vulkan-drivers glslang-tools"),
-        ("fedora", "sudo dnf install vulkan-loader mesa-vulkan-drivers glslang"),
-        ("arch", "sudo pacman -S vulkan-icd-loader vulkan-swrast glslang"),
-        ("alpine", "sudo apk add vulkan-loader mesa-vulkan-swrast glslang"),
-        ("unheard-of", "the packages of your system that hold them"),
+        ("debian", "sudo apt-get install libvulkan1 mesa-vulkan-drivers glslang-tools", "glslc"),
+        ("ubuntu", "sudo apt-get install libvulkan1 mesa-vulkan-drivers glslang-tools", "glslc"),
+        ("fedora", "sudo dnf install vulkan-loader mesa-vulkan-drivers glslang", "glslc"),
+        ("arch", "sudo pacman -S vulkan-icd-loader vulkan-swrast glslang", "shaderc"),
+        ("alpine", "sudo apk add vulkan-loader mesa-vulkan-swrast glslang", "shaderc"),
+        ("unheard-of", "the packages of your system that hold them", None),
     ],
 )
-def test_everything_missing_is_named_with_the_command(tree, identifier, command):
-    """A machine with nothing gets each missing part and the exact command of its distribution."""
+def test_everything_missing_is_named_with_the_command(tree, identifier, command, batch):
+    """A machine with nothing gets each missing part, the exact command of its distribution, and what is welcome."""
     tree.file("etc/os-release", f"ID={identifier}\n")
-    assert said(tree) == PARTS + "install: " + command
+    assert said(tree) == PARTS + "install: " + command + (SOONER.format(batch) if batch else "")
 
 
 def test_macos_is_sent_to_homebrew(tree):
     """On macOS the command is Homebrew's, without sudo."""
-    assert said(tree, system="Darwin") == PARTS + "install: brew install vulkan-loader molten-vk glslang"
+    command = "install: brew install vulkan-loader molten-vk glslang"
+    assert said(tree, system="Darwin") == PARTS + command + SOONER.format("shaderc")
 
 
 def test_a_superuser_needs_no_sudo(tree):
     """Where we are root the command stands alone."""
     tree.file("etc/os-release", "ID=fedora\n")
-    assert said(tree, superuser=True).endswith("install: dnf install vulkan-loader mesa-vulkan-drivers glslang")
+    assert "\ninstall: dnf install vulkan-loader mesa-vulkan-drivers glslang\n" in said(tree, superuser=True)
 
 
 def test_nothing_is_missing_on_a_complete_machine(tree):
-    """Loader, driver and compiler are all a run needs; the tests also assemble SPIR-V and ask vulkaninfo."""
+    """Loader, driver and compiler are all a run needs; the tests also need what assembles SPIR-V, vulkaninfo, glslc."""
     tree.file("etc/os-release", "ID=debian\n")
     tree.loader()
     tree.mesa()
     tree.program("usr/bin/glslangValidator")
     assert look(tree.machine(), "run").parts == ()
     tree.program("usr/bin/vulkaninfo")
+    assert look(tree.machine(), "test").parts == ("batch", "spirv")
+    tree.program("usr/bin/glslc")
     assert said(tree, "test") == "missing: SPIR-V tools (spirv-as)\ninstall: sudo apt-get install spirv-tools"
     tree.program("usr/bin/spirv-as")
     assert look(tree.machine(), "test").parts == ()
@@ -65,7 +69,10 @@ def test_a_machine_with_its_own_driver_gets_no_mesa(tree):
     tree.loader()
     tree.file("usr/lib/libGLX_nvidia.so.0")
     tree.manifest("etc/vulkan/icd.d/nvidia_icd.json", "libGLX_nvidia.so.0")
-    assert said(tree) == "missing: a GLSL compiler (glslang)\ninstall: sudo apt-get install glslang-tools"
+    command = "missing: a GLSL compiler (glslang)\ninstall: sudo apt-get install glslang-tools"
+    assert said(tree) == command + SOONER.format("glslc")
+    tree.program("usr/bin/glslc")
+    assert said(tree) == command
 
 
 def test_a_driver_without_its_loader_needs_the_loader_only(tree):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from .environment import Environment, has_ml_wheels
 from .machine import Machine
-from .packages import PACKAGES, advice, can_install, find, install, look
+from .packages import PACKAGES, WELCOME, advice, can_install, find, install, look
 from .steps import SetUpError, say
 
 
@@ -57,6 +57,12 @@ def set_up(checkout: Path, level: str, key: str, machine: Machine) -> None:
         except SetUpError as error:
             say(str(error))
         lack = look(machine, level)
+    welcome = [part for part in WELCOME if part not in lack.parts and find(machine, level)[part] is None]
+    if welcome and can_install(machine):
+        try:  # apart from the others, which must not fail where a distribution lacks this one
+            install(machine, tuple(PACKAGES["debian"][part] for part in welcome))
+        except SetUpError as error:
+            say(str(error))
     must_exist = [path for path in find(machine, level).values() if path is not None and path.startswith("/")]
     if "compiler" in lack.parts and has_ml_wheels():
         environment.install_glslc()

@@ -19,18 +19,21 @@ PACKAGES = {
         "loader": "libvulkan1",
         "driver": "mesa-vulkan-drivers",
         "compiler": "glslang-tools",
+        "batch": "glslc",
         "spirv": "spirv-tools",
     },
     "fedora": {
         "loader": "vulkan-loader",
         "driver": "mesa-vulkan-drivers",
         "compiler": "glslang",
+        "batch": "glslc",
         "spirv": "spirv-tools",
     },
     "arch": {
         "loader": "vulkan-icd-loader",
         "driver": "vulkan-swrast",
         "compiler": "glslang",
+        "batch": "shaderc",
         "spirv": "spirv-tools",
         "info": "vulkan-tools",
     },
@@ -38,12 +41,14 @@ PACKAGES = {
         "loader": "vulkan-loader",
         "driver": "mesa-vulkan-swrast",
         "compiler": "glslang",
+        "batch": "shaderc",
         "spirv": "spirv-tools",
     },
     "macos": {
         "loader": "vulkan-loader",
         "driver": "molten-vk",
         "compiler": "glslang",
+        "batch": "shaderc",
         "spirv": "spirv-tools",
         "info": "vulkan-tools",
     },
@@ -52,10 +57,13 @@ WORDS = {
     "loader": "the Vulkan loader (libvulkan.so.1)",
     "driver": "a Vulkan driver (your GPU's, or Mesa's lavapipe)",
     "compiler": "a GLSL compiler (glslang)",
+    "batch": "a GLSL compiler that takes many shaders at a time (Google's glslc)",
     "spirv": "SPIR-V tools (spirv-as)",
     "info": "Vulkan tools (vulkaninfo)",
 }
 NEEDED = {"run": ("loader", "driver", "compiler"), "test": tuple(WORDS)}
+# What makes a run faster and is no reason to say that something is missing: installed where that is ours to do.
+WELCOME = ("batch",)
 
 
 @dataclass(frozen=True)
@@ -76,20 +84,22 @@ class Lack:
 
 
 def find(machine: Machine, level: str) -> dict[str, str | None]:
-    """Where each part that ``run`` or ``test`` needs is, ``None`` where it is missing."""
+    """Where each part that ``run`` or ``test`` needs or welcomes is, ``None`` where it is missing."""
     found = {
         "loader": machine.loader(),
         "driver": machine.driver(),
         "compiler": machine.program("glslangValidator", "glslang"),
+        "batch": machine.program("glslc"),
         "spirv": machine.program("spirv-as"),
         "info": machine.program("vulkaninfo"),
     }
-    return {part: None if found[part] is None else str(found[part]) for part in NEEDED[level]}
+    return {part: None if found[part] is None else str(found[part]) for part in (*NEEDED[level], *WELCOME)}
 
 
 def look(machine: Machine, level: str) -> Lack:
     """What is missing. A driver that is there is never added to, whosever it is."""
-    parts = tuple(part for part, path in find(machine, level).items() if path is None)
+    found = find(machine, level)
+    parts = tuple(part for part in NEEDED[level] if found[part] is None)
     hint = ""
     if "driver" in parts:
         override = machine.overrides()
@@ -113,6 +123,8 @@ def advice(machine: Machine, lack: Lack) -> str:
             lines.append("install: " + " ".join([sudo + INSTALL[family], *(PACKAGES[family][part] for part in parts)]))
         else:
             lines.append("install: the packages of your system that hold them")
+        if family and "compiler" in parts and "batch" not in parts and machine.program("glslc") is None:
+            lines.append(f"many shaders compile sooner with {PACKAGES[family]['batch']} installed as well")
     return "\n".join(lines)
 
 
