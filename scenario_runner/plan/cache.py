@@ -28,7 +28,7 @@ _RECORDS: dict[str, Any] = {
 } | {"Problem": Problem}
 _IMAGE_RECORDS = "scenario_runner.plan.image_plan"
 _ML_RECORDS = ("scenario_runner.plan.tensor_plan", "scenario_runner.plan.graph_plan")
-_PACKAGES = ("", "checks", "plan", "scenario", "shaders", "spirv", "files")
+_PACKAGES = ("", "checks", "plan", "scenario", "shaders", "spirv", "tosa", "files")
 
 
 class Settings(NamedTuple):

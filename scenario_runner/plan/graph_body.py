@@ -1,8 +1,9 @@
-"""The instructions of a graph module, checked as far as the specification of SPIR-V says without knowing the operators.
+"""The instructions of a graph module, checked one by one, and the shapes that follow from those of its inputs.
 
 Whoever compiles a graph trusts it: the emulation layers follow every id without looking, and end the process where
 one leads nowhere. Checked are ids (defined once, before they are used, of the right kind), the types of constants and
-results, and the operands that all graphs have. What an operator makes of its operands is left to the driver.
+results, and the operands that all graphs have; `scenario_runner.tosa` checks the operators of TOSA. What operators of
+other sets make of their operands is left to the driver.
 
 Source: SPIR-V specification, "Constant-Creation Instructions" and "Extension Instructions"; SPV_ARM_graph and
 SPV_ARM_tensors.
@@ -15,12 +16,15 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from scenario_runner.errors import SpirvError
+from scenario_runner.tosa import COUNT, UNKNOWN, Kind, Shape, Signatures, Values, operator
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from scenario_runner.spirv import Module
 
 _EXT_INST_IMPORT, _EXT_INST = 11, 12
-_TYPE_BOOL, _TYPE_INT, _TYPE_FLOAT, _TYPE_VECTOR, _TYPE_ARRAY = 20, 21, 22, 23, 28
+_TYPE_BOOL, _TYPE_INT, _TYPE_FLOAT, _TYPE_VECTOR, _TYPE_ARRAY, _TYPE_STRUCT = 20, 21, 22, 23, 28, 30
 _CONSTANT_TRUE, _CONSTANT_FALSE, _CONSTANT, _CONSTANT_COMPOSITE, _CONSTANT_NULL = 41, 42, 43, 44, 46
 _REPLICATED = 4461
 _TYPE_TENSOR, _GRAPH_CONSTANT, _GRAPH, _GRAPH_INPUT, _GRAPH_SET_OUTPUT, _TYPE_GRAPH = 4163, 4181, 4183, 4184, 4185, 4190
@@ -28,8 +32,11 @@ _VARIABLE, _COMPOSITE_EXTRACT = 59, 81
 _TYPES = frozenset({*range(19, 40), _TYPE_TENSOR, _TYPE_GRAPH})
 _CONSTANTS = frozenset({_CONSTANT_TRUE, _CONSTANT_FALSE, _CONSTANT, _CONSTANT_COMPOSITE, _CONSTANT_NULL, _REPLICATED})
 _VALUES = _CONSTANTS | {_EXT_INST, _GRAPH_CONSTANT, _GRAPH_INPUT, _COMPOSITE_EXTRACT}
+_WITH_SHAPE = frozenset({_CONSTANT_COMPOSITE, _CONSTANT_NULL, _REPLICATED, _GRAPH_CONSTANT})
+_RESULTS = frozenset({_EXT_INST, _GRAPH_INPUT, _COMPOSITE_EXTRACT})
 _WITH_TYPE = _VALUES | {_VARIABLE, _GRAPH}
-# TOSA.001000.1 has 66 operators; the motion engine's set is smaller.
+_TOSA = "TOSA.001000.1"
+# Sets that this program does not know, such as the motion engine's, are small.
 _MOST_OPERATORS = 128
 
 
@@ -38,9 +45,34 @@ def check_graph_body(module: Module, code: bytes) -> None:
     _Body(module, code).check()
 
 
+def output_shapes(
+    module: Module, code: bytes, entry: str, inputs: Mapping[tuple[int, int], Shape]
+) -> dict[tuple[int, int], Shape]:
+    """The shapes of the outputs of the graph entry point ``entry``, by set and binding, when ``inputs`` are these.
+
+    Sizes that do not follow from the inputs are -1, outputs of unknown rank are left out. Raises SpirvError where the
+    inputs do not fit each other, with the place of the operator that finds so.
+    """
+    index = module.source
+    for at, found in zip(index.graph_entry_points, module.graph_entry_points, strict=True):
+        if found.name == entry:
+            shapes = [inputs.get((one.set, one.binding)) for one in found.inputs]
+            body = _Body(module, code, index.words[at + 1], shapes)
+            body.check()
+            return {
+                (one.set, one.binding): body.output_shapes[number]
+                for number, one in enumerate(found.outputs)
+                if number in body.output_shapes
+            }
+    return {}
+
+
 class _Body:
-    def __init__(self, module: Module, code: bytes) -> None:
+    """Reads a module from front to end. ``inputs`` are shapes of the inputs of the graph with the id ``graph``."""
+
+    def __init__(self, module: Module, code: bytes, graph: int = 0, inputs: Sequence[Shape | None] = ()) -> None:
         self._name = module.name
+        self._source = module.source
         order = ">" if module.big_endian else "<"
         self._words = struct.unpack(f"{order}{len(code) // 4}I", code)
         self._opcodes: dict[int, int] = {}
@@ -49,6 +81,13 @@ class _Body:
         entries = module.graph_entry_points
         self._inputs = max((len(entry.inputs) for entry in entries), default=0)
         self._outputs = max((len(entry.outputs) for entry in entries), default=0)
+        self._sets: dict[int, str] = {}
+        assert module.source.constants is not None, "read_module makes them"
+        self._values = Values(module.source, module.source.constants, self._places)
+        self._operators = Signatures(self._values)
+        self._graph, self._input_shapes = graph, inputs
+        self._current = 0
+        self.output_shapes: dict[int, Shape] = {}
 
     def check(self) -> None:
         words, at = self._words, 5
@@ -64,10 +103,16 @@ class _Body:
         if opcode in _TYPES or opcode == _EXT_INST_IMPORT:
             self._type(opcode, at, count)
             self._define(opcode, at, 1, count)
+            if opcode == _EXT_INST_IMPORT:
+                self._sets[words[at + 1]] = self._source.string(at + 2, at + count)
         elif opcode in _WITH_TYPE:
             self._need(at, count, 3)
             if self._opcodes.get(words[at + 1]) not in _TYPES:
                 raise self._error(at, f"has the id {words[at + 1]} as its type, which is no type")
+            if opcode in _WITH_SHAPE:
+                self._fixed(at)
+            elif opcode in _RESULTS:
+                self._kind(at, words[at + 1])
             if opcode in (_CONSTANT_COMPOSITE, _REPLICATED):
                 self._composite(at, count, replicated=opcode == _REPLICATED)
             elif opcode == _CONSTANT:
@@ -81,11 +126,21 @@ class _Body:
                 self._tensor_result(at)
                 self._need(at, count, 4)
                 self._index(at, words[at + 3], self._inputs)
+            elif opcode == _GRAPH:
+                self._current = words[at + 2]
+            elif opcode == _COMPOSITE_EXTRACT:
+                self._part(at, count)
             self._define(opcode, at, 2, count)
+            if opcode == _GRAPH_INPUT and self._current == self._graph:
+                self._input(at)
         elif opcode == _GRAPH_SET_OUTPUT:
             self._need(at, count, 3)
             self._value(at, words[at + 1])
             self._index(at, words[at + 2], self._outputs)
+            shape = self._operators.shape(words[at + 1])  # its type was read where it was defined
+            number = self._number(words[at + 2])
+            if shape is not None and number is not None and self._current == self._graph:
+                self.output_shapes[number] = shape
 
     def _type(self, opcode: int, at: int, count: int) -> None:
         words = self._words
@@ -151,13 +206,64 @@ class _Body:
             raise self._error(at, f"is of the instruction set {words[at + 3]}, which is not imported")
         if words[at + 4] > _MOST_OPERATORS:
             raise self._error(at, f"is the operator {words[at + 4]}, which no instruction set has")
-        for operand in words[at + 5 : at + count]:
+        operands = words[at + 5 : at + count]
+        for operand in operands:
             self._value(at, operand)
+        if self._sets[words[at + 3]] == _TOSA:
+            self._tosa_operator(at, operands)
+
+    def _tosa_operator(self, at: int, operands: Sequence[int]) -> None:
+        words = self._words
+        number, result = words[at + 4], words[at + 2]
+        if number >= COUNT:
+            raise self._error(at, f"is the operator {number} of {_TOSA}, which ends with {COUNT - 1}")
+        wanted = operator(number)
+        try:
+            self._operators.check(wanted, result, words[at + 1], operands)
+        except ValueError as error:
+            label = self._source.name_of(result)
+            called = f"{result} ({label!r:.100})" if label else str(result)
+            place = f"{self._name}: " if self._name else ""
+            text = f"{place}byte {at * 4}: the operator {wanted.name} with the result {called} {error}"
+            raise SpirvError(text) from None
+
+    def _part(self, at: int, count: int) -> None:
+        """One of the results of an operator that has several."""
+        words = self._words
+        if count != 5:
+            raise self._error(at, f"has {count} words, expected 5")
+        self._value(at, words[at + 3])
+        parts = self._kind(at, words[self._places[words[at + 3]] + 1]).parts
+        if words[at + 4] >= len(parts) or parts[words[at + 4]] != self._kind(at, words[at + 1]):
+            raise self._error(at, f"takes part {words[at + 4]} of the id {words[at + 3]}, which has no such part")
+        known = self._operators.parts.get(words[at + 3])
+        if known is not None:
+            self._operators.shapes[words[at + 2]] = known[words[at + 4]]
+
+    def _input(self, at: int) -> None:
+        """An input of the graph whose input shapes are given."""
+        number = self._number(self._words[at + 3])
+        shape = None if number is None else self._input_shapes[number] if number < len(self._input_shapes) else None
+        if shape is not None:
+            self._operators.shapes[self._words[at + 2]] = shape
 
     def _tensor_result(self, at: int) -> None:
         type = self._words[at + 1]
-        if self._opcodes[type] not in (_TYPE_TENSOR, 30):  # operators with several results give a structure
+        if self._opcodes[type] not in (_TYPE_TENSOR, _TYPE_STRUCT):  # operators with several results give a structure
             raise self._error(at, f"gives the type {type}, which is no tensor")
+
+    def _kind(self, at: int, type: int) -> Kind:
+        """What a type stands for; one that no tensor can have is an error."""
+        try:
+            return self._values.type(type)
+        except ValueError as error:
+            raise self._error(at, str(error)) from None
+
+    def _fixed(self, at: int) -> None:
+        """A constant has as many elements as its type says, so that the type has to say it."""
+        kind = self._kind(at, self._words[at + 1])
+        if kind.shape is not None and (UNKNOWN in kind.shape or not kind.ranked):
+            raise self._error(at, f"is a constant that is {kind}, expected one with a shape")
 
     def _value(self, at: int, operand: int) -> None:
         if self._opcodes.get(operand) not in _VALUES:

@@ -23,6 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("plan",),
     ("checks",),
     ("vgf", "shaders", "files", "scenario"),
+    ("tosa",),
     ("spirv",),
     ("formats", "content_cache"),
     ("errors",),
