@@ -83,25 +83,22 @@ def _compiled(
     scenario: Scenario, sources: Sequence[Shader], options: CompilerOptions, problems: Problems | None
 ) -> dict[str, bytes]:
     """The modules of shaders by uid; with ``problems``, those that fail are noted there, each at its place."""
-    from scenario_runner.shaders import compile_all
+    from scenario_runner.shaders import compile_all, compile_each
 
     requests = [compile_request(scenario, shader) for shader in sources]
-
-    def compiled(some: Sequence[CompileRequest]) -> list[bytes]:
-        return compile_all(some, compiler=options.compiler, cache_dir=options.cache_dir, use_cache=options.use_cache)
-
-    try:
-        return dict(zip((shader.uid for shader in sources), compiled(requests), strict=True))
-    except ScenarioRunnerError as error:
-        if problems is None:
-            raise
-        if len(sources) == 1:
-            problems.add_error(error, scenario.resource_pointer(sources[0].uid))
-            return {}
-    # Halves, so that a few that fail among many cost a few more calls: those that compiled are in the cache now.
-    middle = len(sources) // 2
-    found = _compiled(scenario, sources[:middle], options, problems)
-    return found | _compiled(scenario, sources[middle:], options, problems)
+    uids = [shader.uid for shader in sources]
+    compiler, cache_dir, use_cache = options.compiler, options.cache_dir, options.use_cache
+    if problems is None:
+        made = compile_all(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
+        return dict(zip(uids, made, strict=True))
+    codes = {}
+    each = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
+    for uid, one in zip(uids, each, strict=True):
+        if isinstance(one, bytes):
+            codes[uid] = one
+        else:
+            problems.add_error(one, scenario.resource_pointer(uid))
+    return codes
 
 
 def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from scenario_runner.shaders.discovery import Compiler
 from scenario_runner.shaders.options import BuildOptions
 from scenario_runner.shaders.request import CompileRequest
@@ -10,6 +12,19 @@ SOURCE_NAME = "source"
 OUTPUT_NAME = "module.spv"
 _GLSLANG_STAGE = {"compute": "comp", "vertex": "vert", "fragment": "frag"}
 _DXC_PROFILE = {"compute": "cs_6_2", "vertex": "vs_6_2", "fragment": "ps_6_2"}
+
+
+def batch_arguments(compiler: Compiler, target: str, stages: Sequence[str]) -> list[str]:
+    """The command line by which a shaderc compiles the GLSL files ``0``, ``1``, … of the stages given to ``0.spv``, …;
+    a warning counts as an error, and then there is no such file."""
+    argv = [compiler.path, "-c", "-Werror", f"--target-env={target}", "-x", "glsl"]
+    before = ""
+    for index, stage in enumerate(stages):
+        if stage != before:
+            argv.append(f"-fshader-stage={stage}")
+            before = stage
+        argv.append(str(index))
+    return argv
 
 
 def arguments(compiler: Compiler, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from scenario_runner.errors import CompilerNotFoundError
@@ -119,6 +119,11 @@ def arm_glslc_command() -> str:
     """The command that installs Arm's glslc where it is found."""
     target = arm_glslc_folders()[0]
     return f'"{sys.executable}" -m pip install --no-deps --target "{target}" ai_ml_sdk_scenario_runner'
+
+
+def names(compilers: Iterable[Compiler]) -> str:
+    """Compilers in a message: their paths and versions."""
+    return " or ".join(f"{one.path} ({one.version})" for one in compilers)
 
 
 def _exe(name: str) -> str:

@@ -12,9 +12,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from scenario_runner.shaders.module import MAX_FILE_BYTES
+
 MAX_OUTPUT_BYTES = 1 << 20
 MAX_MEMORY_BYTES = 4 << 30
-MAX_FILE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,84 @@
+"""One shader by one process: where diagnostics come from."""
+
+from __future__ import annotations
+
+import os
+
+from scenario_runner.errors import CompileError, CompilerNotFoundError, Problem
+from scenario_runner.shaders.command import OUTPUT_NAME, SOURCE_NAME, arguments
+from scenario_runner.shaders.diagnostics import compile_problem
+from scenario_runner.shaders.discovery import Compiler, arm_glslc_command, names
+from scenario_runner.shaders.job import Job
+from scenario_runner.shaders.module import is_module, read_module
+from scenario_runner.shaders.process import Processes, make_runnable, run_program
+
+_UNSUPPORTED = "extension not supported"
+
+
+def compile_alone(job: Job, folder: str, processes: Processes, timeout_s: float) -> None:
+    """Fill ``module`` and ``made_by``, or raise CompileError or CompilerNotFoundError. The compilers are tried in turn:
+    the next one only where the one before does not know an extension. ``folder`` must not exist yet."""
+    os.mkdir(folder)
+    with open(os.path.join(folder, SOURCE_NAME), "wb") as file:
+        file.write(job.assembled.text)
+    first: CompileError | None = None
+    for compiler in job.compilers:
+        try:
+            job.module, said = _compile_with(compiler, job, folder, processes, timeout_s)
+        except _NextCompilerError as error:
+            first = first or error.refusal
+            continue
+        job.made_by = compiler
+        if "WARNING:" in said or "warning:" in said:
+            import logging
+
+            logging.getLogger(__name__).warning("%s: the compiler warns: %s", job.request.place, said.strip()[:2000])
+        return
+    assert first is not None
+    raise first
+
+
+class _NextCompilerError(Exception):
+    """A refusal that another compiler may not share."""
+
+    def __init__(self, refusal: CompileError) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
+def _compile_with(
+    compiler: Compiler, job: Job, folder: str, processes: Processes, timeout_s: float
+) -> tuple[bytes, str]:
+    """The module, and what the compiler said."""
+    request = job.request
+    place, who = request.place, f"shader {request.label!r}: " if request.label else ""
+    try:
+        make_runnable(compiler.path)
+        argv = arguments(compiler, request, job.options, job.target(compiler))
+        done = run_program(argv, folder=folder, timeout_s=timeout_s, processes=processes)
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise CompilerNotFoundError(f"the shader compiler {compiler.path!r} cannot be started: {reason}") from error
+    if done.failure:
+        text = f"{who}the shader compiler {compiler.path!r} {done.failure}"
+        raise CompileError(
+            Problem(text, place, help="the shader may be too much for it, or another compiler may do better")
+        )
+    output = os.path.join(folder, OUTPUT_NAME)
+    if done.code != 0:
+        problem = compile_problem(request, job.assembled, done.output)
+        if _UNSUPPORTED in done.output:
+            advice = f"{names([compiler])} lacks the extension; a newer glslang, or Arm's glslc, may have it: "
+            problem = Problem(
+                problem.message, problem.path, problem.line, problem.column, help=advice + arm_glslc_command()
+            )
+            raise _NextCompilerError(CompileError(problem))
+        raise CompileError(problem)
+    try:
+        module = read_module(output)
+    except OSError:
+        raise CompileError(Problem(f"{who}the shader compiler {compiler.path!r} wrote no module", place)) from None
+    if not is_module(module):
+        text = f"{who}the shader compiler {compiler.path!r} wrote {len(module)} bytes that are no SPIR-V module"
+        raise CompileError(Problem(text, place))
+    return module, done.output
