@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
 from scenario_runner.cli import main
+
+_ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
 
 
 def console() -> None:
     """Run the command line and end the process.
 
     The interpreter's own tear-down is skipped: every device object and file is closed by now, and freeing all modules
-    one by one takes longer than a small scenario.
+    one by one takes longer than a small scenario. Garbage is looked for seldom: what is imported is none.
     """
+    gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     if sys.stdout is not None:
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # names that are no UTF-8
     code = main()

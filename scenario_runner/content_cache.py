@@ -141,6 +141,6 @@ class ContentCache:
         if self.root in _warned:
             return
         _warned.add(self.root)
-        import logging
+        from scenario_runner import log
 
-        logging.getLogger(__name__).warning("nothing is kept for the next run: cannot write %r: %s", self.root, error)
+        log.warning(__name__, "nothing is kept for the next run: cannot write %r: %s", self.root, error)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scenario_runner import log
 from scenario_runner.errors import DeviceError, UnsupportedError
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.ml_emulation import Mode
     from scenario_runner.vulkan.ml_start import Warm
     from scenario_runner.vulkan.physical_device import PhysicalDevice
-
-log = logging.getLogger(__name__)
 
 
 class DeviceOptions(NamedTuple):
@@ -140,7 +138,7 @@ class OpenedDevice:
         beyond = exceeded_limits(plan, {name: _limit(physical.limits, name) for name in NAMES}, physical.name)
         for finding in beyond:
             if finding.severity != "error":
-                log.warning("%s", finding.message)
+                log.warning(__name__, "%s", finding.message)
         problems = [finding.problem() for finding in beyond if finding.severity == "error"]
         if problems:
             raise UnsupportedError(problems)

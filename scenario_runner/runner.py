@@ -6,11 +6,11 @@ they are wanted: into arrays, into files, or both. When the device is opened and
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from scenario_runner import log
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.opened_device import DeviceOptions, OpenedDevice
 from scenario_runner.output_files import FileWriter
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from scenario_runner.start import InstanceStart
     from scenario_runner.vulkan.ml_emulation import Mode
     from scenario_runner.vulkan.physical_device import PhysicalDevice
-
-log = logging.getLogger(__name__)
 
 StrPath = str | os.PathLike[str]
 
@@ -170,7 +168,7 @@ class Runner:
         if repeat < 1:
             raise UsageError(f"repeat is {repeat}, expected 1 or more")
         for warning in plan.warnings:
-            log.warning("%s", warning)
+            log.warning(__name__, "%s", warning)
         try:
             device = self._opened.device_for(plan)
             execute(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+from scenario_runner import log
 from scenario_runner.errors import ScenarioRunnerError
+
+if TYPE_CHECKING:
+    import logging
 
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan", "debug": "dim"}
 
@@ -49,15 +52,23 @@ def rich_console(stream: TextIO) -> Any:
     return Console(file=stream)
 
 
-class _Handler(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        problem = record.args[0] if isinstance(record.args, tuple) and record.args else None
-        write(record.levelname.lower(), record.getMessage(), getattr(problem, "help", None))
-
-
 def set_up_logging(level: str) -> None:
     """Send what the library logs, from ``level`` on, to standard error."""
+    if level in ("debug", "info"):
+        _listen(level)
+    else:
+        log.before_first_record(lambda: _listen(level))
+
+
+def _listen(level: str) -> None:
+    import logging
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            problem = record.args[0] if isinstance(record.args, tuple) and record.args else None
+            write(record.levelname.lower(), record.getMessage(), getattr(problem, "help", None))
+
     logger = logging.getLogger("scenario_runner")
-    logger.handlers[:] = [_Handler()]
+    logger.handlers[:] = [Handler()]
     logger.setLevel(level.upper())
     logger.propagate = False

@@ -208,7 +208,7 @@ class DdsWriter:
             count = len(part) // texel.memory_bytes
             self._rest = part[count * texel.memory_bytes :]
             stored = bytearray(b"\xff") * (count * texel.stored_bytes)
-            for index in range(texel.count):
+            for index in range(texel.used_bytes):
                 stored[index :: texel.stored_bytes] = part[index : count * texel.memory_bytes : texel.memory_bytes]
             self._append(stored)
         if self._rest and not self._missing:
@@ -225,7 +225,7 @@ class DdsWriter:
             stop = min(start + _CHUNK_TEXELS, count)
             part = bytes(view[start * depths.memory_bytes : stop * depths.memory_bytes])
             stored = bytearray((stop - start) * depths.stored_bytes)
-            for index in range(depths.count):
+            for index in range(depths.used_bytes):
                 stored[depths.first + index :: depths.stored_bytes] = part[index :: depths.memory_bytes]
             if stencil_view is not None:
                 stored[stencils.first :: stencils.stored_bytes] = bytes(stencil_view[start:stop])
@@ -234,11 +234,11 @@ class DdsWriter:
 
 def _unpacked(stored: bytes, texel: TexelMap) -> memoryview:
     """The texels of one aspect, as a Vulkan copy has them, out of stored ones."""
-    if texel.count == texel.memory_bytes == 4 and texel.first == 0:
+    if texel.used_bytes == texel.memory_bytes == 4 and texel.first == 0:
         import array
 
         return memoryview(array.array("I", stored)[:: texel.stored_bytes // 4]).cast("B")  # faster than byte by byte
     result = bytearray(len(stored) // texel.stored_bytes * texel.memory_bytes)
-    for index in range(texel.count):
+    for index in range(texel.used_bytes):
         result[index :: texel.memory_bytes] = stored[texel.first + index :: texel.stored_bytes]
     return memoryview(result)

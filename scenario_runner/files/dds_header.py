@@ -7,7 +7,7 @@ fields are valid are not relied on, because writers set them carelessly; what th
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.dds_legacy import PIXEL_FOURCC, legacy_format
@@ -28,27 +28,25 @@ _DXGI_D32_S8, _DXGI_B8G8R8X8 = 20, (88, 93)
 _DXGI_TYPELESS_BLOCKS = (70, 73, 76, 79, 82, 97)  # BC1 to BC5 and BC7, which Pillow writes; the next code is UNORM
 
 
-@dataclass(frozen=True, slots=True)
-class TexelMap:
+class TexelMap(NamedTuple):
     """Which bytes of a stored texel make up a texel in memory.
 
-    ``count`` bytes from byte ``first`` of the ``stored_bytes`` that the file has for each texel are the low bytes of
-    the ``memory_bytes`` that the texel has in a Vulkan copy; the other ones are zero.
+    ``used_bytes`` bytes from byte ``first`` of the ``stored_bytes`` that the file has for each texel are the low bytes
+    of the ``memory_bytes`` that the texel has in a Vulkan copy; the other ones are zero.
     """
 
     stored_bytes: int
     first: int
-    count: int
+    used_bytes: int
     memory_bytes: int
 
     @property
     def is_plain(self) -> bool:
         """Whether the file's bytes are the memory's."""
-        return self.stored_bytes == self.count == self.memory_bytes
+        return self.stored_bytes == self.used_bytes == self.memory_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class MipLevel:
+class MipLevel(NamedTuple):
     """One level: extent in texels, and where its ``stored_size_bytes`` bytes begin in the file."""
 
     width: int
@@ -57,8 +55,7 @@ class MipLevel:
     stored_size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class DdsHeader:
+class DdsHeader(NamedTuple):
     """What the header of a .dds file says, checked against the size of the file.
 
     ``maps`` has one entry for each aspect of the format, in the format's order. ``is_srgb_known`` is false where the

@@ -12,8 +12,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.files.output import OutputFile
 from scenario_runner.files.source import SourceFile, file_error
@@ -44,8 +43,7 @@ _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _CHANNEL_NAMES = {1: "gray", 2: "gray and alpha", 3: "RGB", 4: "RGBA"}
 
 
-@dataclass(frozen=True, slots=True)
-class PngHeader:
+class PngHeader(NamedTuple):
     """What a PNG file says it holds.
 
     ``channels`` are those of the decoded image: 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA; ``bit_depth`` is 8 or 16 (1, 2

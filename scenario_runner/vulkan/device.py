@@ -10,12 +10,12 @@ Life cycle:
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from scenario_runner import log
 from scenario_runner.vulkan import api
 from scenario_runner.vulkan.api import ffi
 from scenario_runner.vulkan.features import chain_of
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.physical_device import PhysicalDevice
     from scenario_runner.vulkan.requirements import Enabled
     from scenario_runner.vulkan.samplers import SamplerCache
-
-log = logging.getLogger(__name__)
 
 
 class Device:
@@ -76,9 +74,9 @@ class Device:
         self.queue: Any = queue[0]
         self.pipelines = PipelineCache(self)
         self._stack.callback(self.pipelines.close)
-        if log.isEnabledFor(logging.DEBUG):
+        if log.hears_debug(__name__):
             extensions, features = sorted(enabled.extensions), sorted(map(str, enabled.features))
-            log.debug("opened %r with extensions %s and features %s", physical.name, extensions, features)
+            log.debug(__name__, "opened %r with extensions %s and features %s", physical.name, extensions, features)
 
     @property
     def usable(self) -> bool:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from scenario_runner import errors
+from scenario_runner import errors, log
 from scenario_runner.vulkan import api
 from scenario_runner.vulkan.api import ffi
 from scenario_runner.vulkan.functions import Functions
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.result import check, error_class, result_name
 from scenario_runner.vulkan.structs import new
-
-log = logging.getLogger(__name__)
 
 API_1_2 = 1 << 22 | 2 << 12
 API_1_3 = 1 << 22 | 3 << 12
@@ -104,7 +101,7 @@ class Instance:
             if self.layers and _ASKED_FOR_TENSORS.search(text):
                 return 0  # a validation layer below, older than the extensions that the layers above it bring
             self.validation_messages.append(text)
-            log.warning("validation layer: %s", text)
+            log.warning(__name__, "validation layer: %s", text)
             return 0
 
         self._on_message = on_message  # cffi callbacks live as long as this reference

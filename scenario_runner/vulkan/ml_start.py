@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, NamedTuple
 
+from scenario_runner import log
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.model import NeededFeature, Requirements
 from scenario_runner.vulkan.device import Device
@@ -15,8 +15,6 @@ from scenario_runner.vulkan.requirements import enabled_for
 if TYPE_CHECKING:
     from scenario_runner.vulkan.instance import Instance
     from scenario_runner.vulkan.physical_device import PhysicalDevice
-
-log = logging.getLogger(__name__)
 
 _FEATURES = (
     ("VkPhysicalDeviceTensorFeaturesARM", "tensors"),
@@ -53,7 +51,7 @@ def open_warm(instance: Instance, *, validation: bool) -> Warm | None:
         features = tuple(NeededFeature(structure, member, "a graph", "") for structure, member in _FEATURES)
         device = Device(layered, same, enabled_for(same, Requirements({}, {}, features=features), emulated=True))
     except (ScenarioRunnerError, IndexError) as error:  # whoever needs the device is told when it asks for it
-        log.debug("no device was opened ahead of time: %s", error)
+        log.debug(__name__, "no device was opened ahead of time: %s", error)
         if layered is not None:
             layered.close()
         return None

@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("tosa",),
     ("spirv",),
     ("formats", "content_cache"),
-    ("errors",),
+    ("errors", "log"),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 
@@ -41,6 +41,7 @@ ONLY_IN = {
     "cffi": {"vulkan"},
     "_cffi_backend": {"vulkan"},
     "rich": {"cli"},
+    "logging": {"log", "cli"},  # costly on the way of a small run, and log knows who is listening
 }
 # What is not said through an exception or a log record is said by these alone.
 SPEAKERS = {"cli", "__main__"}

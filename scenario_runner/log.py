@@ -1,0 +1,42 @@
+"""The library's log records: those of `logging`, which is imported with the first one that somebody can hear.
+
+Importing it takes a twentieth of a small run, and most runs have nothing to say.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+_set_up: Callable[[], None] | None = None
+
+
+def before_first_record(set_up: Callable[[], None]) -> None:
+    """Have ``set_up`` called before the next record; it replaces the one that was given before."""
+    global _set_up
+    _set_up = set_up
+
+
+def warning(logger: str, message: str, *arguments: object) -> None:
+    """A record of the logger of this name (a module's ``__name__``)."""
+    global _set_up
+    import logging
+
+    if _set_up is not None:
+        set_up, _set_up = _set_up, None
+        set_up()
+    logging.getLogger(logger).warning(message, *arguments)
+
+
+def hears_debug(logger: str) -> bool:
+    """Whether debug records are heard: certainly not where nobody has imported `logging` to listen."""
+    logging = sys.modules.get("logging")
+    return logging is not None and logging.getLogger(logger).isEnabledFor(logging.DEBUG)
+
+
+def debug(logger: str, message: str, *arguments: object) -> None:
+    """A record for people who look into a failure."""
+    if hears_debug(logger):
+        import logging
+
+        logging.getLogger(logger).debug(message, *arguments)
