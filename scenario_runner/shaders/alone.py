@@ -30,9 +30,9 @@ def compile_alone(job: Job, folder: str, processes: Processes, timeout_s: float)
             continue
         job.made_by = compiler
         if "WARNING:" in said or "warning:" in said:
-            import logging
+            from scenario_runner import log
 
-            logging.getLogger(__name__).warning("%s: the compiler warns: %s", job.request.place, said.strip()[:2000])
+            log.warning(__name__, "%s: the compiler warns: %s", job.request.place, said.strip()[:2000])
         return
     assert first is not None
     raise first
