@@ -103,7 +103,7 @@ class Bench:
         run = workload.run(folder, program, output)
         workload.prepare(folder)
         os.sync()  # what the run before left to write is not this one's to wait for
-        samples = [self._start(command, folder, workload.timeout_s) for command in run.commands]
+        samples = [self._start(command, folder, workload.timeout_s, run.variables) for command in run.commands]
         if check:
             try:
                 workload.check(folder, program, output)
@@ -111,10 +111,12 @@ class Bench:
                 raise RunError(f"wrong results: {str(error).strip()}") from error
         return Sample(run.scale * sum(each.wall_s for each in samples), max(each.peak_bytes for each in samples))
 
-    def _start(self, command: list[str], folder: Path, timeout_s: float) -> Sample:
+    def _start(
+        self, command: list[str], folder: Path, timeout_s: float, variables: Mapping[str, str] | None = None
+    ) -> Sample:
         usage = self.launcher.run(
             command,
-            environment=environment(self.root),
+            environment={**environment(self.root), **(variables or {})},
             folder=str(folder),
             timeout_s=timeout_s,
             log=str(self.root / "log"),

@@ -21,6 +21,10 @@ def rows(outcome: Outcome) -> list[tuple[str, ...]]:
         _line(workload.title, "time", outcome, Outcome.times, _seconds, ratios[0], workload.time_bound),
         _line("", "memory", outcome, Outcome.peaks, _mebibytes, ratios[1], workload.memory_bound),
     ]
+    absolute = workload.seconds_bound
+    if absolute is not None and outcome.times("ours"):
+        took = Spread.of(outcome.times("ours")).median
+        lines.append(("", "seconds", "", "", _seconds(took), f"<= {absolute.must:g}", "", absolute.verdict(took)))
     held, bound = outcome.file_ratio(), workload.file_bound
     if held is not None and bound is not None:
         what = f"file of {_mebibytes(outcome.file_bytes)}"
@@ -113,6 +117,10 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
         "failures": outcome.failures,
         "bounds": {what: asdict(bound) for what, bound in bounds.items() if bound is not None},
     }
+    absolute = outcome.workload.seconds_bound
+    if absolute is not None and outcome.times("ours"):
+        took = Spread.of(outcome.times("ours")).median
+        result["seconds"] = {"median": took, "must": absolute.must, "reached": absolute.verdict(took)}
     held = outcome.file_ratio()
     if held is not None and outcome.workload.file_bound is not None:
         result["memory / file"] = {

@@ -8,6 +8,7 @@ from benchmarks.workloads.graphs import GraphConstants, GraphDispatches
 from benchmarks.workloads.images import DdsFiles, FilterChain, ImageCopy
 from benchmarks.workloads.large_buffers import LargeBuffers
 from benchmarks.workloads.many import Many
+from benchmarks.workloads.shaders import Shaders
 from benchmarks.workloads.small import Small
 from benchmarks.workloads.workload import Workload
 
@@ -33,5 +34,9 @@ def all_workloads() -> dict[str, Workload]:
         Many(),
         Changed(Many()),
         Many(spirv=True),
+        Shaders("validate", cold=True),
+        Shaders("validate", cold=False),
+        Shaders("run", cold=True),
+        Shaders("run", cold=False),
     ]
     return {workload.name: workload for workload in workloads}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ from benchmarks.programs import Program
 class Run:
     """One measured run: the command lines that are started one after the other, and by how much their time counts.
 
-    ``scale`` is above 1 where a program that takes one scenario a process runs only some of them.
+    ``scale`` is above 1 where a program that takes one scenario a process runs only some of them. ``variables`` are set
+    beside the benchmark's own.
     """
 
     commands: list[list[str]]
     scale: float = 1.0
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 class Workload(ABC):
@@ -31,6 +34,7 @@ class Workload(ABC):
     time_bound: Bound | None = None
     memory_bound: Bound | None = None
     file_bound: Bound | None = None  # our memory / `file_bytes`
+    seconds_bound: Bound | None = None  # our time in seconds, whatever others take
     timeout_s = 120.0
     ours_alone = False  # there is no other program that does this
 

@@ -18,6 +18,7 @@ from benchmarks.programs import CHECKOUT, Program, ours
 from benchmarks.report import HEADINGS, as_json, print_table, rows
 from benchmarks.workloads import all_workloads
 from benchmarks.workloads.graphs import GraphConstants
+from benchmarks.workloads.shaders import Shaders
 from benchmarks.workloads.small import Small
 
 # A program that takes the options of the reference and runs nothing, successfully.
@@ -71,6 +72,15 @@ def test_memory_is_held_against_a_file(capsys: pytest.CaptureFixture[str]) -> No
     assert line == "memory / file file of 100 MiB 1.310 (1.310 to 1.310) <= 1.3 missed"
     described = as_json({}, {}, [outcome])["workloads"]["graph-constants"]["memory / file"]
     assert described["reached"] == "missed"
+
+
+def test_time_is_held_against_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a workload has a bound in seconds, a line compares our median with it."""
+    outcome = Outcome(Shaders("validate", cold=True), {"ours": [Sample(1.0, 1), Sample(2.5, 1), Sample(2.25, 1)]})
+    print_table(HEADINGS, rows(outcome))
+    assert " ".join(capsys.readouterr().out.splitlines()[-1].split()) == "seconds 2.250 s <= 2 missed"
+    described = as_json({}, {}, [outcome])["workloads"]["shaders-validate-cold"]["seconds"]
+    assert described == {"median": 2.25, "must": 2.0, "reached": "missed"}
 
 
 def test_results_that_are_wrong_are_no_measurement(launcher: Launcher, tmp_path: Path) -> None:
