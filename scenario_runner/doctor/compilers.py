@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Literal
 
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.shaders.discovery import Compiler, find_compilers
+from scenario_runner.shaders.discovery import GLSLANG_VARIABLE, Compiler, find_compilers
 
 _LANGUAGES: tuple[Literal["GLSL", "HLSL"], ...] = ("GLSL", "HLSL")
 
 
 def compilers(named: str | None = None) -> dict[str, Any]:
-    """Compilers by language, the one that a run takes first, and in ``problems`` why a named one is none."""
+    """Compilers by language, the preferred one first; in ``problems`` why a named one is none, in ``named`` the GLSL
+    compiler that the user named."""
     found: dict[str, Any] = {}
     problems: dict[str, Any] = {}
     for language in _LANGUAGES:
@@ -23,7 +25,7 @@ def compilers(named: str | None = None) -> dict[str, Any]:
             usable = []
             problems[language] = {"message": str(error), "help": error.problems[0].help}
         found[language] = [_describe(one) for one in usable]
-    return {**found, "problems": problems}
+    return {**found, "problems": problems, "named": named or os.environ.get(GLSLANG_VARIABLE) or None}
 
 
 def _describe(one: Compiler) -> dict[str, Any]:
@@ -34,4 +36,5 @@ def _describe(one: Compiler) -> dict[str, Any]:
         "languages": list(one.languages),
         "tensors": one.knows_tensors,
         "renames_entry": one.renames_entry,
+        "batches": one.flavour == "shaderc",
     }

@@ -194,6 +194,11 @@ def _compilers(report: Mapping[str, Any]) -> Iterator[Finding]:
     elif compilers["GLSL"] and not any(one["tensors"] for one in compilers["GLSL"]):
         message = "no GLSL compiler found knows GL_ARM_tensors, which shaders with tensors need"
         yield _finding("note", "tensor-compiler-missing", message, arm_glslc_command())
+    if compilers["GLSL"] and not compilers["named"] and not any(one["batches"] for one in compilers["GLSL"]):
+        message = (
+            "Google's glslc, which compiles many shaders at a time, was not found: each takes a process of its own"
+        )
+        yield _finding("note", "batch-compiler-missing", message, install("glslc", family))
     if not any(one["flavour"] == "dxc" for one in compilers["HLSL"]) and not compilers["problems"]["HLSL"]:
         message = "dxc, the compiler that takes all of HLSL, was not found"
         if compilers["HLSL"]:

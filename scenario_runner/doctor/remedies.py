@@ -34,6 +34,13 @@ _PACKAGES = {
         "alpine": "glslang",
         "macos": "glslang",
     },
+    "glslc": {
+        "debian": "glslc",
+        "fedora": "glslc",
+        "arch": "shaderc",
+        "alpine": "shaderc",
+        "macos": "shaderc",
+    },
     "validation": {
         "debian": "vulkan-validationlayers",
         "fedora": "vulkan-validation-layers",
@@ -46,12 +53,13 @@ _ELSEWHERE = {
     "loader": "install the Vulkan loader of your system, or set SCENARIO_RUNNER_VULKAN_LOADER to the path of one",
     "driver": "install the Vulkan driver of your GPU, or Mesa's software driver lavapipe",
     "glslang": "install glslang, or set SCENARIO_RUNNER_GLSLANG to the path of glslangValidator",
+    "glslc": "install Google's shaderc, or put its glslc on PATH",
     "validation": "install the Khronos validation layer (part of the Vulkan SDK)",
 }
 
 
 def install(part: str, family: str | None) -> str:
-    """How to install "loader", "driver", "glslang" or "validation" on a system of this family."""
+    """How to install "loader", "driver", "glslang", "glslc" or "validation" on a system of this family."""
     package = _PACKAGES[part].get(family or "")
     if family is None or package is None:
         return _ELSEWHERE[part]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -219,6 +220,20 @@ def test_no_glsl_compiler(tmp_path: Path) -> None:
     assert (finding["level"], finding["message"]) == ("error", "no GLSL compiler was found")
     assert "glslang" in finding["fix"]
     assert any(device["usable"] for device in report["devices"])
+
+
+def test_glslc_is_recommended(tmp_path: Path) -> None:
+    """Without Google's glslc a note says what it is for and how to install it, unless the user named a compiler."""
+    glslang = shutil.which("glslangValidator")
+    assert glslang is not None
+    (tmp_path / "glslangValidator").symlink_to(glslang)
+    finding = found(report_of(code=0, PATH=str(tmp_path)), "batch-compiler-missing")
+    assert finding["level"] == "note"
+    assert "glslc" in finding["message"]
+    assert any(package in finding["fix"] for package in ("glslc", "shaderc"))
+    named = report_of("--glslang", glslang, code=0, PATH=str(tmp_path))
+    assert named["compilers"]["named"] == glslang
+    assert "batch-compiler-missing" not in [one["id"] for one in named["findings"]]
 
 
 def test_a_named_compiler_that_is_none() -> None:

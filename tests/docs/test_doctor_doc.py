@@ -78,7 +78,7 @@ def test_every_key_of_the_report_is_documented(report: dict[str, Any]) -> None:
         assert list(report[name]) == [word for word in keys[name] if word in report[name]]
     assert {*report["system"], "path", "accessible"} == set(keys["system"])
     assert set(report["drivers"][0]) == set(keys["drivers"])
-    assert set(report["compilers"]["GLSL"][0]) | {"GLSL", "HLSL", "problems", "message", "help"} == set(
+    assert set(report["compilers"]["GLSL"][0]) | {"GLSL", "HLSL", "problems", "named", "message", "help"} == set(
         keys["compilers"]
     )
     layers = report["layers"]

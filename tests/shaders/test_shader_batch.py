@@ -1,0 +1,409 @@
+"""Many shaders at a time by Google's glslc: only ever a matter of speed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.errors import CompileError, FileError, ScenarioError
+from scenario_runner.shaders import BuildOptions, Compiler, CompileRequest, compile_all, compile_each
+from scenario_runner.shaders.batch import MAX_SHADERS, batches
+from scenario_runner.shaders.job import Job
+from scenario_runner.shaders.source import assemble
+
+SHADERC, GLSLANG = 13, 8  # the tools that made a module, by SPIR-V's registry of generators
+HEAD = "#version 450\nlayout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) buffer Out { float v[]; } data_out;\n"
+BAD = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {\n  int x = 1;\n  nope = x;\n}\n"
+# A real program that hands everything to glslc, but for the files that hold a word.
+WRAPPER = """#!{python} -IS
+import os, signal, subprocess, sys, time
+real, words = {real!r}, sys.argv[1:]
+files = [word for word in words if word.isdigit()]
+if files:
+    with open({log!r}, "a") as log:
+        log.write(f"{{len(files)}}\\n")
+for at, word in enumerate(words):
+    if word.isdigit() and "TROUBLE" in open(word).read():
+        subprocess.run([real, *words[:at]])
+        {trouble}
+os.execv(real, [real, *words])
+"""
+
+
+def source(value: float, more: str = "") -> str:
+    return f"{HEAD}{more}void main() {{ data_out.v[0] = {value}; }}\n"
+
+
+def sources(*values: float) -> list[CompileRequest]:
+    return [CompileRequest(source=source(value), label=f"s{value}") for value in values]
+
+
+def holds(module: bytes, value: float) -> bool:
+    return struct.pack("<f", value) in module
+
+
+def made_by(module: bytes) -> int:
+    generator: int = struct.unpack_from("<I", module, 8)[0]
+    return generator >> 16
+
+
+def names(module: bytes) -> list[bytes]:
+    """What OpName (5) and OpMemberName (6) say, in order."""
+    found, at = [], 20
+    while at < len(module):
+        word: int = struct.unpack_from("<I", module, at)[0]
+        if word & 0xFFFF in (5, 6):
+            found.append(module[at + (8 if word & 0xFFFF == 5 else 12) : at + 4 * (word >> 16)].rstrip(b"\0"))
+        at += 4 * (word >> 16)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def no_other_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what is on PATH: nothing beside the interpreter."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
+
+
+@pytest.fixture
+def glslc() -> str:
+    """The path of the installed glslc."""
+    path = shutil.which("glslc")
+    assert path, "these tests need Google's glslc (Debian: glslc)"
+    return path
+
+
+@pytest.fixture
+def counted(glslc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[[], list[int]]]:
+    """Put a glslc first on PATH; what it gives tells how many files each of its batches had so far."""
+
+    def counted(trouble: str = "pass") -> Callable[[], list[int]]:
+        log = tmp_path / "batches"
+        program = tmp_path / "bin" / "glslc"
+        program.parent.mkdir()
+        program.write_text(WRAPPER.format(python=sys.executable, real=glslc, log=str(log), trouble=trouble))
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+        return lambda: [int(line) for line in log.read_text().split()] if log.exists() else []
+
+    return counted
+
+
+def test_many_shaders_are_made_by_a_process_per_core(counted: Callable[..., Callable[[], list[int]]]) -> None:
+    """Ten shaders take two processes on two cores, come back in order, and start nothing the next time."""
+    sizes = counted()
+    values = [number + 0.25 for number in range(10)]
+    modules = compile_all(sources(*values), jobs=2)
+    for module, value in zip(modules, values, strict=True):
+        assert [other for other in values if holds(module, other)] == [value]
+        assert made_by(module) == SHADERC
+    assert sorted(sizes()) == [5, 5]
+    assert compile_all(sources(*values), jobs=2) == modules
+    assert len(sizes()) == 2
+
+
+def test_a_shader_has_the_same_module_however_many_are_compiled(glslc: str) -> None:
+    """Alone or among others, the module of a shader is the same."""
+    together = compile_all(sources(1.25, 2.25, 3.25, 4.25), use_cache=False, jobs=1)
+    assert compile_all(sources(2.25), use_cache=False) == [together[1]]
+
+
+def test_names_are_those_of_the_other_compiler(glslang: str) -> None:
+    """A module from a batch names blocks, members, variables and functions as glslangValidator's does."""
+    texts = [
+        HEAD + "float helper(float a) { float local = a * 2.0; return local; }\n"
+        "void main() { data_out.v[0] = helper(data_out.v[1]); }\n",
+        "#version 450\nlayout(constant_id = 3) const uint count = 2;\n"
+        "layout(push_constant) uniform P { vec4 tint; } p;\n"
+        "layout(binding = 1, rgba8) uniform readonly image2D picture;\nlayout(binding = 2) uniform sampler2D smooth_;\n"
+        "shared float kept[4];\nlayout(binding = 3) uniform U { mat3 turn; int depth[3]; };\n"
+        "void main() { kept[0] = imageLoad(picture, ivec2(count)).x + texture(smooth_, p.tint.xy).y + turn[0].x; }\n",
+    ]
+    requests = [CompileRequest(source=text) for text in texts]
+    for ours, theirs in zip(compile_all(requests), compile_all(requests, compiler=glslang), strict=True):
+        assert (made_by(ours), made_by(theirs)) == (SHADERC, GLSLANG)
+        assert names(ours) == names(theirs)
+        assert names(ours)
+    assert {b"data_out", b"Out", b"v", b"helper(f1;", b"local"} <= set(names(compile_all(requests)[0]))
+
+
+def test_a_batch_with_a_bad_shader(counted: Callable[..., Callable[[], list[int]]], glslang: str) -> None:
+    """A shader that does not compile is reported in the words, and with the line, that it has when compiled alone."""
+    sizes = counted()
+    bad = CompileRequest(source=BAD, name="bad.comp", label="bad")
+    good = sources(1.25, 2.25, 3.25)
+    with pytest.raises(CompileError) as alone:
+        compile_all([bad], compiler=glslang)
+    with pytest.raises(CompileError) as caught:
+        compile_all([*good, bad], jobs=1)
+    assert str(caught.value) == str(alone.value) == "bad.comp:5: shader 'bad': 'nope' : undeclared identifier"
+    assert sizes() == [4]
+    assert [made_by(module) for module in compile_all(good)] == [SHADERC] * 3
+    assert sizes() == [4], "the good ones were kept"
+
+
+def test_what_glslc_warns_about_is_compiled_alone(
+    counted: Callable[..., Callable[[], list[int]]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A shader with an extension that glslc lacks is left to the preferred compiler, whose warning is logged."""
+    sizes = counted()
+    lacking = CompileRequest(source=source(7.25).replace("layout", "#extension GL_NO_such : enable\nlayout", 1))
+    with caplog.at_level(logging.WARNING):
+        modules = compile_all([*sources(1.25, 2.25), lacking], jobs=1)
+    assert [made_by(module) for module in modules] == [SHADERC, SHADERC, GLSLANG]
+    assert holds(modules[2], 7.25)
+    assert sizes() == [3]
+    (record,) = caplog.records
+    assert "extension not supported: GL_NO_such" in record.getMessage()
+
+
+@pytest.mark.heavy
+def test_each_shader_goes_to_a_compiler_that_knows_its_extensions(arm_glslc: str, tmp_path: Path) -> None:
+    """Among shaders of a batch, those with newer extensions or tensors come from Arm's glslc."""
+    folder = tmp_path / "data/scenario-runner/glslc/scenario_runner/binaries/bin"
+    folder.mkdir(parents=True)
+    (folder / "glslc").symlink_to(arm_glslc)
+    newer = source(5.25).replace("layout", "#extension GL_EXT_expect_assume : require\nlayout", 1)
+    tensor = source(6.25).replace("layout", "#extension GL_ARM_tensors : require\nlayout", 1)
+    requests = [*sources(1.25, 2.25, 3.25), CompileRequest(source=newer), CompileRequest(source=tensor)]
+    modules = compile_all(requests)
+    assert [struct.unpack_from("<I", module, 4)[0] for module in modules] == [0x10500] * 3 + [0x10600] * 2
+    assert [made_by(module) for module in modules[:3]] == [SHADERC] * 3
+    assert holds(modules[3], 5.25)
+    assert holds(modules[4], 6.25)
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        "os.kill(os.getpid(), signal.SIGSEGV)",
+        "time.sleep(600)",
+        "print('words ' * 500000)",
+        # ended while it writes: what is there looks like a module and is none
+        "os.truncate(words[at - 1] + '.spv', 200); os.kill(os.getpid(), signal.SIGKILL)",
+    ],
+)
+def test_a_compiler_that_fails_at_one_shader_spoils_no_other(
+    counted: Callable[..., Callable[[], list[int]]], trouble: str
+) -> None:
+    """Where glslc crashes, hangs or babbles at one shader, that one is compiled alone and the others in a batch."""
+    sizes = counted(trouble)
+    requests = sources(*(number + 0.25 for number in range(6)))
+    # The longest come first: shader 3 is in the midst of the batch.
+    lines = [f"//{'TROUBLE' if number == 3 else ''}".ljust(90 - 10 * number, ".") for number in range(6)]
+    requests = [one._replace(source=f"{one.source}{line}\n") for one, line in zip(requests, lines, strict=True)]
+    start = time.monotonic()
+    modules = compile_all(requests, jobs=1, timeout_s=4)
+    assert time.monotonic() - start < 40
+    assert [holds(module, number + 0.25) for number, module in enumerate(modules)] == [True] * 6
+    assert [made_by(module) for module in modules] == [GLSLANG if n == 3 else SHADERC for n in range(6)]
+    assert sizes()[0] == 6
+    assert len(sizes()) == 2
+
+
+@pytest.mark.parametrize("trouble", ["os.kill(os.getpid(), signal.SIGSEGV)", "time.sleep(600)", "sys.exit(127)"])
+def test_a_compiler_that_always_fails_costs_only_time(
+    counted: Callable[..., Callable[[], list[int]]], trouble: str
+) -> None:
+    """Where glslc fails at the first shader of a batch, it is not asked again and all are compiled alone."""
+    sizes = counted(trouble)
+    requests = [CompileRequest(source=source(value, "// TROUBLE\n")) for value in (1.25, 2.25, 3.25)]
+    modules = compile_all(requests, jobs=1, timeout_s=4)
+    assert [made_by(module) for module in modules] == [GLSLANG] * 3
+    assert [holds(module, value) for module, value in zip(modules, (1.25, 2.25, 3.25), strict=True)] == [True] * 3
+    assert sizes() == [3]
+
+
+def test_equal_shaders_are_compiled_once(counted: Callable[..., Callable[[], list[int]]]) -> None:
+    """The same text under two names is one file of the batch."""
+    sizes = counted()
+    first, second, third = compile_all([*sources(1.25, 2.25), CompileRequest(source=source(1.25), label="x")], jobs=1)
+    assert first == third != second
+    assert sizes() == [2]
+
+
+def test_stages_share_a_batch(counted: Callable[..., Callable[[], list[int]]]) -> None:
+    """Shaders of different stages are made by one process, each as what it is (Vertex 0, Fragment 4, GLCompute 5)."""
+    sizes = counted()
+    stages = ("compute", "vertex", "fragment", "vertex")
+    requests = [
+        CompileRequest(source=f"#version 450\nvoid main() {{ float kept = {number}.25; }}\n", stage=stage)  # type: ignore[arg-type]
+        for number, stage in enumerate(stages)
+    ]
+    modules = compile_all(requests, jobs=1)
+    models = {"vertex": 0, "fragment": 4, "compute": 5}
+    for number, (module, stage) in enumerate(zip(modules, stages, strict=True)):
+        assert holds(module, number + 0.25)
+        assert struct.pack("<II", 5 << 16 | 15, models[stage]) in module
+    assert sizes() == [4]
+
+
+def test_targets_have_batches_of_their_own(counted: Callable[..., Callable[[], list[int]]]) -> None:
+    """Each shader is made for the Vulkan version that it asks for."""
+    sizes = counted()
+    targets = ("vulkan1.1", "vulkan1.3", "vulkan1.1")
+    requests = [one._replace(target=target) for one, target in zip(sources(1.25, 2.25, 3.25), targets, strict=True)]
+    modules = compile_all(requests, jobs=1)
+    assert [struct.unpack_from("<I", module, 4)[0] for module in modules] == [0x10300, 0x10600, 0x10300]
+    assert sorted(sizes()) == [1, 2]
+
+
+def test_includes_and_macros_in_a_batch(counted: Callable[..., Callable[[], list[int]]], tmp_path: Path) -> None:
+    """Every shader of a batch has its own includes and macros, though files and names are the same."""
+    sizes = counted()
+    paths = []
+    for number in (1, 2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "value.glsl").write_text(f"#define VALUE {number}.5\n")
+        (folder / "main.comp").write_text(
+            HEAD + '#include "value.glsl"\nvoid main() { data_out.v[0] = VALUE; data_out.v[1] = MORE; }\n'
+        )
+        paths.append(str(folder / "main.comp"))
+    requests = [CompileRequest(path=path, build_options=f"-DMORE={more}") for path in paths for more in (3.25, 4.25)]
+    modules = compile_all(requests, jobs=1)
+    wanted = [(1.5, 3.25), (1.5, 4.25), (2.5, 3.25), (2.5, 4.25)]
+    found = [tuple(value for value in (1.5, 2.5, 3.25, 4.25) if holds(module, value)) for module in modules]
+    assert found == wanted
+    assert sizes() == [4]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"build_options": "-g"},
+        {"build_options": "-O"},
+        {"entry": "other"},
+        {"source": source(1.25, "const int most = gl_MaxImageUnits;\n")},
+        {"source": source(1.25, "const int here = __LINE__;\n")},
+        {"language": "HLSL", "source": "[numthreads(1, 1, 1)] void main() {}"},
+    ],
+    ids=["debug", "optimised", "entry", "limit", "line", "HLSL"],
+)
+def test_what_the_compilers_do_differently_is_in_no_batch(
+    counted: Callable[..., Callable[[], list[int]]], glslang: str, change: dict[str, str]
+) -> None:
+    """Shaders whose module would not be the same from glslc come from glslangValidator, among however many."""
+    sizes = counted()
+    request = CompileRequest(**{"source": source(1.25), **change})  # type: ignore[arg-type]
+    module, *_ = compile_all([request, *sources(2.25, 3.25, 4.25, 5.25)], jobs=1)
+    assert [module] == compile_all([request], compiler=glslang, use_cache=False)
+    assert sizes() == [4]
+
+
+def test_a_file_named_by_a_line_directive(counted: Callable[..., Callable[[], list[int]]]) -> None:
+    """What glslc would take and glslangValidator refuses is refused, among however many."""
+    sizes = counted()
+    request = CompileRequest(source=HEAD + '#line 7 "other.comp"\nvoid main() {}\n')
+    with pytest.raises(CompileError, match="required extension not requested"):
+        compile_all([request, *sources(2.25, 3.25, 4.25)], jobs=1)
+    assert sizes() == [3]
+
+
+def test_a_named_compiler_is_the_only_one(
+    counted: Callable[..., Callable[[], list[int]]], glslang: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compiler named by the user makes everything; in batches where it is glslc, whose own errors are then shown."""
+    sizes = counted()
+    values = (1.25, 2.25, 3.25, 4.25)
+    assert {made_by(module) for module in compile_all(sources(*values), compiler=glslang)} == {GLSLANG}
+    monkeypatch.setenv("SCENARIO_RUNNER_GLSLANG", "glslangValidator")
+    assert {made_by(module) for module in compile_all(sources(*values))} == {GLSLANG}
+    assert sizes() == []
+    monkeypatch.setenv("SCENARIO_RUNNER_GLSLANG", "glslc")
+    assert {made_by(module) for module in compile_all(sources(*values), jobs=1)} == {SHADERC}
+    assert sizes() == [4]
+    with pytest.raises(CompileError, match=r"^bad\.comp:5: 'nope' : undeclared identifier$"):
+        compile_all([CompileRequest(source=BAD, name="bad.comp"), *sources(*values)], jobs=1)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that is dead but not yet collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_ctrl_c_during_a_batch(counted: Callable[..., Callable[[], list[int]]], tmp_path: Path) -> None:
+    """Ctrl-C while batches run ends them and what they started, and leaves no temporary files."""
+    pids = tmp_path / "pids"
+    write = f"open({str(pids)!r}, 'a').write(f'{{child.pid}}\\n')"
+    counted(f"child = subprocess.Popen(['sleep', '600']); {write}; time.sleep(600)")
+    program = (
+        "from scenario_runner.shaders import CompileRequest, compile_all\n"
+        f"texts = [{HEAD!r} + f'void main() {{{{}}}} // TROUBLE {{number}}' for number in range(8)]\n"
+        "try:\n    compile_all([CompileRequest(source=text) for text in texts], jobs=2)\n"
+        "except KeyboardInterrupt:\n    print('interrupted')\n"
+    )
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever we were started with
+    )
+    deadline = time.monotonic() + 60
+    while not pids.exists() or pids.read_text().count("\n") < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert (output, errors) == (b"interrupted\n", b"")
+    started = [int(pid) for pid in pids.read_text().split()]
+    deadline = time.monotonic() + 5
+    while any(alive(pid) for pid in started) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(alive(pid) for pid in started)
+    assert not list(temporary.iterdir())
+
+
+def test_batches_are_of_about_the_same_size(glslang: str) -> None:
+    """Shaders are dealt out by length over the processes, and no process gets more than a command line holds."""
+    compiler = Compiler("/bin/glslc", "shaderc", "1", "i")
+
+    def job(length: int) -> Job:
+        request = CompileRequest(source="#version 450\n" + "/" * length)
+        return Job(request, BuildOptions(), assemble(request, BuildOptions()), [compiler], compiler)
+
+    jobs = [job(length) for length in (10, 5000, 20, 4000, 30, 3000)]
+    split = batches([*jobs, Job(*[getattr(jobs[0], n) for n in ("request", "options", "assembled", "compilers")])], 3)
+    assert sorted(sorted(len(one.request.source or "") // 1000 for one in batch) for batch in split) == [
+        [0, 3],
+        [0, 4],
+        [0, 5],
+    ]
+    assert [len(batch) for batch in batches([job(n) for n in range(2)], 8)] == [1, 1]
+    assert all(len(batch) <= MAX_SHADERS for batch in batches([job(0)] * (2 * MAX_SHADERS + 1), 1))
+
+
+def test_each_has_its_module_or_its_failure(tmp_path: Path) -> None:
+    """`compile_each` puts what is wrong with a shader in its place, also where two have the same wrong text."""
+    requests = [
+        CompileRequest(source=BAD, name="a.comp", label="a"),
+        *sources(1.25),
+        CompileRequest(source=BAD, name="b.comp", label="b"),
+        CompileRequest(path=str(tmp_path / "none.comp"), label="c"),
+        CompileRequest(source=BAD, build_options="-bad", label="d"),
+    ]
+    first, good, second, missing, option = compile_each(requests)
+    assert isinstance(first, CompileError)
+    assert str(first) == "a.comp:5: shader 'a': 'nope' : undeclared identifier"
+    assert isinstance(good, bytes)
+    assert holds(good, 1.25)
+    assert isinstance(second, CompileError)
+    assert str(second) == "b.comp:5: shader 'b': 'nope' : undeclared identifier"
+    assert isinstance(missing, FileError)
+    assert isinstance(option, ScenarioError)
+    assert compile_each([]) == []
