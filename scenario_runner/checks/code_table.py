@@ -183,6 +183,81 @@ The shader declares a sampler with depth comparison (sampler2DShadow). The sampl
 Declare sampler2D and compare in the shader.
 Vulkan specification, "Depth Compare Operation"
 
+SR-STAGE-001 error nothing is handed on to an input
+The fragment shader takes an input at a location and component where the vertex shader has no output that begins there. What it reads is undefined.
+Declare the same variable, with the same location and component, as an output of the vertex shader, or drop the input.
+{_INTERFACES}, "Interface Matching"
+
+SR-STAGE-002 error an input has another type than the output
+The vertex shader and the fragment shader declare different types at the same location. Only vectors may differ: the fragment shader may take fewer components than there are (which takes the feature maintenance4).
+Declare both with the same type.
+{_INTERFACES}, "Interface Matching"
+
+SR-STAGE-003 error an input that cannot be interpolated
+Integers and 64-bit floats are not interpolated over a triangle, so inputs of these types must be declared flat in the fragment shader.
+Write `flat` before the input.
+Vulkan specification, "Shaders", "Interpolation Decorations"
+
+SR-STAGE-004 error inputs or outputs that cannot be
+An input or output has no location, shares its words with another, has a component that does not fit its type, or a type that stages cannot hand on.
+Declare a location of its own for each: `layout(location = 1) out vec4 color;`.
+{_INTERFACES}, "Location Assignment" and "Component Assignment"
+
+SR-STAGE-005 error the vertex shader wants a vertex buffer
+Drawings of a scenario have three vertices and no vertex buffer, so that an input of the vertex shader has nothing behind it.
+Use gl_VertexIndex, and read data of vertices from a storage or uniform buffer.
+{_INTERFACES}, "Vertex Input Interface"
+
+SR-STAGE-006 error an execution mode of the fragment shader
+A fragment shader needs OriginUpperLeft, must not have OriginLowerLeft or PixelCenterInteger, and needs DepthReplacing where it writes a depth. Compilers of GLSL and HLSL see to it; this is about SPIR-V from other hands.
+Add or remove the OpExecutionMode.
+Vulkan specification, "SPIR-V environment", rules OriginLowerLeft, PixelCenterInteger and FragDepth
+
+SR-STAGE-007 warning the vertex shader gives no position
+The vertex shader never writes gl_Position, so that nobody knows what the triangle covers.
+Write gl_Position.
+Vulkan specification, "Built-In Variables", Position
+
+SR-ATTACH-001 warning an output that goes nowhere
+The fragment shader has an output at a location for which the drawing has no attachment (or one that only blending would use). What it writes is lost.
+Add an image to color_attachment_refs: attachment 0 is location 0, and so on.
+{_INTERFACES}, "Fragment Output Interface"
+
+SR-ATTACH-002 warning an attachment that is never written
+The drawing has an attachment and the fragment shader no output at its location. What the image holds afterwards is undefined, even where nothing was drawn before.
+Add the output, or remove the image from color_attachment_refs.
+{_INTERFACES}, "Fragment Output Interface"
+
+SR-ATTACH-003 error an output of another kind than the attachment
+Images of integer formats take integers of the same signedness, all others floats; values have 16 or 32 bits. What is written otherwise is undefined.
+Declare the output as vec4, ivec4 or uvec4, as the format wants it.
+{_INTERFACES}, "Fragment Output Interface"
+
+SR-ATTACH-004 warning components that are not written
+The attachment's format has more components than the output gives. The others become undefined, they do not keep their values.
+Declare the output with all components, vec4 for four.
+{_INTERFACES}, "Fragment Output Interface"
+
+SR-ATTACH-005 warning the image is not declared as an attachment
+The drawing writes into an image whose color_attachment is false. Other programs create it without the usage that drawing takes.
+Set color_attachment of the image to true.
+JSON Test Description Specification, "Image"
+
+SR-ATTACH-006 error a format that cannot be drawn into
+Compressed formats and those of depth and stencil cannot be colour attachments.
+Choose a colour format such as VK_FORMAT_R8G8B8A8_UNORM.
+Vulkan specification, "Formats", VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BIT
+
+SR-ATTACH-007 error attachments of different sizes
+All attachments of a drawing (each as large as its mip level) and the render_extent must have the same width and height.
+Give them the same size, or leave render_extent out.
+JSON Test Description Specification, "Dispatch Fragment"
+
+SR-ATTACH-008 warning an attachment that is used twice
+The same image level is attached twice, or bound for the shaders while it is drawn into. What they read, and which value stays, is undefined.
+Draw into another image.
+Vulkan specification, "Render Pass", feedback loops
+
 SR-TENSOR-001 error the tensor has another rank
 The shader or graph declares a tensor with another number of dimensions than the scenario's.
 Give both the same number of dimensions; a scalar is of rank 1 for shaders.
@@ -312,6 +387,11 @@ SR-LIMIT-009 error an image too large
 The image is wider or higher than maxImageDimension2D.
 Split the image.
 Vulkan specification, "Limits", maxImageDimension2D
+
+SR-LIMIT-010 error too many inputs, outputs or attachments of a drawing
+A location is beyond maxVertexOutputComponents, maxFragmentInputComponents (four components a location) or maxFragmentOutputAttachments, or there are more attachments than maxColorAttachments.
+Use lower locations and fewer attachments (four exist everywhere).
+{_INTERFACES}, "Location Assignment"; "Limits"
 
 SR-FEATURE-001 error the device lacks what the shader's module asks for
 The module declares a SPIR-V capability or extension, or has a version, that needs a feature, extension or property that the device does not have. A run ends with exit code 6, which suites count as skipped.

@@ -35,6 +35,8 @@ FAMILIES: Final = {
     "BIND": "Bindings",
     "ACCESS": "Reading and writing",
     "IMAGE": "Images",
+    "STAGE": "From the vertex shader to the fragment shader",
+    "ATTACH": "Colour attachments",
     "TENSOR": "Tensors",
     "GRAPH": "Graphs",
     "LAYOUT": "Layouts of blocks",

@@ -45,6 +45,7 @@ _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-LIMIT": UnsupportedError,
     "SR-FEATURE": UnsupportedError,
     "SR-SHADER": ShaderError,
+    "SR-STAGE": ShaderError,
     "SR-SPEC": ShaderError,
     "SR-LAYOUT": ShaderError,
     "SR-FILE": FileError,

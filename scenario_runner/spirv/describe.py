@@ -9,6 +9,7 @@ from scenario_runner.spirv.entry_point import EntryPoint
 from scenario_runner.spirv.graph import GraphEntryPoint, GraphResource
 from scenario_runner.spirv.interface import DescriptorBinding
 from scenario_runner.spirv.module import Module
+from scenario_runner.spirv.stage_interface import StageVariable
 from scenario_runner.spirv.types import Array, Image, Member, RuntimeArray, Struct, Tensor, Type
 
 MAX_MEMBERS: Final = 20_000
@@ -54,6 +55,7 @@ def _finite(value: bool | int | float) -> bool | int | float | str:
 def _entry_point(entry_point: EntryPoint, budget: list[int]) -> dict[str, Any]:
     interface = entry_point.interface
     size = interface.local_size()
+    stage = entry_point.stage_interface()
     return {
         "name": entry_point.name,
         "execution_model": entry_point.execution_model,
@@ -61,7 +63,23 @@ def _entry_point(entry_point: EntryPoint, budget: list[int]) -> dict[str, Any]:
         "workgroup_memory_bytes": interface.workgroup_memory_bytes,
         "push_constants": _block(interface.push_constants, budget),
         "bindings": [_binding(binding, budget) for binding in interface.bindings],
-        "problems": list(interface.problems),
+        "inputs": [_stage_variable(variable) for variable in stage.inputs],
+        "outputs": [_stage_variable(variable) for variable in stage.outputs],
+        "inputs_built_in": list(stage.inputs_built_in),
+        "outputs_built_in": list(stage.outputs_built_in),
+        "problems": [*interface.problems, *stage.problems],
+    }
+
+
+def _stage_variable(variable: StageVariable) -> dict[str, Any]:
+    return {
+        "name": variable.name,
+        "location": variable.location,
+        "locations": variable.locations,
+        "component": variable.component,
+        "index": variable.index,
+        "type": str(variable.type),
+        "interpolation": [*(["flat"] if variable.flat else []), *variable.interpolation],
     }
 
 

@@ -3,13 +3,16 @@
 # No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.spirv.constants import Constants
 from scenario_runner.spirv.enumerants import EXECUTION_MODELS, name_of
 from scenario_runner.spirv.index import Index
 from scenario_runner.spirv.interface import Interface, read_interface
 from scenario_runner.spirv.literals import Literal
+
+if TYPE_CHECKING:
+    from scenario_runner.spirv.stage_interface import StageInterface
 
 
 class EntryPoint(NamedTuple):
@@ -47,6 +50,17 @@ class EntryPoint(NamedTuple):
         """
         index = self.source
         return read_interface(index, self.function, self.listed, Constants(index, specialization), dict(specialization))
+
+    def stage_interface(self, specialization: Mapping[int, Literal] | None = None) -> "StageInterface":
+        """Its inputs and outputs by location, under a specialization (SpecId → value).
+
+        Raises `SpirvError` where the types of the variables that the entry point lists are not valid.
+        """
+        from scenario_runner.spirv.stage_interface import read_stage_interface  # compute shaders have none
+
+        index = self.source
+        constants = Constants(index, specialization) if specialization else default_constants(index)
+        return read_stage_interface(index, self.listed, constants)
 
 
 def default_constants(index: Index) -> Constants:

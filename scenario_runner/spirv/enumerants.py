@@ -126,6 +126,22 @@ DIMS: Final = {
 }
 """OpTypeImage, section "Dim"."""
 
+BUILT_INS: Final = {
+    0: "Position", 1: "PointSize", 3: "ClipDistance", 4: "CullDistance", 7: "PrimitiveId", 8: "InvocationId",
+    9: "Layer", 10: "ViewportIndex", 11: "TessLevelOuter", 12: "TessLevelInner", 13: "TessCoord", 14: "PatchVertices",
+    15: "FragCoord", 16: "PointCoord", 17: "FrontFacing", 18: "SampleId", 19: "SamplePosition", 20: "SampleMask",
+    22: "FragDepth", 23: "HelperInvocation", 24: "NumWorkgroups", 25: "WorkgroupSize", 26: "WorkgroupId",
+    27: "LocalInvocationId", 28: "GlobalInvocationId", 29: "LocalInvocationIndex", 36: "SubgroupSize",
+    38: "NumSubgroups", 40: "SubgroupId", 41: "SubgroupLocalInvocationId", 42: "VertexIndex", 43: "InstanceIndex",
+    4160: "CoreIDARM", 4161: "CoreCountARM", 4162: "CoreMaxIDARM", 4163: "WarpIDARM", 4164: "WarpMaxIDARM",
+    4416: "SubgroupEqMask", 4417: "SubgroupGeMask", 4418: "SubgroupGtMask", 4419: "SubgroupLeMask",
+    4420: "SubgroupLtMask", 4424: "BaseVertex", 4425: "BaseInstance", 4426: "DrawIndex",
+    4432: "PrimitiveShadingRateKHR", 4438: "DeviceIndex", 4440: "ViewIndex", 4444: "ShadingRateKHR",
+    5014: "FragStencilRefEXT", 5264: "FullyCoveredEXT", 5286: "BaryCoordKHR", 5287: "BaryCoordNoPerspKHR",
+    5292: "FragSizeEXT", 5293: "FragInvocationCountEXT",
+}
+"""The decoration BuiltIn, section "BuiltIn"."""
+
 IMAGE_FORMATS: Final = {
     0: "Unknown", 1: "Rgba32f", 2: "Rgba16f", 3: "R32f", 4: "Rgba8", 5: "Rgba8Snorm", 6: "Rg32f", 7: "Rg16f",
     8: "R11fG11fB10f", 9: "R16f", 10: "Rgba16", 11: "Rgb10A2", 12: "Rg16", 13: "Rg8", 14: "R16", 15: "R8",

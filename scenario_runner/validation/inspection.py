@@ -60,6 +60,7 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
     from scenario_runner.plan.resolve import examine
 
     examination = examine(scenario, options.compiler)
+    more = list(_more(scenario, examination, options))  # which may find more problems of shaders
     found: dict[tuple[object, ...], Located] = {}
     exit_code = 0
 
@@ -74,7 +75,7 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
         add("note" if coded.code == "SR-RUN-001" else "error", coded, kind)
     for problem in (*scenario.warnings, *examination.problems.warnings):
         add("warning", _coded(ScenarioRunnerError, problem, "warning"), ScenarioRunnerError)
-    for finding in _more(scenario, examination, options):
+    for finding in more:
         placed = scenario.problem(finding.pointer, finding.message, finding.help)._replace(code=finding.code)
         add(finding.severity, placed, error_class(finding.code))
     in_order = sorted(found.values(), key=lambda each: (each.problem.line or 0, each.problem.column or 0))
@@ -87,7 +88,7 @@ def _more(scenario: Scenario, examination: Examination, options: Options) -> Ite
     if "dispatch_fragment" in kinds:
         from scenario_runner.validation.fragment import check_fragments
 
-        found, shaders = check_fragments(scenario, examination, options.compiler)
+        found, shaders = check_fragments(scenario, examination, options.compiler, options.device)
         yield from found
     if options.hazards:
         from scenario_runner.checks.hazards import find_hazards

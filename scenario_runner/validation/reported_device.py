@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.checks.finding import Finding, error
@@ -14,6 +14,7 @@ from scenario_runner.vulkan.features import FeatureTable
 from scenario_runner.vulkan.requirements import enabled_for
 
 if TYPE_CHECKING:
+    from scenario_runner.checks.stages import Stage
     from scenario_runner.plan.model import Plan
 
 MAX_REPORT_BYTES = 64 << 20
@@ -127,3 +128,15 @@ class ReportedDevice:
                     if pointer is None and f"shader {label!r}" in problem.message:
                         pointer = place
                 yield error(problem.code or code, pointer or "/resources", problem.message, problem.help)
+
+    def drawing_findings(
+        self, vertex: Stage, fragment: Stage, attachments: int, needs: Iterable[tuple[str, str, str]], pointer: str
+    ) -> Iterator[Finding]:
+        """The same of the drawing at ``pointer``; ``needs`` are (structure, member, what needs it) of features."""
+        from scenario_runner.checks.stage_limits import check_stage_limits
+
+        yield from check_stage_limits(vertex, fragment, attachments, self._limits, self.name, pointer)
+        for structure, member, what in needs:
+            if self.features.find(structure, member) is None:
+                message = f"{what} needs the feature {member}, which {self.name!r} does not have"
+                yield error("SR-FEATURE-002", pointer, message)

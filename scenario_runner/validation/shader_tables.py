@@ -49,6 +49,12 @@ def _entry_point(entry: Mapping[str, Any]) -> Iterator[Table]:
     if entry["workgroup_memory_bytes"]:
         details.append(f"{entry['workgroup_memory_bytes']} bytes of shared memory")
     yield Table(f"entry point {entry['name']!r}: {', '.join(details)}", depth=1)
+    for way in ("inputs", "outputs"):
+        if entry[way]:
+            variables = [_stage_variable(each) for each in entry[way]]
+            yield _table(way, ("location", "name", "type", "details"), variables, 2)
+        if entry[f"{way}_built_in"]:
+            yield Table(f"built-in {way}: {', '.join(entry[f'{way}_built_in'])}", depth=2)
     if entry["bindings"]:
         columns = ("set", "binding", "name", "kind", "access", "details")
         yield _table("bindings", columns, [_binding(each) for each in entry["bindings"]], 2)
@@ -61,6 +67,14 @@ def _entry_point(entry: Mapping[str, Any]) -> Iterator[Table]:
             yield from _block(title, each["block"])
     for problem in entry["problems"]:
         yield Table(f"problem: {problem}", depth=2)
+
+
+def _stage_variable(variable: Mapping[str, Any]) -> tuple[str, ...]:
+    first, count = variable["location"], variable["locations"]
+    location = str(first) if count == 1 else f"{first}-{first + count - 1}"
+    location += f".{variable['component']}" if variable["component"] else ""
+    details = [*variable["interpolation"], *(["index 1"] if variable["index"] else [])]
+    return location, variable["name"], variable["type"], " ".join(details)
 
 
 def _binding(binding: Mapping[str, Any]) -> tuple[str, ...]:

@@ -41,13 +41,35 @@ void main() {
 """
 
 
+VERTEX = """#version 450
+layout(constant_id = 0) const int N = 2;
+struct S { vec3 x; float y[2]; };
+layout(location = 0) in vec4 place;
+layout(location = 0) out vec3 color;
+layout(location = 1) flat out ivec2 number;
+layout(location = 2) out Block { mat3 m; layout(location = 30) S s; noperspective float z; } block;
+layout(location = 9, component = 2) out float part;
+layout(location = 10) out vec2 list[N];
+layout(location = 20) out S structs[2];
+void main() {
+    gl_Position = place; color = vec3(1); number = ivec2(0); block.z = 1; part = 1; list[1] = vec2(0);
+    structs[0].x = color;
+}
+"""
+
+
 @pytest.fixture(scope="module")
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     folder = tmp_path_factory.mktemp("seeds")
-    source, binary = folder / "seed.comp", folder / "seed.spv"
-    source.write_text(SHADER)
+    binary = folder / "seed.spv"
     compiled = []
-    for target in ("vulkan1.0", "vulkan1.3"):
+    for name, text, target in (
+        ("seed.comp", SHADER, "vulkan1.0"),
+        ("seed.comp", SHADER, "vulkan1.3"),
+        ("seed.vert", VERTEX, "vulkan1.3"),
+    ):
+        source = folder / name
+        source.write_text(text)
         command = ["glslangValidator", "-V", "--target-env", target, str(source), "-o", str(binary)]
         subprocess.run(command, check=True, capture_output=True, timeout=60)
         compiled.append(binary.read_bytes())
@@ -61,6 +83,9 @@ def look_at_everything(data: bytes) -> Module | None:
     try:
         module = read_module(data, name="mutant")
         for entry_point in module.entry_points:
+            for stage in (entry_point.stage_interface(), entry_point.stage_interface({0: 7})):
+                for variable in (*stage.inputs, *stage.outputs)[:50]:
+                    assert len(list(variable.words())) <= 4 * variable.locations
             for interface in (entry_point.interface, entry_point.specialized({0: 7, 1: 3, 2: 0})):
                 interface.local_size()
                 for binding in interface.bindings:
@@ -253,3 +278,44 @@ def test_many_functions_that_call_each_other_twice_are_walked_once() -> None:
     start = time.perf_counter()
     assert read_module(struct.pack(f"<{len(words)}I", *words)).entry_points[0].interface.bindings == ()
     assert time.perf_counter() - start < 5
+
+
+def stage_of(types: list[int], variables: list[tuple[int, int]]) -> bytes:
+    """A vertex shader with outputs (id, type), each at location 0; ids 6 to 8 are uint, float and the number 2^32-1."""
+    listed = [id for id, _ in variables]
+    words = [0x07230203, 0x00010300, 0, 4_000_000, 0, *op(17, 1), *op(14, 0, 1), *op(15, 0, 1, 0x6E69616D, 0, *listed)]
+    for id in listed:
+        words += op(71, id, 30, 0)
+    words += op(19, 2) + op(33, 3, 2) + op(21, 6, 32, 0) + op(22, 7, 32) + op(43, 6, 8, 0xFFFFFFFF) + types
+    for number, (id, type) in enumerate(variables):
+        words += op(32, 3_000_000 + number, 3, type) + op(59, 3_000_000 + number, id, 3)
+    words += op(54, 2, 1, 0, 3) + op(248, 4) + op(253) + op(56)
+    return struct.pack(f"<{len(words)}I", *words)
+
+
+def test_gigantic_outputs_cost_nothing() -> None:
+    """Arrays of 2^32 locations, of structures without members, and two thousand outputs on top of each other."""
+    types = op(28, 20, 7, 8) + op(28, 21, 20, 8) + op(30, 22) + op(28, 23, 22, 8) + op(30, 24, 7, 23, 7)
+    types += op(43, 6, 9, 4000) + op(28, 25, 7, 9)
+    outputs = [(100, 21), (101, 23), (102, 24), *((200 + number, 25) for number in range(2_000))]
+    module, seconds, peak = bounded(stage_of(types, outputs))
+    assert module is not None
+    stage = module.entry_points[0].stage_interface()
+    assert (
+        stage.problems[0]
+        == "output 'the id 100' takes the locations 0 to 18446744065119617024; no device has that many"
+    )
+    assert "output 'the id 101' has the type struct 22[4294967295], which stages cannot hand on" in stage.problems
+    assert stage.problems[-1].endswith("both take component 0 of location 0")
+    assert len(stage.outputs) == 2_002
+    assert seconds < 5
+    assert peak < 100_000_000
+
+
+def test_outputs_of_many_large_structures_are_refused() -> None:
+    """What would take minutes to look at ends in an error after the first twenty thousand members."""
+    types = op(30, 20, *([7] * 9000))
+    module = look_at_everything(stage_of(types, [(100 + number, 20) for number in range(1000)]))
+    assert module is not None
+    with pytest.raises(SpirvError, match="more than 20000 inputs and outputs, members included"):
+        module.entry_points[0].stage_interface()

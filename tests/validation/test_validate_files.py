@@ -238,3 +238,32 @@ def test_shader_show_garbage(tmp_path: Path, content: bytes, capsys: pytest.Capt
     path.write_bytes(content)
     assert main(["shader", "show", str(path)]) == 5
     assert capsys.readouterr().err.startswith(f"error: {path}")
+
+
+def test_shader_show_a_vertex_shader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Inputs and outputs are shown with their locations, built-in ones by name; compute shaders have no table of them."""
+    path = tmp_path / "s.vert"
+    path.write_text(
+        "#version 450\nlayout(location = 0, component = 2) in vec2 place;\nlayout(location = 3) out mat3 turn;\n"
+        "layout(location = 6) flat out ivec2 number;\n"
+        "void main() { gl_Position = place.xyxy; turn = mat3(1); number = ivec2(0); }\n",
+        encoding="utf-8",
+    )
+    assert main(["shader", "show", str(path)]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["0.2", "place", "float32x2"] in lines
+    assert ["3-5", "turn", "float32x3x3"] in lines
+    assert ["6", "number", "int32x2", "flat"] in lines
+    assert ["built-in", "outputs:", "Position,"] in [line[:3] for line in lines]
+    assert main(["shader", "show", "--json", str(path)]) == 0
+    (module,) = json.loads(capsys.readouterr().out)["modules"]
+    (entry,) = module["entry_points"]
+    assert entry["outputs"][1] == {
+        "name": "number",
+        "location": 6,
+        "locations": 1,
+        "component": 0,
+        "index": 0,
+        "type": "int32x2",
+        "interpolation": ["flat"],
+    }

@@ -1,0 +1,457 @@
+"""The shaders of a drawing against each other and against its attachments: each rule, and nothing on what is right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scenario_runner.doctor import gather
+from scenario_runner.validation import Options, validate_file
+from scenario_runner.validation.reported_device import ReportedDevice
+from tests.scenes import Scene, assemble
+
+HEAD = "#version 450\n"
+VERTEX = """
+layout(location = 0) out vec4 color;
+layout(location = 1) flat out uint number;
+layout(location = 2) out Block { mat2 turn; vec2 place[2]; } block;
+void main() { gl_Position = vec4(0); color = vec4(1); number = 7; block.turn = mat2(1); block.place[0] = vec2(0); }
+"""
+FRAGMENT = """
+layout(location = 0) in vec4 color;
+layout(location = 1) flat in uint number;
+layout(location = 2) in Block { mat2 turn; vec2 place[2]; } block;
+layout(location = 0) out vec4 first;
+layout(location = 1) out uint second;
+void main() { first = color + vec4(block.place[1], block.turn[0]); second = number; }
+"""
+COMMAND = "/commands/0/dispatch_fragment"
+
+
+@pytest.fixture(autouse=True)
+def _cache(shader_cache: Path) -> None:
+    """Every shader is compiled once."""
+
+
+def image(scene: Scene, uid: str, **keys: Any) -> None:
+    given = {"dims": [1, 16, 8, 1], "format": "VK_FORMAT_R8G8B8A8_UNORM", "shader_access": "readwrite"}
+    scene.resource("image", uid=uid, **{**given, "color_attachment": True, **keys})
+
+
+def drawing(scene: Scene, vertex: str | bytes = VERTEX, fragment: str | bytes = FRAGMENT, **keys: Any) -> Scene:
+    """A scenario that draws into "a" (floats), "b" (unsigned integers); "c" is half as large at its level 1 only."""
+    for uid, stage, code in (("v", "vertex", vertex), ("f", "fragment", fragment)):
+        if isinstance(code, bytes):
+            scene.module(uid, code, stage=stage)
+        else:
+            scene.shader(uid, HEAD + code, stage=stage)
+    image(scene, "a")
+    image(scene, "b", format="VK_FORMAT_R32_UINT")
+    image(scene, "c", dims=[1, 32, 16, 1], mips=2)
+    given = {"vertex_shader_ref": "v", "fragment_shader_ref": "f", "bindings": [], "color_attachment_refs": ["a", "b"]}
+    return scene.command("dispatch_fragment", **{**given, **keys})
+
+
+def found(scene: Scene, device: ReportedDevice | None = None) -> list[tuple[str | None, str, str | None, str]]:
+    """Everything but the note that drawings are not run, where they are not."""
+    findings = validate_file(scene.write(), Options(device=device)).findings
+    return [
+        (each.problem.code, each.severity, each.problem.pointer, each.problem.message)
+        for each in findings
+        if each.problem.code != "SR-RUN-001"
+    ]
+
+
+def test_a_right_drawing(scene: Scene) -> None:
+    """Nothing is found where locations, types, interpolation and attachments fit."""
+    assert found(drawing(scene, render_extent=[16, 8])) == []
+
+
+def test_a_level_of_the_right_size(scene: Scene) -> None:
+    """A mip level counts with its own size."""
+    attachments = [{"resource_ref": "c", "lod": 1}, "b"]
+    assert found(drawing(scene, color_attachment_refs=attachments)) == []
+
+
+def test_outputs_that_nobody_takes(scene: Scene) -> None:
+    """The vertex shader may hand on more than is taken, and a wider vector (with maintenance4)."""
+    vertex = VERTEX.replace("location = 2", "location = 5").replace("void", "layout(location = 2) out vec3 wide;\nvoid")
+    fragment = """
+    layout(location = 2) in vec2 wide;
+    layout(location = 0) out vec4 first;
+    layout(location = 1) out uint second;
+    void main() { first = wide.xyxy; second = 1; }
+    """
+    assert found(drawing(scene, vertex, fragment)) == []
+
+
+def test_only_an_extent(scene: Scene) -> None:
+    """A drawing without attachments, of a fragment shader without outputs, is right."""
+    fragment = "layout(location = 0) in vec4 color; void main() { if (color.x < 0) discard; }"
+    assert found(drawing(scene, VERTEX, fragment, color_attachment_refs=[], render_extent=[4, 4])) == []
+
+
+REF = f"{COMMAND}/fragment_shader_ref"
+
+
+@pytest.mark.parametrize(
+    "old, new, code, message",
+    [
+        (
+            "location = 0) out vec4",
+            "location = 8) out vec4",
+            "SR-STAGE-001",
+            "shader 'f' takes input 'color' at location 0; shader 'v' has nothing at location 0",
+        ),
+        (
+            "out vec4 color",
+            "out vec3 color",
+            "SR-STAGE-002",
+            "shader 'f' takes input 'color' at location 0 as float32x4; shader 'v' hands on 'color' there as float32x3",
+        ),
+        (
+            "out uint number",
+            "out int number",
+            "SR-STAGE-002",
+            "shader 'f' takes input 'number' at location 1 as uint32; shader 'v' hands on 'number' there as int32",
+        ),
+        (
+            "vec2 place[2]",
+            "vec3 place[2]",
+            "SR-STAGE-002",
+            "shader 'f' takes input 'block.place' at location 4 as float32x2[2]; shader 'v' hands on 'block.place'"
+            " there as float32x3[2]",
+        ),
+        (
+            "location = 0) out vec4",
+            "location = 0, component = 1) out vec3",
+            "SR-STAGE-001",
+            "shader 'f' takes input 'color' at location 0; shader 'v' has nothing at location 0",
+        ),
+    ],
+)
+def test_inputs_without_their_output(scene: Scene, old: str, new: str, code: str, message: str) -> None:
+    """Location, component and type of every input are those of an output."""
+    assert old in VERTEX
+    vertex = VERTEX.replace(old, new).replace("color = vec4(1);", "").replace("number = 7;", "")
+    vertex = vertex.replace("block.place[0] = vec2(0);", "")
+    assert found(drawing(scene, vertex)) == [(code, "error", REF, message)]
+
+
+def test_an_input_inside_of_an_output(scene: Scene) -> None:
+    """An input that lies in the middle of an array is told with the array."""
+    fragment = FRAGMENT.replace(
+        "Block { mat2 turn; vec2 place[2]; } block", "mat2 turn; layout(location = 5) in vec2 p"
+    )
+    fragment = fragment.replace("block.place[1], block.turn", "p, turn")
+    message = "shader 'f' takes input 'p' at location 5; shader 'v' has output 'block.place' at location 4 there, which"
+    assert found(drawing(scene, VERTEX, fragment)) == [("SR-STAGE-001", "error", REF, message + " begins elsewhere")]
+
+
+MODULE = """
+OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint Fragment %main "main" %color %first %second
+OpExecutionMode %main OriginUpperLeft
+OpName %color "color"
+OpName %first "first"
+OpName %second "second"
+OpDecorate %color Location 1
+OpDecorate %color Flat
+OpDecorate %first Location 0
+OpDecorate %second Location 1
+%void = OpTypeVoid
+%function = OpTypeFunction %void
+%uint = OpTypeInt 32 0
+%float = OpTypeFloat 32
+%v4 = OpTypeVector %float 4
+%in = OpTypePointer Input %uint
+%out = OpTypePointer Output %v4
+%out2 = OpTypePointer Output %uint
+%color = OpVariable %in Input
+%first = OpVariable %out Output
+%second = OpVariable %out2 Output
+%main = OpFunction %void None %function
+%entry = OpLabel
+OpReturn
+OpFunctionEnd
+"""
+
+
+@pytest.mark.parametrize(
+    "old, new, code, message",
+    [
+        ("nothing", "", "", ""),
+        (
+            "OpDecorate %color Flat\n",
+            "",
+            "SR-STAGE-003",
+            "shader 'f' interpolates input 'color' at location 1: only floats of 16 and 32 bits can be",
+        ),
+        (
+            "OpDecorate %second Location 1\n",
+            "",
+            "SR-STAGE-004",
+            "shader 'f': output 'second' has no Location decoration",
+        ),
+        (
+            "%second Location 1",
+            "%second Location 0",
+            "SR-STAGE-004",
+            "shader 'f': outputs 'first' and 'second' both take component 0 of location 0",
+        ),
+        (
+            "OpExecutionMode %main OriginUpperLeft",
+            "",
+            "SR-STAGE-006",
+            "shader 'f' lacks the execution mode OriginUpperLeft, which every fragment shader needs",
+        ),
+        (
+            "OriginUpperLeft",
+            "OriginLowerLeft",
+            "SR-STAGE-006",
+            "shader 'f' has the execution mode OriginLowerLeft, which Vulkan does not allow",
+        ),
+        (
+            "OriginUpperLeft",
+            "OriginUpperLeft\nOpExecutionMode %main PixelCenterInteger",
+            "SR-STAGE-006",
+            "shader 'f' has the execution mode PixelCenterInteger, which Vulkan does not allow",
+        ),
+    ],
+)
+def test_modules_from_other_hands(scene: Scene, old: str, new: str, code: str, message: str) -> None:
+    """What a compiler of GLSL would not let through is found in SPIR-V; the module as it is has nothing."""
+    expected = [(code, "error", "/resources/1/shader", message)] if code else []
+    assert found(drawing(scene, VERTEX, assemble(MODULE.replace(old, new)))) == expected
+
+
+def test_a_depth_without_its_mode(scene: Scene) -> None:
+    """A depth that is written needs DepthReplacing, which GLSL's compiler gives and this module lacks."""
+    text = MODULE.replace("%second Location 1", "%second BuiltIn FragDepth").replace("Output %uint", "Output %float")
+    message = "shader 'f' has the output FragDepth without the execution mode DepthReplacing"
+    scene = drawing(scene, VERTEX, assemble(text), color_attachment_refs=["a"])
+    assert found(scene) == [("SR-STAGE-006", "error", "/resources/1/shader", message)]
+
+
+def test_a_depth_with_its_mode(scene: Scene) -> None:
+    """What the compiler makes of gl_FragDepth is right."""
+    fragment = FRAGMENT.replace("void main() {", "void main() { gl_FragDepth = 0.5;")
+    assert found(drawing(scene, VERTEX, fragment)) == []
+
+
+def test_vertex_buffers(scene: Scene) -> None:
+    """A vertex shader with inputs has nothing to take them from."""
+    vertex = VERTEX.replace("void", "layout(location = 3) in vec4 place;\nvoid")
+    message = "shader 'v' takes input 'place' at location 3 from a vertex buffer; a drawing of a scenario has none"
+    assert found(drawing(scene, vertex)) == [("SR-STAGE-005", "error", f"{COMMAND}/vertex_shader_ref", message)]
+
+
+def test_no_position(scene: Scene) -> None:
+    """A vertex shader without gl_Position draws nobody knows what."""
+    message = "shader 'v' never gives a position (gl_Position): what is drawn where is undefined"
+    vertex = VERTEX.replace("gl_Position = vec4(0);", "")
+    assert found(drawing(scene, vertex)) == [("SR-STAGE-007", "warning", "/resources/0/shader", message)]
+
+
+FIRST, SECOND = f"{COMMAND}/color_attachment_refs/0", f"{COMMAND}/color_attachment_refs/1"
+
+
+@pytest.mark.parametrize(
+    "attachments, expected",
+    [
+        (
+            ["a"],
+            [
+                (
+                    "SR-ATTACH-001",
+                    "warning",
+                    COMMAND,
+                    "output 'second' of shader 'f' goes to the attachment 1; the drawing has 1, so that it is lost",
+                )
+            ],
+        ),
+        (
+            ["a", "b", "d"],
+            [
+                (
+                    "SR-ATTACH-002",
+                    "warning",
+                    f"{COMMAND}/color_attachment_refs/2",
+                    "shader 'f' has no output at location 2: what it leaves there is undefined",
+                )
+            ],
+        ),
+        (
+            ["b", "d"],
+            [
+                (
+                    "SR-ATTACH-003",
+                    "error",
+                    FIRST,
+                    "output 'first' of shader 'f' gives float32; image 'b' of VK_FORMAT_R32_UINT takes unsigned"
+                    " integers of 32 bits",
+                ),
+                (
+                    "SR-ATTACH-003",
+                    "error",
+                    SECOND,
+                    "output 'second' of shader 'f' gives uint32; image 'd' of VK_FORMAT_R8_UNORM takes floats of 32"
+                    " bits",
+                ),
+            ],
+        ),
+        (
+            ["a", "rg"],
+            [
+                (
+                    "SR-ATTACH-004",
+                    "warning",
+                    SECOND,
+                    "'second' of shader 'f' leaves G of image 'rg' (VK_FORMAT_R8G8_UINT) undefined",
+                )
+            ],
+        ),
+        (
+            ["plain", "b"],
+            [
+                (
+                    "SR-ATTACH-005",
+                    "warning",
+                    FIRST,
+                    "image 'plain' is drawn into, and its color_attachment is false",
+                )
+            ],
+        ),
+        (
+            ["depth", "b"],
+            [
+                (
+                    "SR-ATTACH-006",
+                    "error",
+                    FIRST,
+                    "image 'depth' has the format VK_FORMAT_D32_SFLOAT, which cannot be drawn into as a colour",
+                )
+            ],
+        ),
+        (
+            ["c", "b"],
+            [
+                (
+                    "SR-ATTACH-007",
+                    "error",
+                    SECOND,
+                    "image 'b' has 16 x 8 texels, attachment 0, 'c', has 32 x 16",
+                )
+            ],
+        ),
+        (
+            ["a", "b", "b"],
+            [
+                (
+                    "SR-ATTACH-002",
+                    "warning",
+                    f"{COMMAND}/color_attachment_refs/2",
+                    "shader 'f' has no output at location 2: what it leaves there is undefined",
+                ),
+                (
+                    "SR-ATTACH-008",
+                    "warning",
+                    f"{COMMAND}/color_attachment_refs/2",
+                    "image 'b' is attachment 1 already: both write it",
+                ),
+            ],
+        ),
+    ],
+)
+def test_attachments(scene: Scene, attachments: list[Any], expected: list[Any]) -> None:
+    """Each attachment has an output of its kind with all its components, is an image for drawing, and of one size."""
+    drawing(scene, color_attachment_refs=attachments)
+    image(scene, "d", format="VK_FORMAT_R8_UNORM")
+    image(scene, "rg", format="VK_FORMAT_R8G8_UINT")
+    image(scene, "plain", color_attachment=False)
+    image(scene, "depth", format="VK_FORMAT_D32_SFLOAT")
+    assert sorted(found(scene)) == sorted(expected)
+
+
+def test_another_extent(scene: Scene) -> None:
+    """render_extent is the size of the attachments."""
+    message = "image 'a' has 16 x 8 texels, the render_extent has 16 x 4"
+    found_ones = found(drawing(scene, render_extent=[16, 4]))
+    assert found_ones[0] == ("SR-ATTACH-007", "error", FIRST, message)
+    assert [each[0] for each in found_ones] == ["SR-ATTACH-007", "SR-ATTACH-007"]
+
+
+def test_components_of_several_outputs(scene: Scene) -> None:
+    """Outputs with different components of one location fill an attachment together."""
+    parts = """layout(location = 0) out vec2 first;
+    layout(location = 0, component = 2) out vec2 rest;
+    layout(location = 1) out uint second;
+    void main() { first = vec2(0); rest = vec2(1); second = 1; }
+    """
+    assert found(drawing(scene, VERTEX, parts)) == []
+
+
+def test_an_attachment_that_is_also_read(scene: Scene) -> None:
+    """An image that is drawn into must not be bound for the shaders at the same level; another level may be."""
+    fragment = FRAGMENT.replace("void main() {", "layout(binding = 0) uniform sampler2D s;\nvoid main() {")
+    fragment = fragment.replace("first = color", "first = texture(s, vec2(0)) + color")
+    bindings = [{"set": 0, "id": 0, "resource_ref": "c", "lod": 1}]
+    targets: list[Any] = [{"resource_ref": "c", "lod": 1}, "b"]
+    ((code, severity, pointer, message),) = found(
+        drawing(scene, VERTEX, fragment, bindings=bindings, color_attachment_refs=targets)
+    )
+    assert (code, severity, pointer) == ("SR-ATTACH-008", "warning", FIRST)
+    assert message == (
+        "image 'c', mip level 1, is drawn into while the shaders use it as a binding: what they see there is undefined"
+    )
+
+
+def test_another_level_of_an_attachment(scene: Scene) -> None:
+    """Reading one level while drawing into another is right."""
+    fragment = FRAGMENT.replace("void main() {", "layout(binding = 0) uniform sampler2D s;\nvoid main() {")
+    fragment = fragment.replace("first = color", "first = texture(s, vec2(0)) + color")
+    bindings = [{"set": 0, "id": 0, "resource_ref": "c", "lod": 0}]
+    targets: list[Any] = [{"resource_ref": "c", "lod": 1}, "b"]
+    assert found(drawing(scene, VERTEX, fragment, bindings=bindings, color_attachment_refs=targets)) == []
+
+
+def test_shaders_of_the_wrong_stage(scene: Scene) -> None:
+    """Shaders that are swapped are told where the command names them."""
+    drawing(scene, vertex_shader_ref="f", fragment_shader_ref="v")
+    assert [each[:3] for each in found(scene) if each[0] == "SR-CONFLICT-001"] == [
+        ("SR-CONFLICT-001", "error", f"{COMMAND}/vertex_shader_ref"),
+        ("SR-CONFLICT-001", "error", f"{COMMAND}/fragment_shader_ref"),
+    ]
+
+
+def test_entry_points(scene: Scene) -> None:
+    """A module without an entry point for its stage is told with those that it has."""
+    ((code, _, pointer, message),) = found(drawing(scene, assemble(MODULE)))
+    assert (code, pointer) == ("SR-SHADER-002", "/resources/0/shader")
+    assert message.endswith(
+        "no entry point 'main' for the vertex stage; the module's entry points are: 'main' (Fragment)"
+    )
+
+
+def test_against_a_device(scene: Scene, tmp_path: Path) -> None:
+    """Locations, attachments and maintenance4 are compared with a reported device; this one has them all."""
+    (report, *_) = json.loads(json.dumps(gather()))["devices"]
+    vertex = VERTEX.replace("void", "layout(location = 9) out vec3 wide;\nvoid")
+    fragment = FRAGMENT.replace("void", "layout(location = 9) in vec2 wide;\nvoid").replace("color +", "wide.xyxy +")
+    drawing(scene, vertex, fragment)
+    assert found(scene, ReportedDevice(report)) == []
+    report["limits"] |= {"maxVertexOutputComponents": 36, "maxFragmentOutputAttachments": 1, "maxColorAttachments": 1}
+    report["features"]["VkPhysicalDeviceVulkan13Features"]["maintenance4"] = False
+    report["features"].pop("VkPhysicalDeviceMaintenance4Features", None)
+    name = repr(report["name"])
+    assert {each[3] for each in found(scene, ReportedDevice(report))} == {
+        f"shader 'v' has outputs up to location 9; maxVertexOutputComponents of {name} is 36",
+        f"shader 'f' has outputs up to location 1; maxFragmentOutputAttachments of {name} is 1",
+        f"the drawing has 2 attachments; maxColorAttachments of {name} is 1",
+        "input 'wide' at location 9 of shader 'f', a part of a vector needs the feature maintenance4, which"
+        f" {name} does not have",
+    }
