@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import ScenarioError, UnsupportedError
+from scenario_runner.errors import ScenarioError
 from scenario_runner.plan.image_plan import ImagePlan
 from scenario_runner.plan.model import Barrier, ImageBarrier, ImageLayout
 
@@ -42,15 +42,10 @@ class LayoutTracker:
                 "expected general or tensor_aliasing",
             )
             return []
-        if barrier.new_layout == "tensor_aliasing" and image.tiling == "LINEAR":
-            self._problems.error(
-                UnsupportedError,
-                f"{pointer}/new_layout",
-                f"image barrier {barrier.uid!r} moves {image.uid!r} to the layout tensor_aliasing, which is for"
-                " OPTIMAL tiling; this image is LINEAR",
-                "a LINEAR image shares its memory in the layout general",
-            )
-            return []
+        old_layout, new_layout = barrier.old_layout, barrier.new_layout
+        if _shares_in_general(image):
+            old_layout = "general" if old_layout == "tensor_aliasing" else old_layout
+            new_layout = "general"
         part = barrier.subresource_range
         first = part.base_mip_level
         count = image.mips - first if part.level_count == _REMAINING else part.level_count
@@ -58,14 +53,14 @@ class LayoutTracker:
         result: list[ImageBarrier] = []
         for level in range(first, first + count):
             there = layouts[level]
-            if barrier.old_layout not in ("undefined", there):
+            if old_layout not in ("undefined", there):
                 self._problems.warn(
                     f"{pointer}/old_layout",
                     f"image barrier {barrier.uid!r} expects mip level {level} of {image.uid!r} in the layout"
-                    f" {barrier.old_layout}; it is in {there}, which is used",
+                    f" {old_layout}; it is in {there}, which is used",
                 )
-            old = None if barrier.old_layout == "undefined" else there
-            layouts[level] = barrier.new_layout
+            old = None if old_layout == "undefined" else there
+            layouts[level] = new_layout
             last = result[-1] if result else None
             if last is not None and last.old_layout == old:
                 result[-1] = last._replace(level_count=last.level_count + 1)
@@ -73,7 +68,7 @@ class LayoutTracker:
             result.append(
                 ImageBarrier(
                     barrier.src_stage, barrier.dst_stage, barrier.src_access, barrier.dst_access,
-                    image.uid, old, barrier.new_layout, level, 1,
+                    image.uid, old, new_layout, level, 1,
                 )
             )  # fmt: skip
         return result
@@ -115,3 +110,9 @@ class LayoutTracker:
         ]  # fmt: skip
         self._moved.clear()
         return Barrier(tuple(barriers), command) if barriers else None
+
+
+def _shares_in_general(image: ImagePlan) -> bool:
+    """Whether tensors see the texels of this image in "general": that of tensor_aliasing is a layout of OPTIMAL tiling
+    alone, and a barrier that asks for it means that the memory is seen as a tensor next."""
+    return image.tiling == "LINEAR" or (image.tiling is None and image.aliased)

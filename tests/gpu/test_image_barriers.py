@@ -141,10 +141,22 @@ def test_layouts_are_followed(scene: Scene, runner: Runner) -> None:
     assert "expects mip level 0 of 'x' in the layout general; it is in tensor_aliasing" in plan.warnings[0].message
 
 
-def test_linear_images_have_no_use_for_tensor_aliasing(scene: Scene, runner: Runner) -> None:
-    """tensor_aliasing is for OPTIMAL tiling; with LINEAR it is refused with the reason."""
+def test_linear_images_share_in_general(scene: Scene, runner: Runner) -> None:
+    """tensor_aliasing is a layout of OPTIMAL tiling; a LINEAR image stays in general, and the barrier orders memory."""
     counting(scene, tiling="LINEAR")
     add_barrier(scene, "move", new_layout="tensor_aliasing")
+    add_barrier(scene, "back", old_layout="tensor_aliasing")
     scene.command("dispatch_barrier", image_barrier_refs=["move"])
-    with pytest.raises(UnsupportedError, match="which is for OPTIMAL tiling; this image is LINEAR"):
-        runner.plan(scene.write())
+    dispatch(scene, "add", [binding(0, "x")], (8, 8))
+    scene.command("dispatch_barrier", image_barrier_refs=["back"])
+    plan = runner.plan(scene.write())
+    assert not plan.warnings
+    found = [
+        (barrier.old_layout, barrier.new_layout)
+        for operation in plan.frames[0].operations
+        if isinstance(operation, Barrier)
+        for barrier in operation.barriers
+        if isinstance(barrier, ImageBarrier)
+    ]
+    assert found == [("general", "general")] * 2
+    assert (runner.run(scene.write())["x"] == 1).all()

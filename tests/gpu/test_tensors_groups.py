@@ -57,6 +57,21 @@ def test_a_shader_reads_an_image_as_a_tensor(ml: Runner, scene: Scene, width: in
     assert (numpy.load(scene.folder / "out.out.npy") == texels(width, 5) + 0.5).all()
 
 
+@pytest.mark.parametrize("keys", [{}, {"tiling": "LINEAR"}])
+def test_a_barrier_to_tensor_aliasing_orders_them(ml: Runner, scene: Scene, keys: dict[str, Any]) -> None:
+    """With implicit barriers off, an image_barrier to tensor_aliasing lets a tensor see what a shader stored."""
+    tensor(tensor(image(scene, 7, 5, **keys), "seen", dims=[1, 5, 7, 4], **GROUP), "out", dims=[1, 5, 7, 4])
+    scene.shader("fill", FILL).shader("read", READ)
+    access = {"src_access": "compute_shader_write", "dst_access": "compute_shader_read"}
+    layouts = {"old_layout": "general", "new_layout": "tensor_aliasing"}
+    scene.resource("image_barrier", uid="share", image_resource="image", **access, **layouts)
+    scene.dispatch("fill", ["image"], (7, 5), implicit_barrier=False)
+    scene.command("dispatch_barrier", image_barrier_refs=["share"])
+    scene.dispatch("read", ["seen", "out"], (1, 7, 5), implicit_barrier=False)
+    ml.run_to_files(scene.write())
+    assert (numpy.load(scene.folder / "out.out.npy") == texels(7, 5) + 0.5).all()
+
+
 @pytest.mark.parametrize("width", [4, 7])
 def test_an_image_shows_what_a_tensor_starts_with(ml: Runner, scene: Scene, width: int) -> None:
     """The content of a tensor's file is the image's, row by row."""
