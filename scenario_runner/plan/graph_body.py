@@ -13,10 +13,20 @@ from __future__ import annotations
 
 import struct
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.tosa import COUNT, UNKNOWN, Kind, Shape, Signatures, Values, operator
+from scenario_runner.tosa import (
+    COUNT,
+    UNKNOWN,
+    Interface,
+    Kind,
+    Shape,
+    Signatures,
+    Values,
+    operator,
+    with_shapes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,18 +50,32 @@ _TOSA = "TOSA.001000.1"
 _MOST_OPERATORS = 128
 
 
-def check_graph_body(module: Module, code: bytes) -> None:
-    """Raise SpirvError where the module is no graph module that a driver can be given."""
-    _Body(module, code).check()
+def check_graph_body(module: Module, code: bytes) -> bool:
+    """Raise SpirvError where the module is no graph module that a driver can be given.
+
+    Returns whether its types leave shapes open: a driver is to be given what `fix_shapes` makes of it then.
+    """
+    body = _Body(module, code)
+    body.check()
+    return body.is_open
 
 
-def output_shapes(
-    module: Module, code: bytes, entry: str, inputs: Mapping[tuple[int, int], Shape]
-) -> dict[tuple[int, int], Shape]:
-    """The shapes of the outputs of the graph entry point ``entry``, by set and binding, when ``inputs`` are these.
+class FixedGraph(NamedTuple):
+    """A graph for tensors of given shapes.
 
-    Sizes that do not follow from the inputs are -1, outputs of unknown rank are left out. Raises SpirvError where the
-    inputs do not fit each other, with the place of the operator that finds so.
+    ``outputs`` are the shapes of what it gives by set and binding, -1 where a size does not follow from the inputs;
+    ``code`` is its module, None where some shape in it does not follow, and ``unknown`` says whose.
+    """
+
+    outputs: dict[tuple[int, int], Shape]
+    code: bytes | None
+    unknown: str = ""
+
+
+def fix_shapes(module: Module, code: bytes, entry: str, inputs: Mapping[tuple[int, int], Shape]) -> FixedGraph:
+    """The graph called ``entry`` of a module whose types leave shapes open, for inputs of these shapes.
+
+    Raises SpirvError where the inputs do not fit each other, with the place of the operator that finds so.
     """
     index = module.source
     for at, found in zip(index.graph_entry_points, module.graph_entry_points, strict=True):
@@ -59,12 +83,8 @@ def output_shapes(
             shapes = [inputs.get((one.set, one.binding)) for one in found.inputs]
             body = _Body(module, code, index.words[at + 1], shapes)
             body.check()
-            return {
-                (one.set, one.binding): body.output_shapes[number]
-                for number, one in enumerate(found.outputs)
-                if number in body.output_shapes
-            }
-    return {}
+            return body.fixed(at, [(one.set, one.binding) for one in found.outputs])
+    raise SpirvError(f"{module.name}: there is no graph entry point {entry!r}")
 
 
 class _Body:
@@ -87,7 +107,9 @@ class _Body:
         self._operators = Signatures(self._values)
         self._graph, self._input_shapes = graph, inputs
         self._current = 0
-        self.output_shapes: dict[int, Shape] = {}
+        self._graph_types: dict[int, int] = {}
+        self._output_shapes: dict[int, Shape] = {}
+        self._open: list[int] = []  # the values whose types leave something of their shapes open
 
     def check(self) -> None:
         words, at = self._words, 5
@@ -97,6 +119,41 @@ class _Body:
                 raise self._error(at, "has more words than the module")
             self._instruction(opcode, at, count)
             at += count
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._open)
+
+    def fixed(self, entry: int, places: Sequence[tuple[int, int]]) -> FixedGraph:
+        """The graph with the shapes that were found; its entry point is at a word, its outputs at ``places``."""
+        outputs = {place: self._output_shapes[i] for i, place in enumerate(places) if i in self._output_shapes}
+        shapes: dict[int, Shape | tuple[Shape, ...]] = {}
+        for id in self._open:
+            shape = self._operators.parts.get(id) or self._operators.shape(id) or (UNKNOWN,)
+            if any(UNKNOWN in each if isinstance(each, tuple) else each == UNKNOWN for each in shape):
+                return FixedGraph(outputs, None, self._called(id))
+            shapes[id] = shape
+        words = self._words
+        interface = [*self._input_shapes, *(self._output_shapes.get(i) for i in range(len(places)))]
+        known = [shape for shape in interface if shape is not None]
+        if len(self._graph_types) > 1 or len(known) < len(interface):
+            return FixedGraph(outputs, None, "one of several graphs" if len(self._graph_types) > 1 else "an output")
+        _, behind = self._source.string_and_end(entry + 2, entry + (words[entry] >> 16))
+        variables = words[behind : entry + (words[entry] >> 16)]
+        try:
+            fixed = with_shapes(
+                words, self._values, shapes, Interface(variables, self._graph_types[self._graph], known)
+            )
+        except ValueError as error:
+            raise self._error(entry, str(error)) from None
+        return FixedGraph(outputs, struct.pack(f"<{len(fixed)}I", *fixed))
+
+    def _called(self, id: int) -> str:
+        """What messages call a value: by its operator and id."""
+        at = self._places[id]
+        if self._opcodes[id] != _EXT_INST or self._sets[self._words[at + 3]] != _TOSA:
+            return f"the id {id}"
+        return f"the result {id} of the operator {operator(self._words[at + 4]).name}"
 
     def _instruction(self, opcode: int, at: int, count: int) -> None:
         words = self._words
@@ -111,8 +168,8 @@ class _Body:
                 raise self._error(at, f"has the id {words[at + 1]} as its type, which is no type")
             if opcode in _WITH_SHAPE:
                 self._fixed(at)
-            elif opcode in _RESULTS:
-                self._kind(at, words[at + 1])
+            elif opcode in _RESULTS and _is_open(self._kind(at, words[at + 1])):
+                self._open.append(words[at + 2])
             if opcode in (_CONSTANT_COMPOSITE, _REPLICATED):
                 self._composite(at, count, replicated=opcode == _REPLICATED)
             elif opcode == _CONSTANT:
@@ -128,6 +185,7 @@ class _Body:
                 self._index(at, words[at + 3], self._inputs)
             elif opcode == _GRAPH:
                 self._current = words[at + 2]
+                self._graph_types[words[at + 2]] = words[at + 1]
             elif opcode == _COMPOSITE_EXTRACT:
                 self._part(at, count)
             self._define(opcode, at, 2, count)
@@ -140,7 +198,7 @@ class _Body:
             shape = self._operators.shape(words[at + 1])  # its type was read where it was defined
             number = self._number(words[at + 2])
             if shape is not None and number is not None and self._current == self._graph:
-                self.output_shapes[number] = shape
+                self._output_shapes[number] = shape
 
     def _type(self, opcode: int, at: int, count: int) -> None:
         words = self._words
@@ -301,3 +359,7 @@ class _Body:
         name = f"{self._name}: " if self._name else ""
         opcode = self._words[at] & 0xFFFF
         return SpirvError(f"{name}byte {at * 4}: the instruction {opcode} of the graph module {message}")
+
+
+def _is_open(kind: Kind) -> bool:
+    return any(map(_is_open, kind.parts)) or (kind.shape is not None and (UNKNOWN in kind.shape or not kind.ranked))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.plan.graph_model import VgfGraph
 from scenario_runner.plan.spirv_graphs import SpirvGraph, resolve_spirv_dispatch
-from scenario_runner.plan.vgf_graphs import VgfDispatch, VgfGraph, shader_of
+from scenario_runner.plan.vgf_graphs import VgfDispatch, shader_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

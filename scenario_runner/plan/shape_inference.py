@@ -1,19 +1,24 @@
-"""Shapes that a scenario leaves to its graphs: dimensions of 0 or less."""
+"""Shapes that a scenario leaves to its graphs: dimensions of 0 or less.
+
+Commands are followed in their order: what is known of a graph's inputs, from the scenario or from the content of files,
+says what its outputs are, which may be the inputs of the next graph.
+"""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.errors import ScenarioError, ScenarioRunnerError
 from scenario_runner.files.npy import read_header
+from scenario_runner.plan.graph_shapes import row_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from scenario_runner.plan.graph_model import VgfGraph
     from scenario_runner.plan.problems import Problems
     from scenario_runner.plan.spirv_graphs import SpirvGraph
-    from scenario_runner.plan.vgf_graphs import VgfGraph
     from scenario_runner.scenario import Scenario
 
 Shape = tuple[int, ...]
@@ -27,39 +32,117 @@ def infer_shapes(
     inputs: Mapping[str, Any],
     problems: Problems,
 ) -> dict[str, Shape]:
-    """The shapes of the tensors in ``uids``, as far as a graph or their own content says them."""
-    found: dict[str, Shape] = {}
-    for uid, shape in _bound(scenario, graphs, modules):
-        if uid in uids and all(size > 0 for size in shape):
-            found.setdefault(uid, shape)
-    for uid in uids - found.keys():
-        shape_of_content = _content_shape(scenario, uid, inputs)
-        if shape_of_content is not None:
-            found[uid] = shape_of_content
-    return found
+    """The shapes of the tensors in ``uids``, as far as a graph or their own content says them.
+
+    What does not fit each other goes into ``problems``.
+    """
+    return _Inference(scenario, graphs, modules, uids, inputs, problems).shapes()
 
 
-def _bound(
-    scenario: Scenario, graphs: Mapping[str, VgfGraph], modules: Mapping[str, SpirvGraph]
-) -> Iterator[tuple[str, Shape]]:
-    """Every tensor that is bound to a graph, with the shape that the graph declares."""
-    for command in scenario.commands:
-        each: Any = command
-        if command.kind == "dispatch_graph" and each.graph_ref in graphs:
-            graph = graphs[each.graph_ref]
-            rows = {
-                port.binding: graph.vgf.resources[port.resource_index].shape for port in (*graph.inputs, *graph.outputs)
-            }
-            for binding in each.bindings:
-                if binding.id in rows:
-                    yield binding.resource_ref, rows[binding.id]
-        elif command.kind == "dispatch_spirv_graph" and each.graph_ref in modules:
-            entry = modules[each.graph_ref].entry
-            declared = {(one.set, one.binding): one.tensor.shape for one in (*entry.inputs, *entry.outputs)}
-            for binding in each.bindings:
-                shape = declared.get((binding.set, binding.id))
+class _Inference:
+    def __init__(
+        self,
+        scenario: Scenario,
+        graphs: Mapping[str, VgfGraph],
+        modules: Mapping[str, SpirvGraph],
+        uids: Collection[str],
+        inputs: Mapping[str, Any],
+        problems: Problems,
+    ) -> None:
+        self._scenario = scenario
+        self._graphs = graphs
+        self._modules = modules
+        self._wanted = uids
+        self._problems = problems
+        self._failed: set[int] = set()
+        self._found: dict[str, Shape] = {}
+        self._known: dict[str, Shape] = {}
+        for resource in scenario.resources:
+            if resource.kind == "tensor":
+                given: Any = resource
+                shape = _content_shape(scenario, given.uid, inputs) if given.uid in uids else given.dims
                 if shape is not None:
-                    yield binding.resource_ref, shape
+                    self._known[given.uid] = shape or (1,)
+
+    def shapes(self) -> dict[str, Shape]:
+        """Go over the commands until nothing new is found: a graph may be given what a later command works out."""
+        before = -1
+        while len(self._found) < len(self._wanted) and len(self._found) > before:
+            before = len(self._found)
+            for index, command in enumerate(self._scenario.commands):
+                each: Any = command
+                for uid, shape in self._of_command(index, each):
+                    self._note(index, uid, shape)
+        for uid in self._wanted - self._found.keys():
+            if uid in self._known:
+                self._found[uid] = self._known[uid]
+        return self._found
+
+    def _note(self, index: int, uid: str, shape: Shape) -> None:
+        if uid not in self._wanted or uid in self._found or min(shape, default=1) < 1:
+            return
+        tensor: Any = self._scenario.resource(uid)
+        self._found[uid] = shape
+        self._known.setdefault(uid, shape)
+        some = any(size > 0 for size in tensor.dims)
+        if some and (
+            len(tensor.dims) != len(shape)
+            or any(one not in (0, size) for one, size in zip(map(_at_least_0, tensor.dims), shape, strict=True))
+        ):
+            self._problems.error(
+                ScenarioError,
+                f"{self._scenario.resource_pointer(uid)}/dims",
+                f"tensor {uid!r} has the shape {list(tensor.dims)}, but the graph of"
+                f" {self._scenario.command_pointer(index)} makes {list(shape)} of it",
+            )
+
+    def _of_command(self, index: int, command: Any) -> Iterator[tuple[str, Shape]]:
+        """The tensors that are bound to a graph, with the shapes that the graph says they have."""
+        if command.kind == "dispatch_graph" and command.graph_ref in self._graphs:
+            graph = self._graphs[command.graph_ref]
+            bound = {
+                each.id: self._known[each.resource_ref] for each in command.bindings if each.resource_ref in self._known
+            }
+            shapes: Mapping[int, Shape] = {}
+            try:
+                shapes = row_shapes(graph, bound)
+            except ScenarioRunnerError as error:
+                self._fail(index, error)
+            rows = {port.binding: port.resource_index for port in (*graph.inputs, *graph.outputs)}
+            for binding in command.bindings:
+                row = rows.get(binding.id)
+                if row is not None:
+                    yield binding.resource_ref, shapes.get(row, graph.vgf.resources[row].shape)
+        elif command.kind == "dispatch_spirv_graph" and command.graph_ref in self._modules:
+            yield from self._of_module(index, command, self._modules[command.graph_ref])
+
+    def _of_module(self, index: int, command: Any, graph: SpirvGraph) -> Iterator[tuple[str, Shape]]:
+        declared = {(one.set, one.binding): one.tensor.shape for one in (*graph.entry.inputs, *graph.entry.outputs)}
+        if graph.body.is_open:
+            inputs = {(one.set, one.binding) for one in graph.entry.inputs}
+            given = {
+                (each.set, each.id): self._known[each.resource_ref]
+                for each in command.bindings
+                if each.resource_ref in self._known and (each.set, each.id) in inputs
+            }
+            try:
+                declared |= graph.body.fixed(graph.entry, given).outputs
+            except ScenarioRunnerError as error:
+                self._fail(index, error)
+        for binding in command.bindings:
+            shape = declared.get((binding.set, binding.id))
+            if shape is not None:
+                yield binding.resource_ref, shape
+
+    def _fail(self, index: int, error: ScenarioRunnerError) -> None:
+        """Note, once for a command, that its graph cannot be given what is bound."""
+        if index not in self._failed:
+            self._failed.add(index)
+            self._problems.add_error(error, f"{self._scenario.command_pointer(index)}/bindings")
+
+
+def _at_least_0(size: int) -> int:
+    return max(size, 0)
 
 
 def _content_shape(scenario: Scenario, uid: str, inputs: Mapping[str, Any]) -> Shape | None:

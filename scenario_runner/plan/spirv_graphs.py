@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError
-from scenario_runner.plan.graph_body import check_graph_body
 from scenario_runner.plan.graph_interface import binding_problems, constant_problems, graph_entry
+from scenario_runner.plan.graph_module import GraphModule, shape_problems
 from scenario_runner.plan.graph_plan import (
     ConstantData,
     GraphConstantPlan,
@@ -33,13 +33,11 @@ class SpirvGraph:
     def __init__(self, scenario: Scenario, shader: Shader) -> None:
         """Raises FileError, SpirvError, and ShaderError where there is no such graph."""
         from scenario_runner.plan.shaders import read_spirv
-        from scenario_runner.spirv import read_module
 
         self.uid = shader.uid
         self.pointer = scenario.resource_pointer(shader.uid)
-        self.code = read_spirv(scenario, shader)
-        self.module = read_module(self.code, name=shader.src or shader.uid)
-        check_graph_body(self.module, self.code)
+        self.body = GraphModule(read_spirv(scenario, shader), shader.src or shader.uid)
+        self.module = self.body.module
         name = shader.entry
         entries = self.module.graph_entry_points
         if len(entries) == 1 and "entry" not in shader.model_fields_set:
@@ -95,13 +93,23 @@ def resolve_spirv_dispatch(
         )
     if len(problems.errors) > before:
         return []
+    shapes = {place: tensor.dims for place, tensor in given.items()}
+    try:
+        fixed = graph.body.fixed(graph.entry, shapes)
+    except ScenarioRunnerError as error:
+        problems.add_error(error, f"{pointer}/bindings")
+        return []
+    for message in shape_problems(graph.entry, fixed, shapes, names):
+        problems.error(ScenarioError, f"{pointer}/bindings", f"graph {graph.uid!r}: {message}")
+    if len(problems.errors) > before or fixed.code is None:
+        return []
     layouts = tuple(
         tuple(LayoutBinding(number, "tensor") for owner, number in sorted(declared) if owner == each)
         for each in range(max(owner for owner, _ in declared) + 1)
     )
     pipeline = tables.graph_pipeline(
         GraphPipelinePlan(
-            code=graph.code,
+            code=fixed.code,
             entry=graph.entry.name,
             set_layouts=layouts,
             resources=tuple(GraphResourcePlan(*place, given[place]) for place in declared),

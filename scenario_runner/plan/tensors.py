@@ -97,7 +97,7 @@ def _shape(
                 f"{pointer}/dims",
                 f"tensor {tensor.uid!r} has the shape {list(shape)}, and no graph of the scenario says what its"
                 " dimensions of 0 or less are",
-                "give the shape, or bind the tensor to an input or output of a graph whose shapes are fixed",
+                "give the shape, or bind the tensor to a graph whose shapes are fixed or follow from its inputs'",
             )
             return None
         shape = inferred

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.plan.bindings import descriptors, set_layouts
-from scenario_runner.plan.graph_body import check_graph_body
 from scenario_runner.plan.graph_interface import binding_problems, constant_problems, graph_entry
+from scenario_runner.plan.graph_model import VgfGraph
+from scenario_runner.plan.graph_module import shape_problems
 from scenario_runner.plan.graph_plan import (
-    ConstantData,
     GraphConstantPlan,
     GraphDispatch,
     GraphPipelinePlan,
     GraphResourcePlan,
 )
-from scenario_runner.plan.kept_constants import place_in_model
+from scenario_runner.plan.graph_shapes import row_shapes
 from scenario_runner.plan.model import Descriptor, DescriptorList, Dispatch, LayoutBinding, PipelinePlan
 from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.tensor_plan import TensorDescription, TensorPlan
 from scenario_runner.plan.vgf_values import Values
-from scenario_runner.vgf.port import input_ports, output_ports
 from scenario_runner.vgf.resource_size import format_name, known_format
 
 if TYPE_CHECKING:
@@ -31,9 +29,8 @@ if TYPE_CHECKING:
     from scenario_runner.plan.push_constants import PushConstants
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.plan.tables import Tables
-    from scenario_runner.scenario import DispatchGraph, Graph, Scenario, Shader
-    from scenario_runner.spirv import Module
-    from scenario_runner.vgf import Segment, Vgf
+    from scenario_runner.scenario import DispatchGraph, Scenario, Shader
+    from scenario_runner.vgf import Segment
 
 
 class _SegmentBinding(NamedTuple):
@@ -64,72 +61,6 @@ class _Inside(Problems):
 
     def warn(self, pointer: str, message: str, help: str | None = None, code: str | None = None) -> None:
         """What the scenario does not say, its author cannot mend."""
-
-
-class VgfGraph:
-    """One graph resource: the model of its file, and what its segments have in common over all dispatches."""
-
-    def __init__(self, scenario: Scenario, graph: Graph) -> None:
-        """Raises FileError, and UnsupportedError without the ``ml`` extra."""
-        from scenario_runner.plan.model_files import read_model
-        from scenario_runner.vgf import parse_vgf
-
-        self.graph = graph
-        self.pointer = scenario.resource_pointer(graph.uid)
-        if graph.data is not None:
-            from scenario_runner.plan.sources import plain_bytes
-
-            self.path = f"<data of {graph.uid!r}>"
-            self.vgf: Vgf = parse_vgf(plain_bytes(graph.data, graph.uid), name=self.path)
-        else:
-            self.path = os.path.join(scenario.base_dir, graph.src or "")
-            self.vgf = read_model(self.path)
-        self.inputs = input_ports(self.vgf)
-        self.outputs = output_ports(self.vgf)
-        self._modules: dict[int, Module] = {}
-        self._constants: dict[int, ConstantData] = {}
-
-    def module(self, index: int) -> Module:
-        """The SPIR-V of a graph segment's module. Raises SpirvError."""
-        module = self._modules.get(index)
-        if module is None:
-            from scenario_runner.spirv import read_module
-
-            code = self.vgf.modules[index].code
-            assert isinstance(code, bytes), "find_problems sees to it"
-            module = read_module(code, name=f"{self.path}: module {self.vgf.modules[index].name!r}")
-            check_graph_body(module, code)
-            self._modules[index] = module
-        return module
-
-    def constant(self, index: int) -> ConstantData:
-        """The data of a constant: one object for one constant, so that its pipelines are found again."""
-        data = self._constants.get(index)
-        if data is None:
-            view = self.vgf.constants[index].data
-            place = None if self.graph.data is not None else place_in_model(view, index, self.path)
-            data = self._constants[index] = _constant_data(view, place)
-        return data
-
-    def compute_names(self) -> list[str]:
-        """The names of the modules that substitutions, push constants and specialization can be for."""
-        used = dict.fromkeys(segment.module_index for segment in self.vgf.segments if segment.type == "compute")
-        return [self.vgf.modules[index].name for index in used]
-
-
-_shared: dict[int, tuple[memoryview, ConstantData]] = {}
-
-
-def _constant_data(view: memoryview, place: tuple[str, int] | None) -> ConstantData:
-    """The object for a constant of a kept model file."""
-    found = _shared.get(id(view))
-    if found is not None and found[0] is view:
-        return found[1]
-    while len(_shared) >= 1024:
-        _shared.pop(next(iter(_shared)))
-    data = ConstantData(view, place)
-    _shared[id(view)] = (view, data)
-    return data
 
 
 def shader_of(graph: VgfGraph, command: DispatchGraph, name: str, scenario: Scenario) -> Shader | None:
@@ -212,12 +143,27 @@ class VgfDispatch:
         self._shaders = shaders
         self._push_data = push_constants
         self._problems = problems
-        self._values = Values(graph.vgf, graph.graph.uid, self._pointer, tables, {}, problems)
+        self._failed = False
+        shapes = self._row_shapes()
+        self._values = Values(graph.vgf, graph.graph.uid, self._pointer, tables, shapes, problems)
+
+    def _row_shapes(self) -> dict[int, tuple[int, ...]]:
+        """The shapes of rows that the file leaves open; what is wrong is noted."""
+        if not self._graph.is_open:
+            return {}
+        plans = {binding.id: self._tables.resources.get(binding.resource_ref) for binding in self._command.bindings}
+        bound = {binding: plan.dims for binding, plan in plans.items() if isinstance(plan, TensorPlan)}
+        try:
+            return row_shapes(self._graph, bound)
+        except ScenarioRunnerError as error:
+            self._problems.add_error(error, f"{self._pointer}/bindings")
+            self._failed = True
+            return {}
 
     def operations(self) -> list[Operation]:
         """The segments as operations; what is wrong is noted."""
         check_targets(self._graph, self._command, self._pointer, self._problems)
-        if not self._bind():
+        if self._failed or not self._bind():
             return []
         found: list[Operation] = []
         segments = self._graph.vgf.segments
@@ -380,21 +326,25 @@ class VgfDispatch:
             names[binding.set, binding.id] = f"tensor {plan.uid!r}"
         try:
             module = graph.module(segment.module_index)
-            entry = graph_entry(module, module_plan.entry_point, f"module {module_plan.name!r}")
+            entry = graph_entry(module.module, module_plan.entry_point, f"module {module_plan.name!r}")
         except ScenarioRunnerError as error:
             self._problems.add_error(error, graph.pointer)
             return None
         constants = {constant.id: constant for constant in self._constants(segment)}
-        for message in (*binding_problems(entry, given, names), *constant_problems(module, constants)):
+        for message in (*binding_problems(entry, given, names), *constant_problems(module.module, constants)):
             inside.error(FileError, "", f"{graph.path}: {message}")
         if len(self._problems.errors) > before:
             return None
-        if any(each.tensor.shape is None for each in (*entry.inputs, *entry.outputs)):
-            self._problems.warn(
-                self._pointer,
-                f"{where} was compiled for shapes of any size: whether the shapes of its tensors fit each other is not"
-                " checked",
-            )
+        shapes = {place: tensor.dims for place, tensor in given.items()}
+        try:
+            fixed = module.fixed(entry, shapes)
+        except ScenarioRunnerError as error:
+            self._problems.add_error(error, f"{self._pointer}/bindings")
+            return None
+        for message in shape_problems(entry, fixed, shapes, names):
+            inside.error(ScenarioError, "", f"{graph.path}: {message}")
+        if len(self._problems.errors) > before or fixed.code is None:
+            return None
         layouts = tuple(
             tuple(LayoutBinding(binding, "tensor") for (owner, binding) in sorted(given) if owner == number)
             for number in range(max((owner for owner, _ in given), default=-1) + 1)
@@ -402,7 +352,7 @@ class VgfDispatch:
         declared = dict.fromkeys((each.set, each.binding) for each in (*entry.inputs, *entry.outputs))
         pipeline = self._tables.graph_pipeline(
             GraphPipelinePlan(
-                code=module_plan.code if isinstance(module_plan.code, bytes) else b"",
+                code=fixed.code,
                 entry=entry.name,
                 set_layouts=layouts,
                 resources=tuple(GraphResourcePlan(*place, given[place]) for place in declared),
@@ -411,7 +361,7 @@ class VgfDispatch:
                 pointer=graph.pointer,
             )
         )
-        self._tables.graph_modules[where] = module
+        self._tables.graph_modules[where] = module.module
         found = tuple(Descriptor(each.set, each.id, "tensor", each.resource_ref) for each in bound)
         return GraphDispatch(
             pipeline, self._tables.descriptor_list(DescriptorList(layouts, found)), barrier, self._index

@@ -5,9 +5,21 @@
 
 from __future__ import annotations
 
+from scenario_runner.tosa.fixed_shapes import Interface, with_shapes
 from scenario_runner.tosa.operators import COUNT, Operator, operator
 from scenario_runner.tosa.shapes import UNKNOWN, Shape
 from scenario_runner.tosa.signature import Signatures
 from scenario_runner.tosa.values import Kind, Values
 
-__all__ = ["COUNT", "UNKNOWN", "Kind", "Operator", "Shape", "Signatures", "Values", "operator"]
+__all__ = [
+    "COUNT",
+    "UNKNOWN",
+    "Interface",
+    "Kind",
+    "Operator",
+    "Shape",
+    "Signatures",
+    "Values",
+    "operator",
+    "with_shapes",
+]

@@ -1,0 +1,72 @@
+"""The SPIR-V module of a graph: read and checked once, then fixed to the shapes of each dispatch that needs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scenario_runner.errors import ScenarioError, SpirvError
+from scenario_runner.plan.graph_body import FixedGraph, check_graph_body, fix_shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scenario_runner.spirv import GraphEntryPoint
+    from scenario_runner.tosa import Shape
+
+# Models see a handful of shapes in one process; one that sees more finds the last ones.
+_MOST_KEPT = 16
+
+
+class GraphModule:
+    """One module with graphs. ``is_open`` tells whether it was compiled for tensors of any size."""
+
+    def __init__(self, code: bytes, name: str) -> None:
+        """Raises SpirvError where the module is none that a driver can be given."""
+        from scenario_runner.spirv import read_module
+
+        self.code = code
+        self.module = read_module(code, name=name)
+        self.is_open = check_graph_body(self.module, code)
+        self._fixed: dict[tuple[str, tuple[Shape | None, ...]], FixedGraph | ScenarioError] = {}
+
+    def fixed(self, entry: GraphEntryPoint, inputs: Mapping[tuple[int, int], Shape]) -> FixedGraph:
+        """The graph for inputs of these shapes by set and binding; those that are left out are not known.
+
+        Raises ScenarioError where they do not fit each other.
+        """
+        if not self.is_open:
+            return FixedGraph({}, self.code)
+        key = entry.name, tuple(inputs.get((each.set, each.binding)) for each in entry.inputs)
+        found = self._fixed.get(key)
+        if found is None:
+            while len(self._fixed) >= _MOST_KEPT:
+                del self._fixed[next(iter(self._fixed))]
+            try:
+                found = fix_shapes(self.module, self.code, entry.name, inputs)
+            except SpirvError as error:
+                found = ScenarioError(error.problems)  # the module was found right when nothing was known of them
+            self._fixed[key] = found
+        if isinstance(found, ScenarioError):
+            raise ScenarioError(found.problems)
+        return found
+
+
+def shape_problems(
+    entry: GraphEntryPoint,
+    fixed: FixedGraph,
+    given: Mapping[tuple[int, int], Shape],
+    names: Mapping[tuple[int, int], str],
+) -> Iterator[str]:
+    """What is wrong with the tensors at a graph's outputs, and with shapes that do not follow from its inputs'."""
+    for declared in entry.outputs:
+        place = declared.set, declared.binding
+        made, found = fixed.outputs.get(place), given[place]
+        if made is not None and (
+            len(made) != len(found) or any(one not in (-1, other) for one, other in zip(made, found, strict=True))
+        ):
+            yield (
+                f"the graph's output {declared.name!r} at set {place[0]}, binding {place[1]} is {list(made)} for these"
+                f" inputs; {names[place]} has the shape {list(found)}"
+            )
+    if fixed.code is None:
+        yield f"the shape of {fixed.unknown} does not follow from the inputs'; convert the model with fixed shapes"
