@@ -423,6 +423,16 @@ Between the two commands there is a barrier, but its stages, accesses or range l
 Name the stage and access of the first command as source and those of the second one as destination; the stage `all` with memory_write and memory_read covers every case.
 Vulkan specification, "Execution and Memory Dependencies"
 
+SR-HAZARD-005 warning a barrier covers a part of the memory only
+Between the two commands there is a barrier whose range (bytes of a buffer, mip levels of an image) leaves out memory that both use. Which bytes a shader touches is not known beyond the size of its block, so where the shaders keep to the covered part all is well.
+Widen the range of the barrier, or use a memory_barrier, which covers all memory.
+Vulkan specification, "Synchronization and Cache Control", "Buffer Memory Barriers" and "Image Memory Barriers"
+
+SR-HAZARD-006 warning a layout transition that nothing orders
+A change of an image's layout reads and writes the image between the source and the destination of its barrier. Here a command before it is not covered by src_stage and src_access, or one behind it not by dst_stage and dst_access, so that both may happen at once.
+Let the image barrier name the stage and access of the command before as source, and those of the command behind as destination.
+Vulkan specification, "Synchronization and Cache Control", "Image Layout Transitions"
+
 SR-RUN-001 note right, but not run by this version
 The scenario follows the format, and this version of the program does not carry this part out.
 Nothing is wrong with the file.

@@ -3,9 +3,9 @@
 Source: Vulkan specification, "Synchronization and Cache Control", section "Execution and Memory Dependencies".
 
 The scenario's commands are followed once. Of every access since the last full barrier it is kept which stages wait for
-it (execution dependency) and to which accesses of which stages its writes are visible (memory dependency). Barriers
-chain: what one makes available, the next may make visible. A barrier over a part of what two commands share counts
-as one over all of it, since nobody knows which bytes a shader touches.
+it (execution dependency) and, part by part of its memory, to which accesses of which stages its writes are visible
+(memory dependency). Barriers chain: what one makes available, the next may make visible. A barrier that changes the
+layout of an image is itself a write of that part of the image, between its source and its destination.
 """
 
 # No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
@@ -19,10 +19,12 @@ STAGES: Final = {
     "graph": frozenset({"graph"}),
     "compute": frozenset({"compute"}),
     "graphics": frozenset({"fragment", "attachment"}),
-    "all": frozenset({"graph", "compute", "vertex", "fragment", "attachment"}),
+    "all": frozenset({"graph", "compute", "vertex", "fragment", "attachment", "transition"}),
 }
 """The stages of a barrier in a scenario → the stages of a `Use`."""
 MOST_FINDINGS: Final = 100
+MOST_PARTS: Final = 64
+"""Parts of one access that are told apart; a further partial barrier counts as one over all of it."""
 
 _ACCESS_STAGES: Final = {
     "memory": STAGES["all"],
@@ -36,7 +38,8 @@ class Use(NamedTuple):
     """What one command does with the part from ``first`` to before ``end`` of the memory object ``memory``.
 
     ``resource`` is the uid that it goes through, ``what`` its kind; ``stage`` one of "compute", "vertex", "fragment",
-    "attachment" and "graph"; ``atomic`` tells that all of it are atomic operations.
+    "attachment", "graph" and "transition"; ``atomic`` tells that all of it are atomic operations. ``unit`` says what
+    ``first`` and ``end`` count ("byte" or "mip level"), ``base`` which of them is the resource's number 0.
     """
 
     resource: str
@@ -48,6 +51,8 @@ class Use(NamedTuple):
     reads: bool
     writes: bool
     atomic: bool = False
+    unit: str = "byte"
+    base: int = 0
 
 
 class Work(NamedTuple):
@@ -60,7 +65,10 @@ class Work(NamedTuple):
 
 
 class Covered(NamedTuple):
-    """One barrier of a barrier command, in the scenario's words; ``memory`` is None for all memory."""
+    """One barrier of a barrier command, in the scenario's words; ``memory`` is None for all memory.
+
+    ``transitions`` are the parts of an image whose layout it changes, as writes of the stage "transition".
+    """
 
     src_stages: tuple[str, ...]
     dst_stages: tuple[str, ...]
@@ -69,6 +77,8 @@ class Covered(NamedTuple):
     memory: str | None = None
     first: int = 0
     end: int = 0
+    name: str = ""
+    transitions: tuple[Use, ...] = ()
 
 
 class Barriers(NamedTuple):
@@ -85,53 +95,142 @@ class Boundary(NamedTuple):
 Step = Work | Barriers | Boundary
 
 
+class _Part:
+    """A part of an access: whether a barrier reached it, and what became of what was written there."""
+
+    __slots__ = ("available", "end", "first", "reached", "visible")
+
+    def __init__(self, first: int, end: int) -> None:
+        self.first = first
+        self.end = end
+        self.reached = False
+        self.available = False
+        self.visible: frozenset[tuple[str, str]] = frozenset()
+
+    def cut(self, at: int) -> "_Part":
+        """Keep what is before ``at``; gives the rest."""
+        rest = _Part(at, self.end)
+        rest.reached, rest.available, rest.visible = self.reached, self.available, self.visible
+        self.end = at
+        return rest
+
+
 class _Access:
     """A read or a write that later commands may have to wait for."""
 
-    __slots__ = ("available", "barrier", "ordered", "use", "visible", "work", "write")
+    __slots__ = ("barrier", "ordered", "parts", "told", "use", "work", "write")
 
     def __init__(self, work: Work, use: Use, write: bool) -> None:
         self.work = work
         self.use = use
         self.write = write
         self.ordered: frozenset[str] = frozenset()
-        self.available = False
-        self.visible: set[tuple[str, str]] = set()
+        self.parts = [_Part(use.first, use.end)]
         self.barrier: str | None = None
+        self.told = False
 
     def apply(self, step: Barriers) -> None:
         """Take in a barrier command that comes behind this access."""
         self.barrier = step.pointer
-        ordered = self.ordered  # the barriers of one command do not chain with each other
+        ordered = self.ordered
+        earlier = [(part.first, part.end, part.available) for part in self.parts]
+        # The barriers of one command act side by side: none sees what another one of them ordered or made available.
         for barrier in step.barriers:
             source = _stages(barrier.src_stages)
             if self.use.stage in source or ordered & source:
-                self._add(barrier)
+                self._add(barrier, source, earlier)
 
-    def _add(self, barrier: Covered) -> None:
+    def _add(self, barrier: Covered, source: frozenset[str], earlier: list[tuple[int, int, bool]]) -> None:
         target = _stages(barrier.dst_stages)
         self.ordered |= target
-        if not self.write:
+        if not self.write or (barrier.memory is not None and barrier.memory != self.use.memory):
             return
-        if barrier.memory is not None and not (
-            barrier.memory == self.use.memory and barrier.first < self.use.end and self.use.first < barrier.end
-        ):
-            return
-        self.available |= _is_access(barrier.src_access, self.use.stage, write=True)
-        if self.available:
-            self.visible |= {(stage, barrier.dst_access) for stage in target}
+        made = self.use.stage in source and _is_access(barrier.src_access, self.use.stage, write=True)
+        seen = frozenset({(stage, barrier.dst_access) for stage in target})
+        for part in self._split(barrier):
+            part.reached = True
+            # Its memory dependency begins with what it makes available itself, or what was before this command.
+            was = any(available and first <= part.first and part.end <= end for first, end, available in earlier)
+            part.available |= made
+            if made or was:
+                part.visible |= seen
 
-    def settles(self, use: Use, write: bool) -> bool:
-        """Whether a later read or write is ordered behind this access."""
+    def _split(self, barrier: Covered) -> list[_Part]:
+        """The parts that a barrier covers, cut at its ends."""
+        if barrier.memory is None:
+            return self.parts
+        first, end = max(barrier.first, self.use.first), min(barrier.end, self.use.end)
+        if first >= end:
+            return []
+        for cut in (first, end):
+            for position, part in enumerate(self.parts):
+                if part.first < cut < part.end:
+                    if len(self.parts) >= MOST_PARTS:
+                        return self.parts
+                    self.parts.insert(position + 1, part.cut(cut))
+                    break
+        return [part for part in self.parts if first <= part.first and part.end <= end]
+
+    def unsettled(self, use: Use, write: bool) -> tuple[str, str] | None:
+        """Why a later read or write is not ordered behind this access: "" or a code, and the reason; None if it is."""
+        if use.stage not in self.ordered:
+            if self.barrier is None:
+                return "", "no barrier between the two"
+            if not self.ordered:
+                return self._because(f"its src_stage leaves out the {_word(self.use.stage)} stage of the first")
+            return self._because(f"its dst_stage leaves out the {_word(use.stage)} stage of the second")
         if not self.write:
-            return use.stage in self.ordered
-        if write:
-            return self.available and use.stage in self.ordered
-        return any(stage == use.stage and _is_access(access, use.stage, write=False) for stage, access in self.visible)
+            return None
+        shared = [part for part in self.parts if part.first < use.end and use.first < part.end]
+        open_parts = [part for part in shared if not _is_safe(part, use, write)]
+        if not open_parts:
+            return None
+        if all(part.reached for part in open_parts):
+            if not all(part.available for part in open_parts):
+                return self._because("its src_access does not cover what the first writes")
+            return self._because("its dst_access does not cover what the second reads")
+        if not any(part.reached for part in shared):
+            return self._because("it is about other memory")
+        unit, base = self.use.unit, self.use.base
+        # what lies side by side is one gap in the message
+        first = next(part for part in open_parts if not part.reached)
+        last = first.end
+        for part in open_parts:
+            if not part.reached and part.first == last:
+                last = part.end
+        low, high = max(first.first, use.first) - base, min(last, use.end) - 1 - base
+        gap = f"{unit} {low}" if low == high else f"{unit}s {low} to {high}"
+        return "SR-HAZARD-005", f"the barrier {self.barrier} between the two leaves out {gap}"
+
+    def _because(self, reason: str) -> tuple[str, str]:
+        return "SR-HAZARD-004", f"the barrier {self.barrier} between the two does not cover it: {reason}"
+
+    def precedes(self, barrier: Covered, transition: Use) -> str | None:
+        """Why a layout transition of ``barrier`` is not ordered behind this access; None if it is."""
+        source = _stages(barrier.src_stages)
+        if not (self.use.stage in source or self.ordered & source):
+            return f"its src_stage leaves out the {_word(self.use.stage)} stage"
+        if self.write:
+            made = self.use.stage in source and _is_access(barrier.src_access, self.use.stage, write=True)
+            for part in self.parts:
+                if part.first < transition.end and transition.first < part.end and not (made or part.available):
+                    return "its src_access does not cover that write"
+        return None
+
+
+def _is_safe(part: _Part, use: Use, write: bool) -> bool:
+    if write:
+        return part.available
+    return any(stage == use.stage and _is_access(access, use.stage, write=False) for stage, access in part.visible)
 
 
 def _stages(words: tuple[str, ...]) -> frozenset[str]:
     return frozenset().union(*(STAGES[word] for word in words))
+
+
+def _word(stage: str) -> str:
+    """A stage as scenarios call it, where they have a word for it."""
+    return {"fragment": "graphics", "attachment": "graphics"}.get(stage, stage)
 
 
 def _is_access(word: str, stage: str, *, write: bool) -> bool:
@@ -140,41 +239,64 @@ def _is_access(word: str, stage: str, *, write: bool) -> bool:
     return kind == ("write" if write else "read") and stage in _ACCESS_STAGES[family]
 
 
+class _Pending(dict[str, dict[tuple[object, ...], _Access]]):
+    """The accesses that later commands may have to wait for, by memory object."""
+
+    def note(self, access: _Access) -> None:
+        use = access.use
+        # Whatever settles the later one of two like accesses settles the earlier one as well.
+        key = (use.first, use.end, use.stage, access.write, use.atomic)
+        self.setdefault(use.memory, {})[key] = access
+
+
 def find_hazards(steps: Iterable[Step]) -> list[Finding]:
     """The hazards between the commands of a scenario, at most `MOST_FINDINGS`; alike ones are told once."""
-    pending: dict[str, dict[tuple[object, ...], _Access]] = {}
+    pending = _Pending()
     found: dict[tuple[str, ...], tuple[Finding, int]] = {}
     for step in steps:
         if isinstance(step, Boundary):
             pending.clear()
         elif isinstance(step, Barriers):
-            if any(_is_full(barrier) for barrier in step.barriers):
-                pending.clear()
-                continue
-            for accesses in pending.values():
-                for access in accesses.values():
-                    access.apply(step)
+            _take_barriers(pending, step, found)
         else:
             for use in step.uses:
-                accesses = pending.get(use.memory, {})
-                for write in (True, False):  # of a command that did both, what it wrote matters more
-                    for access in accesses.values():
-                        if access.write == write:
-                            _compare(access, step, use, found)
+                _compare_all(pending.get(use.memory, {}), step, use, found)
             if step.barrier_after:
                 pending.clear()
                 continue
             for use in step.uses:
-                accesses = pending.setdefault(use.memory, {})
                 for write, does in ((False, use.reads), (True, use.writes)):
                     if does:
-                        # Whatever settles the later one of two like accesses settles the earlier one as well.
-                        key = (use.first, use.end, use.stage, write, use.atomic)
-                        accesses[key] = _Access(step, use, write)
+                        pending.note(_Access(step, use, write))
     return [
         finding._replace(message=f"{finding.message} (and {more} more like this)") if more else finding
         for finding, more in found.values()
     ]
+
+
+def _take_barriers(pending: _Pending, step: Barriers, found: dict[tuple[str, ...], tuple[Finding, int]]) -> None:
+    changes = [(barrier, use) for barrier in step.barriers for use in barrier.transitions]
+    for barrier, use in changes:
+        for access in pending.get(use.memory, {}).values():
+            if access.use.first < use.end and use.first < access.use.end and not access.told:
+                reason = access.precedes(barrier, use)
+                if reason is not None:
+                    access.told = True
+                    _tell_transition(access, step, barrier, use, reason, found)
+    if any(_is_full(barrier) for barrier in step.barriers):
+        pending.clear()
+    else:
+        for accesses in pending.values():
+            for access in accesses.values():
+                access.apply(step)
+    for barrier, use in changes:
+        access = _Access(Work(step.pointer, barrier.name, (use,), False), use, True)
+        access.barrier = step.pointer
+        access.ordered = _stages(barrier.dst_stages)
+        for part in access.parts:
+            part.reached = part.available = True
+            part.visible = frozenset({(stage, barrier.dst_access) for stage in access.ordered})
+        pending.note(access)
 
 
 def _is_full(barrier: Covered) -> bool:
@@ -186,35 +308,84 @@ def _is_full(barrier: Covered) -> bool:
     )
 
 
-def _compare(access: _Access, step: Work, use: Use, found: dict[tuple[str, ...], tuple[Finding, int]]) -> None:
+def _compare_all(
+    accesses: dict[tuple[object, ...], _Access],
+    step: Work,
+    use: Use,
+    found: dict[tuple[str, ...], tuple[Finding, int]],
+) -> None:
+    told = False
+    # Of a command that did both, what it wrote matters more; a transition matters least, since what came before it is
+    # as a rule not ordered either.
+    for write, transition in ((True, False), (False, False), (True, True)):
+        for access in accesses.values():
+            if access.write == write and (access.use.stage == "transition") == transition and not access.told:
+                told |= not (told and transition) and _compare(access, step, use, found)
+
+
+def _compare(access: _Access, step: Work, use: Use, found: dict[tuple[str, ...], tuple[Finding, int]]) -> bool:
+    """Tell what is wrong between an earlier access and a later use; whether anything is."""
     before = access.use
     if before.end <= use.first or use.end <= before.first or (before.atomic and use.atomic):
-        return
+        return False
     for write, does in ((False, use.reads), (True, use.writes)):
-        if not does or not (access.write or write) or access.settles(use, write):
+        if not does or not (access.write or write):
             continue
+        unsettled = access.unsettled(use, write)
+        if unsettled is None:
+            continue
+        code, reason = unsettled
         later, earlier = ("writes" if write else "reads"), ("writes" if access.write else "reads")
+        if before.stage == "transition":
+            code, earlier = "SR-HAZARD-006", "moves to another layout"
         # In-place work is told once: what it reads too early, it also writes too early.
         key = (step.name, use.resource, access.work.name, before.resource)
         if key in found:
             finding, more = found[key]
             if finding.pointer != step.pointer:
                 found[key] = (finding, more + 1)
-            return
+            return True
         if len(found) >= MOST_FINDINGS:
-            return
+            return True
         alias = ""
         if before.resource != use.resource:
             alias = f" through {before.what} {before.resource!r}, which shares its memory"
-        barrier = "no barrier between the two"
-        code = _CODES[f"{later}-{earlier}"]
-        if access.barrier is not None:
-            code = "SR-HAZARD-004"
-            barrier = f"the barrier {access.barrier} between the two does not cover it"
         message = (
             f"{step.name} {later} {use.what} {use.resource!r}, which {access.work.pointer} ({access.work.name})"
-            f" {earlier}{alias}; {barrier}"
+            f" {earlier}{alias}; {reason}"
         )
         help = f"leave implicit_barrier of {access.work.pointer} on, or put a dispatch_barrier that covers both between"
-        found[key] = (warning(code, step.pointer, message, help), 0)
+        if before.stage == "transition":
+            help = f"let dst_stage and dst_access of {access.work.name} cover this command"
+        found[key] = (warning(code or _CODES[f"{later}-{earlier}"], step.pointer, message, help), 0)
+        return True
+    return False
+
+
+def _tell_transition(
+    access: _Access,
+    step: Barriers,
+    barrier: Covered,
+    use: Use,
+    reason: str,
+    found: dict[tuple[str, ...], tuple[Finding, int]],
+) -> None:
+    key = (barrier.name, use.resource, access.work.name, access.use.resource)
+    if key in found:
+        finding, more = found[key]
+        found[key] = (finding, more + 1)
         return
+    if len(found) >= MOST_FINDINGS:
+        return
+    alias = ""
+    if access.use.resource != use.resource:
+        alias = f" through {access.use.what} {access.use.resource!r}, which shares its memory"
+    earlier = "writes" if access.write else "reads"
+    if access.use.stage == "transition":
+        earlier = "moves to another layout"
+    message = (
+        f"{barrier.name} moves {use.what} {use.resource!r} to another layout, which {access.work.pointer}"
+        f" ({access.work.name}) {earlier}{alias}; {reason}"
+    )
+    help = "let src_stage and src_access of the barrier cover that command: a change of layout is a write"
+    found[key] = (warning("SR-HAZARD-006", step.pointer, message, help), 0)

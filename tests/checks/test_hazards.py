@@ -117,6 +117,150 @@ def test_alike_hazards_are_told_once() -> None:
     assert len(found) == 1
 
 
+def reason(*steps: Step) -> str:
+    """What the only finding says behind the two commands."""
+    (found,) = find_hazards(steps)
+    return found.message.split("; ")[1]
+
+
+def part(first: int, end: int) -> Covered:
+    return Covered(("compute",), ("compute",), "compute_shader_write", "compute_shader_read", "a", first, end)
+
+
+def test_a_barrier_over_a_part_covers_that_part() -> None:
+    """What a barrier leaves out stays open; what it covers, and what several cover together, is settled."""
+    write, half = work(0, writes="a"), Barriers("/commands/1", (part(0, 32),))
+    assert codes(write, half, work(2, reads="a")) == ["SR-HAZARD-005"]
+    assert (
+        reason(write, half, work(2, reads="a")) == "the barrier /commands/1 between the two leaves out bytes 32 to 63"
+    )
+    assert codes(write, half, work(2, reads="a", end=32)) == []
+    assert codes(write, half, work(2, reads="a", first=32)) == ["SR-HAZARD-004"]
+    assert reason(write, half, work(2, reads="a", first=32)).endswith("does not cover it: it is about other memory")
+    assert codes(write, Barriers("/commands/1", (part(0, 32), part(32, 64))), work(2, reads="a")) == []
+    assert codes(write, half, Barriers("/commands/2", (part(16, 90),)), work(3, reads="a")) == []
+    assert codes(write, half, Barriers("/commands/2", (part(48, 64),)), work(3, reads="a")) == ["SR-HAZARD-005"]
+    assert reason(write, half, Barriers("/commands/2", (part(40, 64),)), work(3, reads="a")).endswith("bytes 32 to 39")
+
+
+def test_many_partial_barriers_stay_bounded() -> None:
+    """Thousands of parts neither take long nor give a warning where they cover everything."""
+    steps: list[Step] = [work(0, writes="a", end=10_000)]
+    steps += [Barriers("/commands/1", (part(byte, byte + 1),)) for byte in range(10_000)]
+    assert codes(*steps, work(2, reads="a", end=10_000)) == []
+
+
+def test_a_write_after_a_read_needs_no_range() -> None:
+    """The execution dependency of a barrier is about stages; its range and accesses are about writes."""
+    elsewhere = covered("compute", "compute", "memory_read", "memory_read", "b", 0, 8)
+    assert codes(work(0, reads="a"), elsewhere, work(2, writes="a")) == []
+    assert codes(work(0, writes="a"), elsewhere, work(2, writes="a")) == ["SR-HAZARD-004"]
+
+
+def test_a_chain_hands_on_what_was_made_available() -> None:
+    """A second barrier cannot make available what another stage wrote; it hands on what the first one did."""
+    order = covered("compute", "graph", "memory_read", "memory_read")
+    hand_on = covered("graph", "compute", "memory_write", "memory_read")
+    available = covered("compute", "graph", "memory_write", "graph_read")
+    assert codes(work(0, writes="a"), order, hand_on, work(2, reads="a")) == ["SR-HAZARD-004"]
+    assert codes(work(0, writes="a"), available, hand_on, work(2, reads="a")) == []
+    visible_only = covered("graph", "compute", "memory_read", "memory_read")
+    assert codes(work(0, writes="a"), available, visible_only, work(2, reads="a")) == []
+
+
+@pytest.mark.parametrize(
+    "barrier, expected",
+    [
+        (
+            ("graph", "compute", "memory_write", "memory_read"),
+            "its src_stage leaves out the compute stage of the first",
+        ),
+        (
+            ("compute", "graph", "memory_write", "memory_read"),
+            "its dst_stage leaves out the compute stage of the second",
+        ),
+        (("compute", "compute", "graph_write", "memory_read"), "its src_access does not cover what the first writes"),
+        (("compute", "compute", "memory_write", "graph_read"), "its dst_access does not cover what the second reads"),
+        (("compute", "compute", "memory_write", "memory_read", "b", 0, 9), "it is about other memory"),
+    ],
+)
+def test_what_a_barrier_lacks_is_named(barrier: Any, expected: str) -> None:
+    """The message says which of stages, accesses and range leaves the dependency out."""
+    steps = [work(0, writes="a"), covered(*barrier), work(2, reads="a")]
+    assert reason(*steps) == f"the barrier /commands/1 between the two does not cover it: {expected}"
+
+
+@pytest.mark.parametrize(
+    "barrier, settles",
+    [
+        (("graphics", "compute", "memory_write", "memory_read"), True),
+        (("all", "all", "memory_write", "compute_shader_read"), True),
+        (("compute", "compute", "memory_write", "memory_read"), False),
+        (("graphics", "compute", "compute_shader_write", "memory_read"), False),
+    ],
+)
+def test_attachments_are_written_by_the_graphics_stages(barrier: Any, settles: bool) -> None:
+    """What is drawn is no shader's write: the barrier needs the stage graphics and the access memory_write."""
+    steps = [work(0, writes="a", stage="attachment"), covered(*barrier), work(2, reads="a")]
+    assert codes(*steps) == ([] if settles else ["SR-HAZARD-004"])
+
+
+def test_graphics_leaves_vertex_shaders_out() -> None:
+    """The stage graphics is that of fragment shaders and attachments; vertex shaders take the stage all."""
+    for stage, settles in (("fragment", True), ("vertex", False)):
+        steps = [work(0, writes="a"), covered("compute", "graphics", "memory_write", "memory_read")]
+        expected = [] if settles else ["SR-HAZARD-004"]
+        assert codes(*steps, work(2, reads="a", stage=stage)) == expected
+
+
+def transition(src: str, dst: str, src_access: str, dst_access: str, first: int = 0, end: int = 64) -> Barriers:
+    use = Use("a", "image", "a", first, end, "transition", False, True)
+    return Barriers("/commands/1", (Covered((src,), (dst,), src_access, dst_access, "a", first, end, "b", (use,)),))
+
+
+@pytest.mark.parametrize(
+    "barrier, before, after, expected",
+    [
+        (("compute", "compute", "memory_write", "memory_read"), "writes", "reads", []),
+        (("compute", "compute", "memory_write", "memory_read"), "reads", "writes", []),
+        (("all", "all", "memory_write", "memory_read"), "writes", "writes", []),
+        # only its content is dropped or moved: who reads before needs no access, who writes before does
+        (("compute", "compute", "memory_read", "memory_read"), "reads", "reads", []),
+        (("compute", "compute", "memory_read", "memory_read"), "writes", "", ["SR-HAZARD-006"]),
+        (("graph", "compute", "memory_write", "memory_read"), "reads", "", ["SR-HAZARD-006"]),
+        (("compute", "graph", "memory_write", "memory_read"), "", "reads", ["SR-HAZARD-006"]),
+        (("compute", "compute", "memory_write", "graph_read"), "", "reads", ["SR-HAZARD-006"]),
+        (("compute", "graph", "memory_write", "memory_read"), "", "writes", ["SR-HAZARD-006"]),
+        (("compute", "compute", "memory_write", "memory_read", 32, 64), "", "reads", []),
+    ],
+)
+def test_layout_transitions_are_writes(barrier: Any, before: str, after: str, expected: list[str]) -> None:
+    """A change of layout comes behind what its source covers and before what its destination covers, nothing else."""
+    steps: list[Step] = [work(0, **{before: "a"})] if before else []
+    steps.append(transition(*barrier))
+    steps += [work(2, **{after: "a"})] if after else []
+    assert codes(*steps) == expected
+
+
+def test_a_transition_reaches_its_levels_only() -> None:
+    """Other parts of the image need no order with it."""
+    change = transition("graph", "graph", "memory_write", "memory_read", 32, 64)
+    assert codes(work(0, writes="a", end=32), change) == []
+    assert codes(change, work(2, reads="a", end=32)) == []
+    assert codes(change, work(2, reads="a", end=33)) == ["SR-HAZARD-006"]
+
+
+def test_transitions_chain() -> None:
+    """Two transitions of one image need an order, and barriers behind a transition hand it on."""
+    first = transition("compute", "graph", "memory_write", "memory_read")
+    assert codes(first, transition("compute", "compute", "memory_write", "memory_read")) == ["SR-HAZARD-006"]
+    assert codes(first, transition("graph", "compute", "memory_write", "memory_read"), work(2, reads="a")) == []
+    hand_on = covered("graph", "compute", "memory_read", "memory_read")
+    assert codes(first, hand_on, work(2, reads="a")) == []
+    assert codes(first, covered("all", "all", "memory_write", "memory_read"), work(2, reads="a")) == []
+    assert codes(first, Boundary(), work(2, reads="a")) == []
+
+
 def scenario_findings(scene: Scene, **options: Any) -> list[tuple[str | None, str | None, str]]:
     found = validate_file(scene.write(), Options(**options)).findings
     return [(each.problem.code, each.problem.pointer, each.problem.message) for each in found]
@@ -155,3 +299,103 @@ def test_aliases_conflict_where_they_overlap(scene: Scene, shader_cache: Path) -
             " buffer 'whole', which shares its memory; no barrier between the two",
         )
     ]
+
+
+FIXED = "layout(set = 0, binding = 0) buffer A { uint a[8]; };"
+
+
+@pytest.mark.parametrize("size, expected", [(32, []), (16, ["SR-HAZARD-005"])])
+def test_a_block_of_fixed_size_is_all_that_is_touched(
+    scene: Scene, shader_cache: Path, size: int, expected: list[str]
+) -> None:
+    """A barrier over the bytes of the shaders' blocks is enough, however large the buffer."""
+    scene.shader("fill", glsl("a[0] = 1;", FIXED)).buffer("x", size=256)
+    words = {"src_access": "memory_write", "dst_access": "memory_read"}
+    scene.resource("buffer_barrier", uid="b", buffer_resource="x", offset=0, size=size, **words)
+    scene.dispatch("fill", ["x"], implicit_barrier=False)
+    scene.command("dispatch_barrier", buffer_barrier_refs=["b"])
+    scene.dispatch("fill", ["x"])
+    assert [code for code, _, _ in scenario_findings(scene, hazards=True)] == expected
+
+
+STORE = "layout(set = 0, binding = 0, rgba8) uniform writeonly image2D p;"
+SAMPLE = "layout(set = 0, binding = 0) uniform sampler2D s; layout(set = 0, binding = 1) buffer B { vec4 b[]; };"
+
+
+def image_scene(scene: Scene, part: dict[str, Any] | None, level: int | None, **barrier: Any) -> Scene:
+    """Level ``level`` of an image is stored into, a barrier over ``part`` follows, and all levels are sampled."""
+    scene.shader("store", glsl("imageStore(p, ivec2(0), vec4(1));", STORE))
+    scene.shader("sample", glsl("b[0] = textureLod(s, vec2(0), 1);", SAMPLE))
+    scene.resource(
+        "image", uid="i", dims=[1, 8, 8, 1], format="VK_FORMAT_R8G8B8A8_UNORM", shader_access="readwrite", mips=3
+    )
+    scene.buffer("out", size=64)
+    given = {
+        "old_layout": "general", "new_layout": "general", "src_stage": ["compute"], "dst_stage": ["compute"],
+        "src_access": "compute_shader_write", "dst_access": "compute_shader_read",
+    }  # fmt: skip
+    if part is not None:
+        full = {"base_mip_level": 0, "level_count": 1, "base_array_layer": 0, "layer_count": 1, **part}
+        given["subresource_range"] = full  # type: ignore[assignment]
+    scene.resource("image_barrier", uid="b", image_resource="i", **{**given, **barrier})
+    bound = [{"set": 0, "id": 0, "resource_ref": "i"} | ({} if level is None else {"lod": level})]
+    scene.command("dispatch_compute", shader_ref="store", rangeND=[1], bindings=bound, implicit_barrier=False)
+    scene.command("dispatch_barrier", image_barrier_refs=["b"])
+    return scene.dispatch("sample", ["i", "out"])
+
+
+@pytest.mark.parametrize(
+    "part, level, code",
+    [
+        (None, None, None),
+        (None, 0, None),
+        (None, 1, "SR-HAZARD-004"),
+        ({"base_mip_level": 1}, 1, None),
+        ({"base_mip_level": 1, "level_count": 2}, 2, None),
+        ({"level_count": 3}, 2, None),
+        ({"level_count": 2**32 - 1}, 2, None),
+        ({"base_mip_level": 1, "level_count": 2}, 0, "SR-HAZARD-004"),
+    ],
+)
+def test_image_barriers_cover_their_levels(
+    scene: Scene, shader_cache: Path, part: Any, level: int | None, code: str | None
+) -> None:
+    """A barrier over mip levels settles those; a storage image bound without a level is its first one."""
+    found = scenario_findings(image_scene(scene, part, level), hazards=True)
+    assert [each[0] for each in found] == ([] if code is None else [code])
+
+
+def test_a_transition_between_two_dispatches(scene: Scene, shader_cache: Path) -> None:
+    """Dropping the content of an image is a change of layout, and wants the first command as its source."""
+    scene = image_scene(scene, None, 0, old_layout="undefined", src_stage=["graph"])
+    found = [each for each in scenario_findings(scene, hazards=True) if each[0] == "SR-HAZARD-006"]
+    assert found == [
+        (
+            "SR-HAZARD-006",
+            "/commands/1/dispatch_barrier",
+            "image barrier 'b' moves image 'i' to another layout, which /commands/0/dispatch_compute (shader 'store')"
+            " writes; its src_stage leaves out the compute stage",
+        )
+    ]
+
+
+def test_a_right_transition(scene: Scene, shader_cache: Path) -> None:
+    """A change of layout whose barrier covers both commands is right."""
+    assert scenario_findings(image_scene(scene, None, 0, old_layout="undefined"), hazards=True) == []
+
+
+def test_the_same_layout_is_no_transition(scene: Scene, shader_cache: Path) -> None:
+    """A barrier that keeps the layout orders nothing with other stages, and disturbs nothing."""
+    scene = image_scene(scene, {"base_mip_level": 2}, 0, src_stage=["graph"], dst_stage=["graph"])
+    assert [each[0] for each in scenario_findings(scene, hazards=True)] == ["SR-HAZARD-004"]
+
+
+def test_levels_without_end(scene: Scene, shader_cache: Path) -> None:
+    """A number of mip levels that no image has is an error elsewhere, and takes no memory here."""
+    scene.resource(
+        "image", uid="i", dims=[1, 8, 8, 1], format="VK_FORMAT_R8_UNORM", shader_access="readwrite", mips=2**32 - 1
+    )
+    words = {"old_layout": "undefined", "new_layout": "general", "src_access": "memory_write"}
+    scene.resource("image_barrier", uid="b", image_resource="i", dst_access="memory_read", **words)
+    scene.command("dispatch_barrier", image_barrier_refs=["b"])
+    assert all(each[0] != "SR-HAZARD-006" for each in scenario_findings(scene, hazards=True))

@@ -241,7 +241,7 @@ def test_shader_show_garbage(tmp_path: Path, content: bytes, capsys: pytest.Capt
 
 
 def test_shader_show_a_vertex_shader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Inputs and outputs are shown with their locations, built-in ones by name; compute shaders have no table of them."""
+    """Inputs and outputs are shown with their locations, built-in ones by name."""
     path = tmp_path / "s.vert"
     path.write_text(
         "#version 450\nlayout(location = 0, component = 2) in vec2 place;\nlayout(location = 3) out mat3 turn;\n"
