@@ -66,8 +66,11 @@ _NAN_REDUCED = f"| axis nan_mode | input:T | T | T = {_INT}, {_FLOAT}"
 _CASTS = {
     "bool": f"bool, {_INT}",
     **dict.fromkeys(_INT.split(", "), f"bool, {_INT}, {_FLOAT}"),
-    **dict.fromkeys(_FLOAT.split(", "), f"{_INT}, {_FLOAT}, {_FLOAT8}"),
-    **dict.fromkeys(_FLOAT8.split(", "), _FLOAT),
+    "f16": f"{_INT}, f16, f32, {_FLOAT8}",
+    "f32": f"{_INT}, {_FLOAT}, {_FLOAT8}",
+    "bf16": f"{_INT}, f32, bf16, {_FLOAT8}",
+    "e4m3": f"{_FLOAT}, e4m3",
+    "e5m2": f"{_FLOAT}, e5m2",
     "i64": "i64",
 }
 _SCALED = ", ".join(f"{one} {other}" for one in _INT.split(", ") for other in ("i32", "i16"))

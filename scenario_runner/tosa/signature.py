@@ -31,6 +31,7 @@ class Signatures:
         self._values = values
         self.shapes: dict[int, Shape] = {}
         self.parts: dict[int, tuple[Shape, ...]] = {}
+        self._attributes: dict[tuple[Attribute, int, Kind | None], tuple[int, ...]] = {}
 
     def shape(self, id: int) -> Shape | None:
         """What is known of the shape of a value; None when it has no shape or its rank is not known."""
@@ -80,6 +81,14 @@ class Signatures:
         self._keep(result, declared, result_shapes(wanted.name, call))
 
     def _attribute(self, wanted: Attribute, id: int, first: Kind) -> tuple[int, ...]:
+        """The numbers of an attribute; operators like each other share its constants."""
+        key = wanted, id, None if wanted.type and wanted.length != 0 else first
+        found = self._attributes.get(key)
+        if found is None:
+            found = self._attributes[key] = self._read_attribute(wanted, id, first)
+        return found
+
+    def _read_attribute(self, wanted: Attribute, id: int, first: Kind) -> tuple[int, ...]:
         if self._values.opcode(id) not in CONSTANTS:
             raise ValueError(f"has {wanted.name} from {self._origin(id)}, expected a constant")
         kind = self._values.kind(id)
@@ -181,8 +190,9 @@ def _check_types(wanted: Operator, letters: dict[str, str]) -> None:
     for group, rows in wanted.types:
         found = tuple(letters[letter] for letter in group)
         if found not in rows:
-            expected = " or ".join(sorted("/".join(row) for row in rows))
-            raise ValueError(f"is used with the element types {'/'.join(found)}, expected {expected}")
+            near = [row for row in rows if row[0] == found[0]] or rows
+            expected = ", ".join(sorted("/".join(row) for row in near))
+            raise ValueError(f"is used with the element types {'/'.join(found)}, expected one of: {expected}")
 
 
 def _check_rescale(attributes: dict[str, tuple[int, ...]], letters: dict[str, str]) -> None:

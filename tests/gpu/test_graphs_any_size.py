@@ -1,0 +1,129 @@
+"""Models compiled for tensors of any size: shapes follow from the inputs, from graph to graph, or are asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import ScenarioError
+from scenario_runner.vgf import read_vgf
+from tests.gpu.ml_scenes import VGF, bindings, random, tensor
+from tests.scenes import Scene
+
+MODELS = Path(__file__).resolve().parents[1] / "tosa" / "fixtures"
+OPEN = [-1, -1, -1, -1]
+
+
+def pooled(x: Any) -> Any:
+    """The model any_size in NumPy: every 3 x 3 summed, halved, plus 1, clamped to 0 to 6, pooled, twice."""
+    padded = numpy.pad(x.astype("f8"), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    sums = numpy.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2)).sum((3, 4, 5))
+    y = numpy.repeat(numpy.clip(sums + 1, 0, 6)[..., None], 4, -1)
+    n, h, w, c = y.shape
+    y = y.reshape(n, h // 2, 2, w // 2, 2, c).max((2, 4))
+    return numpy.concatenate([y, y], 1)
+
+
+def dispatch(scene: Scene, uid: str, *uids: str) -> Scene:
+    return scene.command("dispatch_graph", graph_ref=uid, bindings=bindings(uids))
+
+
+@pytest.fixture
+def any_size(scene: Scene) -> Scene:
+    """The model as the graph ``any``."""
+    return scene.resource("graph", uid="any", src=str(MODELS / "any_size.vgf"))
+
+
+@pytest.mark.parametrize("dims", [OPEN, [0], [1, 8, 3, 4], [1, -1, 0, 4]])
+def test_a_model_of_several_operators(ml: Runner, any_size: Scene, dims: list[int]) -> None:
+    """What lies between operators gets the size that follows from the input, and the output what it needs."""
+    x = random((1, 8, 6, 4))
+    tensor(tensor(any_size, "x", x), "y", dims=dims)
+    dispatch(any_size, "any", "x", "y")
+    ml.run_to_files(any_size.write())
+    y = numpy.load(any_size.folder / "y.out.npy")
+    assert y.shape == (1, 8, 3, 4)
+    assert numpy.abs(y - pooled(x)).max() < 1e-5
+
+
+def test_two_sizes_in_one_run(ml: Runner, any_size: Scene) -> None:
+    """One model runs at two sizes, and the output of the second is the input of the first."""
+    x = random((1, 16, 8, 4))
+    tensor(tensor(tensor(any_size, "x", x), "y", dims=OPEN), "z", dims=OPEN)
+    dispatch(dispatch(any_size, "any", "x", "y"), "any", "y", "z")
+    assert len(ml.plan(any_size.write()).graph_pipelines) == 2
+    ml.run_to_files(any_size.write())
+    z = numpy.load(any_size.folder / "z.out.npy")
+    assert z.shape == (1, 16, 2, 4)
+    assert numpy.abs(z - pooled(pooled(x).astype("f4"))).max() < 1e-4
+
+
+def test_an_operator_with_two_results(ml: Runner, scene: Scene) -> None:
+    """The transform of a plane of any size equals NumPy's in both of its parts."""
+    x, a = random((3, 4, 16)), random((2, 4, 8), seed=2)
+    tensor(tensor(tensor(scene, "x", x), "a", a), "b", a)
+    for uid in ("real", "imaginary", "sum"):
+        tensor(scene, uid, dims=[-1, -1, -1])
+    scene.resource("graph", uid="parts", src=str(MODELS / "any_parts.vgf"))
+    dispatch(scene, "parts", "x", "a", "b", "real", "imaginary", "sum")
+    ml.run_to_files(scene.write())
+    expected = numpy.fft.rfft2(x.astype("f8"))
+    found = [numpy.load(scene.folder / f"{uid}.out.npy") for uid in ("real", "imaginary", "sum")]
+    assert numpy.abs(found[0] - expected.real).max() < 1e-4
+    assert numpy.abs(found[1] - expected.imag).max() < 1e-4
+    assert (found[2] == a + a).all()
+
+
+def test_from_a_spirv_module(ml: Runner, scene: Scene) -> None:
+    """A module without a file around it is given the shapes as well."""
+    module = read_vgf(VGF / "dynamic.vgf").modules[0]
+    assert isinstance(module.code, bytes)
+    x = random((5, 16))
+    tensor(tensor(scene, "x", x), "y", dims=[0, 0]).module("graph", module.code)
+    scene.command("dispatch_spirv_graph", graph_ref="graph", bindings=bindings(["x", "y"]))
+    ml.run_to_files(scene.write())
+    assert (numpy.load(scene.folder / "y.out.npy") == x + x).all()
+
+
+def problem(scene: Scene) -> str:
+    """The message of the error that planning the scenario ends with."""
+    with pytest.raises(ScenarioError) as caught:
+        Runner().plan(scene.write())
+    return str(caught.value)
+
+
+def test_an_output_of_another_shape(any_size: Scene) -> None:
+    """A size that the model does not make is refused with the one that it makes."""
+    tensor(tensor(any_size, "x", random((1, 8, 6, 4))), "y", dims=[1, 9, 3, 4])
+    text = problem(dispatch(any_size, "any", "x", "y"))
+    assert text.endswith("of graph 'any' has the shape [1, 8, 3, 4]; tensor 'y' has [1, 9, 3, 4]")
+
+
+def test_a_size_that_contradicts_the_graph(any_size: Scene) -> None:
+    """Of dimensions that are partly left open the others must be the graph's."""
+    tensor(tensor(any_size, "x", random((1, 8, 6, 4))), "y", dims=[-1, 9, -1, 4])
+    text = problem(dispatch(any_size, "any", "x", "y"))
+    expected = "tensor 'y' has the shape [-1, 9, -1, 4], but the graph of /commands/0/dispatch_graph makes [1, 8, 3, 4]"
+    assert f"{expected} of it" in text
+
+
+def test_inputs_that_do_not_fit_each_other(scene: Scene) -> None:
+    """Two inputs that the model can take, but not together, are refused with the operator that cannot."""
+    scene.resource("graph", uid="any", src=str(MODELS / "any_size.vgf"))
+    tensor(tensor(scene, "x", random((1, 1, 6, 4))), "y", dims=OPEN)
+    text = problem(dispatch(scene, "any", "x", "y"))
+    assert "/bindings: " in text
+    assert "the operator MAX_POOL2D with the result" in text
+    assert "has a kernel of 2 in height, more than the 1 elements with 0 and 0 of padding" in text
+
+
+def test_a_shape_that_nothing_says(any_size: Scene) -> None:
+    """Without a shape of the input there is none of the output; both tensors are named."""
+    tensor(tensor(any_size, "x", dims=OPEN), "y", dims=OPEN)
+    text = problem(dispatch(any_size, "any", "x", "y"))
+    for uid in ("x", "y"):
+        assert f"tensor '{uid}' has the shape [-1, -1, -1, -1], and no graph of the scenario says what its" in text
