@@ -26,6 +26,7 @@ class DeviceOptions(NamedTuple):
     loads the Khronos validation layer. ``ml_emulation`` tells when tensors and graphs run through emulation layers:
     "auto" (where the device lacks them), "on" or "off". ``staging`` moves all bytes by copies on the device, as
     devices with memory of their own need it, also where the host could read and write resources in place.
+    ``instrument`` asks for shader instrumentation, which the device must have then.
     """
 
     device: str | None = None
@@ -34,6 +35,7 @@ class DeviceOptions(NamedTuple):
     validation: bool = False
     ml_emulation: Mode = "auto"
     staging: bool = False
+    instrument: bool = False
 
 
 class OpenedDevice:
@@ -150,6 +152,10 @@ class OpenedDevice:
             disabled_extensions=self._options.disabled_extensions,
             emulated=bool(instance.layers),
         )
+        if self._options.instrument:
+            from scenario_runner.vulkan.instrumentation import required
+
+            needed = needed.union(required(physical, self._options.disabled_extensions))
         if plan.requirements.ml_extensions:
             from scenario_runner.vulkan.tensor_limits import exceeded_tensor_limits
 

@@ -18,6 +18,7 @@ from scenario_runner.plan.model import CompilerOptions
 from scenario_runner.result import Collector, Result
 
 if TYPE_CHECKING:
+    from scenario_runner.instrumentation_file import InstrumentationFile
     from scenario_runner.plan.model import Plan
     from scenario_runner.scenario import Scenario
     from scenario_runner.start import InstanceStart
@@ -31,8 +32,9 @@ class Runner:
     """Runs scenarios on one device; use it in a ``with`` block, from one thread at a time.
 
     ``device`` is an index, UUID or name; ``timeout_s`` bounds the wait for submitted work; ``compiler`` is the path of
-    a GLSL compiler; the others are those of `DeviceOptions`. Nothing is opened before it is needed (``starting``: a
-    driver that is being started already); `run` raises NoDeviceError when there is no device.
+    a GLSL compiler; ``shader_instrumentation`` is a JSON file that gets what the device measures in shaders
+    (VK_ARM_shader_instrumentation); the others are those of `DeviceOptions`. Nothing is opened before it is needed
+    (``starting``: a driver that is being started already); `run` raises NoDeviceError when there is no device.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Runner:
         use_cache: bool = True,
         ml_emulation: Mode = "auto",
         staging: bool = False,
+        shader_instrumentation: StrPath | None = None,
         starting: InstanceStart | None = None,
     ) -> None:
         if ml_emulation not in ("auto", "on", "off"):
@@ -59,7 +62,13 @@ class Runner:
             validation,
             ml_emulation,
             staging,
+            shader_instrumentation is not None,
         )
+        self._measured: InstrumentationFile | None = None
+        if shader_instrumentation is not None:
+            from scenario_runner.instrumentation_file import InstrumentationFile
+
+            self._measured = InstrumentationFile(os.fspath(shader_instrumentation))
         self._opened = OpenedDevice(options, starting)
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
@@ -169,16 +178,20 @@ class Runner:
             raise UsageError(f"repeat is {repeat}, expected 1 or more")
         for warning in plan.warnings:
             log.warning(__name__, "%s", warning)
+        measured = self._measured
         try:
             device = self._opened.device_for(plan)
             execute(
                 device,
                 plan,
-                RunOptions(repeat, keep_state, dry_run, self.timeout_s),
+                RunOptions(repeat, keep_state, dry_run, self.timeout_s, measured is not None),
                 on_frame=lambda iteration, frame, pieces: _share(
                     pieces, [sink.frame(iteration, frame) for sink in sinks]
                 ),
                 on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
+                on_measured=None
+                if measured is None
+                else lambda found: measured.add(plan.name, device.physical.name, found),
             )
         except ScenarioRunnerError as error:
             if any(problem.path is None and problem.pointer is not None for problem in error.problems):

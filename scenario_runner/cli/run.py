@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # With one of these nothing is run.
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"})
 # With one of these the device is not opened as it is by default.
-_CHOOSING = ("--device", "--ml-emulation", "--disable-extension", "--enable-robustness")
+_CHOOSING = ("--device", "--ml-emulation", "--disable-extension", "--enable-robustness", "--shader-instrumentation")
 _MOST_LOOKED_AT = 8
 
 
@@ -104,6 +104,7 @@ def _runner(options: argparse.Namespace, starting: InstanceStart | None = None) 
     return Runner(
         robustness=options.enable_robustness_features,
         disabled_extensions=[name for names in options.disable_extension for name in names],
+        shader_instrumentation=options.shader_instrumentation,
         starting=starting,
         **device_arguments(options),
         **compiler_arguments(options),

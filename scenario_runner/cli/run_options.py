@@ -59,6 +59,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         action="store_true",
         help="robust buffer and image access, where the device has it",
     )
+    parser.add_argument(
+        "--shader-instrumentation",
+        metavar="FILE",
+        help="write what the device measures in shaders (VK_ARM_shader_instrumentation) as JSON",
+    )
     add_compiler_options(parser)
     add_logging_option(parser)
     parser.add_argument("--quiet", action="store_true", help="print no summary line")

@@ -29,6 +29,7 @@ from scenario_runner.vulkan.submission import Submission
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.device import Device
+    from scenario_runner.vulkan.instrumentation import Instrumentation
 
 # Pieces of resources, in order: (uid, bytes). A piece is valid until the next one is asked for.
 Pieces = Generator[tuple[str, memoryview], None, None]
@@ -45,12 +46,14 @@ class RunOptions(NamedTuple):
 
     ``repeat`` iterations; before each, every buffer gets its initial bytes again unless ``keep_state``. A dry run does
     everything but submit the frames. ``timeout_s`` bounds the wait for each submission (None: no bound).
+    ``instrument`` measures shaders, on a device that was opened with what `instrumentation.required` says.
     """
 
     repeat: int = 1
     keep_state: bool = False
     dry_run: bool = False
     timeout_s: float | None = None
+    instrument: bool = False
 
 
 class Execution:
@@ -68,6 +71,8 @@ class Execution:
         self._pool = CommandPool(device, stack)
         self._submission = Submission(device)
         stack.callback(self._submission.close)
+        self._stack = stack
+        self.instrumentation: Instrumentation | None = None
         self._recorded: dict[int, Any] = {}
         self._spare: Any = None
         self._moved: set[str] = set()
@@ -81,6 +86,10 @@ class Execution:
             raise
 
     def _run(self, options: RunOptions, on_frame: OnFrame | None, on_outputs: OnOutputs | None) -> None:
+        if options.instrument:
+            from scenario_runner.vulkan.instrumentation import Instrumentation
+
+            self.instrumentation = Instrumentation(self.device, self.plan, self._stack)
         transfer = self.device.transfer
         everything = list(self.resources.values())
         transfer.fill(everything, options.timeout_s)
@@ -97,6 +106,8 @@ class Execution:
                 except errors.ScenarioRunnerError as error:
                     raise error.at(pointer=frame.pointer) from None
                 self._follow_layouts(frame)
+                if self.instrumentation is not None:
+                    self.instrumentation.collect(iteration, index, frame)
                 if on_frame is not None and frame.boundary:
                     with closing(self._read(frame.captures, options.timeout_s)) as pieces:
                         on_frame(iteration, frame, pieces)
@@ -124,7 +135,11 @@ class Execution:
         else:
             self._spare = commands
         with self._pool.recording(commands):
-            record_frame(self, commands, frame)
+            if self.instrumentation is None:
+                record_frame(self, commands, frame)
+            else:
+                with self.instrumentation.recording(commands, index):
+                    record_frame(self, commands, frame)
             # what the frame wrote is read next by the host or by a copy, whatever barriers the scenario asked for
             barrier = memory_barrier(ACCESS_MEMORY_WRITE, ACCESS_TRANSFER_READ | ACCESS_HOST_READ)
             self.device.fn.vkCmdPipelineBarrier(
@@ -197,14 +212,20 @@ def execute(
     options: RunOptions,
     on_frame: OnFrame | None = None,
     on_outputs: OnOutputs | None = None,
+    on_measured: Callable[[Instrumentation], None] | None = None,
 ) -> None:
     """Carry out ``plan`` on ``device``; whatever it made is released, also when something fails.
+
+    ``on_measured`` is called at the end with what `RunOptions.instrument` asks for.
 
     Raises DeviceError (or a kind of it), OutOfMemoryError, UnsupportedError, FileError from sources and callbacks.
     """
     with ExitStack() as stack:
         try:
-            Execution(device, plan, stack).run(options, on_frame, on_outputs)
+            execution = Execution(device, plan, stack)
+            execution.run(options, on_frame, on_outputs)
+            if execution.instrumentation is not None and on_measured is not None:
+                on_measured(execution.instrumentation)
         finally:
             if device.abandoned:
                 stack.pop_all()  # still in use by work that did not finish

@@ -116,6 +116,10 @@ class PipelineCache:
                     layout=layout,
                 )
                 info = with_robustness(info, self._device.enabled.features)
+                if "VK_ARM_shader_instrumentation" in self._device.enabled.extensions:
+                    from scenario_runner.vulkan.instrumentation import with_instrumentation
+
+                    info = with_instrumentation(info)
                 handle = ffi.new("VkPipeline*")
                 check(
                     fn.vkCreateComputePipelines(device, ffi.NULL, 1, info, ffi.NULL, handle),
