@@ -9,9 +9,10 @@ from scenario_runner.tosa.fixed_shapes import Interface, with_shapes
 from scenario_runner.tosa.operators import COUNT, Operator, operator
 from scenario_runner.tosa.shapes import UNKNOWN, Shape
 from scenario_runner.tosa.signature import Signatures
-from scenario_runner.tosa.values import Kind, Values
+from scenario_runner.tosa.values import CONSTANTS, Kind, Values
 
 __all__ = [
+    "CONSTANTS",
     "COUNT",
     "UNKNOWN",
     "Interface",
