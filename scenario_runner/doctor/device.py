@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import UnsupportedError
+from scenario_runner.errors import ScenarioRunnerError, UnsupportedError
 from scenario_runner.plan.model import Requirements
 from scenario_runner.vulkan._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
@@ -114,6 +114,7 @@ def describe(physical: PhysicalDevice) -> dict[str, Any]:
             for flags, count, bits in physical.queue_families
         ],
         "formats": _formats(physical),
+        "shader_instrumentation": _instrumentation(physical),
         "ml_facts": ml_facts(physical),
         "emulation_obstacle": reason_against(physical),
     }
@@ -144,6 +145,26 @@ def features(physical: PhysicalDevice, only: Any = None) -> dict[str, dict[str, 
         if by_version or any(extension in physical.extensions for extension in extensions):
             supported = physical.features.supported(name)
             found[name] = {member: member in supported for member in members}
+    return found
+
+
+def _instrumentation(physical: PhysicalDevice) -> dict[str, Any]:
+    """What ``--shader-instrumentation`` would measure, or why it cannot."""
+    from scenario_runner.vulkan.instrumentation import capability_of, required
+
+    found: dict[str, Any] = {"supported": False, "per_basic_block": False, "metrics": [], "problem": None}
+    try:
+        required(physical)
+        capability = capability_of(physical)
+    except ScenarioRunnerError as error:
+        found["problem"] = error.problems[0].message
+        return found
+    if capability is not None:
+        found |= {
+            "supported": True,
+            "per_basic_block": capability.per_basic_block,
+            "metrics": [metric._asdict() for metric in capability.metrics],
+        }
     return found
 
 

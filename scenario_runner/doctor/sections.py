@@ -136,6 +136,11 @@ def _device(device: Mapping[str, Any]) -> Iterator[Row]:
     spirv = device["spirv"]
     yield Row("SPIR-V", f"up to {spirv['version']}, {len(spirv['capabilities'])} capabilities")
     yield Row("extensions", f"{len(device['extensions'])} (--json lists them)")
+    measured = device["shader_instrumentation"]
+    if measured["supported"]:
+        names = ", ".join(metric["name"] for metric in measured["metrics"])
+        each = "basic block" if measured["per_basic_block"] else "shader"
+        yield Row("instrumentation", f"{len(measured['metrics'])} metrics for each {each}: {names}")
     for group, entries in device["supports"].items():
         has = [name.replace("_", " ") for name, there in entries.items() if there]
         lacks = [name.replace("_", " ") for name, there in entries.items() if not there]
