@@ -74,6 +74,7 @@ class _Body(Declarations):
 
     def __init__(self, module: Module, code: bytes, graph: int = 0, inputs: Sequence[Shape | None] = ()) -> None:
         super().__init__(module, code)
+        self._entries = module.graph_entry_points
         self._sets: dict[int, str] = {}
         self._operators = Signatures(self.values)
         self._graph, self._input_shapes = graph, inputs
@@ -90,6 +91,17 @@ class _Body(Declarations):
                 raise self.error(at, "has more words than the module")
             self._instruction(opcode, at, count)
             at += count
+        self._entry_points()
+
+    def _entry_points(self) -> None:
+        """The variables of every entry point are of the types that its graph takes and gives."""
+        for at, entry in zip(self.source.graph_entry_points, self._entries, strict=True):
+            place = self.places[self._graph_types[self.words[at + 1]]]
+            types = self.words[place + 3 : place + (self.words[place] >> 16)]
+            for resource, type in zip((*entry.inputs, *entry.outputs), types, strict=True):
+                wanted, found = self.kind(at, type), self.values.described(resource.tensor)
+                if wanted.shape is not None and wanted != found:  # it may be an array of tensors
+                    raise self.error(at, f"has {resource.name!r}, which is {found}, but its graph says {wanted}")
 
     @property
     def is_open(self) -> bool:

@@ -69,7 +69,7 @@ class Values:
         """The kind that a type stands for."""
         kind = self._kinds.get(id)
         if kind is None:
-            kind = self._kinds[id] = self._read(self._constants.types.type(id, len(self._words)))
+            kind = self._kinds[id] = self.described(self._constants.types.type(id, len(self._words)))
         return kind
 
     def numbers(self, id: int) -> tuple[int, ...]:
@@ -86,9 +86,10 @@ class Values:
         length = 1 if shape is None else shape[0]
         return (self.numbers(words[at + 3])[0] if opcode == op.CONSTANT_COMPOSITE_REPLICATE else 0,) * length
 
-    def _read(self, type: object) -> Kind:
+    def described(self, type: object) -> Kind:
+        """The kind that a type of the reader stands for."""
         if isinstance(type, Struct):
-            return Kind("", None, True, tuple(self._read(member.type) for member in type.members))
+            return Kind("", None, True, tuple(self.described(member.type) for member in type.members))
         if isinstance(type, Scalar):
             return Kind(_element(type))
         if not isinstance(type, Tensor):
