@@ -1,68 +1,21 @@
-"""The shaders of a drawing against each other and against its attachments: each rule, and nothing on what is right."""
+"""The shaders of a drawing against each other: each rule, and nothing on what is right."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from scenario_runner.doctor import gather
-from scenario_runner.validation import Options, validate_file
 from scenario_runner.validation.reported_device import ReportedDevice
+from tests.drawings import COMMAND, FRAGMENT, VERTEX, drawing, found
 from tests.scenes import Scene, assemble
-
-HEAD = "#version 450\n"
-VERTEX = """
-layout(location = 0) out vec4 color;
-layout(location = 1) flat out uint number;
-layout(location = 2) out Block { mat2 turn; vec2 place[2]; } block;
-void main() { gl_Position = vec4(0); color = vec4(1); number = 7; block.turn = mat2(1); block.place[0] = vec2(0); }
-"""
-FRAGMENT = """
-layout(location = 0) in vec4 color;
-layout(location = 1) flat in uint number;
-layout(location = 2) in Block { mat2 turn; vec2 place[2]; } block;
-layout(location = 0) out vec4 first;
-layout(location = 1) out uint second;
-void main() { first = color + vec4(block.place[1], block.turn[0]); second = number; }
-"""
-COMMAND = "/commands/0/dispatch_fragment"
 
 
 @pytest.fixture(autouse=True)
 def _cache(shader_cache: Path) -> None:
     """Every shader is compiled once."""
-
-
-def image(scene: Scene, uid: str, **keys: Any) -> None:
-    given = {"dims": [1, 16, 8, 1], "format": "VK_FORMAT_R8G8B8A8_UNORM", "shader_access": "readwrite"}
-    scene.resource("image", uid=uid, **{**given, "color_attachment": True, **keys})
-
-
-def drawing(scene: Scene, vertex: str | bytes = VERTEX, fragment: str | bytes = FRAGMENT, **keys: Any) -> Scene:
-    """A scenario that draws into "a" (floats), "b" (unsigned integers); "c" is half as large at its level 1 only."""
-    for uid, stage, code in (("v", "vertex", vertex), ("f", "fragment", fragment)):
-        if isinstance(code, bytes):
-            scene.module(uid, code, stage=stage)
-        else:
-            scene.shader(uid, HEAD + code, stage=stage)
-    image(scene, "a")
-    image(scene, "b", format="VK_FORMAT_R32_UINT")
-    image(scene, "c", dims=[1, 32, 16, 1], mips=2)
-    given = {"vertex_shader_ref": "v", "fragment_shader_ref": "f", "bindings": [], "color_attachment_refs": ["a", "b"]}
-    return scene.command("dispatch_fragment", **{**given, **keys})
-
-
-def found(scene: Scene, device: ReportedDevice | None = None) -> list[tuple[str | None, str, str | None, str]]:
-    """Everything but the note that drawings are not run, where they are not."""
-    findings = validate_file(scene.write(), Options(device=device)).findings
-    return [
-        (each.problem.code, each.severity, each.problem.pointer, each.problem.message)
-        for each in findings
-        if each.problem.code != "SR-RUN-001"
-    ]
 
 
 def test_a_right_drawing(scene: Scene) -> None:
@@ -255,168 +208,6 @@ def test_no_position(scene: Scene) -> None:
     message = "shader 'v' never gives a position (gl_Position): what is drawn where is undefined"
     vertex = VERTEX.replace("gl_Position = vec4(0);", "")
     assert found(drawing(scene, vertex)) == [("SR-STAGE-007", "warning", "/resources/0/shader", message)]
-
-
-FIRST, SECOND = f"{COMMAND}/color_attachment_refs/0", f"{COMMAND}/color_attachment_refs/1"
-
-
-@pytest.mark.parametrize(
-    "attachments, expected",
-    [
-        (
-            ["a"],
-            [
-                (
-                    "SR-ATTACH-001",
-                    "warning",
-                    COMMAND,
-                    "output 'second' of shader 'f' goes to the attachment 1; the drawing has 1, so that it is lost",
-                )
-            ],
-        ),
-        (
-            ["a", "b", "d"],
-            [
-                (
-                    "SR-ATTACH-002",
-                    "warning",
-                    f"{COMMAND}/color_attachment_refs/2",
-                    "shader 'f' has no output at location 2: what it leaves there is undefined",
-                )
-            ],
-        ),
-        (
-            ["b", "d"],
-            [
-                (
-                    "SR-ATTACH-003",
-                    "error",
-                    FIRST,
-                    "output 'first' of shader 'f' gives float32; image 'b' of VK_FORMAT_R32_UINT takes unsigned"
-                    " integers of 32 bits",
-                ),
-                (
-                    "SR-ATTACH-003",
-                    "error",
-                    SECOND,
-                    "output 'second' of shader 'f' gives uint32; image 'd' of VK_FORMAT_R8_UNORM takes floats of 32"
-                    " bits",
-                ),
-            ],
-        ),
-        (
-            ["a", "rg"],
-            [
-                (
-                    "SR-ATTACH-004",
-                    "warning",
-                    SECOND,
-                    "'second' of shader 'f' leaves G of image 'rg' (VK_FORMAT_R8G8_UINT) undefined",
-                )
-            ],
-        ),
-        (
-            ["plain", "b"],
-            [
-                (
-                    "SR-ATTACH-005",
-                    "warning",
-                    FIRST,
-                    "image 'plain' is drawn into, and its color_attachment is false",
-                )
-            ],
-        ),
-        (
-            ["depth", "b"],
-            [
-                (
-                    "SR-ATTACH-006",
-                    "error",
-                    FIRST,
-                    "image 'depth' has the format VK_FORMAT_D32_SFLOAT, which cannot be drawn into as a colour",
-                )
-            ],
-        ),
-        (
-            ["c", "b"],
-            [
-                (
-                    "SR-ATTACH-007",
-                    "error",
-                    SECOND,
-                    "image 'b' has 16 x 8 texels, attachment 0, 'c', has 32 x 16",
-                )
-            ],
-        ),
-        (
-            ["a", "b", "b"],
-            [
-                (
-                    "SR-ATTACH-002",
-                    "warning",
-                    f"{COMMAND}/color_attachment_refs/2",
-                    "shader 'f' has no output at location 2: what it leaves there is undefined",
-                ),
-                (
-                    "SR-ATTACH-008",
-                    "warning",
-                    f"{COMMAND}/color_attachment_refs/2",
-                    "image 'b' is attachment 1 already: both write it",
-                ),
-            ],
-        ),
-    ],
-)
-def test_attachments(scene: Scene, attachments: list[Any], expected: list[Any]) -> None:
-    """Each attachment has an output of its kind with all its components, is an image for drawing, and of one size."""
-    drawing(scene, color_attachment_refs=attachments)
-    image(scene, "d", format="VK_FORMAT_R8_UNORM")
-    image(scene, "rg", format="VK_FORMAT_R8G8_UINT")
-    image(scene, "plain", color_attachment=False)
-    image(scene, "depth", format="VK_FORMAT_D32_SFLOAT")
-    assert sorted(found(scene)) == sorted(expected)
-
-
-def test_another_extent(scene: Scene) -> None:
-    """render_extent is the size of the attachments."""
-    message = "image 'a' has 16 x 8 texels, the render_extent has 16 x 4"
-    found_ones = found(drawing(scene, render_extent=[16, 4]))
-    assert found_ones[0] == ("SR-ATTACH-007", "error", FIRST, message)
-    assert [each[0] for each in found_ones] == ["SR-ATTACH-007", "SR-ATTACH-007"]
-
-
-def test_components_of_several_outputs(scene: Scene) -> None:
-    """Outputs with different components of one location fill an attachment together."""
-    parts = """layout(location = 0) out vec2 first;
-    layout(location = 0, component = 2) out vec2 rest;
-    layout(location = 1) out uint second;
-    void main() { first = vec2(0); rest = vec2(1); second = 1; }
-    """
-    assert found(drawing(scene, VERTEX, parts)) == []
-
-
-def test_an_attachment_that_is_also_read(scene: Scene) -> None:
-    """An image that is drawn into must not be bound for the shaders at the same level; another level may be."""
-    fragment = FRAGMENT.replace("void main() {", "layout(binding = 0) uniform sampler2D s;\nvoid main() {")
-    fragment = fragment.replace("first = color", "first = texture(s, vec2(0)) + color")
-    bindings = [{"set": 0, "id": 0, "resource_ref": "c", "lod": 1}]
-    targets: list[Any] = [{"resource_ref": "c", "lod": 1}, "b"]
-    ((code, severity, pointer, message),) = found(
-        drawing(scene, VERTEX, fragment, bindings=bindings, color_attachment_refs=targets)
-    )
-    assert (code, severity, pointer) == ("SR-ATTACH-008", "warning", FIRST)
-    assert message == (
-        "image 'c', mip level 1, is drawn into while the shaders use it as a binding: what they see there is undefined"
-    )
-
-
-def test_another_level_of_an_attachment(scene: Scene) -> None:
-    """Reading one level while drawing into another is right."""
-    fragment = FRAGMENT.replace("void main() {", "layout(binding = 0) uniform sampler2D s;\nvoid main() {")
-    fragment = fragment.replace("first = color", "first = texture(s, vec2(0)) + color")
-    bindings = [{"set": 0, "id": 0, "resource_ref": "c", "lod": 0}]
-    targets: list[Any] = [{"resource_ref": "c", "lod": 1}, "b"]
-    assert found(drawing(scene, VERTEX, fragment, bindings=bindings, color_attachment_refs=targets)) == []
 
 
 def test_shaders_of_the_wrong_stage(scene: Scene) -> None:
