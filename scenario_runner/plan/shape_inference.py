@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 
+# One is enough for tensors that are written before they are read; each further one is for one that is not.
+_MOST_PASSES = 64
+
 
 def infer_shapes(
     scenario: Scenario,
@@ -67,7 +70,9 @@ class _Inference:
     def shapes(self) -> dict[str, Shape]:
         """Go over the commands until nothing new is found: a graph may be given what a later command works out."""
         before = -1
-        while len(self._found) < len(self._wanted) and len(self._found) > before:
+        for _ in range(_MOST_PASSES):
+            if len(self._found) in (before, len(self._wanted)):
+                break
             before = len(self._found)
             for index, command in enumerate(self._scenario.commands):
                 each: Any = command
