@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.files.output import OutputFile
+from scenario_runner.files.png_chunks import essential_chunks
 from scenario_runner.files.source import SourceFile, file_error
 from scenario_runner.formats import Format
 
@@ -29,7 +30,6 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _TEXEL_LIMIT = 8192 * 8192  # the reference's, and below the one at which Pillow starts to warn
 _DEFLATE_RATIO_LIMIT = 1032  # no deflate stream expands more
 _CHUNK_LIMIT = 1000  # chunks before the first texels
-_ALL_CHUNK_LIMIT = 1 << 18
 _GRAY, _RGB, _PALETTE, _GRAY_ALPHA, _RGB_ALPHA = 0, 2, 3, 4, 6
 _BIT_DEPTHS = {
     _GRAY: (1, 2, 4, 8, 16),
@@ -91,8 +91,7 @@ def read_texels(path: str | os.PathLike[str], format: Format) -> bytes:
     with SourceFile(path) as source:
         header = _parse_header(source)
         check_texels(source.path, header, format)
-        data = source.read(source.size_bytes)
-        _check_chunks(source.path, data)
+        data = essential_chunks(source.path, source.read(source.size_bytes))
         return _as_texels(_decoded(source.path, header, data), format)
 
 
@@ -181,19 +180,6 @@ def _has_transparency(source: SourceFile) -> bool:
         found = found or kind == b"tRNS"
         offset += 12 + length
     raise file_error(source.path, f"has more than {_CHUNK_LIMIT} chunks before its texels")
-
-
-def _check_chunks(path: str, data: bytes) -> None:
-    """Raise `FileError` when the chunks do not end in an IEND chunk; the decoder would make do with half an image."""
-    offset = 8
-    for _ in range(_ALL_CHUNK_LIMIT):
-        if offset + 12 > len(data):
-            raise file_error(path, f"ends after {len(data)} bytes, expected an IEND chunk at the end (truncated?)")
-        length, kind = struct.unpack_from(">I4s", data, offset)
-        offset += 12 + length
-        if kind == b"IEND":
-            return
-    raise file_error(path, f"has more than {_ALL_CHUNK_LIMIT} chunks")
 
 
 def _decoded(path: str, header: PngHeader, data: bytes) -> Array:

@@ -155,6 +155,7 @@ def test_an_interlaced_file_is_read(tmp_path: Path) -> None:
 
 
 GOOD = png_bytes(2, 2, 8, 6, bytes(range(16)))
+END = chunk(b"IEND", b"")
 
 
 def with_header(*fields: int) -> bytes:
@@ -170,7 +171,12 @@ def with_header(*fields: int) -> bytes:
         (GOOD[:35], "ends after 35 bytes, before its texels (truncated?)"),
         (GOOD[:-20], f"ends after {len(GOOD) - 20} bytes, expected an IEND chunk at the end (truncated?)"),
         (GOOD[:-4], f"ends after {len(GOOD) - 4} bytes, expected an IEND chunk at the end (truncated?)"),
-        (GOOD.replace(b"IDATx", b"IDATy"), "cannot be decoded as a PNG file: "),
+        (GOOD.replace(b"IDATx", b"IDATy"), "has a chunk b'IDAT' whose check sum is wrong (damaged?)"),
+        (GOOD[:33] + chunk(b"IDAT", b"yz") + END, "cannot be decoded as a PNG file: error -3 while decompressing data"),
+        (GOOD[:33] + chunk(b"IDAT", zlib.compress(bytes(9))) + END, "has 9 bytes of rows, expected 18 of an image"),
+        (png_bytes(5, 5, 8, 0, bytes(25), interlace=1), "has 30 bytes of rows, expected 36 of an image"),
+        (png_bytes(2, 2, 8, 3, bytes(4)), "has texels that are numbers of colours, but no chunk b'PLTE' that says"),
+        (GOOD[:33] + chunk(b"ABCD", b"") + GOOD[33:], "has a chunk b'ABCD', which is essential for its texels and"),
         (with_header(2, 2, 3, 6, 0, 0, 0), "has a PNG header with bit depth 3, colour type 6,"),
         (with_header(2, 2, 8, 5, 0, 0, 0), "has a PNG header with bit depth 8, colour type 5,"),
         (with_header(0, 2, 8, 6, 0, 0, 0), "says it has 0x2 texels, expected 1 to 67108864 in all"),
@@ -187,6 +193,27 @@ def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message
     with pytest.raises(FileError) as caught:
         read_texels(path, RGBA8)
     assert str(caught.value).startswith(f"{path}: {message}")
+
+
+@pytest.mark.parametrize("bits, color, samples", [(8, 6, 4), (8, 3, 1), (16, 2, 3)])
+@pytest.mark.parametrize(
+    "extra",
+    [
+        chunk(b"zTXt", b"comment\0\0" + zlib.compress(bytes(3 << 20))),
+        chunk(b"eXIf", b"nothing of the kind"),
+        chunk(b"iCCP", b"profile\0\0" + zlib.compress(b"nothing of the kind")),
+        chunk(b"acTL", struct.pack(">II", 3, 0)),
+    ],
+)
+def test_what_does_not_concern_the_texels_does_not_matter(
+    tmp_path: Path, extra: bytes, bits: int, color: int, samples: int
+) -> None:
+    """Long texts, broken Exif data and profiles, and animations that stop short change nothing about the texels."""
+    rows = bytes(range(6 * samples * bits // 8))
+    palette = chunk(b"PLTE", bytes(range(48))) if color == 3 else b""
+    (tmp_path / "plain.png").write_bytes(png_bytes(2, 3, bits, color, rows, palette))
+    (tmp_path / "more.png").write_bytes(png_bytes(2, 3, bits, color, rows, extra + palette))
+    assert read_texels(tmp_path / "more.png", RGBA8) == read_texels(tmp_path / "plain.png", RGBA8)
 
 
 def test_a_bomb_is_refused_without_decoding(tmp_path: Path) -> None:
