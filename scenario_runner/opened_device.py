@@ -159,7 +159,7 @@ class OpenedDevice:
         if plan.requirements.ml_extensions:
             from scenario_runner.vulkan.tensor_limits import exceeded_tensor_limits
 
-            problems = exceeded_tensor_limits(plan, physical)
+            problems = exceeded_tensor_limits(plan, physical, emulated=bool(instance.layers))
             if problems:
                 raise UnsupportedError(problems)
         device = self._device

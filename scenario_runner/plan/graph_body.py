@@ -32,26 +32,36 @@ _TOSA = "TOSA.001000.1"
 _MOST_OPERATORS = 128
 
 
-def check_graph_body(module: Module, code: bytes) -> bool:
-    """Raise SpirvError where the module is no graph module that a driver can be given.
+class CheckedGraph(NamedTuple):
+    """What a module of graphs is like that was found right.
 
-    Returns whether its types leave shapes open: a driver is to be given what `fix_shapes` makes of it then.
+    ``is_open`` tells whether its types leave shapes open: a driver is to be given what `fix_shapes` makes of it then.
+    ``largest`` is what messages call the largest value that an operator gives, with its shape.
     """
+
+    is_open: bool
+    largest: tuple[str, Shape]
+
+
+def check_graph_body(module: Module, code: bytes) -> CheckedGraph:
+    """Check every instruction of a module. Raises SpirvError where it is none that a driver can be given."""
     body = _Body(module, code)
     body.check()
-    return body.is_open
+    return CheckedGraph(bool(body.open), body.largest())
 
 
 class FixedGraph(NamedTuple):
     """A graph for tensors of given shapes.
 
     ``outputs`` are the shapes of what it gives by set and binding, -1 where a size does not follow from the inputs;
-    ``code`` is its module, None where some shape in it does not follow, and ``unknown`` says whose.
+    ``code`` is its module, None where some shape in it does not follow, and ``unknown`` says whose. ``largest`` is as
+    that of a `CheckedGraph`.
     """
 
     outputs: dict[tuple[int, int], Shape]
     code: bytes | None
     unknown: str = ""
+    largest: tuple[str, Shape] = ("", ())
 
 
 def fix_shapes(module: Module, code: bytes, entry: str, inputs: Mapping[tuple[int, int], Shape]) -> FixedGraph:
@@ -81,7 +91,7 @@ class _Body(Declarations):
         self._current = 0
         self._graph_types: dict[int, int] = {}
         self._output_shapes: dict[int, Shape] = {}
-        self._open: list[int] = []  # the values whose types leave something of their shapes open
+        self.open: list[int] = []  # the values whose types leave something of their shapes open
 
     def check(self) -> None:
         words, at = self.words, 5
@@ -103,15 +113,16 @@ class _Body(Declarations):
                 if wanted.shape is not None and wanted != found:  # it may be an array of tensors
                     raise self.error(at, f"has {resource.name!r}, which is {found}, but its graph says {wanted}")
 
-    @property
-    def is_open(self) -> bool:
-        return bool(self._open)
+    def largest(self) -> tuple[str, Shape]:
+        """The largest value that an operator gives."""
+        count, id, shape = self._operators.largest
+        return (self._called(id), shape) if count else ("", ())
 
     def fixed(self, entry: int, places: Sequence[tuple[int, int]]) -> FixedGraph:
         """The graph with the shapes that were found; its entry point is at a word, its outputs at ``places``."""
         outputs = {place: self._output_shapes[i] for i, place in enumerate(places) if i in self._output_shapes}
         shapes: dict[int, Shape | tuple[Shape, ...]] = {}
-        for id in self._open:
+        for id in self.open:
             shape = self._operators.parts.get(id) or self._operators.shape(id) or (UNKNOWN,)
             if any(UNKNOWN in each if isinstance(each, tuple) else each == UNKNOWN for each in shape):
                 return FixedGraph(outputs, None, self._called(id))
@@ -127,7 +138,7 @@ class _Body(Declarations):
             fixed = with_shapes(words, self.values, shapes, Interface(variables, self._graph_types[self._graph], known))
         except ValueError as error:
             raise self.error(entry, str(error)) from None
-        return FixedGraph(outputs, struct.pack(f"<{len(fixed)}I", *fixed))
+        return FixedGraph(outputs, struct.pack(f"<{len(fixed)}I", *fixed), "", self.largest())
 
     def _called(self, id: int) -> str:
         """What messages call a value: by its operator and id."""
@@ -150,7 +161,7 @@ class _Body(Declarations):
             if opcode in _WITH_SHAPE:
                 self.check_shape(at)
             elif opcode in _RESULTS and _is_open(self.kind(at, words[at + 1])):
-                self._open.append(words[at + 2])
+                self.open.append(words[at + 2])
             if opcode in (op.CONSTANT_COMPOSITE, op.CONSTANT_COMPOSITE_REPLICATE):
                 self.check_composite(at, count, replicated=opcode == op.CONSTANT_COMPOSITE_REPLICATE)
             elif opcode == op.CONSTANT:

@@ -26,7 +26,7 @@ class GraphModule:
 
         self.code = code
         self.module = read_module(code, name=name)
-        self.is_open = check_graph_body(self.module, code)
+        self.is_open, self._largest = check_graph_body(self.module, code)
         self._fixed: dict[tuple[str, tuple[Shape | None, ...]], FixedGraph | ScenarioError] = {}
 
     def fixed(self, entry: GraphEntryPoint, inputs: Mapping[tuple[int, int], Shape]) -> FixedGraph:
@@ -35,7 +35,7 @@ class GraphModule:
         Raises ScenarioError where they do not fit each other.
         """
         if not self.is_open:
-            return FixedGraph({}, self.code)
+            return FixedGraph({}, self.code, "", self._largest)
         key = entry.name, tuple(inputs.get((each.set, each.binding)) for each in entry.inputs)
         found = self._fixed.get(key)
         if found is None:

@@ -41,7 +41,10 @@ class GraphResourcePlan(NamedTuple):
 
 
 class GraphPipelinePlan(NamedTuple):
-    """A data graph pipeline with its session; two plans with equal `content` are one pipeline."""
+    """A data graph pipeline with its session; two plans with equal `content` are one pipeline.
+
+    ``largest`` is what messages call the largest value between its operators, with its shape.
+    """
 
     code: bytes
     entry: str
@@ -50,6 +53,7 @@ class GraphPipelinePlan(NamedTuple):
     constants: tuple[GraphConstantPlan, ...]
     label: str
     pointer: str
+    largest: tuple[str, tuple[int, ...]] = ("", ())
 
     @property
     def content(self) -> Hashable:

@@ -116,6 +116,7 @@ def resolve_spirv_dispatch(
             constants=tuple(constants.values()),
             label=f"graph {graph.uid!r}",
             pointer=graph.pointer,
+            largest=fixed.largest,
         )
     )
     tables.graph_modules[f"graph {graph.uid!r}"] = graph.module

@@ -359,6 +359,7 @@ class VgfDispatch:
                 constants=tuple(constants.values()),
                 label=where,
                 pointer=graph.pointer,
+                largest=fixed.largest,
             )
         )
         self._tables.graph_modules[where] = module.module

@@ -31,6 +31,7 @@ class Signatures:
         self._values = values
         self.shapes: dict[int, Shape] = {}
         self.parts: dict[int, tuple[Shape, ...]] = {}
+        self.largest: tuple[int, int, Shape] = (0, 0, ())  # elements, id and shape of the largest result so far
         self._attributes: dict[tuple[Attribute, int, Kind | None], tuple[int, ...]] = {}
 
     def shape(self, id: int) -> Shape | None:
@@ -165,7 +166,9 @@ class Signatures:
             both = shape if not kind.ranked or kind.shape is None else merged(kind.shape, shape)
             if both is None:
                 raise ValueError(f"gives {kind}, but its inputs make {text(shape)}")
-            check_size(both)
+            count = check_size(both)
+            if count > self.largest[0]:
+                self.largest = count, result, both
             known.append(both)
         if len(known) == 1:
             self.shapes[result] = known[0]

@@ -104,8 +104,8 @@ class Values:
         return Kind(element, shape)
 
 
-def check_size(shape: Sequence[int]) -> None:
-    """Raise ValueError, with the end of a sentence, for a shape that no tensor can have."""
+def check_size(shape: Sequence[int]) -> int:
+    """The number of elements, at least. Raises ValueError for a shape that no tensor can have."""
     count = 1
     for size in shape:
         count *= 1 if size == UNKNOWN else size
@@ -113,6 +113,7 @@ def check_size(shape: Sequence[int]) -> None:
             raise ValueError(
                 f"has a tensor of the shape {list(shape)}, expected sizes that memory can hold, none of them 0"
             )
+    return count
 
 
 def _element(scalar: Scalar) -> str:

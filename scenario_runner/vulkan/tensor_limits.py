@@ -6,7 +6,7 @@ Source: VkPhysicalDeviceTensorPropertiesARM; valid usage of VkTensorDescriptionA
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import Problem
 from scenario_runner.plan.tensor_plan import TensorPlan
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.physical_device import PhysicalDevice
 
 
-def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice) -> list[Problem]:
-    """Everything about the tensors of ``plan`` that ``physical`` cannot do; it must have VK_ARM_tensors."""
+def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bool = False) -> list[Problem]:
+    """Everything about the tensors of ``plan`` that ``physical`` cannot do; it must have VK_ARM_tensors.
+
+    Where graphs are ``emulated``, what lies between their operators are tensors as well.
+    """
     tensors = [each for each in plan.resources.values() if isinstance(each, TensorPlan)]
     if not tensors:
         return []
@@ -45,6 +48,8 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice) -> list[Problem
                         pointer=f"{tensor.pointer}/format",
                     )
                 )
+    if emulated:
+        problems += _beyond_inside(plan, physical, limits)
     counted = [(pipeline.set_layouts, pipeline.label, pipeline.pointer) for pipeline in plan.pipelines]
     for layouts, label, pointer in counted:
         count = sum(binding.kind == "tensor" for bindings in layouts for binding in bindings)
@@ -74,6 +79,18 @@ def _beyond(tensor: TensorPlan, limits: object) -> Iterator[tuple[str, str, int]
         if asked > limit:
             yield what, name, limit
             return  # what has too many dimensions has no other sensible numbers
+
+
+def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterator[Problem]:
+    for graph in plan.graph_pipelines:
+        what, shape = graph.largest
+        count, limit = prod(shape), int(limits.maxTensorElements)
+        if count > limit:
+            yield Problem(
+                f"{graph.label}: {what} has {count} elements (shape {list(shape)}); maxTensorElements of"
+                f" {physical.name!r} is {limit}",
+                pointer=graph.pointer,
+            )
 
 
 def _uses(plan: Plan) -> dict[tuple[str, str], str]:

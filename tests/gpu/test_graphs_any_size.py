@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import ScenarioError
+from scenario_runner.errors import ScenarioError, UnsupportedError
 from scenario_runner.vgf import read_vgf
 from tests.gpu.ml_scenes import VGF, bindings, random, tensor
 from tests.scenes import Scene
@@ -127,3 +127,14 @@ def test_a_shape_that_nothing_says(any_size: Scene) -> None:
     text = problem(dispatch(any_size, "any", "x", "y"))
     for uid in ("x", "y"):
         assert f"tensor '{uid}' has the shape [-1, -1, -1, -1], and no graph of the scenario says what its" in text
+
+
+def test_a_value_between_operators_that_is_too_large(ml: Runner, scene: Scene) -> None:
+    """What the emulation layers cannot allocate is refused before they try, and named."""
+    scene.resource("graph", uid="wide", src=str(MODELS / "wide.vgf"))
+    tensor(tensor(scene, "x", random((1, 1))), "y", dims=[1, 1])
+    with pytest.raises(UnsupportedError) as caught:
+        ml.run(dispatch(scene, "wide", "x", "y").write())
+    text = str(caught.value)
+    assert "segment 'graph_segment_0' of graph 'wide': the result " in text
+    assert " of the operator TILE has 2147483648 elements (shape [65536, 32768]); maxTensorElements of " in text

@@ -59,7 +59,7 @@ class Graph:
     def check(self) -> bool:
         """As the program checks it, under the name graph.spv."""
         code = self.bytes()
-        return check_graph_body(read_module(code, name="graph.spv"), code)
+        return check_graph_body(read_module(code, name="graph.spv"), code).is_open
 
 
 def mutated(code: bytes, generator: random.Random) -> bytes:

@@ -3,8 +3,8 @@
     python tests/tosa/make_fixtures.py [--converter model-converter]
 
 operators.spv has every operator of TOSA 1.0 in all types that the converter takes; nothing runs it, it is what the
-signatures are compared with. any_size.vgf and any_parts.vgf leave the sizes of their tensors open. The converter is the
-PyPI package ai_ml_sdk_model_converter.
+signatures are compared with. any_size.vgf and any_parts.vgf leave the sizes of their tensors open, wide.vgf has a value
+of 8 GiB between small ones. The converter is the PyPI package ai_ml_sdk_model_converter.
 """
 
 from __future__ import annotations
@@ -262,6 +262,23 @@ def any_parts(g: Graph) -> None:
     g.simple("add", ["f32"], [(2, 4, 8), (2, 4, 8)], (2, 4, 8))
 
 
+def wide(g: Graph) -> None:
+    """One number repeated 2 to the power of 31 times and added up."""
+    shapes = ((1 << 16, 1 << 15), (1 << 16, 1), (1, 1))
+    operators: tuple[tuple[str, list[Value], str], ...] = (
+        ("tile", [g.shape(*shapes[0])], ""),
+        ("reduce_sum", [], "axis = 1 : i32"),
+        ("reduce_sum", [], "axis = 0 : i32"),
+    )
+    value = g.input((1, 1), "f32")
+    for number, (name, others, attributes) in enumerate(operators):
+        g.add(name, [value, *others], tensor(shapes[number], "f32"), attributes)
+        if number < 2:
+            g.outputs.pop()
+            g.lines[-1] = g.lines[-1].replace("%r0 ", f"%v{number} ", 1)
+            value = f"%v{number}", tensor(shapes[number], "f32")
+
+
 def main() -> None:
     """Write the fixtures."""
     parser = argparse.ArgumentParser()
@@ -272,6 +289,7 @@ def main() -> None:
         "operators.spv": (convolutions, elementwise, conversions, moves, others),
         "any_size.vgf": (any_size,),
         "any_parts.vgf": (any_parts,),
+        "wide.vgf": (wide,),
     }
     for name, parts in graphs.items():
         graph = Graph()

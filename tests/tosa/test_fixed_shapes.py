@@ -25,7 +25,7 @@ def fixed(name: str, *inputs: Shape) -> FixedGraph:
     """The graph of a model for inputs of these shapes at bindings 0, 1, ..."""
     code, entry = code_of(name)
     module = read_module(code, name=name)
-    assert check_graph_body(module, code) is True
+    assert check_graph_body(module, code).is_open
     return fix_shapes(module, code, entry, {(0, number): shape for number, shape in enumerate(inputs)})
 
 
@@ -35,7 +35,7 @@ def test_every_type_gets_its_shape() -> None:
     assert graph.outputs == {(0, 1): (1, 8, 3, 4)}  # half as high and wide, twice one above the other
     assert graph.code is not None
     module = read_module(graph.code)
-    assert check_graph_body(module, graph.code) is False
+    assert not check_graph_body(module, graph.code).is_open
     (entry,) = module.graph_entry_points
     assert [each.tensor.shape for each in (*entry.inputs, *entry.outputs)] == [(1, 8, 6, 4), (1, 8, 3, 4)]
     before = [each[4:] for each in Graph(code_of("any_size.vgf")[0]).of(EXT_INST)]
@@ -50,7 +50,7 @@ def test_an_operator_with_two_results(shape: Shape) -> None:
     assert sorted(graph.outputs.values()) == sorted([half, half, (2, 4, 8)])
     assert graph.code is not None
     module = read_module(graph.code)
-    assert check_graph_body(module, graph.code) is False
+    assert not check_graph_body(module, graph.code).is_open
     (entry,) = module.graph_entry_points
     assert entry.inputs[0].tensor.shape == shape
     found = {each[1]: each for each in Graph(graph.code).of(TENSOR)}
