@@ -259,8 +259,9 @@ def find_hazards(steps: Iterable[Step]) -> list[Finding]:
         elif isinstance(step, Barriers):
             _take_barriers(pending, step, found)
         else:
+            pairs: set[tuple[str, ...]] = set()
             for use in step.uses:
-                _compare_all(pending.get(use.memory, {}), step, use, found)
+                _compare_all(pending.get(use.memory, {}), step, use, pairs, found)
             if step.barrier_after:
                 pending.clear()
                 continue
@@ -312,6 +313,7 @@ def _compare_all(
     accesses: dict[tuple[object, ...], _Access],
     step: Work,
     use: Use,
+    pairs: set[tuple[str, ...]],
     found: dict[tuple[str, ...], tuple[Finding, int]],
 ) -> None:
     told = False
@@ -320,11 +322,20 @@ def _compare_all(
     for write, transition in ((True, False), (False, False), (True, True)):
         for access in accesses.values():
             if access.write == write and (access.use.stage == "transition") == transition and not access.told:
-                told |= not (told and transition) and _compare(access, step, use, found)
+                told |= not (told and transition) and _compare(access, step, use, pairs, found)
 
 
-def _compare(access: _Access, step: Work, use: Use, found: dict[tuple[str, ...], tuple[Finding, int]]) -> bool:
-    """Tell what is wrong between an earlier access and a later use; whether anything is."""
+def _compare(
+    access: _Access,
+    step: Work,
+    use: Use,
+    pairs: set[tuple[str, ...]],
+    found: dict[tuple[str, ...], tuple[Finding, int]],
+) -> bool:
+    """Tell what is wrong between an earlier access and a later use; whether anything is.
+
+    ``pairs`` are those of ``step`` that were told: what in-place work reads too early, it also writes too early.
+    """
     before = access.use
     if before.end <= use.first or use.end <= before.first or (before.atomic and use.atomic):
         return False
@@ -338,8 +349,11 @@ def _compare(access: _Access, step: Work, use: Use, found: dict[tuple[str, ...],
         later, earlier = ("writes" if write else "reads"), ("writes" if access.write else "reads")
         if before.stage == "transition":
             code, earlier = "SR-HAZARD-006", "moves to another layout"
-        # In-place work is told once: what it reads too early, it also writes too early.
-        key = (step.name, use.resource, access.work.name, before.resource)
+        pair = (use.resource, access.work.pointer, before.resource)
+        if pair in pairs:
+            return True
+        pairs.add(pair)
+        key = (step.name, later, use.resource, access.work.name, earlier, before.resource)
         if key in found:
             finding, more = found[key]
             if finding.pointer != step.pointer:
