@@ -5,7 +5,11 @@ Source: Vulkan specification, "Synchronization and Cache Control", section "Exec
 The scenario's commands are followed once. Of every access since the last full barrier it is kept which stages wait for
 it (execution dependency) and, part by part of its memory, to which accesses of which stages its writes are visible
 (memory dependency). Barriers chain: what one makes available, the next may make visible. A barrier that changes the
-layout of an image is itself a write of that part of the image, between its source and its destination.
+layout of an image is itself a write of that part of the image, between its source and its destination; transitions
+follow each other in the order of the commands, and what comes before one is before all that comes behind it.
+
+A barrier of a scenario names one access. So a write behind a write needs an order and that the first one is available,
+and not that the destination names a write: a command that reads and writes in place could not say both.
 """
 
 # No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
@@ -278,12 +282,16 @@ def find_hazards(steps: Iterable[Step]) -> list[Finding]:
 def _take_barriers(pending: _Pending, step: Barriers, found: dict[tuple[str, ...], tuple[Finding, int]]) -> None:
     changes = [(barrier, use) for barrier in step.barriers for use in barrier.transitions]
     for barrier, use in changes:
-        for access in pending.get(use.memory, {}).values():
-            if access.use.first < use.end and use.first < access.use.end and not access.told:
-                reason = access.precedes(barrier, use)
-                if reason is not None:
-                    access.told = True
-                    _tell_transition(access, step, barrier, use, reason, found)
+        accesses = pending.get(use.memory, {})
+        for key, access in list(accesses.items()):
+            if access.use.end <= use.first or use.end <= access.use.first or access.told:
+                continue
+            reason = None if access.use.stage == "transition" else access.precedes(barrier, use)
+            if reason is not None:
+                access.told = True
+                _tell_transition(access, step, barrier, use, reason, found)
+            elif use.first <= access.use.first and access.use.end <= use.end:
+                del accesses[key]  # whatever is behind the transition is behind this
     if any(_is_full(barrier) for barrier in step.barriers):
         pending.clear()
     else:
@@ -395,8 +403,6 @@ def _tell_transition(
     if access.use.resource != use.resource:
         alias = f" through {access.use.what} {access.use.resource!r}, which shares its memory"
     earlier = "writes" if access.write else "reads"
-    if access.use.stage == "transition":
-        earlier = "moves to another layout"
     message = (
         f"{barrier.name} moves {use.what} {use.resource!r} to another layout, which {access.work.pointer}"
         f" ({access.work.name}) {earlier}{alias}; {reason}"

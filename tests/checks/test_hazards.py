@@ -250,10 +250,20 @@ def test_a_transition_reaches_its_levels_only() -> None:
     assert codes(change, work(2, reads="a", end=33)) == ["SR-HAZARD-006"]
 
 
-def test_transitions_chain() -> None:
-    """Two transitions of one image need an order, and barriers behind a transition hand it on."""
+def test_what_is_before_a_transition_is_before_all_behind_it() -> None:
+    """A read that a first transition waits for is ordered with the second one, whatever the second one names."""
     first = transition("compute", "graph", "memory_write", "memory_read")
-    assert codes(first, transition("compute", "compute", "memory_write", "memory_read")) == ["SR-HAZARD-006"]
+    second = transition("graph", "compute", "memory_write", "memory_read")
+    nothing = Barriers("/commands/1", (second.barriers[0]._replace(src_stages=()),))
+    for before in ("reads", "writes"):
+        assert codes(work(0, **{before: "a"}), first, nothing, work(3, reads="a")) == []
+        assert codes(work(0, **{before: "a"}), nothing, work(3, reads="a")) == ["SR-HAZARD-006"]
+
+
+def test_transitions_chain() -> None:
+    """Transitions follow each other by themselves, and barriers behind a transition hand it on."""
+    first = transition("compute", "graph", "memory_write", "memory_read")
+    assert codes(first, transition("compute", "compute", "memory_write", "memory_read")) == []
     assert codes(first, transition("graph", "compute", "memory_write", "memory_read"), work(2, reads="a")) == []
     hand_on = covered("graph", "compute", "memory_read", "memory_read")
     assert codes(first, hand_on, work(2, reads="a")) == []
