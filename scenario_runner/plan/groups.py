@@ -6,7 +6,6 @@ alike; of OPTIMAL images only the device knows where which texel lies.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from scenario_runner.errors import ScenarioError, UnsupportedError
@@ -68,15 +67,25 @@ def _layout_key(image: ImagePlan) -> tuple[object, ...]:
 def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) -> None:
     """Two initial contents for the same bytes; files are compared where the scenario is read, this adds arrays."""
     sourced = sorted((plan for plan in members if plan.source is not None), key=lambda plan: plan.offset_bytes)
-    for before, after in pairwise(sourced):
-        if after.offset_bytes >= before.offset_bytes + before.size_bytes:
-            continue
-        path = getattr(after.source, "path", None)
-        if path is not None and path == getattr(before.source, "path", None):
-            continue
-        problems.error(
-            ScenarioError,
-            f"{after.pointer}/memory_group",
-            f"the initial content of {after.uid!r} overlaps that of {before.uid!r} in the memory group {group!r}",
-            "give one of them initial content",
-        )
+    furthest: ResourcePlan | None = None  # of those that begin earlier, the one that reaches furthest
+    for plan in sourced:
+        if furthest is not None and plan.offset_bytes < _end(furthest) and not _have_one_content(plan, furthest):
+            problems.error(
+                ScenarioError,
+                f"{plan.pointer}/memory_group",
+                f"the initial content of {plan.uid!r} overlaps that of {furthest.uid!r} in the memory group {group!r}",
+                "give one of them initial content",
+            )
+        if furthest is None or _end(plan) > _end(furthest):
+            furthest = plan
+
+
+def _have_one_content(one: ResourcePlan, other: ResourcePlan) -> bool:
+    """Whether the bytes that both have are the same: one file in one place."""
+    path = getattr(one.source, "path", None)
+    return path is not None and path == getattr(other.source, "path", None) and one.offset_bytes == other.offset_bytes
+
+
+def _end(plan: ResourcePlan) -> int:
+    """The first byte after a member of a group, before a device pads its rows."""
+    return plan.offset_bytes + plan.size_bytes

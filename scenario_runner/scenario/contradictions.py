@@ -244,7 +244,12 @@ def _memory_groups(resources: Sequence[Any]) -> Iterator[tuple[int, str]]:
         members.sort(key=lambda member: member[1].memory_group.offset)
         _, furthest = members[0]
         for index, resource in members[1:]:
-            if resource.memory_group.offset < _end(furthest) and (resource.src is None or resource.src != furthest.src):
+            offset = resource.memory_group.offset
+            is_same = (resource.src, offset) == (
+                furthest.src,
+                furthest.memory_group.offset,
+            ) and resource.src is not None
+            if offset < _end(furthest) and not is_same:
                 what = f"overlaps that of {furthest.uid!r:.100} in the memory group {name!r:.100}"
                 yield index, f"the initial content of {resource.uid!r:.100} {what}"
             if _end(resource) > _end(furthest):

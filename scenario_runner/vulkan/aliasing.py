@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 
 
 def check_aliases(device: Device, group: str, members: Sequence[Resource]) -> None:
-    """Raise UnsupportedError where two members of a group overlap and disagree about rows, with the place.
+    """Raise UnsupportedError where two members of a group overlap and disagree about rows, with the place, and
+    ScenarioError where padding makes the initial contents of two overlap.
 
     A buffer as large as the padded image is taken to know about the padding. Tensors see to their strides themselves.
     """
     problems: list[errors.Problem] = []
     for pair in combinations(members, 2):
+        if _contents_collide(*pair):
+            raise errors.ScenarioError(_collision(device, group, *pair))
         for image, other in (pair, pair[::-1]):
             if isinstance(image, Image) and image.tiling == "LINEAR" and _overlap(image, other):
                 message = _disagreement(image, other)
@@ -51,12 +54,35 @@ def _disagreement(image: Image, other: Resource) -> str | None:
         return f"{rows}, those of image {other.plan.uid!r} {other.row_pitch_bytes}"
     if not isinstance(other.plan, BufferPlan) or not (image.has_padded_rows or image.start_bytes):
         return None
-    padded = plan.offset_bytes + image.start_bytes + image.row_pitch_bytes * part.row_count
-    if other.plan.offset_bytes + other.plan.size_bytes >= padded:
+    if other.plan.offset_bytes + other.plan.size_bytes >= image.end_bytes:
         return None
     return (
         f"{rows}, although their texels take {part.row_size_bytes}; buffer {other.plan.uid!r} of"
         f" {other.plan.size_bytes} bytes would see the padding as data"
+    )
+
+
+def _contents_collide(one: Resource, other: Resource) -> bool:
+    """Whether the content of one goes over that of the other because this device pads the rows of the first.
+
+    What overlaps without padding was looked at before there was a device.
+    """
+    first, second = sorted((one, other), key=lambda each: each.plan.offset_bytes)
+    if first.plan.source is None or second.plan.source is None or not isinstance(first, Image):
+        return False
+    end = first.plan.offset_bytes + first.plan.size_bytes
+    return end <= second.plan.offset_bytes < first.end_bytes
+
+
+def _collision(device: Device, group: str, one: Resource, other: Resource) -> errors.Problem:
+    first, second = sorted((one, other), key=lambda each: each.plan.offset_bytes)
+    assert isinstance(first, Image)
+    return errors.Problem(
+        f"memory group {group!r} on {device.physical.name!r}: the initial content of {second.plan.uid!r} overlaps that"
+        f" of image {first.plan.uid!r}, whose rows are {first.row_pitch_bytes} bytes apart so that it ends at byte"
+        f" {first.end_bytes}",
+        pointer=f"{second.plan.pointer}/memory_group",
+        help="give one of them initial content, or place it further back",
     )
 
 

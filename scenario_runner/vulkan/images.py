@@ -122,6 +122,11 @@ class Image:
         first = self.plan.parts[0]
         return first.row_count > 1 and self.row_pitch_bytes != first.row_size_bytes
 
+    @property
+    def end_bytes(self) -> int:
+        """Where the rows of a LINEAR image end in its memory group, padding included."""
+        return self.plan.offset_bytes + self.start_bytes + self.row_pitch_bytes * self.plan.parts[0].row_count
+
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
         self._allocation, self._offset_bytes = allocation, offset_bytes
         code = self._device.fn.vkBindImageMemory(self._device.handle, self.handle, allocation.handle, offset_bytes)

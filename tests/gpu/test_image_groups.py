@@ -158,6 +158,42 @@ def test_two_contents_for_one_memory(scene: Scene, runner: Runner) -> None:
         runner.run(scene.write())
 
 
+@pytest.mark.parametrize("kind", ["image", "buffer"])
+def test_one_file_in_two_places(scene: Scene, runner: Runner, kind: str) -> None:
+    """A file is content once for one place in memory: a bit further on it would write over itself."""
+    content = numpy.arange(64, dtype=numpy.float32).reshape(4, 16)
+    for uid, offset in (("x", 0), ("y", 64)):
+        if kind == "image":
+            add_image(scene, uid, "R32_SFLOAT", content, **group(offset))
+        else:
+            scene.buffer(uid, content, **group(offset))
+    for resource in scene.resources:
+        next(iter(resource.values()))["src"] = "x.npy"
+    with pytest.raises(ScenarioError, match="the initial content of 'y' overlaps that of 'x'"):
+        runner.run(scene.write())
+    for resource in scene.resources:
+        next(iter(resource.values()))["memory_group"] = {"id": "g"}
+    result = runner.run(scene.write())
+    assert result["x"].tobytes() == result["y"].tobytes() == content.tobytes()
+
+
+def test_a_content_behind_padded_rows(scene: Scene, both: Runner) -> None:
+    """Content that begins where the texels of an image end alone: padding may move it into them, which is an error."""
+    content = numpy.arange(5 * 320, dtype=numpy.float32).reshape(320, 5)
+    more = numpy.zeros(64 << 10, numpy.float32)
+    add_image(scene, "x", "R32_SFLOAT", content, **group())
+    scene.buffer("b", more, **group(8 << 10))  # 6400 bytes of texels, 20 KiB where rows are 64 bytes apart
+    try:
+        result = both.run(scene.write())
+    except ScenarioError as error:
+        refusal = error
+    else:
+        assert (result["x"][..., 0] == content).all()
+        return
+    assert "the initial content of 'b' overlaps that of image 'x', whose rows are " in str(refusal)
+    assert refusal.problems[0].pointer == "/resources/1/buffer/memory_group"
+
+
 def test_an_offset_that_the_device_does_not_take(scene: Scene, runner: Runner) -> None:
     """An image at an offset that breaks its alignment is an error that names the alignment."""
     add_image(scene, "x", "R32_SFLOAT", size=(WIDTH, HEIGHT), **group(1))
