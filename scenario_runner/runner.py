@@ -50,7 +50,7 @@ class Runner:
         use_cache: bool = True,
         ml_emulation: Mode = "auto",
         staging: bool = False,
-        shader_instrumentation: StrPath | None = None,
+        shader_instrumentation: StrPath | InstrumentationFile | None = None,
         starting: InstanceStart | None = None,
     ) -> None:
         if ml_emulation not in ("auto", "on", "off"):
@@ -64,11 +64,11 @@ class Runner:
             staging,
             shader_instrumentation is not None,
         )
-        self._measured: InstrumentationFile | None = None
-        if shader_instrumentation is not None:
+        if isinstance(shader_instrumentation, str | os.PathLike):
             from scenario_runner.instrumentation_file import InstrumentationFile
 
-            self._measured = InstrumentationFile(os.fspath(shader_instrumentation))
+            shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
+        self._measured = shader_instrumentation
         self._opened = OpenedDevice(options, starting)
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)

@@ -11,6 +11,7 @@ from scenario_runner.errors import DeviceError, ScenarioRunnerError, UsageError
 if TYPE_CHECKING:
     import argparse
 
+    from scenario_runner.instrumentation_file import InstrumentationFile
     from scenario_runner.runner import Runner
     from scenario_runner.start import InstanceStart
 
@@ -56,7 +57,8 @@ def main(argv: Sequence[str]) -> int:
     if options.wait_for_key_stroke_before_run:
         _wait_for_enter("press Enter to run")
     code = 0
-    runner = _runner(options, starting)
+    measured = _instrumentation_file(options.shader_instrumentation)
+    runner = _runner(options, measured, starting)
     try:
         for file in files:
             started = time.perf_counter()
@@ -74,7 +76,7 @@ def main(argv: Sequence[str]) -> int:
                 code = code or error.exit_code
                 if isinstance(error, DeviceError) and len(files) > 1:
                     runner.close()  # the next scenario gets a device of its own
-                    runner = _runner(options)
+                    runner = _runner(options, measured)
                 continue
             if not options.quiet:
                 _summarise(file, plan.dispatch_count, len(plan.outputs), repeat, options.dry_run, started, runner)
@@ -97,14 +99,25 @@ def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
     return InstanceStart(validation="--validation" in argv, files=files)
 
 
-def _runner(options: argparse.Namespace, starting: InstanceStart | None = None) -> Runner:
+def _instrumentation_file(path: str | None) -> InstrumentationFile | None:
+    """One for all scenarios, also where a device is lost in between."""
+    if path is None:
+        return None
+    from scenario_runner.instrumentation_file import InstrumentationFile
+
+    return InstrumentationFile(path)
+
+
+def _runner(
+    options: argparse.Namespace, measured: InstrumentationFile | None, starting: InstanceStart | None = None
+) -> Runner:
     from scenario_runner.cli.arguments import compiler_arguments, device_arguments
     from scenario_runner.runner import Runner
 
     return Runner(
         robustness=options.enable_robustness_features,
         disabled_extensions=[name for names in options.disable_extension for name in names],
-        shader_instrumentation=options.shader_instrumentation,
+        shader_instrumentation=measured,
         starting=starting,
         **device_arguments(options),
         **compiler_arguments(options),

@@ -11,7 +11,8 @@
    Environment, read when an instance is created:
      INSTRUMENTATION_LOG   file that calls of the extension, and those that break its rules (WRONG ...), are added to
      INSTRUMENTATION_LACKS "feature", "maintenance5": what the device does not have
-     INSTRUMENTATION_LIES  "metrics": vkEnumerate... gives another number than the properties; "blocks": as many as fit
+     INSTRUMENTATION_LIES  "metrics": vkEnumerate... gives another number than the properties; "blocks": as many as fit;
+                           "lost": the third reading of values in a process loses the device
 
    What is declared here is the binary interface of Vulkan and of the loader; handles are pointers on the 64-bit systems
    where the tests run. */
@@ -128,6 +129,8 @@ static VkResult layer_vkGetShaderInstrumentationValuesARM(Handle owner, Handle o
   (void)owner;
   uint32_t found = 0, room = *count;
   Values *values = out;
+  static int readings;
+  if (is(lies, "lost") && values && ++readings == 3) return -4; /* VK_ERROR_DEVICE_LOST */
   if (flags) LOG("WRONG flags");
   for (size_t i = 0; i < record_count; i++) {
     Record *each = &records[i];

@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 import pytest
 
+from scenario_runner import Runner
 from tests.program import Ended, run_program
 from tests.scenes import Scene, glsl
 
@@ -124,6 +125,18 @@ def test_several_scenarios_share_a_file(counting: Scene, run: Run) -> None:
     assert [len(each["results"]) for each in runs] == [6, 6]
 
 
+def test_a_lost_device_keeps_what_was_measured(counting: Scene, run: Run) -> None:
+    """The scenarios before and after one that loses its device are in the file; that one is not."""
+    counting.write("second.json")
+    counting.write("third.json")
+    ended = run("scenario.json", "second.json", "third.json", *OPTION, INSTRUMENTATION_LIES="lost")
+    assert ended.code == 11
+    assert "vkGetShaderInstrumentationValuesARM failed with VK_ERROR_DEVICE_LOST" in ended.err
+    runs = written(counting)["runs"]
+    assert [Path(each["scenario"]).name for each in runs] == ["scenario.json", "third.json"]
+    assert [len(each["results"]) for each in runs] == [6, 6]
+
+
 def test_a_plain_run_is_not_instrumented(counting: Scene, run: Run) -> None:
     """Without the option the same device is opened without the extension, and nothing is measured."""
     assert run("scenario.json").code == 0
@@ -230,3 +243,14 @@ def test_a_plain_run_imports_nothing_of_it(counting: Scene, checkout: Path) -> N
     command = [sys.executable, "-c", program, "scenario.json", "--quiet"]
     done = subprocess.run(command, cwd=counting.folder, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "0 []\n"
+
+
+def test_in_python(counting: Scene, instrumentation_layer: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runner takes the path of the file; results come back as without it."""
+    for name, value in instrumentation_layer.items():
+        monkeypatch.setenv(name, value)
+    with Runner(shader_instrumentation=counting.folder / "m.json") as runner:
+        result = runner.run(counting.folder / "scenario.json", write_files=False)
+    assert numpy.asarray(result["x"]).view("uint32").ravel().tolist() == [3 * 2 + 7 * 2, 5 * 2, 0, 0]
+    assert len(written(counting)["runs"][0]["results"]) == 6
+    assert not any(runner.live_objects.values())
