@@ -251,7 +251,7 @@ class _PngImage(ImageReader):
             texels = png.read_texels(self._path, self._format)
             if len(texels) != self._size_bytes:
                 raise file_error(self._path, "was changed while it was read")
-            self._texels = memoryview(texels)
+            self._texels = texels
         view[:size] = self._texels[offset : offset + size]
         return size
 

@@ -81,7 +81,7 @@ def check_format(path: str | os.PathLike[str], format: Format) -> None:
         )
 
 
-def read_texels(path: str | os.PathLike[str], format: Format) -> bytes:
+def read_texels(path: str | os.PathLike[str], format: Format) -> memoryview:
     """The whole image as tightly packed texels of ``format``, rows from the top.
 
     Gray is repeated for three colours, missing alpha is opaque; ``unorm`` and ``srgb`` channels are widened or rounded
@@ -234,10 +234,12 @@ def _decoded_16_bit_colors(header: PngHeader, data: bytes) -> Array:
     return array
 
 
-def _as_texels(array: Array, format: Format) -> bytes:
+def _as_texels(array: Array, format: Format) -> memoryview:
     import numpy
 
     bits, found = format.channel_bits[0], array.dtype.itemsize * 8
+    if bits == found and array.shape[2] == format.components and format.channels[0] != "B":
+        return numpy.ascontiguousarray(array, f"<u{bits // 8}").data.cast("B")  # as they are, often without a copy
     if bits > found:
         array = array.astype("u2") * numpy.uint16(257)
     elif bits < found:
@@ -252,8 +254,8 @@ def _as_texels(array: Array, format: Format) -> bytes:
     if channels in (2, 4):
         texels[..., -1] = array[..., -1]
     if format.channels[0] == "B":
-        texels = texels[..., [2, 1, 0, 3][: format.components]]
-    return texels.tobytes()
+        texels = numpy.ascontiguousarray(texels[..., [2, 1, 0, 3][: format.components]])
+    return texels.data.cast("B")
 
 
 def _encoded(array: Array) -> Iterable[bytes]:

@@ -13,11 +13,11 @@ from scenario_runner.files.source import file_error
 
 _CHUNK_LIMIT = 1 << 18
 _KEPT = (b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND")
-_PALETTE = 3
-_SAMPLES = {0: 1, 2: 3, _PALETTE: 1, 4: 2, 6: 4}  # of each colour type
+_GRAY, _PALETTE = 0, 3
+_SAMPLES = {_GRAY: 1, 2: 3, _PALETTE: 1, 4: 2, 6: 4}  # of each colour type
 # First column and row, and steps between columns and rows, of the seven passes of an interlaced image.
 _PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
-_FEED_SIZE_BYTES = 16 << 10  # deflate makes at most 1032 times as much of it, which is the memory that checking takes
+_FEED_SIZE_BYTES = 1 << 10  # deflate makes at most 1032 times as much of it, which is the memory that checking takes
 
 
 def essential_chunks(path: str, data: bytes) -> bytes:
@@ -27,7 +27,7 @@ def essential_chunks(path: str, data: bytes) -> bytes:
     in an IEND chunk, a sum of one that is kept is wrong, or the compressed rows are fewer than the header says.
     """
     view = memoryview(data)
-    kept: list[memoryview] = [view[:8]]
+    kept: list[memoryview | bytes] = [view[:8]]
     kinds: set[bytes] = set()
     rows = _RowCount(path, data)
     offset = 8
@@ -39,7 +39,7 @@ def essential_chunks(path: str, data: bytes) -> bytes:
         if kind in _KEPT and not (kind != b"IDAT" and kind != b"IEND" and b"IDAT" in kinds):
             if zlib.crc32(view[offset + 4 : end - 4]) != int.from_bytes(view[end - 4 : end], "big"):
                 raise file_error(path, f"has a chunk {kind!r} whose check sum is wrong (damaged?)")
-            kept.append(view[offset:end])
+            kept.append(view[offset:end] if kind != b"tRNS" else _widened_key(data, view[offset:end]))
             kinds.add(kind)
         elif kind not in _KEPT and not kind[0] & 0x20:
             raise file_error(path, f"has a chunk {kind!r}, which is essential for its texels and unknown")
@@ -54,6 +54,16 @@ def essential_chunks(path: str, data: bytes) -> bytes:
         raise file_error(path, "has texels that are numbers of colours, but no chunk b'PLTE' that says which colours")
     rows.check()
     return b"".join(kept)
+
+
+def _widened_key(data: bytes, chunk: memoryview) -> memoryview | bytes:
+    """A tRNS chunk whose gray of two or four bits is widened to eight, as Pillow widens the texels it looks for."""
+    bits, color = data[24], data[25]
+    if color != _GRAY or bits not in (2, 4) or len(chunk) != 14:
+        return chunk
+    most = (1 << bits) - 1
+    body = b"tRNS" + ((chunk[9] & most) * 255 // most).to_bytes(2, "big")
+    return bytes(chunk[:4]) + body + zlib.crc32(body).to_bytes(4, "big")
 
 
 class _RowCount:

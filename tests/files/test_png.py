@@ -94,6 +94,19 @@ def test_a_colour_key_is_transparent(tmp_path: Path, bits: int, color: int, samp
     assert found[0, :, 2].tolist() == [5, 6]
 
 
+@pytest.mark.parametrize("bits", [1, 2, 4])
+def test_a_gray_key_of_few_bits_is_transparent(tmp_path: Path, bits: int) -> None:
+    """The gray that a tRNS chunk names is found among texels of 1, 2 and 4 bits, too."""
+    most = (1 << bits) - 1
+    for gray in range(most + 1):
+        packed = np.packbits(np.unpackbits(np.array([[0], [gray], [most]], "u1"), axis=1)[:, -bits:]).tobytes()
+        key = chunk(b"tRNS", struct.pack(">H", gray))
+        (tmp_path / "a.png").write_bytes(png_bytes(3, 1, bits, 0, packed, key))
+        found = texels_of(tmp_path / "a.png", "R8G8_UNORM", "u1")
+        assert found[0, :, 0].tolist() == [0, gray * 255 // most, 255]
+        assert found[0, :, 1].tolist() == [255 * (gray != 0), 0, 255 * (gray != most)]
+
+
 def test_bits_are_widened_and_rounded(tmp_path: Path) -> None:
     """8 bits become 16 and 16 become the nearest 8, so that 0 and 1 stay what they are."""
     (tmp_path / "a.png").write_bytes(png_bytes(3, 1, 8, 0, bytes([0, 128, 255])))
