@@ -256,7 +256,9 @@ class _Body(Declarations):
         self.check_constant(at, operand)
         number = self.number(operand)
         declared = self._ports(at, is_input=is_input)
-        if number is None or number >= len(declared):
+        if number is None:
+            raise self.error(at, f"has the id {operand} as its index, which is no integer")
+        if number >= len(declared):
             raise self.error(at, f"has the index {number}, but there are {len(declared)}")
         wanted, found = self.kind(at, declared[number]), self.kind(at, type)
         if wanted != found:

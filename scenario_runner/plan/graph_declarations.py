@@ -116,8 +116,11 @@ class Declarations:
             raise self.error(at, f"uses the id {operand}, which is no constant defined before it")
 
     def number(self, operand: int) -> int | None:
-        at = self.places.get(operand)
-        return None if at is None or self.words[at] & 0xFFFF != op.CONSTANT else self.words[at + 3]
+        """The value of an integer constant; None for what is none."""
+        words, at = self.words, self.places.get(operand)
+        if at is None or words[at] & 0xFFFF != op.CONSTANT or self.opcodes.get(words[at + 1]) != op.TYPE_INT:
+            return None
+        return int(words[at + 3])
 
     def define(self, opcode: int, at: int, word: int, count: int) -> None:
         self.need(at, count, word + 1)

@@ -73,18 +73,29 @@ class Values:
         return kind
 
     def numbers(self, id: int) -> tuple[int, ...]:
-        """The numbers of a constant that is an integer, a Boolean or a tensor of one dimension with few of them."""
+        """The numbers of a constant that is an integer, a Boolean or a tensor of one dimension with few of them.
+
+        Raises ValueError for one that is made of anything else.
+        """
         words, at = self._words, self._places[id]
         opcode, count = words[at] & 0xFFFF, words[at] >> 16
-        if opcode == op.CONSTANT:
-            return (_signed(words[at + 3]),)
-        if opcode in (op.CONSTANT_TRUE, op.CONSTANT_FALSE):
-            return (int(opcode == op.CONSTANT_TRUE),)
         if opcode == op.CONSTANT_COMPOSITE:
-            return tuple(self.numbers(part)[0] for part in words[at + 3 : at + count])
+            return tuple(map(self._number, words[at + 3 : at + count]))
         shape = self.kind(id).shape
-        length = 1 if shape is None else shape[0]
-        return (self.numbers(words[at + 3])[0] if opcode == op.CONSTANT_COMPOSITE_REPLICATE else 0,) * length
+        if shape is None:
+            return (self._number(id),)
+        return (self._number(words[at + 3]) if opcode == op.CONSTANT_COMPOSITE_REPLICATE else 0,) * shape[0]
+
+    def _number(self, id: int) -> int:
+        words, at = self._words, self._places[id]
+        opcode = words[at] & 0xFFFF
+        if opcode == op.CONSTANT:
+            return _signed(words[at + 3])
+        if opcode in (op.CONSTANT_TRUE, op.CONSTANT_FALSE):
+            return int(opcode == op.CONSTANT_TRUE)
+        if opcode != op.CONSTANT_NULL or self.kind(id).shape is not None:
+            raise ValueError(f"has a constant that is made of {self.kind(id)}, expected numbers")
+        return 0
 
     def described(self, type: object) -> Kind:
         """The kind that a type of the reader stands for."""

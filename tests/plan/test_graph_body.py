@@ -17,6 +17,7 @@ from scenario_runner.spirv import read_module
 TESTS = Path(__file__).resolve().parents[1]
 GRAPH = (TESTS / "spirv" / "fixtures" / "graph_constant.spv").read_bytes()
 EXT_INST, ARRAY, INPUT = 12, 28, 4184
+FLOAT = 28  # the id of the constant 1.0
 
 
 def words_of(code: bytes) -> list[int]:
@@ -58,6 +59,7 @@ def test_a_converters_module_is_right(path: Path) -> None:
         (ARRAY, 3, 141, "uses the id 141, which is no constant defined before it"),
         (INPUT, 3, 8, "has the index 1, but there are 1"),
         (INPUT, 3, 1, "uses the id 1, which is no constant defined before it"),
+        (INPUT, 3, FLOAT, f"has the id {FLOAT} as its index, which is no integer"),
     ],
 )
 def test_an_id_that_leads_nowhere(opcode: int, word: int, value: int, message: str) -> None:

@@ -153,6 +153,20 @@ def test_an_operator_that_tosa_has_not() -> None:
         graph.check()
 
 
+@pytest.mark.parametrize("depth", [1, 5000])
+def test_a_constant_made_of_constants(depth: int) -> None:
+    """Attributes are made of numbers; however deep others are nested, the check comes to an end."""
+    graph = Graph(SMALL[0])
+    convolution = graph.operator("CONV2D")
+    pad = graph.defining(convolution[5])
+    for _ in range(depth):
+        convolution[5] = graph.add(COMPOSITE, pad[1], *[convolution[5]] * 4)
+    with pytest.raises(
+        SpirvError, match=r"CONV2D .* has a constant that is made of a tensor of i32 \[4\], expected numb"
+    ):
+        graph.check()
+
+
 def test_a_constant_needs_a_shape() -> None:
     """A constant whose type leaves its shape open has no size."""
     graph = Graph(SMALL[0])
