@@ -14,13 +14,14 @@ from scenario_runner.errors import ScenarioRunnerError, UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from scenario_runner.viewing.content import Content
+    from scenario_runner.viewing.content import Channel, Content
     from scenario_runner.viewing.difference import Difference, Error
 
 DIFFERENT_EXIT_CODE = 1
 # Values of these may begin with a minus sign, which argparse would take for an option.
 _SIGNED = ("--range", "--shape")
 _TABLE_ROWS = 16
+_TEXEL_CHANNELS = 4
 _PNG_SIDE = 65_535
 
 
@@ -150,12 +151,18 @@ def _show(content: Content, options: argparse.Namespace) -> None:
     limits = options.range or value_range(content)
     picture = picture_of(content, limits)
     shown = shown_channels(content)
-    alone = f" of channel {shown[0].name}" if len(shown) < len(content.channels) else ""
-    print(f"  black is {limits[0]:g}, white is {limits[1]:g}{alone}")
+    print(f"  black is {limits[0]:g}, white is {limits[1]:g}{_names(shown, content)}")
     if options.png:
         _write_png(options.png, picture)
     if on_terminal:
         _draw(picture)
+
+
+def _names(shown: Sequence[Channel], content: Content) -> str:
+    """Which channels a picture shows, where it does not show all."""
+    if len(shown) == len(content.channels):
+        return ""
+    return f" of channel{'s' * (len(shown) > 1)} {', '.join(channel.name for channel in shown)}"
 
 
 def _check_picture(content: Content) -> None:
@@ -163,7 +170,7 @@ def _check_picture(content: Content) -> None:
 
     if not math.prod(content.shape) or not content.channels:
         raise file_error(content.path, "is empty: there is no picture of it")
-    sides = content.shape[-1], math.prod(content.shape[:-1])
+    sides = content.shape[-1] if content.shape else 1, math.prod(content.shape[:-1])
     if max(sides) > _PNG_SIDE:
         raise file_error(
             content.path,
@@ -236,7 +243,7 @@ def _corner(content: Content) -> Iterator[str]:
     from scenario_runner.viewing.picture import shown_channels
     from scenario_runner.viewing.statistics import corner
 
-    channels = shown_channels(content)
+    channels = content.channels if len(content.channels) <= _TEXEL_CHANNELS else shown_channels(content)
     if not channels:
         return
     corners = [corner(channel) for channel in channels]
@@ -247,7 +254,7 @@ def _corner(content: Content) -> Iterator[str]:
         [",".join(f"{part[row, column]:g}" for part in corners) for column in range(columns)] for row in range(rows)
     ]
     widths = [max(len(row[column]) for row in texts) for column in range(columns)]
-    yield f"  first values{f' of channel {channels[0].name}' if len(channels) < len(content.channels) else ''}:"
+    yield f"  first values{_names(channels, content)}:"
     for row_texts in texts:
         yield "    " + "  ".join(text.rjust(width) for text, width in zip(row_texts, widths, strict=True))
 

@@ -15,12 +15,18 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 NAN_COLOR = (255, 0, 255)
-_MOST_COLORS = 4
+_MOST_COLORS = 3
 
 
 def shown_channels(content: Content) -> tuple[Channel, ...]:
-    """The channels that a picture shows: those of one to four, else the first."""
-    return content.channels if len(content.channels) <= _MOST_COLORS else content.channels[:1]
+    """The channels that a picture shows: up to three, and alpha; the first three of four others, of more the first.
+
+    The fourth channel of an array may be anything. Taken for alpha it could hide all the others.
+    """
+    channels = content.channels
+    if len(channels) == _MOST_COLORS + 1:
+        return channels if _is_alpha(channels[-1], content) else channels[:_MOST_COLORS]
+    return channels if len(channels) <= _MOST_COLORS else channels[:1]
 
 
 def value_range(content: Content) -> tuple[float, float]:
@@ -109,8 +115,8 @@ def _shades(values: Array, limits: Sequence[float], channel: Channel) -> Array:
     import numpy
 
     least, greatest = limits
-    precise: Array = values.astype(numpy.float64 if channel.element.size_bytes > 2 else numpy.float32)
-    with numpy.errstate(all="ignore"):
+    with numpy.errstate(all="ignore"):  # also the cast, about NaN that signal
+        precise: Array = values.astype(numpy.float64 if channel.element.size_bytes > 2 else numpy.float32)
         share = (precise - least) / ((greatest - least) or 1.0)
     shades: Array = (numpy.clip(numpy.nan_to_num(share, posinf=1.0, neginf=0.0), 0, 1) * 255 + 0.5).astype("u1")
     return shades

@@ -57,6 +57,23 @@ def test_an_image_and_its_levels(program: Program, tmp_path: Path, image: numpy.
     assert [line.split() for line in lines[4:]] == [[f"{value:g}" for value in row] for row in green]
 
 
+def test_pictures_of_arrays(program: Program, tmp_path: Path) -> None:
+    """A number alone is a picture of one texel; of four channels the picture shows three and the numbers all."""
+    numpy.save(tmp_path / "one.npy", numpy.float32(3))
+    ended = program("view", "one.npy", "--png", "one.png")
+    assert (ended.code, ended.err) == (0, "")
+    assert imageio.v3.imread(tmp_path / "one.png").tolist() == [[[255, 255, 255]]]
+    array = numpy.arange(16, dtype="f4").reshape(2, 2, 4)
+    numpy.save(tmp_path / "four.npy", array)
+    ended = program("view", "four.npy", "--png", "four.png", "--range", "0:255")
+    assert (ended.code, ended.err) == (0, "")
+    assert (imageio.v3.imread(tmp_path / "four.png") == array[..., :3]).all()
+    assert ended.out.splitlines()[-4:] == [
+        "  first values:", "      0,1,2,3      4,5,6,7", "    8,9,10,11  12,13,14,15",
+        "  black is 0, white is 255 of channels 0, 1, 2",
+    ]  # fmt: skip
+
+
 def test_a_picture(program: Program, tmp_path: Path, image: numpy.ndarray) -> None:
     """--png writes the picture, with the range that was asked for; a range may begin below zero."""
     ended = program("view", "x.dds", "--channel", "R", "--range", "-1:3", "--png", "out/x.png")

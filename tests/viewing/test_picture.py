@@ -37,12 +37,30 @@ def test_normalized_colours_stay_as_they_are(tmp_path: Path) -> None:
 
 
 def test_arrays_with_many_channels_show_the_first(tmp_path: Path) -> None:
-    """Up to four channels are colours; of more, the first is shown; outer axes lie under each other."""
+    """Up to three channels are colours, of four the first three; of more, the first is shown; outer axes lie under each
+    other."""
     array = numpy.random.default_rng(2).integers(0, 256, (2, 3, 4, 5)).astype("f4")
     picture = picture_of(content(tmp_path, array), (0, 255))
     assert picture.shape == (6, 4, 3)
     assert (picture == array[..., 0].reshape(6, 4, 1)).all()
-    assert (picture_of(content(tmp_path, array[..., :3]), (0, 255)) == array[..., :3].reshape(6, 4, 3)).all()
+    for count in (3, 4):
+        picture = picture_of(content(tmp_path, array[..., :count]), (0, 255))
+        assert (picture == array[..., :3].reshape(6, 4, 3)).all()
+
+
+def test_the_fourth_channel_of_an_array_has_no_say(tmp_path: Path) -> None:
+    """The range comes from the three channels that are shown."""
+    array = numpy.zeros((2, 2, 4), "f4")
+    array[0, 0] = 1, 2, 3, 1000
+    assert value_range(content(tmp_path, array)) == (0, 3)
+
+
+def test_nan_that_signals(tmp_path: Path) -> None:
+    """Every bit pattern of a float has a colour, NaN that signal included."""
+    bits = numpy.array([[0x7F800001, 0xFFBFFFFF, 0x3F800000, 0]], "u4")
+    assert picture_of(content(tmp_path, bits.view("f4")), (0, 1))[0].tolist() == [
+        list(NAN_COLOR), list(NAN_COLOR), [255] * 3, [0] * 3,
+    ]  # fmt: skip
 
 
 def test_a_picture_is_shrunk_by_means() -> None:
