@@ -153,12 +153,27 @@ def _is_nan(channel: Channel, values: Array) -> Array:
 def _unequal(values: Array, wanted: Array) -> Array:
     import numpy
 
-    kinds = {values.dtype.kind, wanted.dtype.kind}
-    if kinds == {"i", "u"} and 8 in (values.dtype.itemsize, wanted.dtype.itemsize):
-        # NumPy would compare 64-bit integers of two signs as floats, which are too coarse
-        negative = (values < 0) | (wanted < 0)
-        return numpy.asarray(negative | (values.astype("<u8") != wanted.astype("<u8")))
-    return numpy.asarray(values != wanted)
+    if values.dtype.kind == "f" and wanted.dtype.kind in "iu":
+        values, wanted = wanted, values
+    is_long = any(array.dtype.kind in "iu" and array.dtype.itemsize == 8 for array in (values, wanted))
+    kinds = values.dtype.kind + wanted.dtype.kind
+    with numpy.errstate(all="ignore"):  # about NaN that signal
+        # NumPy would compare the following as floats, which are too coarse for 64-bit integers
+        if is_long and kinds in ("iu", "ui"):
+            negative = (values < 0) | (wanted < 0)
+            return numpy.asarray(negative | (values.astype("<u8") != wanted.astype("<u8")))
+        if is_long and kinds in ("if", "uf"):
+            return ~_are_integers(values, wanted.astype("f8"))
+        return numpy.asarray(values != wanted)
+
+
+def _are_integers(integers: Array, floats: Array) -> Array:
+    """Whether floats are the integers (of 64 bits) beside them, exactly."""
+    import numpy
+
+    least, beyond = (-(2.0**63), 2.0**63) if integers.dtype.kind == "i" else (0.0, 2.0**64)
+    fits = (floats >= least) & (floats < beyond) & (floats == numpy.floor(floats))
+    return numpy.asarray(fits & (numpy.where(fits, floats, 0).astype(integers.dtype) == integers))
 
 
 def _distance(values: Array, wanted: Array) -> Array:

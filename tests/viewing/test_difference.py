@@ -76,6 +76,27 @@ def test_large_integers_are_compared_exactly(tmp_path: Path) -> None:
     assert found.absolute.value == 5 + 2**62
 
 
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+def test_large_integers_are_compared_exactly_with_floats(tmp_path: Path, dtype: str) -> None:
+    """A 64-bit integer equals the float of its very value alone, whichever file has it."""
+    most = 2 ** (63 if dtype == "i8" else 64) - 1
+    one = numpy.array([2**53 + 1, 2**62, most, most, 3, 5, 7], dtype)
+    other = numpy.array([2.0**53, 2.0**62, float(most), numpy.inf, 3.5, numpy.nan, 7])
+    for first, second in ((one, other), (other, one)):
+        found = compared(tmp_path, first, second)
+        assert (found.count, sum(found.nan_counts)) == (5, 1)
+        assert found.first is not None
+        assert found.first[0] == (0,)
+
+
+def test_nan_that_signals(tmp_path: Path) -> None:
+    """NaN that signals is compared like any other, also with numbers of another type."""
+    one = numpy.array([0x7F800001, 0x3F800000], "u4").view("f4")
+    assert compared(tmp_path, one, one).is_equal
+    found = compared(tmp_path, one, numpy.array([1, 1], "u4"))
+    assert (found.count, found.nan_counts) == (1, (1, 0, 0))
+
+
 def test_other_types_and_shapes(tmp_path: Path) -> None:
     """Types may differ where values agree, outer axes of length 1 do not count, and other shapes are said."""
     one = numpy.arange(12).reshape(1, 2, 6)
