@@ -161,9 +161,7 @@ def test_a_constant_made_of_constants(depth: int) -> None:
     pad = graph.defining(convolution[5])
     for _ in range(depth):
         convolution[5] = graph.add(COMPOSITE, pad[1], *[convolution[5]] * 4)
-    with pytest.raises(
-        SpirvError, match=r"CONV2D .* has a constant that is made of a tensor of i32 \[4\], expected"
-    ):
+    with pytest.raises(SpirvError, match=r"CONV2D .* has a constant that is made of a tensor of i32 \[4\], expected"):
         graph.check()
 
 
