@@ -135,27 +135,27 @@ def _content(path: str, options: argparse.Namespace) -> Content:
 
 
 def _show(content: Content, options: argparse.Namespace) -> None:
-    from scenario_runner.cli.report import is_terminal
+    from scenario_runner.cli.terminal_picture import color_console, draw
     from scenario_runner.viewing.picture import picture_of, shown_channels, value_range
 
     print(f"{_plain(content.path)}: {content.title}")
     for line in _table(content):
         print(line)
-    on_terminal = is_terminal(sys.stdout)
-    if not on_terminal:
+    console = color_console()
+    if console is None:
         for line in _corner(content):
             print(line)
-    if not options.png and not on_terminal:
+    if options.png:
+        _check_picture(content)
+    elif console is None or not math.prod(content.shape) or not content.channels:
         return
-    _check_picture(content)
     limits = options.range or value_range(content)
     picture = picture_of(content, limits)
-    shown = shown_channels(content)
-    print(f"  black is {limits[0]:g}, white is {limits[1]:g}{_names(shown, content)}")
+    print(f"  black is {limits[0]:g}, white is {limits[1]:g}{_names(shown_channels(content), content)}")
     if options.png:
         _write_png(options.png, picture)
-    if on_terminal:
-        _draw(picture)
+    if console is not None:
+        draw(console, picture)
 
 
 def _names(shown: Sequence[Channel], content: Content) -> str:
@@ -186,34 +186,6 @@ def _write_png(path: str, picture: Any) -> None:
     height, width, count = picture.shape
     format = format_named("VK_FORMAT_R8G8B8_UNORM" if count == 3 else "VK_FORMAT_R8G8B8A8_UNORM")
     write_png(path, format, width, height, picture.tobytes())
-
-
-def _draw(picture: Any) -> None:
-    """Two texels in each character: the upper half block in the colour of the upper one, on that of the lower one."""
-    from rich.style import Style
-    from rich.text import Text
-
-    from scenario_runner.cli.report import rich_console
-    from scenario_runner.viewing.picture import shrunk
-
-    console = rich_console(sys.stdout)
-    has_blocks = console.encoding.lower().startswith("utf")
-    small = shrunk(picture, max(console.width, 1), max(2 * (console.height - 4), 8)).tolist()
-    step = 2 if has_blocks else 1
-    for row in range(0, len(small), step):
-        line = Text(no_wrap=True)
-        lower = small[row + 1] if has_blocks and row + 1 < len(small) else None
-        for column, upper in enumerate(small[row]):
-            color = _color(upper)
-            if not has_blocks:
-                line.append(" ", Style(bgcolor=color))
-            else:
-                line.append("▀", Style(color=color, bgcolor=_color(lower[column]) if lower else None))
-        console.print(line, soft_wrap=True)
-
-
-def _color(texel: Sequence[int]) -> str:
-    return f"#{texel[0]:02x}{texel[1]:02x}{texel[2]:02x}"
 
 
 def _table(content: Content) -> Iterator[str]:
@@ -260,7 +232,7 @@ def _corner(content: Content) -> Iterator[str]:
 
 
 def _show_difference(options: argparse.Namespace) -> int:
-    from scenario_runner.cli.report import is_terminal
+    from scenario_runner.cli.terminal_picture import color_console, draw
     from scenario_runner.viewing.difference import compare, error_map
     from scenario_runner.viewing.picture import heat
 
@@ -268,14 +240,16 @@ def _show_difference(options: argparse.Namespace) -> int:
     found = compare(one, other)
     for line in _report(found, one, other):
         print(line)
-    if (options.png or is_terminal(sys.stdout)) and found.mismatch is None and found.total:
-        _check_picture(one)
+    console = None if found.is_equal else color_console()
+    if (options.png or console is not None) and found.mismatch is None and found.total:
+        if options.png:
+            _check_picture(one)
         greatest = options.range[1] if options.range else found.absolute.value if found.absolute else 1.0
         picture = heat(error_map(one, other), greatest if math.isfinite(greatest) else 1.0)
         if options.png:
             _write_png(options.png, picture)
-        if is_terminal(sys.stdout) and not found.is_equal:
-            _draw(picture)
+        if console is not None:
+            draw(console, picture)
     return 0 if found.is_equal else DIFFERENT_EXIT_CODE
 
 

@@ -130,6 +130,26 @@ def test_a_terminal_shows_colours(tmp_path: Path) -> None:
     assert on_terminal(tmp_path, 50, "view", "wide.png").count("▀".encode()) == 50
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals are made in another way there")
+def test_a_terminal_takes_what_no_png_does(tmp_path: Path) -> None:
+    """Long arrays are drawn as small as the terminal is, and of empty ones there are the numbers alone."""
+    numpy.save(tmp_path / "long.npy", numpy.arange(200_000))
+    assert on_terminal(tmp_path, 60, "view", "long.npy").count("▀".encode()) == 60
+    numpy.save(tmp_path / "empty.npy", numpy.zeros((0, 3)))
+    printed = on_terminal(tmp_path, 60, "view", "empty.npy").decode()
+    assert "empty.npy: float64, shape (0, 3)" in printed
+    assert "▀" not in printed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals are made in another way there")
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_a_terminal_without_colours_shows_numbers(tmp_path: Path, env: dict[str, str]) -> None:
+    """Where every texel would look the same there are the first values, as off a terminal."""
+    numpy.save(tmp_path / "x.npy", numpy.array([[1, 2], [3, 40]]))
+    lines = on_terminal(tmp_path, 60, "view", "x.npy", **env).decode().splitlines()
+    assert lines[-3:] == ["  first values:", "    1   2", "    3  40"]
+
+
 def test_equal_files(program: Program, tmp_path: Path, image: numpy.ndarray) -> None:
     """Files with equal values are equal whatever their kind; the exit code is 0."""
     numpy.save(tmp_path / "x.npy", image[None])
