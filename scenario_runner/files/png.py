@@ -75,10 +75,11 @@ def check_format(path: str | os.PathLike[str], format: Format) -> None:
         "BGRA",
     )
     if not is_unsigned or format.is_packed or format.is_compressed or format.channel_bits[0] not in (8, 16):
+        others = [".dds"] * (format.dxgi is not None) + [".npy"] * (format.numpy_dtype is not None)
         raise file_error(
             os.fspath(path),
             f"cannot hold texels of the format {format.name!r}: a PNG file has unsigned channels of 8 or 16 bits",
-            help="choose the name of a .dds or .npy file",
+            help=f"choose the name of a {' or '.join(others)} file" if others else None,
         )
 
 

@@ -309,10 +309,20 @@ def test_what_would_lose_channels_is_refused(tmp_path: Path, name: str, message:
 
 
 @pytest.mark.parametrize(
-    "name", ["R8_SNORM", "R32_UINT", "BC1_RGBA_UNORM_BLOCK", "A8_UNORM", "D16_UNORM", "R5G6B5_UNORM_PACK16"]
+    "name, others",
+    [
+        ("R8_SNORM", ".dds or .npy"),
+        ("R32_UINT", ".dds or .npy"),
+        ("BC1_RGBA_UNORM_BLOCK", ".dds"),
+        ("A8_UNORM", ".dds or .npy"),
+        ("D16_UNORM", ".dds or .npy"),
+        ("R5G6B5_UNORM_PACK16", ".dds or .npy"),
+        ("R64_UINT", ".npy"),
+    ],
 )
-def test_formats_without_png_form_are_refused(tmp_path: Path, name: str) -> None:
-    """A format that no PNG file holds is an error before anything is written."""
-    with pytest.raises(FileError, match=f"cannot hold texels of the format 'VK_FORMAT_{name}'"):
+def test_formats_without_png_form_are_refused(tmp_path: Path, name: str, others: str) -> None:
+    """A format that no PNG file holds is an error before anything is written, which names the files that do."""
+    with pytest.raises(FileError, match=f"cannot hold texels of the format 'VK_FORMAT_{name}'") as caught:
         write_png(tmp_path / "a.png", format_named("VK_FORMAT_" + name), 1, 1, b"\0" * 16)
+    assert caught.value.problems[0].help == f"choose the name of a {others} file"
     assert list(tmp_path.iterdir()) == []
