@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.scenario.shared_mistakes import DATA
+
 SMALLEST = {"uid": "x", "size": 40, "shader_access": "readonly"}
 
 
@@ -15,34 +17,7 @@ def test_smallest(resource):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"uid": None}, ": the required key 'uid' is missing"),
-        ({"uid": ""}, "/uid: expected a string that is not empty, got ''"),
-        ({"uid": 3}, "/uid: expected a string, got 3"),
-        ({"uid": "a\x00b"}, "/uid: a NUL character is not allowed here"),
-        ({"shader_access": None}, ": the required key 'shader_access' is missing"),
-        (
-            {"shader_access": "readwirte"},
-            "/shader_access: expected one of 'readonly', 'writeonly', 'readwrite', 'image_read', got "
-            "'readwirte' (did you mean 'readwrite'?)",
-        ),
-        ({"src": 3}, "/src: expected a string, got 3"),
-        ({"src": "a\x00"}, "/src: a NUL character is not allowed here"),
-        ({"dst": ["x"]}, "/dst: expected a string, got an array"),
-        ({"memory_group": "g"}, "/memory_group: expected an object, got 'g'"),
-        ({"memory_group": {"id": 3}}, "/memory_group/id: expected a string, got 3"),
-        ({"memory_group": {"uid": 3}}, "/memory_group/uid: expected a string, got 3"),
-        (
-            {"memory_group": {"id": "g", "uid": "h"}},
-            "/memory_group: 'id' and 'uid' both name the group, and differ: 'g' and 'h'",
-        ),
-        (
-            {"memory_group": {"id": "g", "offset": -4}},
-            "/memory_group/offset: expected an integer of at least 0, got -4",
-        ),
-        (
-            {"memory_group": {"id": "g", "ofset": 4}},
-            "/memory_group/ofset: unknown key 'ofset' (did you mean 'offset'?)",
-        ),
+        *DATA,
         ({"size": None}, ": the required key 'size' is missing"),
         ({"size": 10.7}, "/size: expected an integer, got 10.7"),
         ({"size": 40.0}, "/size: expected an integer, got 40.0"),

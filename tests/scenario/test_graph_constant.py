@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.scenario.shared_mistakes import UID
+
 SMALLEST = {"uid": "x", "src": "x.npy", "dims": [4], "format": "VK_FORMAT_R8_SINT"}
 
 
@@ -14,10 +16,7 @@ def test_smallest(resource):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"uid": None}, ": the required key 'uid' is missing"),
-        ({"uid": ""}, "/uid: expected a string that is not empty, got ''"),
-        ({"uid": 3}, "/uid: expected a string, got 3"),
-        ({"uid": "a\x00b"}, "/uid: a NUL character is not allowed here"),
+        *UID,
         ({"src": None}, ": the required key 'src' is missing"),
         ({"src": ""}, "/src: expected a string that is not empty, got ''"),
         ({"src": {}}, "/src: expected a string, got an object"),

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.scenario.shared_mistakes import BARRIER
+
 SMALLEST = {"uid": "x", "src_access": "ACCESS_MEMORY_WRITE", "dst_access": "ACCESS_COMPUTE_SHADER_READ"}
 
 
@@ -15,29 +17,7 @@ def test_smallest(resource):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"uid": None}, ": the required key 'uid' is missing"),
-        ({"uid": ""}, "/uid: expected a string that is not empty, got ''"),
-        ({"uid": 3}, "/uid: expected a string, got 3"),
-        ({"uid": "a\x00b"}, "/uid: a NUL character is not allowed here"),
-        ({"src_access": None}, ": the required key 'src_access' is missing"),
-        ({"dst_access": None}, ": the required key 'dst_access' is missing"),
-        (
-            {"src_access": "NONE"},
-            "/src_access: expected one of 'memory_write', 'memory_read', 'graph_write', 'graph_read', "
-            "'compute_shader_write', 'compute_shader_read', got 'NONE'",
-        ),
-        (
-            {"dst_access": "ACCESS_MEMORY_REED"},
-            "/dst_access: expected one of 'memory_write', 'memory_read', 'graph_write', 'graph_read', "
-            "'compute_shader_write', 'compute_shader_read', got 'ACCESS_MEMORY_REED' (did you mean "
-            "'ACCESS_MEMORY_READ'?)",
-        ),
-        ({"src_stage": "all"}, "/src_stage: expected an array, got 'all'"),
-        (
-            {"dst_stage": ["vertex"]},
-            "/dst_stage/0: expected one of 'graph', 'compute', 'graphics', 'all', got 'vertex'",
-        ),
-        ({"stage": ["all"]}, "/stage: unknown key 'stage' (did you mean 'src_stage'?)"),
+        *BARRIER,
     ],
 )
 def test_wrong(resource_problems, change, message):
