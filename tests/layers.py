@@ -1,0 +1,36 @@
+"""Real Vulkan layers between the program and the driver, built from C where the tests run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+_FLAGS = ("-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror", "-Wno-cast-function-type")
+
+
+def build_layer(source: Path, folder: Path, description: str, extensions: Sequence[str] = ()) -> dict[str, str]:
+    """Compile ``source`` (``NAME_layer.c``) and write its manifest, both into ``folder``; the layer is called
+    VK_LAYER_TEST_NAME and brings these device extensions.
+
+    Returns the environment variables with which the loader loads it.
+    """
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    assert compiler, f"a C compiler builds {source.name} (Debian and Ubuntu: apt install gcc)"
+    library = folder / f"lib{source.stem}.so"
+    subprocess.run([compiler, *_FLAGS, "-o", str(library), str(source)], check=True)
+    name = f"VK_LAYER_TEST_{source.stem.removesuffix('_layer')}"
+    manifest = {
+        "name": name,
+        "type": "GLOBAL",
+        "library_path": str(library),
+        "api_version": "1.3.0",
+        "implementation_version": "1",
+        "description": description,
+        "device_extensions": [{"name": each, "spec_version": "1", "entrypoints": []} for each in extensions],
+    }
+    (folder / f"{source.stem}.json").write_text(json.dumps({"file_format_version": "1.2.0", "layer": manifest}))
+    # Mesa's own layer would come above this one and hide what happens in the calls that it makes itself.
+    return {"VK_ADD_LAYER_PATH": str(folder), "VK_INSTANCE_LAYERS": name, "NODEVICE_SELECT": "1"}
