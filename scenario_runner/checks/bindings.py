@@ -87,7 +87,11 @@ Slots = Mapping[tuple[int, int], Slot]
 
 
 def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot], list[Finding]]:
-    """Everything that the shaders of a command declare, and what makes it impossible to bind (at ``pointer``)."""
+    """Everything that the shaders of a command declare, and what makes it impossible to bind (at ``pointer``).
+
+    From SPIR-V 1.4 on an entry point lists variables that its code never names. They have a slot, too, unless nothing
+    could be bound there (arrays, texel buffers, high sets): a shader is not refused for what it leaves.
+    """
     grouped: dict[tuple[int, int], list[tuple[str, DescriptorBinding]]] = {}
     found: list[Finding] = []
     for uid, interface in stages:
@@ -101,6 +105,8 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
         kinds = dict.fromkeys(variable.kind for _, variable in deciding)
         kind = next(iter(kinds))
         uid, first = deciding[0]
+        if not used and (kind not in RESOURCE_OF or first.count != 1 or set > MOST_SETS):
+            continue
         if len(kinds) > 1:
             if kinds.keys() <= _SAMPLED:
                 kind = "combined_image_sampler"

@@ -35,9 +35,14 @@ def set_layouts(shader: LoadedShader, problems: Report) -> SetLayouts | None:
 
 
 def layouts_of(slots: Slots) -> SetLayouts:
-    """The same from what was found to be right."""
+    """The same from what was found to be right.
+
+    Variables that an entry point only lists have no place: drivers crash on the sets that nobody binds for them.
+    """
     by_set: dict[int, list[LayoutBinding]] = {}
     for slot in slots.values():  # in the order of sets and bindings
+        if not slot.used:
+            continue
         kind: DescriptorKind = slot.kind  # type: ignore[assignment]
         by_set.setdefault(slot.set, []).append(LayoutBinding(slot.binding, kind))
     return tuple(tuple(by_set.get(number, ())) for number in range(max(by_set) + 1)) if by_set else ()
@@ -68,12 +73,12 @@ def descriptors(
 def descriptors_of(
     slots: Slots, bindings: Sequence[Binding], resources: Mapping[str, ResourcePlan]
 ) -> tuple[Descriptor, ...]:
-    """What stands at each binding that the shaders declare, once it is known to be right."""
+    """What stands at each binding that the shaders use, once it is known to be right."""
     result = []
     for binding in bindings:
         slot = slots.get((binding.set, binding.id))
         resource = resources.get(binding.resource_ref)
-        if slot is None or resource is None or slot.kind not in RESOURCE_OF:
+        if slot is None or not slot.used or resource is None or slot.kind not in RESOURCE_OF:
             continue
         kind: DescriptorKind = slot.kind  # type: ignore[assignment]
         if RESOURCE_OF[kind] == "image":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,7 @@ from scenario_runner.plan.model import CompilerOptions, NeededFeature, Specializ
 from scenario_runner.plan.problems import Problems
 from scenario_runner.scenario import DispatchCompute, Shader
 from scenario_runner.spirv import read_module
+from scenario_runner.spirv.index import MAGIC
 
 if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario
@@ -123,18 +125,29 @@ def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
 
 
 def read_spirv(scenario: Scenario, shader: Shader) -> bytes:
-    """The bytes of a shader of the type SPIR-V. Raises FileError and ShaderError."""
+    """The bytes of a shader of the type SPIR-V, in this machine's order. Raises FileError and ShaderError."""
     if shader.source is not None:
         if isinstance(shader.source, str):
             raise ShaderError(f"shader {shader.uid!r} has type 'SPIR-V', so its source must be bytes, not text")
-        return bytes(shader.source)
+        return _in_this_order(bytes(shader.source))
     from scenario_runner.files.source import SourceFile
 
     assert shader.src is not None
     with SourceFile(os.path.join(scenario.base_dir, shader.src)) as file:
         if file.size_bytes > _MAX_SPIRV_BYTES:
             raise ShaderError(f"{file.path}: has {file.size_bytes} bytes, too many for a SPIR-V module")
-        return file.read(file.size_bytes)
+        return _in_this_order(file.read(file.size_bytes))
+
+
+def _in_this_order(code: bytes) -> bytes:
+    """A module of the other byte order turned around: drivers take words (VkShaderModuleCreateInfo)."""
+    if code[:4] != MAGIC.to_bytes(4, "big" if sys.byteorder == "little" else "little") or len(code) % 4:
+        return code
+    from array import array
+
+    words = array("I", code)
+    words.byteswap()
+    return words.tobytes()
 
 
 def _take_apart(shader: Shader, pointer: str, code: bytes, problems: Problems) -> LoadedShader | None:
