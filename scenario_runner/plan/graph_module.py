@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from scenario_runner.errors import ScenarioError, SpirvError
 from scenario_runner.plan.graph_body import FixedGraph, check_graph_body, fix_shapes
+from scenario_runner.plan.graph_parts import lost_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,7 +19,10 @@ _MOST_KEPT = 16
 
 
 class GraphModule:
-    """One module with graphs. ``is_open`` tells whether it was compiled for tensors of any size."""
+    """One module with graphs. ``is_open`` tells whether it was compiled for tensors of any size.
+
+    ``lost`` is what messages call a result that no output depends on (see `lost_part`).
+    """
 
     def __init__(self, code: bytes, name: str) -> None:
         """Raises SpirvError where the module is none that a driver can be given."""
@@ -27,6 +31,7 @@ class GraphModule:
         self.code = code
         self.module = read_module(code, name=name)
         self.is_open, self._largest = check_graph_body(self.module, code)
+        self.lost = lost_part(self.module)
         self._fixed: dict[tuple[str, tuple[Shape | None, ...]], FixedGraph | ScenarioError] = {}
 
     def fixed(self, entry: GraphEntryPoint, inputs: Mapping[tuple[int, int], Shape]) -> FixedGraph:

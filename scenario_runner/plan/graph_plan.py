@@ -43,7 +43,8 @@ class GraphResourcePlan(NamedTuple):
 class GraphPipelinePlan(NamedTuple):
     """A data graph pipeline with its session; two plans with equal `content` are one pipeline.
 
-    ``largest`` is what messages call the largest value between its operators, with its shape.
+    ``largest`` is what messages call the largest value between its operators, with its shape; ``lost`` a result that no
+    output depends on, if there is one.
     """
 
     code: bytes
@@ -54,6 +55,7 @@ class GraphPipelinePlan(NamedTuple):
     label: str
     pointer: str
     largest: tuple[str, tuple[int, ...]] = ("", ())
+    lost: str = ""
 
     @property
     def content(self) -> Hashable:

@@ -117,6 +117,7 @@ def resolve_spirv_dispatch(
             label=f"graph {graph.uid!r}",
             pointer=graph.pointer,
             largest=fixed.largest,
+            lost=graph.body.lost,
         )
     )
     tables.graph_modules[f"graph {graph.uid!r}"] = graph.module

@@ -360,6 +360,7 @@ class VgfDispatch:
                 label=where,
                 pointer=graph.pointer,
                 largest=fixed.largest,
+                lost=module.lost,
             )
         )
         self._tables.graph_modules[where] = module.module

@@ -83,6 +83,13 @@ def _beyond(tensor: TensorPlan, limits: object) -> Iterator[tuple[str, str, int]
 
 def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterator[Problem]:
     for graph in plan.graph_pipelines:
+        if graph.lost:
+            yield Problem(
+                f"{graph.label}: no output depends on {graph.lost}; the ML emulation layers, through which"
+                f" {physical.name!r} runs graphs, end the process over such a result",
+                pointer=graph.pointer,
+                help="return it from the model as well",
+            )
         what, shape = graph.largest
         count, limit = prod(shape), int(limits.maxTensorElements)
         if count > limit:

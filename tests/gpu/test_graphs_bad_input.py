@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import CompileError, FileError, ScenarioError
+from scenario_runner.errors import CompileError, FileError, ScenarioError, UnsupportedError
 from tests.gpu.ml_scenes import VGF, bindings, random, tensor
 from tests.scenes import Scene
 
@@ -182,3 +182,18 @@ def test_a_file_that_is_not_there(scene: Scene) -> None:
     ends(scene)
     scene.resources[-1]["graph"]["src"] = "none.vgf"
     assert "none.vgf: cannot read the VGF file: no such file or directory" in problem(scene, FileError)
+
+
+def test_a_result_that_no_output_depends_on_is_refused(ml: Runner, scene: Scene) -> None:
+    """The emulation layers would end the process over an FFT of which only one part is used."""
+    tensor(scene, "x", random((1, 4, 8)))
+    tensor(scene, "real", dims=[1, 4, 5])
+    scene.resource("graph", uid="graph", src=str(VGF / "half.vgf"))
+    scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(["x", "real"]))
+    with pytest.raises(
+        UnsupportedError,
+        match=r"no output depends on result 1 of the operator RFFT2D with the id \d+; the ML emulation layers, .*"
+        " end the process over such a result",
+    ):
+        ml.run(scene.write())
+    assert not (scene.folder / "real.out.npy").exists()

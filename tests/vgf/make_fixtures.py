@@ -192,6 +192,12 @@ def models() -> dict[str, str]:
             ],
             {"y": ("%1", GRID)},
         ),
+        # One of the two results of an operator is not used.
+        "half": model(
+            {"x": "tensor<1x4x8xf32>"},
+            ["%0, %1 = tosa.rfft2d %x : (tensor<1x4x8xf32>) -> (tensor<1x4x5xf32>, tensor<1x4x5xf32>)"],
+            {"real": ("%0", "tensor<1x4x5xf32>")},
+        ),
         # The number of rows is not known.
         "dynamic": model(
             {"x": "tensor<?x16xf32>"},
