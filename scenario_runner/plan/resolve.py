@@ -317,11 +317,14 @@ class _Resolver:
         """Of two resources with one ``dst`` the file would show only the last, and nobody would know."""
         first: dict[str, str] = {}
         for uid, destination in outputs:
-            if destination is not None and first.setdefault(os.path.normpath(destination), uid) != uid:
+            if destination is None:
+                continue
+            file = os.path.realpath(destination)  # a symbolic link is followed when the file is written
+            if first.setdefault(file, uid) != uid:
                 self.problems.error(
                     ScenarioError,
                     f"{self._scenario.resource_pointer(uid)}/dst",
-                    f"resources {first[os.path.normpath(destination)]!r} and {uid!r} have the same dst {destination!r}",
+                    f"resources {first[file]!r} and {uid!r} have the same dst {destination!r}",
                 )
         self._stop_if_wrong()
 

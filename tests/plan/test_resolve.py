@@ -103,3 +103,11 @@ def test_two_resources_with_one_destination(scene: Scene) -> None:
     (problem,) = caught.value.problems
     assert problem.pointer == "/resources/1/buffer/dst"
     assert problem.message.startswith("resources 'x' and 'y' have the same dst ")
+
+
+def test_two_names_of_one_destination(scene: Scene) -> None:
+    """A symbolic link is followed when a file is written, so its name and that of its target are one destination."""
+    (scene.folder / "link.npy").symlink_to("a.npy")
+    scene.buffer("x", size=4, dst="a.npy").buffer("y", size=4, dst="link.npy")
+    with pytest.raises(ScenarioError, match="resources 'x' and 'y' have the same dst "):
+        resolve(load(scene.write()))
