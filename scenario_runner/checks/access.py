@@ -17,15 +17,19 @@ def check_readonly(
     """A warning where a shader writes the resource ``uid``, which the scenario calls readonly.
 
     Nothing stops such a write: the results are as the shader says, but the file says otherwise, and a readonly resource
-    is not returned as a result.
+    is not returned as a result. Writes that are only assumed, since a pointer could not be followed, do not count.
     """
     return [
         warning(
             "SR-ACCESS-001",
             place,
-            f"shader {shader!r} writes {kind} {uid!r} through {variable.name!r}, but its shader_access is 'readonly'",
-            f"give {uid!r} the shader_access 'readwrite', or declare {variable.name!r} readonly in the shader",
+            f"shader {shader!r} writes {kind} {uid!r} through {_called(variable)}, but its shader_access is 'readonly'",
+            f"give {uid!r} the shader_access 'readwrite', or declare {_called(variable)} readonly in the shader",
         )
         for shader, variable in variables
-        if variable.writes and variable.writable
+        if variable.writes and variable.writable and variable.followed
     ][:1]
+
+
+def _called(variable: DescriptorBinding) -> str:
+    return repr(variable.name) if variable.name else f"set {variable.set}, binding {variable.binding}"

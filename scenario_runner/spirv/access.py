@@ -18,6 +18,8 @@ READ: Final = 1
 WRITE: Final = 2
 PLAIN: Final = 4
 """Set beside `READ` and `WRITE` unless the instruction is atomic."""
+LOST: Final = 8
+"""Set beside the others where a trail is lost, so that reads and writes are only assumed."""
 
 MAX_ROOTS: Final = 32
 """Variables that one pointer may come from before it counts as lost."""
@@ -99,6 +101,7 @@ _ATOMIC_STORES: Final = frozenset({op.ATOMIC_STORE, op.ATOMIC_FLAG_CLEAR})
 _READ: Final = READ | PLAIN
 _WRITE: Final = WRITE | PLAIN
 _READ_WRITE: Final = READ | WRITE | PLAIN
+_LOST: Final = _READ_WRITE | LOST
 
 _FIRST_VENDOR_OPCODE: Final = 4096
 
@@ -236,7 +239,7 @@ class Access:
                 if opcode >= _FIRST_VENDOR_OPCODE:
                     # An instruction this reader does not know: whatever it names, it may read and write.
                     for operand in words[at + 1 : at + count]:
-                        touch(roots.get(operand), _READ_WRITE)
+                        touch(roots.get(operand), _LOST)
                 at += count
                 continue
             if count < least[kind]:
@@ -255,7 +258,7 @@ class Access:
                     roots[words[at + 2]] = found
             elif kind == _STORE:
                 touch(roots.get(words[at + 1]), _WRITE)
-                touch(roots.get(words[at + 2]), _READ_WRITE)
+                touch(roots.get(words[at + 2]), _LOST)
             elif kind == _MERGE_4_5:
                 self._merge(words[at + 4 : at + 6], words[at + 2], effects)
             elif kind == _MERGE_3_4:
@@ -299,10 +302,10 @@ class Access:
                 touch(roots.get(words[at + 3]), 0)
                 touch(roots.get(words[at + 4]), 0)
             elif kind == _ESCAPE_1:
-                touch(roots.get(words[at + 1]), _READ_WRITE)
+                touch(roots.get(words[at + 1]), _LOST)
             elif kind == _ESCAPE_4:
                 if count > 4:
-                    touch(roots.get(words[at + 4]), _READ_WRITE)
+                    touch(roots.get(words[at + 4]), _LOST)
             elif kind == _END:
                 break
             at += count
@@ -318,7 +321,7 @@ class Access:
             return
         lost = len(merged) > MAX_ROOTS
         for root in merged:
-            effects[root] = effects.get(root, 0) | (_READ_WRITE if lost else 0)
+            effects[root] = effects.get(root, 0) | (_LOST if lost else 0)
         if not lost:
             self._roots[result] = tuple(merged)
 

@@ -10,7 +10,17 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from scenario_runner.spirv import opcodes as op
-from scenario_runner.spirv.access import PLAIN, PUSH_CONSTANT, READ, UNIFORM, UNIFORM_CONSTANT, WORKGROUP, WRITE, Access
+from scenario_runner.spirv.access import (
+    LOST,
+    PLAIN,
+    PUSH_CONSTANT,
+    READ,
+    UNIFORM,
+    UNIFORM_CONSTANT,
+    WORKGROUP,
+    WRITE,
+    Access,
+)
 from scenario_runner.spirv.blocks import Block, block_of
 from scenario_runner.spirv.constants import Constants
 from scenario_runner.spirv.decorations import (
@@ -56,7 +66,8 @@ class DescriptorBinding(NamedTuple):
     ``used`` tells whether an instruction of the entry point's call tree names the variable; from SPIR-V 1.4 on an entry
     point also lists variables that it only declares. ``readable`` and ``writable`` are what the declaration allows
     (NonReadable, NonWritable, and kinds that are read-only by nature), ``reads`` and ``writes`` what the code does with
-    texels, elements and members; asking for a size is neither. Where a pointer's way cannot be followed, both are True.
+    texels, elements and members; asking for a size is neither. Where a pointer's way cannot be followed, both are True
+    and ``followed`` is False.
     ``atomic`` tells that all reads and writes are atomic operations.
 
     ``image`` is set for images and texel buffers, ``tensor`` for tensors, ``block`` for buffers.
@@ -78,6 +89,7 @@ class DescriptorBinding(NamedTuple):
     input_attachment_index: int | None = None
     variable: int = 0
     atomic: bool = False
+    followed: bool = True
 
 
 class Interface(NamedTuple):
@@ -236,6 +248,7 @@ class _Reader:
                 input_attachment_index=decorations.get(INPUT_ATTACHMENT_INDEX),
                 variable=id,
                 atomic=flags is not None and flags != 0 and not flags & PLAIN,
+                followed=not flags or not flags & LOST,
             )
         )
 
