@@ -21,7 +21,7 @@ _ITEM_SIZES_BYTES = {
     "b": (1,),
     "i": (1, 2, 4, 8),
     "u": (1, 2, 4, 8),
-    "f": (2, 4, 8, 12, 16),
+    "f": (1, 2, 4, 8, 12, 16),  # 1 is how ml_dtypes saves float8_e5m2; NumPy alone cannot read it back
     "c": (8, 16, 24, 32),
     "m": (8,),
     "M": (8,),
