@@ -15,9 +15,10 @@ from scenario_runner.cli.arguments import (
     compiler_arguments,
     device_arguments,
 )
-from scenario_runner.errors import UsageError
+from scenario_runner.errors import Problem, ScenarioRunnerError, UsageError
 
 if TYPE_CHECKING:
+    from scenario_runner.scenario import Scenario
     from scenario_runner.start import InstanceStart
     from scenario_runner.vgf import Port, Vgf
 
@@ -53,7 +54,11 @@ def main(argv: Sequence[str], starting: InstanceStart | None = None) -> int:
         **device_arguments(options),
         **compiler_arguments(options),
     ) as runner:
-        plan = runner.run_to_files(scenario, output_dir=options.output_dir)
+        try:
+            plan = runner.run_to_files(scenario, output_dir=options.output_dir)
+        except ScenarioRunnerError as error:
+            error.problems = tuple(_placed(problem, scenario, options.model) for problem in error.problems)
+            raise
         milliseconds = (time.perf_counter() - started) * 1e3
         if not options.quiet:
             names = ", ".join(os.path.basename(output.destination or output.uid) for output in plan.outputs)
@@ -112,6 +117,23 @@ def _scenario(vgf: Vgf, options: Any) -> Any:
             f"the shader {name!r} takes push constants", help=f"give them: --push-constants {name}=FILE.npy"
         )
     return loads(json.dumps(described), options.model)
+
+
+_OPTIONS = {"tensor": "--input", "buffer": "--input", "image": "--input", "raw_data": "--push-constants"}
+
+
+def _placed(problem: Problem, scenario: Scenario, model: str) -> Problem:
+    """A problem at a place that users know: they never see the scenario that the model runs in."""
+    if problem.path != scenario.path or problem.pointer is None:
+        return problem
+    match problem.pointer.split("/"):
+        case ["", "resources", number, _, "src", *_]:
+            resource = scenario.resources[int(number)]
+            option = _OPTIONS.get(resource.kind)
+            place = f"{model}: {option} {resource.uid}" if option else model
+        case _:
+            place = model
+    return problem._replace(path=place, line=None, column=None, pointer=None)
 
 
 def _pairs(option: str, values: Sequence[str]) -> list[tuple[str, str]]:

@@ -57,7 +57,9 @@ def scenario_for(vgf: Vgf, vgf_path: str) -> dict[str, Any]:
         for port in ports:
             if port.binding in bound:
                 # The model returns an input as it is: one resource is both.
-                _add_output(bound[port.binding])
+                body = bound[port.binding]
+                body["shader_access"] = "readwrite"
+                body["dst"] = f"{uids.make(port.name or body['uid'] + '_out', port.binding)}.npy"
                 continue
             resource = vgf.resources[port.resource_index]
             uid = uids.make(port.name or f"{direction}_{port.binding}", port.binding)
@@ -87,12 +89,6 @@ def scenario_for(vgf: Vgf, vgf_path: str) -> dict[str, Any]:
         resources += [{"raw_data": {"uid": uid, "src": f"{uid}.npy"}} for uid, _ in push_constants]
         command["push_constants"] = [{"push_data_ref": uid, "shader_target": name} for uid, name in push_constants]
     return {"resources": resources, "commands": [{"dispatch_graph": command}]}
-
-
-def _add_output(body: dict[str, Any]) -> None:
-    body["shader_access"] = "readwrite"
-    stem = body["uid"]
-    body["dst"] = f"{stem}_out.npy"
 
 
 def _resource(uid: str, resource: ModelResource) -> tuple[dict[str, Any], str]:

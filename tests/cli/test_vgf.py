@@ -136,6 +136,21 @@ def test_what_is_missing_is_said(arguments: tuple[str, ...], error: str) -> None
     assert (ended.returncode, ended.stdout, ended.stderr) == (UsageError.exit_code, "", error)
 
 
+def test_a_file_that_does_not_fit_is_named_by_its_option(tmp_path: Path) -> None:
+    """Nobody sees the scenario that a model runs in, so its lines and JSON pointers are no places."""
+    numpy.save(tmp_path / "x.npy", numpy.zeros((4, 16), "i4"))
+    model, file = FIXTURES / "conv.vgf", tmp_path / "x.npy"
+    ended = program(str(model), "--input", f"x={file}", "--output-dir", str(tmp_path / "out"))
+    assert ended.returncode == FileError.exit_code
+    problems = [line for line in ended.stderr.splitlines() if line.startswith("error")]
+    assert problems == [
+        f"error: {model}: --input x: tensor 'x' has the format VK_FORMAT_R32_SFLOAT, whose elements are float32, but"
+        f" '{file}' holds int32",
+        f"error: {model}: --input x: tensor 'x' has the shape [1, 8, 8, 2], but '{file}' has the shape [4, 16]",
+    ]
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_unknown_input_is_refused() -> None:
     """The message lists the inputs that there are."""
     ended = program("conv.vgf", "--input", "y=x.npy")

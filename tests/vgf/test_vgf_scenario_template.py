@@ -93,10 +93,10 @@ def test_ports_without_trusted_names_are_called_by_their_numbers() -> None:
 
 
 def test_an_input_that_is_returned_is_one_resource() -> None:
-    """An input that is also an output is bound once and written after the run."""
+    """An input that is also an output is bound once and written after the run under the output's name."""
     scenario = made("ends")
     found = resources(scenario)
-    assert found["left"][1]["dst"] == "left_out.npy"
+    assert found["left"][1]["dst"] == "same.npy"
     assert found["left"][1]["shader_access"] == "readwrite"
     bindings = scenario["commands"][0]["dispatch_graph"]["bindings"]
     assert [b["id"] for b in bindings] == [0, 1, 2, 3]
