@@ -17,7 +17,7 @@ _TOSA = "TOSA.001000.1"
 
 
 def lost_part(module: Module) -> str:
-    """What messages call the first result that nothing needs; empty where there is none. The module is a checked one."""
+    """What messages call the first result that nothing needs; empty where there is none. The module was checked."""
     words, at = module.source.words, 5
     places: list[int] = []
     members: dict[int, int] = {}  # how many a structure has
