@@ -15,7 +15,7 @@ from scenario_runner.cli.arguments import (
     compiler_arguments,
     device_arguments,
 )
-from scenario_runner.errors import Problem, ScenarioRunnerError, UsageError
+from scenario_runner.errors import Problem, ScenarioRunnerError, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario
@@ -71,7 +71,8 @@ def _scenario(vgf: Vgf, options: Any) -> Any:
     import json
 
     from scenario_runner.scenario import loads
-    from scenario_runner.vgf import find_port, input_ports
+    from scenario_runner.vgf import find_port, input_ports, output_ports
+    from scenario_runner.vgf.resource_size import format_name
     from scenario_runner.vgf.scenario_template import scenario_for
 
     described = scenario_for(vgf, os.path.abspath(options.model))
@@ -84,7 +85,20 @@ def _scenario(vgf: Vgf, options: Any) -> Any:
         port = find_port(ports, name)
         if missing.pop(port.binding, None) is None:
             raise UsageError(f"--input: {port.label} is given twice")
-        bodies[uid_of[port.binding]]["src"] = os.path.abspath(path)
+        body = bodies[uid_of[port.binding]]
+        body["src"] = os.path.abspath(path)
+        if body.get("size") == 0:  # a buffer of an unknown format, or with a dimension that the model leaves open
+            from scenario_runner.files.npy import read_header
+
+            body["size"] = read_header(body["src"]).data_size_bytes
+    for port in output_ports(vgf):
+        if bodies[uid_of[port.binding]].get("size") == 0:
+            row = vgf.resources[port.resource_index]
+            raise UnsupportedError(
+                f"{options.model}: nothing says how large the output {port.label} is, a buffer of the shape"
+                f" {list(row.shape)} and {format_name(row.format)}",
+                help="write a scenario with 'scenario-runner vgf scenario', and the size of the buffer in it",
+            )
     if missing:
         raise UsageError(
             f"no file is given for the input {next(iter(missing.values())).label}",

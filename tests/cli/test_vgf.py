@@ -10,11 +10,13 @@ from pathlib import Path
 
 import numpy
 import pytest
+import vgfpy
 
-from scenario_runner.errors import FileError, UsageError
+from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.vgf import read_vgf
 from scenario_runner.vgf.describe import describe
 from tests.program import python_path
+from tests.vgf.vgf_samples import written
 
 MODELS = Path(__file__).resolve().parents[1] / "vgf" / "models"
 FIXTURES = Path(__file__).resolve().parents[1] / "vgf" / "fixtures"
@@ -134,6 +136,49 @@ def test_what_is_missing_is_said(arguments: tuple[str, ...], error: str) -> None
     """An input, a shader, a file: with the option that gives it."""
     ended = program("placeholder.vgf", *arguments)
     assert (ended.returncode, ended.stdout, ended.stderr) == (UsageError.exit_code, "", error)
+
+
+SUM_OF_ALL = """#version 450
+layout(set = 0, binding = 0) readonly buffer X { float x[]; };
+layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
+void main() {
+    float sum = 0;
+    for (int i = 0; i < x.length(); i++) sum += x[i];
+    y[0] = sum;
+}
+"""
+
+
+def model_of_buffers(path: Path, output_shape: list[int]) -> Path:
+    """A model that adds up a buffer of any size."""
+    e = vgfpy.CreateEncoder(0)
+    module = e.AddModule(vgfpy.ModuleType.Compute, "sum", "main", vgfpy.ShaderType.Glsl, SUM_OF_ALL)
+    x, y = e.AddInputResource(7, 100, [-1], []), e.AddOutputResource(7, 100, output_shape, [])
+    slots = e.AddBindingSlot(0, x), e.AddBindingSlot(1, y)
+    sets = [e.AddDescriptorSetInfo([*slots], 0)]
+    e.AddSegmentInfo(module, "segment", sets, [slots[0]], [slots[1]], dispatchShape=[1, 1, 1])
+    e.AddModelSequenceInputsOutputs([slots[0]], ["x"], [slots[1]], ["y"])
+    path.write_bytes(written(e))
+    return path
+
+
+def test_a_buffer_of_any_size_is_as_large_as_its_file(tmp_path: Path) -> None:
+    """A size that the model leaves open is that of the input."""
+    model = model_of_buffers(tmp_path / "model.vgf", [1])
+    numpy.save(tmp_path / "x.npy", numpy.arange(10, dtype="f4"))
+    ended = program(str(model), "--input", f"x={tmp_path / 'x.npy'}", "--output-dir", str(tmp_path))
+    assert ended.returncode == 0, ended.stderr
+    assert numpy.load(tmp_path / "y.npy").view("f4").tolist() == [45.0]
+
+
+def test_an_output_of_any_size_is_refused(tmp_path: Path) -> None:
+    """Nothing says how large a buffer is that only a shader writes."""
+    model = model_of_buffers(tmp_path / "model.vgf", [-1])
+    numpy.save(tmp_path / "x.npy", numpy.arange(10, dtype="f4"))
+    ended = program(str(model), "--input", f"x={tmp_path / 'x.npy'}", "--output-dir", str(tmp_path))
+    assert ended.returncode == UnsupportedError.exit_code
+    assert "nothing says how large the output 'y' (binding 1) is, a buffer of the shape [-1]" in ended.stderr
+    assert not (tmp_path / "y.npy").exists()
 
 
 def test_a_file_that_does_not_fit_is_named_by_its_option(tmp_path: Path) -> None:
