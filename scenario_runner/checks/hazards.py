@@ -100,7 +100,10 @@ Step = Work | Barriers | Boundary
 
 
 class _Part:
-    """A part of an access: whether a barrier reached it, and what became of what was written there."""
+    """A part of an access: whether a barrier reached it, and what became of what was written there.
+
+    ``available`` are the stages that wait until it is.
+    """
 
     __slots__ = ("available", "end", "first", "reached", "visible")
 
@@ -108,7 +111,7 @@ class _Part:
         self.first = first
         self.end = end
         self.reached = False
-        self.available = False
+        self.available: frozenset[str] = frozenset()
         self.visible: frozenset[tuple[str, str]] = frozenset()
 
     def cut(self, at: int) -> "_Part":
@@ -144,7 +147,7 @@ class _Access:
             if self.use.stage in source or ordered & source:
                 self._add(barrier, source, earlier)
 
-    def _add(self, barrier: Covered, source: frozenset[str], earlier: list[tuple[int, int, bool]]) -> None:
+    def _add(self, barrier: Covered, source: frozenset[str], earlier: list[tuple[int, int, frozenset[str]]]) -> None:
         target = _stages(barrier.dst_stages)
         self.ordered |= target
         if not self.write or (barrier.memory is not None and barrier.memory != self.use.memory):
@@ -154,9 +157,11 @@ class _Access:
         for part in self._split(barrier):
             part.reached = True
             # Its memory dependency begins with what it makes available itself, or what was before this command.
-            was = any(available and first <= part.first and part.end <= end for first, end, available in earlier)
-            part.available |= made
+            was = any(
+                available & source and first <= part.first and part.end <= end for first, end, available in earlier
+            )
             if made or was:
+                part.available |= target
                 part.visible |= seen
 
     def _split(self, barrier: Covered) -> list[_Part]:
@@ -192,6 +197,8 @@ class _Access:
         if all(part.reached for part in open_parts):
             if not all(part.available for part in open_parts):
                 return self._because("its src_access does not cover what the first writes")
+            if write:
+                return self._because(f"its dst_stage leaves out the {_word(use.stage)} stage of the second")
             return self._because("its dst_access does not cover what the second reads")
         if not any(part.reached for part in shared):
             return self._because("it is about other memory")
@@ -217,14 +224,18 @@ class _Access:
         if self.write:
             made = self.use.stage in source and _is_access(barrier.src_access, self.use.stage, write=True)
             for part in self.parts:
-                if part.first < transition.end and transition.first < part.end and not (made or part.available):
+                if (
+                    part.first < transition.end
+                    and transition.first < part.end
+                    and not (made or part.available & source)
+                ):
                     return "its src_access does not cover that write"
         return None
 
 
 def _is_safe(part: _Part, use: Use, write: bool) -> bool:
     if write:
-        return part.available
+        return use.stage in part.available
     return any(stage == use.stage and _is_access(access, use.stage, write=False) for stage, access in part.visible)
 
 
@@ -303,7 +314,7 @@ def _take_barriers(pending: _Pending, step: Barriers, found: dict[tuple[str, ...
         access.barrier = step.pointer
         access.ordered = _stages(barrier.dst_stages)
         for part in access.parts:
-            part.reached = part.available = True
+            part.reached, part.available = True, access.ordered
             part.visible = frozenset({(stage, barrier.dst_access) for stage in access.ordered})
         pending.note(access)
 

@@ -409,3 +409,14 @@ def test_levels_without_end(scene: Scene, shader_cache: Path) -> None:
     scene.resource("image_barrier", uid="b", image_resource="i", dst_access="memory_read", **words)
     scene.command("dispatch_barrier", image_barrier_refs=["b"])
     assert all(each[0] != "SR-HAZARD-006" for each in scenario_findings(scene, hazards=True))
+
+
+def test_an_order_and_an_availability_that_do_not_meet() -> None:
+    """What one barrier orders and another makes available for other stages only is not settled for the first ones."""
+    order = covered("compute", "compute", "compute_shader_read", "compute_shader_read")
+    available = covered("compute", "graph", "compute_shader_write", "graph_read")
+    first, again, reader = work(0, writes="a"), work(4, writes="a"), work(4, reads="a")
+    assert codes(first, order, available, again) == ["SR-HAZARD-004"]
+    assert codes(first, available, order, reader) == ["SR-HAZARD-004"]
+    chained = covered("graph", "compute", "graph_read", "compute_shader_read")
+    assert codes(first, available, chained, again) == codes(first, available, chained, reader) == []
