@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 MODELS = {"compute": "GLCompute", "vertex": "Vertex", "fragment": "Fragment"}
 """A stage of a scenario → SPIR-V's execution model."""
 _MOST_NAMED = 20
+_MOST_CHARACTERS = 200
 
 
 def find_entry_point(
@@ -22,8 +23,8 @@ def find_entry_point(
     entry = module.entry_point(name, model)
     if entry is not None:
         return entry, []
-    there_are = [f"{entry.name!r} ({entry.execution_model})" for entry in module.entry_points[:_MOST_NAMED]]
-    there_are += [f"{graph.name!r} (a graph)" for graph in module.graph_entry_points[:_MOST_NAMED]]
+    there_are = [f"{_clipped(entry.name)!r} ({entry.execution_model})" for entry in module.entry_points[:_MOST_NAMED]]
+    there_are += [f"{_clipped(graph.name)!r} (a graph)" for graph in module.graph_entry_points[:_MOST_NAMED]]
     listed = ", ".join(there_are[:_MOST_NAMED]) or "none"
     wrong_stage = module.entry_point(name) is not None
     return None, [
@@ -45,3 +46,7 @@ def check_workgroup(interface: Interface, uid: str, pointer: str) -> list[Findin
     return [
         error("SR-SHADER-003", pointer, f"shader {uid!r} has a workgroup of {shown} invocations, expected at least 1")
     ]
+
+
+def _clipped(name: str) -> str:
+    return name if len(name) <= _MOST_CHARACTERS else f"{name[:_MOST_CHARACTERS]}…"

@@ -14,6 +14,9 @@ from scenario_runner.spirv.types import Array, Image, Member, RuntimeArray, Stru
 
 MAX_MEMBERS: Final = 20_000
 """Members of nested structures that a description spells out; structures beyond that keep their name and size only."""
+MAX_VARIABLES: Final = 10_000
+"""Bindings, inputs and outputs of all entry points that a description spells out;
+entry points beyond that keep their name and execution model only."""
 
 
 def describe(module: Module) -> dict[str, Any]:
@@ -22,6 +25,7 @@ def describe(module: Module) -> dict[str, Any]:
     Sizes, offsets and strides are in bytes. Raises `SpirvError` where an entry point's interface cannot be read.
     """
     budget = [MAX_MEMBERS]
+    variables = [MAX_VARIABLES]
     return {
         "name": module.name,
         "size_bytes": module.size_bytes,
@@ -41,7 +45,7 @@ def describe(module: Module) -> dict[str, Any]:
             }
             for constant in module.spec_constants
         ],
-        "entry_points": [_entry_point(entry_point, budget) for entry_point in module.entry_points],
+        "entry_points": [_entry_point(entry_point, budget, variables) for entry_point in module.entry_points],
         "graph_entry_points": [_graph(graph) for graph in module.graph_entry_points],
         "graph_constants": [{"id": constant.id, **_tensor(constant.tensor)} for constant in module.graph_constants],
     }
@@ -52,13 +56,16 @@ def _finite(value: bool | int | float) -> bool | int | float | str:
     return str(value) if isinstance(value, float) and not abs(value) < float("inf") else value
 
 
-def _entry_point(entry_point: EntryPoint, budget: list[int]) -> dict[str, Any]:
+def _entry_point(entry_point: EntryPoint, budget: list[int], variables: list[int]) -> dict[str, Any]:
+    described = {"name": entry_point.name, "execution_model": entry_point.execution_model}
+    if variables[0] <= 0:
+        return {**described, "note": f"not looked into: the module declares more than {MAX_VARIABLES} variables"}
     interface = entry_point.interface
     size = interface.local_size()
     stage = entry_point.stage_interface()
+    variables[0] -= 1 + max(len(entry_point.listed), len(interface.bindings) + len(stage.inputs) + len(stage.outputs))
     return {
-        "name": entry_point.name,
-        "execution_model": entry_point.execution_model,
+        **described,
         "local_size": None if size is None else list(size),
         "workgroup_memory_bytes": interface.workgroup_memory_bytes,
         "push_constants": _block(interface.push_constants, budget),

@@ -42,6 +42,9 @@ def tables_of(module: Mapping[str, Any]) -> Iterator[Table]:
 
 
 def _entry_point(entry: Mapping[str, Any]) -> Iterator[Table]:
+    if "note" in entry:
+        yield Table(f"entry point {entry['name']!r}: {entry['execution_model']}, {entry['note']}", depth=1)
+        return
     size = entry["local_size"]
     details = [entry["execution_model"]]
     if size is not None:

@@ -319,3 +319,35 @@ def test_outputs_of_many_large_structures_are_refused() -> None:
     assert module is not None
     with pytest.raises(SpirvError, match="more than 20000 inputs and outputs, members included"):
         module.entry_points[0].stage_interface()
+
+
+def test_entry_points_times_variables_are_not_multiplied_out() -> None:
+    """Thousands of entry points on one function with a thousand buffers: those that a reader can use are described."""
+    words = [0x07230203, 0x10600, 0, 4_000_000, 0, *op(17, 1), *op(14, 0, 1)]
+    for number in range(3000):
+        words += op(15, 5, 1, *struct.unpack("<2I", b"e%06d\0" % number))
+    variables = range(200_000, 201_000)
+    for variable in variables:
+        words += [*op(71, variable, 34, 0), *op(71, variable, 33, variable)]
+    words += [*op(71, 100, 2), *op(72, 100, 0, 35, 0)]
+    words += [
+        *op(19, 2),
+        *op(33, 3, 2),
+        *op(21, 10, 32, 0),
+        *op(43, 10, 11, 0),
+        *op(30, 100, 10),
+        *op(32, 101, 12, 100),
+    ]
+    words += [*op(32, 102, 12, 10)]
+    for variable in variables:
+        words += op(59, 101, variable, 12)
+    words += [*op(54, 2, 1, 0, 3), *op(248, 4)]
+    for variable in variables:
+        words += op(65, 102, variable + 100_000, variable, 11)
+    words += [*op(253), *op(56)]
+    start = time.perf_counter()
+    described = describe(read_module(struct.pack(f"<{len(words)}I", *words)))
+    assert time.perf_counter() - start < 2
+    assert len(described["entry_points"]) == 3000
+    assert len(described["entry_points"][0]["bindings"]) == 1000
+    assert described["entry_points"][-1]["note"].startswith("not looked into: ")
