@@ -50,10 +50,11 @@ class Problems:
     def add_error(self, error: ScenarioRunnerError, pointer: str) -> None:
         """Note an error from below; ``pointer`` is where the scenario names what failed."""
         for problem in error.problems:
-            place = problem.pointer or pointer
-            message = problem.message if problem.path is None else f"{problem.path}: {problem.message}"
-            if problem.path is not None and problem.line is not None:
-                message = f"{problem.path}:{problem.line}: {problem.message}"
+            place, message = problem.pointer or pointer, problem.message
+            if problem.path is not None:  # a place in a file of its own
+                inside = f"{problem.pointer}: " if problem.pointer else ""
+                line = "" if problem.line is None else f":{problem.line}"
+                place, message = pointer, f"{problem.path}{line}: {inside}{message}"
             self.error(type(error), place, message, problem.help, problem.code)
 
     def raise_if_any(self) -> None:

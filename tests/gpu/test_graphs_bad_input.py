@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy
@@ -197,3 +198,14 @@ def test_a_result_that_no_output_depends_on_is_refused(ml: Runner, scene: Scene)
     ):
         ml.run(scene.write())
     assert not (scene.folder / "real.out.npy").exists()
+
+
+def test_what_is_wrong_inside_of_a_model_is_said_at_its_graph(scene: Scene) -> None:
+    """A place in the model follows the file's name; line and column are those of the scenario's src."""
+    (scene.folder / "model.vgf").write_bytes(b"no model" * 20)
+    scene.resource("graph", uid="graph", src="model.vgf")
+    scene.command("dispatch_graph", graph_ref="graph", bindings=[])
+    assert re.fullmatch(
+        r"scenario\.json:\d+:\d+: /resources/0/graph/src: model\.vgf: /header: this is no VGF file: .*",
+        problem(scene, FileError),
+    )
