@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,7 +16,7 @@ from scenario_runner.scenario.loader import NO_FILE, model_of
 from scenario_runner.scenario.places import Places
 from scenario_runner.scenario.references import check_references
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
-from scenario_runner.scenario.syntax import MAX_DIGITS, line_and_column, scan
+from scenario_runner.scenario.syntax import MAX_DIGITS, Fault, line_and_column, scan
 from scenario_runner.scenario.wording import Finding, close_match, findings, listed, shown, unknown_key
 
 _RENAMED_KINDS = {"vgf": "graph", "constant": "graph_constant"}
@@ -27,7 +28,7 @@ def diagnose(text: str, path: str | None) -> list[Problem]:
     faults = scan(text)
     if faults and faults[-1].fatal:
         faults = faults[-1:]
-    problems = [_placed_at(text, path, fault.offset, fault.pointer, fault.message, fault.help) for fault in faults]
+    problems = [_placed_at(text, path, fault) for fault in faults]
     if faults and faults[-1].fatal:
         return problems
     try:
@@ -48,9 +49,11 @@ def diagnose(text: str, path: str | None) -> list[Problem]:
     return limited(problems)
 
 
-def _placed_at(text: str, path: str, offset: int, pointer: str, message: str, help: str | None) -> Problem:
-    line, column = line_and_column(text, offset)
-    return Problem(message, path, line, column, pointer or None, help)
+def _placed_at(text: str, path: str, fault: Fault) -> Problem:
+    line, column = line_and_column(text, fault.offset)
+    # the words of a syntax error are like those of other rules, so it has its code from here
+    code = "SR-JSON-001" if fault.fatal else None
+    return Problem(fault.message, path, line, column, fault.pointer or None, fault.help, code)
 
 
 def _shape(tree: Any) -> list[Finding]:
@@ -68,6 +71,8 @@ def _shape(tree: Any) -> list[Finding]:
             hint = close_match(key, ("resources", "commands"))
             advice = "the keys of a scenario: resources, commands, $schema"
             found.append(Finding((key,), f"unknown key {shown(key)}{hint}", advice, on_key=True))
+            if len(found) > 4 * MAX_PROBLEMS:
+                break
     resources = _Entries("resources", RESOURCES, COMMANDS)
     commands = _Entries("commands", COMMANDS, RESOURCES)
     found += resources.read(tree.get("resources", []))
@@ -155,7 +160,7 @@ class _Entries:
         except ValidationError as error:
             wrong += [
                 finding
-                for finding in findings(model, error)
+                for finding in islice(findings(model, error), 4 * MAX_PROBLEMS)
                 if finding.loc or not finding.message.startswith("one of 'src'")
             ]
         else:

@@ -21,13 +21,14 @@ _PATTERNS = (
     ("SR-JSON-003", r"^unknown key |is no longer supported$"),
     ("SR-JSON-004", r"^the required key "),
     ("SR-JSON-006", r"^unknown kind of |^expected one key, the kind|^the object is empty|it belongs under "),
+    ("SR-JSON-001", r"is not a number of JSON$"),
     ("SR-JSON-002", r"appears twice in one object"),
     ("SR-JSON-007", r"is no UTF-8|is UTF-16|^a scenario of more than "),
     ("SR-REF-001", r"^no resource has the uid "),
     ("SR-REF-002", r"^expected the uid of "),
     ("SR-REF-003", r"^the uid .* is already that of "),
     ("SR-CONFLICT-001", r"^expected a shader of the |^the last mip level of |^expected less than the larger "),
-    ("SR-JSON-005", r"^expected .*, got |^a NUL character|is not a number of JSON|null is not used|^one of 'src'"),
+    ("SR-JSON-005", r"^expected .*, got |^a NUL character|null is not used|^one of 'src'"),
     ("SR-JSON-005", r"^a number of .* is too long|surrogate pair|^no format that this program knows"),
 )
 _JSON = re.compile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,12 @@ CAPTURE = '{"mark_boundary": {"resources": ["x"]}}'
     "text, code",
     [
         ("{", "SR-JSON-001"),
+        (BUFFER.replace('"', "'"), "SR-JSON-001"),
+        (BUFFER.replace("4", "04"), "SR-JSON-001"),
+        (BUFFER.replace("4", "NaN"), "SR-JSON-001"),
+        (BUFFER.replace("x", "\t"), "SR-JSON-001"),
+        (BUFFER + "x", "SR-JSON-001"),
+        ("// a comment\n" + BUFFER, "SR-JSON-001"),
         ('{"resources": [], "commands": [], "resources": []}', "SR-JSON-002"),
         (BUFFER.replace("access", "acess"), "SR-JSON-003"),
         ('{"resources": []}', "SR-JSON-004"),
@@ -141,6 +148,17 @@ def test_problems_of_the_text_have_codes(tmp_path: Path, text: str | bytes, code
     found = [str(each.problem.code) for each in validate_file(path).findings]
     assert code in found
     assert set(found) <= set(CODES)
+
+
+def test_a_hundred_thousand_unknown_keys_cost_little(tmp_path: Path) -> None:
+    """Close matches are looked for as long as somebody reads them."""
+    path = tmp_path / "scenario.json"
+    keys = ", ".join(f'"key{number}": 1' for number in range(100_000))
+    path.write_text(BUFFER.replace('"uid"', keys + ', "uid"'))
+    start = time.perf_counter()
+    found = validate_file(path).findings
+    assert time.perf_counter() - start < 2
+    assert len(found) == 101
 
 
 def test_against_the_device_that_is_here(report: Path) -> None:
