@@ -11,6 +11,7 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -43,7 +44,8 @@ class Settings(NamedTuple):
 class Facts(NamedTuple):
     """What was read of the files that a scenario names, beyond the headers that the plan's own sources carry.
 
-    ``sources`` are (uid, fields of the `CompileRequest`), ``binaries`` (uid, path), ``contents`` (path, bytes).
+    ``sources`` are (uid, fields of the `CompileRequest`), ``binaries`` (uid, path), ``contents`` (path, bytes),
+    ``models`` (path, identity) of files that are read whole. A kept plan's uids of shaders are labels of its pipelines.
     """
 
     sources: tuple[tuple[str, tuple[Any, ...]], ...] = ()
@@ -87,8 +89,8 @@ class PlanCache:
         if self._key is None:
             return  # `load` saw no text worth keeping
         try:
-            value = marshal.dumps((tuple(facts), _encoded(plan)))
-        except _NotKeptError:
+            value = marshal.dumps((tuple(_labelled(plan, facts, self._settings)), _encoded(plan)))
+        except (_NotKeptError, ScenarioRunnerError):
             return
         self._cache.store(self._key, value)
         self._cache.evict()
@@ -121,6 +123,37 @@ def _program_version() -> tuple[Any, ...]:
     return root, newest, count
 
 
+def _labelled(plan: Plan, facts: Facts, settings: Settings) -> Facts:
+    """The facts with a label that the plan has for every shader: shaders of equal code may be one pipeline.
+
+    Raises _NotKeptError where there is none, ShaderError and FileError where a file changed since it was planned.
+    """
+    known = {pipeline.label for pipeline in plan.pipelines}
+    by_code = {pipeline.code: pipeline.label for pipeline in plan.pipelines}
+    labels = {uid: uid for uid in known}
+    for uid, path in facts.binaries:
+        if uid not in known:
+            with SourceFile(path) as file:
+                labels[uid] = by_code.get(file.read(file.size_bytes), "")
+    unknown = [(uid, fields) for uid, fields in facts.sources if uid not in known]
+    if unknown:
+        for (uid, _), code in zip(unknown, _compiled([fields for _, fields in unknown], settings), strict=True):
+            labels[uid] = by_code.get(code, "")
+    if "" in labels.values():
+        raise _NotKeptError("a shader changed meanwhile")
+    return facts._replace(
+        sources=tuple((labels[uid], fields) for uid, fields in facts.sources),
+        binaries=tuple((labels[uid], path) for uid, path in facts.binaries),
+    )
+
+
+def _compiled(requests: Sequence[tuple[Any, ...]], settings: Settings) -> Sequence[bytes]:
+    from scenario_runner.shaders import CompileRequest, compile_all
+
+    wanted = [CompileRequest(*fields) for fields in requests]
+    return compile_all(wanted, compiler=settings.compiler, cache_dir=settings.cache_dir)
+
+
 def _compare(plan: Plan, facts: Facts, settings: Settings) -> None:
     """Raise _StaleError where a file differs from what the plan was made of (headers were compared on decoding)."""
     for path, identity in facts.models:
@@ -140,10 +173,7 @@ def _compare(plan: Plan, facts: Facts, settings: Settings) -> None:
             if file.read(file.size_bytes) != codes[uid]:
                 raise _StaleError(path)
     if facts.sources:
-        from scenario_runner.shaders import CompileRequest, compile_all
-
-        requests = [CompileRequest(*fields) for _, fields in facts.sources]
-        compiled = compile_all(requests, compiler=settings.compiler, cache_dir=settings.cache_dir)
+        compiled = _compiled([fields for _, fields in facts.sources], settings)
         for (uid, _), code in zip(facts.sources, compiled, strict=True):
             if codes[uid] != code:
                 raise _StaleError(uid)

@@ -11,10 +11,12 @@ from scenario_runner.plan.sources import NpySource
 from scenario_runner.scenario import RawData
 
 if TYPE_CHECKING:
-    from scenario_runner.scenario import Scenario
+    from collections.abc import Iterator
 
-# Kinds whose plans follow from the text, the headers in their sources, and `Facts`. Others (graphs read whole files)
-# are planned anew each time.
+    from scenario_runner.plan.graph_model import VgfGraph
+    from scenario_runner.scenario import Scenario, Shader
+
+# Kinds whose plans follow from the text, the headers in their sources, and `Facts`. Others are planned anew each time.
 _KNOWN_KINDS = frozenset(
     {
         "buffer",
@@ -31,6 +33,8 @@ _KNOWN_KINDS = frozenset(
         "tensor_barrier",
         "graph",
         "dispatch_graph",
+        "graph_constant",
+        "dispatch_spirv_graph",
     }
 )
 
@@ -44,11 +48,11 @@ def facts_of(scenario: Scenario) -> Facts | None:
         return None
     sources = []
     binaries = []
-    for shader in used_shaders(scenario):
-        if shader.type == "SPIR-V":
-            binaries.append((shader.uid, os.path.join(scenario.base_dir, shader.src or "")))
-        else:
+    for shader in (*used_shaders(scenario), *_shaders_of_models(scenario)):
+        if shader.type != "SPIR-V":
             sources.append((shader.uid, tuple(compile_request(scenario, shader))))
+        elif shader.src is not None:  # what a model brings itself is as old as its file
+            binaries.append((shader.uid, os.path.join(scenario.base_dir, shader.src)))
     contents = []
     for resource in scenario.resources:
         if isinstance(resource, RawData):
@@ -60,17 +64,33 @@ def facts_of(scenario: Scenario) -> Facts | None:
 
 
 def _models(scenario: Scenario) -> tuple[tuple[str, tuple[int, ...]], ...] | None:
-    """The VGF files that commands run; None where one has shaders of its own, which depend on more than the file."""
+    """The VGF files and graph modules that commands run; None where one is no file."""
     found = []
-    for uid in {command.graph_ref: None for command in scenario.commands if command.kind == "dispatch_graph"}:  # type: ignore[union-attr]
+    uids = {getattr(command, "graph_ref", ""): None for command in scenario.commands}
+    for uid in uids.keys() - {""}:
         from scenario_runner.plan.kept_constants import file_identity
-        from scenario_runner.plan.model_files import read_model
 
         graph: Any = scenario.resource(uid)
-        if graph.data is not None:
+        if graph.src is None:
             return None
         path = os.path.join(scenario.base_dir, graph.src)
-        if any(segment.type == "compute" for segment in read_model(path).segments):
-            return None
         found.append((path, file_identity(path)))
     return tuple(found)
+
+
+def _shaders_of_models(scenario: Scenario) -> Iterator[Shader]:
+    """The shaders that run as segments of VGF files: substitutes, and the files' own."""
+    graphs: dict[str, VgfGraph] = {}
+    for command in scenario.commands:
+        if command.kind != "dispatch_graph":
+            continue
+        from scenario_runner.plan.graph_model import VgfGraph
+        from scenario_runner.plan.vgf_graphs import shader_of
+
+        uid: str = command.graph_ref  # type: ignore[union-attr]
+        if uid not in graphs:
+            graphs[uid] = VgfGraph(scenario, scenario.resource(uid))  # type: ignore[arg-type]
+        for name in graphs[uid].compute_names():
+            shader = shader_of(graphs[uid], command, name, scenario)  # type: ignore[arg-type]
+            if shader is not None:
+                yield shader

@@ -170,7 +170,7 @@ def _data(source: Source) -> ConstantData:
         start = source.header.data_offset
         while len(_data_of) >= 64:
             del _data_of[next(iter(_data_of))]
-        _data_of[key] = data = ConstantData(mapped[start : start + source.size_bytes])
+        _data_of[key] = data = ConstantData(mapped[start : start + source.size_bytes], (source.path, start))
         return data
     content = bytearray(source.size_bytes)
     source.read_into(memoryview(content))

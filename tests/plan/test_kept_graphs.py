@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy
@@ -14,8 +15,9 @@ from scenario_runner.plan.cache import PlanCache, Settings
 from scenario_runner.plan.facts import facts_of
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load
-
-VGF = Path(__file__).resolve().parents[1] / "vgf" / "fixtures"
+from scenario_runner.vgf import Port, input_ports, output_ports, read_vgf
+from tests.gpu.ml_scenes import SPIRV, VGF, bindings, random, tensor
+from tests.scenes import Scene
 
 
 @pytest.fixture
@@ -95,3 +97,89 @@ def test_a_kept_plan_is_not_checked_again(path: Path) -> None:
     modules = done.stdout.split()
     assert "scenario_runner.plan.graph_plan" in modules
     assert not {"scenario_runner.tosa", "scenario_runner.plan.graph_body"} & set(modules)
+
+
+SQUARE = """#version 450
+layout(local_size_x = 16) in;
+layout(set = 0, binding = 0) readonly buffer A { float a[]; };
+layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    y[i] = a[i] * a[i];
+}
+"""
+
+
+def placeholder(scene: Scene) -> Path:
+    """A model between whose graphs a substituted shader runs."""
+    tensor(scene, "x", random((4, 16)))
+    tensor(scene, "shaded", dims=[4, 16])
+    tensor(scene, "sum", dims=[4, 16])
+    scene.shader("square", SQUARE)
+    scene.file("model.vgf", (VGF / "placeholder.vgf").read_bytes())
+    scene.resource("graph", uid="g", src="model.vgf")
+    places = {port.binding: port.name or "" for port in model_ports(VGF / "placeholder.vgf")}
+    substitutions = [{"shader_ref": "square", "target": "graph_partition_1"}]
+    scene.command("dispatch_graph", graph_ref="g", bindings=bindings(places), shader_substitutions=substitutions)
+    return scene.write()
+
+
+def own_shader(scene: Scene) -> Path:
+    """A model with a GLSL shader of its own."""
+    for uid in ("x", "y"):
+        tensor(scene, uid, random((4, 16)))
+    tensor(scene, "z", dims=[4, 16])
+    scene.file("model.vgf", (VGF / "mixed.vgf").read_bytes())
+    scene.resource("graph", uid="g", src="model.vgf")
+    places = {port.binding: port.name or "" for port in model_ports(VGF / "mixed.vgf")}
+    scene.command("dispatch_graph", graph_ref="g", bindings=bindings(places))
+    return scene.write()
+
+
+def module(scene: Scene) -> Path:
+    """A graph from a SPIR-V module, with a constant from a file."""
+    tensor(scene, "x", random((1, 8, 8, 4)))
+    tensor(scene, "y", dims=[1, 8, 8, 2])
+    scene.module("graph", (SPIRV / "graph_constant.spv").read_bytes())
+    weights = scene.npy("w.npy", random((2, 3, 3, 4)))
+    scene.resource("graph_constant", uid="w", dims=[2, 3, 3, 4], format="VK_FORMAT_R32_SFLOAT", src=weights)
+    scene.command("dispatch_spirv_graph", graph_ref="graph", bindings=bindings(["x", "y"]), graph_constants=["w"])
+    return scene.write()
+
+
+def model_ports(path: Path) -> list[Port]:
+    """The inputs and outputs of a model."""
+    vgf = read_vgf(path)
+    return [*input_ports(vgf), *output_ports(vgf)]
+
+
+@pytest.mark.parametrize(
+    "make, changed",
+    [
+        (placeholder, "model.vgf"),
+        (placeholder, "square.comp"),
+        (own_shader, "model.vgf"),
+        (module, "graph.spv"),
+        (module, "w.npy"),
+    ],
+)
+def test_all_that_a_graph_is_made_of_is_compared(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, make: Callable[[Scene], Path], changed: str
+) -> None:
+    """Models with shaders and SPIR-V graphs with constants are kept as well, until one of their files changes."""
+    path = make(scene)
+    monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(path.parent / "cache"))
+    cache = kept(path)
+    again, fresh = cache.load(), Runner().plan(path)
+    assert again is not None
+    assert (again.frames, again.descriptor_lists) == (fresh.frames, fresh.descriptor_lists)
+    assert again.pipelines == fresh.pipelines
+    assert [each[:4] for each in again.graph_pipelines] == [each[:4] for each in fresh.graph_pipelines]
+    for old, new in zip(fresh.graph_pipelines, again.graph_pipelines, strict=True):
+        assert [bytes(each.data.view) for each in new.constants] == [bytes(each.data.view) for each in old.constants]
+    file = path.parent / changed
+    if file.suffix == ".comp":
+        file.write_text(SQUARE.replace("a[i] * a[i]", "a[i] + a[i]"))
+    else:
+        os.utime(file, ns=(1, 1))
+    assert cache.load() is None

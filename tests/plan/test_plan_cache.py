@@ -154,6 +154,24 @@ OpFunctionEnd
     assert outcome(path, runner) == [8]
 
 
+DOUBLE = glsl(
+    "a[gl_GlobalInvocationID.x] = 2 * a[gl_GlobalInvocationID.x];",
+    "layout(set = 0, binding = 0) buffer A { int a[]; };",
+)
+
+
+def test_shaders_of_equal_code(cache: Path, scene: Scene, runner: Runner) -> None:
+    """Two shaders that share a pipeline are told apart again when one of them changes."""
+    scene.shader("first", DOUBLE).shader("second", DOUBLE)
+    scene.buffer("c", numpy.array([1, 2, 3, 4], dtype="<i4"), dst="c.out.npy")
+    scene.dispatch("first", ["c"], [4]).dispatch("second", ["c"], [4])
+    path = scene.write()
+    assert outcome(path, runner) == outcome(path, runner) == [4, 8, 12, 16]
+    assert kept(cache) == 1
+    scene.file("second.comp", DOUBLE.replace("= 2 *", "= 5 *"))
+    assert outcome(path, runner) == [10, 20, 30, 40]
+
+
 def test_vanished_file_is_an_error(cache: Path, path: Path, runner: Runner) -> None:
     """A file that is no longer there is reported as if no plan had been kept."""
     outcome(path, runner)
