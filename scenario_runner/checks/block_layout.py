@@ -37,6 +37,10 @@ def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Fin
         blocks[interface.push_constants.struct.id, False] = (interface.push_constants, "push_constants")
     for block, kind in blocks.values():
         uniform = kind == "uniform_buffer"
+        if kind != "storage_buffer" and block.runtime_stride_bytes is not None:
+            words = kind.replace("_", " ")
+            message = f"shader {uid!r}: {words} {block.name!r} ends in a runtime array, which only storage buffers may"
+            found.append(error("SR-LAYOUT-001", pointer, message))
         what = f"the layout of {kind.replace('_', ' ')} {block.name!r} in shader {uid!r}"
         if not check_layout(block, RELAXED_STD140 if uniform else RELAXED):
             continue

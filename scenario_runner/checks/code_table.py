@@ -89,8 +89,8 @@ Set `stage`, or compile the shader for the stage that is wanted.
 SPIR-V specification, OpEntryPoint; {_INTERFACES}
 
 SR-SHADER-003 error a workgroup without invocations
-The workgroup size is 0 along an axis, which a specialization constant of 0 brings about.
-Give the constant a value of at least 1.
+The workgroup size is 0 along an axis, which a specialization constant of 0 brings about, or a module of its own making has no workgroup size at all.
+Give the constant a value of at least 1; give the entry point a LocalSize.
 Vulkan specification, "Compute Shaders", LocalSize and LocalSizeId
 
 SR-SHADER-010 error the shader does not compile
@@ -299,7 +299,7 @@ Bind it to one of those that the message lists.
 SPV_ARM_graph, OpGraphEntryPointARM
 
 SR-LAYOUT-001 error a block without a layout
-A member of a block has no Offset, ArrayStride or MatrixStride decoration, so that nobody knows where its bytes are. No GLSL compiler writes such a module.
+A member of a block has no Offset, ArrayStride, MatrixStride, RowMajor or ColMajor decoration, is a Boolean, or is a runtime array outside of a storage buffer, so that nobody knows where its bytes are. No GLSL compiler writes such a module.
 Compile the shader anew, or add the decoration.
 {_INTERFACES}, "Offset and Stride Assignment"
 
@@ -309,7 +309,7 @@ Compile the shader anew with a standard layout (std140, std430, scalar).
 {_INTERFACES}, "Alignment Requirements"
 
 SR-LAYOUT-003 warning members that overlap
-Two members of a block share bytes, or a stride is smaller than the elements.
+Two members of a block share bytes, a stride is smaller than the elements, or a runtime array is not the last member.
 Correct the offsets and strides.
 {_INTERFACES}, "Offset and Stride Assignment"
 

@@ -37,9 +37,12 @@ def find_entry_point(
     ]
 
 
-def check_workgroup(interface: Interface, uid: str, pointer: str) -> list[Finding]:
-    """A workgroup without invocations, which only a specialization constant of 0 gives."""
+def check_workgroup(interface: Interface, stage: str, uid: str, pointer: str) -> list[Finding]:
+    """A workgroup without invocations (a size or specialization constant of 0), and a compute shader without a size."""
     size = interface.local_size()
+    if size is None and stage == "compute":
+        message = f"shader {uid!r} has no workgroup size: expected LocalSize, LocalSizeId or the built-in WorkgroupSize"
+        return [error("SR-SHADER-003", pointer, message)]
     if size is None or all(size):
         return []
     shown = " x ".join(map(str, size))

@@ -167,7 +167,7 @@ def _take_apart(shader: Shader, pointer: str, code: bytes, problems: Problems) -
     numbers = {number: value for number, (_, value) in values.items()}
     interface = entry.specialized(numbers) if numbers else entry.interface
     findings, needs = check_blocks(interface, shader.uid, pointer)
-    if not problems.report([*check_workgroup(interface, shader.uid, pointer), *findings]):
+    if not problems.report([*check_workgroup(interface, shader.stage, shader.uid, pointer), *findings]):
         return None
     features = tuple(NeededFeature(*need, pointer) for need in (*needs, *module_features(entry, shader.uid)))
     specialization = Specialization(tuple(entries), data)

@@ -216,6 +216,8 @@ class _Reader:
         if kind is None:
             self.problems.append(f"{self._label(id, type)} has the type {type}, which no descriptor can be bound to")
             return
+        if isinstance(type, Struct) and type.block is None:
+            self.problems.append(f"{self._label(id, type)} is a structure without the Block decoration")
         decorations = self._index.decorations_of(id)
         missing = [
             text

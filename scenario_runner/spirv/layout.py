@@ -91,6 +91,10 @@ class _Checker:
                 self._find(f"{name!r} has no Offset decoration")
                 continue
             alignment = self._alignment(member.type, bool(member.row_major))
+            if member.row_major is None and isinstance(_innermost(member.type), Matrix):
+                self._find(f"{name!r} is a matrix without a RowMajor or ColMajor decoration")
+            if isinstance(member.type, RuntimeArray) and number + 1 < len(struct.members):
+                self._find(f"{name!r} is a runtime array that overlaps what is behind it: it must be the last member")
             self._place(name, member.type, start, member.offset_bytes, alignment)
             self._inside(
                 name, member.type, start + member.offset_bytes, member.matrix_stride_bytes, bool(member.row_major)
@@ -143,6 +147,9 @@ class _Checker:
             if stride is None:
                 self._find(f"{name!r} is an array without an ArrayStride decoration")
                 return
+            if not stride:
+                self._find(f"{name!r} is an array without a stride: its ArrayStride is 0")
+                return
             self._stride(name, "ArrayStride", stride, self._alignment(type, row_major))
             size = extent_bytes(type.element, matrix_stride, row_major)
             if stride < size:
@@ -150,7 +157,9 @@ class _Checker:
             length = 16 if isinstance(type, RuntimeArray) else min(type.length, 16)
             starts = sorted({(first + stride * step) % 16 for first in starts for step in range(length)})
             type, name = type.element, f"{name}[]"
-        if isinstance(type, Struct):
+        if isinstance(_component(type), Scalar) and str(_component(type)) == "bool":
+            self._find(f"{name!r} is a Boolean, which is without a size in memory")
+        elif isinstance(type, Struct):
             for first in starts:
                 self.struct(type, first, name)
         elif isinstance(type, Matrix):
@@ -214,3 +223,14 @@ class _Checker:
                 alignment = align_up(alignment, 16)
             self._alignments[id(struct)] = alignment
         return alignment
+
+
+def _innermost(type: Type) -> Type:
+    """What an array of arrays is made of."""
+    while isinstance(type, Array | RuntimeArray):
+        type = type.element
+    return type
+
+
+def _component(type: Type) -> Type:
+    return type.component if isinstance(type, Vector) else type

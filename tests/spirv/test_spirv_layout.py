@@ -21,7 +21,7 @@ VEC2, VEC3, VEC4, DVEC3 = Vector(FLOAT, 2), Vector(FLOAT, 3), Vector(FLOAT, 4), 
 def struct(*members: tuple[str, Type, int | None], name: str = "B", strides: dict[str, int] | None = None) -> Struct:
     strides = strides or {}
     made = [
-        Member(item, type, offset, extent_bytes(type, strides.get(item)), strides.get(item))
+        Member(item, type, offset, extent_bytes(type, strides.get(item)), strides.get(item), False)
         for item, type, offset in members
     ]
     return Struct(len(name), name, tuple(made), max(((m.offset_bytes or 0) + m.size_bytes for m in made), default=0))
