@@ -41,6 +41,8 @@ _SAMPLED: Final = frozenset({"sampled_image", "combined_image_sampler", "sampler
 MOST_SETS: Final = 1024
 """Far above the maxBoundDescriptorSets of any device; layouts are made for every set below the highest one."""
 
+_MOST_CHARACTERS: Final = 200
+
 Stages = Sequence[tuple[str, Interface]]
 """The shaders of one command: uid and interface of each."""
 
@@ -255,8 +257,8 @@ def words(kind: str) -> str:
 
 
 def named(variable: DescriptorBinding) -> str:
-    """The name of a variable behind its kind, where it has one."""
-    return f" {variable.name!r}" if variable.name else ""
+    """The name of a variable behind its kind, where it has one; a module may hold names of any length."""
+    return f" {variable.name[:_MOST_CHARACTERS]!r}" if variable.name else ""
 
 
 def _demand(each: tuple[str, DescriptorBinding]) -> int:

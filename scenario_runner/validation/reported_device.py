@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.checks.finding import Finding, error
 from scenario_runner.errors import FileError, Problem, UnsupportedError, UsageError
-from scenario_runner.plan.limits import exceeded_limits
+from scenario_runner.plan.limits import NAMES, exceeded_limits
 from scenario_runner.vulkan.features import FeatureTable
 from scenario_runner.vulkan.requirements import enabled_for
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_REPORT_BYTES = 64 << 20
 _HELP = "write it with: scenario-runner doctor --json > doctor.json"
+_BY_AXIS = frozenset({"maxComputeWorkGroupCount", "maxComputeWorkGroupSize"})
 # VkSubgroupFeatureFlagBits as the report spells them.
 _SUBGROUP_FLAGS = {
     "basic": 0x1,
@@ -71,8 +72,23 @@ def _chosen(devices: list[dict[str, Any]], wanted: str | None, path: str) -> dic
         ]
     if len(matches) == 1:
         return matches[0]
+    if not devices:
+        raise UsageError(
+            f"{path}: the report lists no devices", help="'scenario-runner doctor' says why there are none"
+        )
     there_are = ", ".join(repr(device.get("name")) for device in devices) or "none"
     raise UsageError(f"{path}: {'several devices match' if matches else 'no device is called'} {wanted!r}: {there_are}")
+
+
+def _limits_of(reported: Mapping[str, Any]) -> dict[str, Any]:
+    """The limits that plans are compared with, whatever else there is. Raises TypeError for what is no limit."""
+    limits = {name: tuple(value) if isinstance(value, list) else value for name, value in reported.items()}
+    for name in NAMES:
+        value = limits.get(name, 0)
+        numbers = value if name in _BY_AXIS and isinstance(value, tuple) and len(value) == len("xyz") else (value,)
+        if not all(type(number) is int for number in numbers):
+            raise TypeError(f"limits/{name} is {reported[name]!r:.80}")
+    return limits
 
 
 class _ReportedFeatures(FeatureTable):
@@ -101,9 +117,7 @@ class ReportedDevice:
             self.extensions |= report["ml"]["extensions"]
             features |= report["ml"]["features"]
         self.features = _ReportedFeatures(self, features)
-        self._limits: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in dict(report["limits"]).items()
-        }
+        self._limits = _limits_of(dict(report["limits"]))
         self._properties: dict[str, dict[str, Any]] = dict(report["properties"])
         self._subgroup = sum(_SUBGROUP_FLAGS.get(name, 0) for name in report["subgroup_operations"])
 

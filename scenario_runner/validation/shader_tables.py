@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 MOST_ROWS = 200
 """Rows of one table; the JSON form has them all."""
+MOST_CHARACTERS = 100
+"""Characters of a name or type; the JSON form has them all."""
 
 
 class Table(NamedTuple):
@@ -26,7 +28,7 @@ def tables_of(module: Mapping[str, Any]) -> Iterator[Table]:
     yield Table(f"{module['name']}: SPIR-V {module['version']}, {module['size_bytes']} bytes")
     yield Table(f"capabilities: {', '.join(module['capabilities']) or 'none'}", depth=1)
     if module["extensions"]:
-        yield Table(f"extensions: {', '.join(module['extensions'])}", depth=1)
+        yield Table(f"extensions: {', '.join(map(_cell, module['extensions']))}", depth=1)
     constants = module["specialization_constants"]
     if constants:
         rows = [(str(each["id"]), each["name"], each["type"], str(each["default"])) for each in constants]
@@ -35,7 +37,7 @@ def tables_of(module: Mapping[str, Any]) -> Iterator[Table]:
         yield from _entry_point(entry)
     for graph in module["graph_entry_points"]:
         resources = [(way, *_tensor_row(each)) for way in ("input", "output") for each in graph[f"{way}s"]]
-        yield _table(f"graph {graph['name']!r}", ("", "set", "binding", "name", "tensor"), resources, 1)
+        yield _table(f"graph '{_cell(graph['name'])}'", ("", "set", "binding", "name", "tensor"), resources, 1)
     if module["graph_constants"]:
         tensors = [(str(each["id"]), _tensor(each)) for each in module["graph_constants"]]
         yield _table("graph constants", ("id", "tensor"), tensors, 1)
@@ -43,7 +45,7 @@ def tables_of(module: Mapping[str, Any]) -> Iterator[Table]:
 
 def _entry_point(entry: Mapping[str, Any]) -> Iterator[Table]:
     if "note" in entry:
-        yield Table(f"entry point {entry['name']!r}: {entry['execution_model']}, {entry['note']}", depth=1)
+        yield Table(f"entry point '{_cell(entry['name'])}': {entry['execution_model']}, {entry['note']}", depth=1)
         return
     size = entry["local_size"]
     details = [entry["execution_model"]]
@@ -51,7 +53,7 @@ def _entry_point(entry: Mapping[str, Any]) -> Iterator[Table]:
         details.append(f"workgroups of {' x '.join(map(str, size))}")
     if entry["workgroup_memory_bytes"]:
         details.append(f"{entry['workgroup_memory_bytes']} bytes of shared memory")
-    yield Table(f"entry point {entry['name']!r}: {', '.join(details)}", depth=1)
+    yield Table(f"entry point '{_cell(entry['name'])}': {', '.join(details)}", depth=1)
     for way in ("inputs", "outputs"):
         if entry[way]:
             variables = [_stage_variable(each) for each in entry[way]]
@@ -63,10 +65,10 @@ def _entry_point(entry: Mapping[str, Any]) -> Iterator[Table]:
         yield _table("bindings", columns, [_binding(each) for each in entry["bindings"]], 2)
     block = entry["push_constants"]
     if block is not None:
-        yield from _block(f"push constants {block['name']!r}: {block['size_bytes']} bytes", block)
+        yield from _block(f"push constants '{_cell(block['name'])}': {block['size_bytes']} bytes", block)
     for each in entry["bindings"]:
         if each.get("block") is not None:
-            title = f"{each['kind'].replace('_', ' ')} {each['name']!r}: {_size(each['block'])}"
+            title = f"{each['kind'].replace('_', ' ')} '{_cell(each['name'])}': {_size(each['block'])}"
             yield from _block(title, each["block"])
     for problem in entry["problems"]:
         yield Table(f"problem: {problem}", depth=2)
@@ -137,4 +139,10 @@ def _members(members: Sequence[Mapping[str, Any]], prefix: str, start: int) -> I
 def _table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], depth: int) -> Table:
     if len(rows) > MOST_ROWS:
         title += f" (the first {MOST_ROWS} of {len(rows)})"
-    return Table(title, columns, tuple(rows[:MOST_ROWS]), depth)
+    return Table(title, columns, tuple(tuple(map(_cell, row)) for row in rows[:MOST_ROWS]), depth)
+
+
+def _cell(text: str) -> str:
+    """A word of the module as a terminal may see it: names are any bytes, control characters and whole books too."""
+    text = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
+    return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)

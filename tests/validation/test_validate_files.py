@@ -17,7 +17,7 @@ from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.validation import Options, validate_file
 from scenario_runner.validation.reported_device import read_device
 from scenarios.generate import HERE, cases
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, assemble, glsl
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
 
@@ -285,3 +285,58 @@ def test_shader_show_a_vertex_shader(tmp_path: Path, capsys: pytest.CaptureFixtu
         "type": "int32x2",
         "interpolation": ["flat"],
     }
+
+
+@pytest.mark.parametrize("limit", ["maxComputeWorkGroupCount", "maxComputeWorkGroupInvocations"])
+@pytest.mark.parametrize("value", [None, "64", {"a": 1}, [1, 2], [1, 2, "3"], [[1], 2, 3], 1.5, True])
+def test_a_report_with_limits_that_are_none(report: Path, tmp_path: Path, limit: str, value: object) -> None:
+    """A limit that is no number, or not one for each axis, is told before anything is compared with it."""
+    given = json.loads(report.read_text())
+    given["devices"][0]["limits"][limit] = value
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(given))
+    with pytest.raises(FileError, match=f"the file is no report of the doctor: TypeError: limits/{limit} is "):
+        read_device(str(path))
+
+
+def test_a_report_without_devices(tmp_path: Path) -> None:
+    """A machine without a device has a report, too."""
+    path = tmp_path / "report.json"
+    path.write_text('{"devices": []}')
+    with pytest.raises(UsageError, match="the report lists no devices"):
+        read_device(str(path))
+
+
+def test_names_of_a_module_do_not_reach_the_terminal_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tables show control characters of names by their codes, and the beginning of long names."""
+    text = f"""
+               OpCapability Shader
+               OpExtension "SPV_\x1b]0;title\x07"
+               OpMemoryModel Logical GLSL450
+               OpEntryPoint GLCompute %main "m\x1b[31mn"
+               OpExecutionMode %main LocalSize 1 1 1
+               OpName %size "{"n" * 5000}"
+               OpName %other "red \x1b[31m"
+               OpDecorate %size SpecId 0
+               OpDecorate %other SpecId 1
+       %void = OpTypeVoid
+       %uint = OpTypeInt 32 0
+       %size = OpSpecConstant %uint 1
+      %other = OpSpecConstant %uint 1
+    %nothing = OpTypeFunction %void
+       %main = OpFunction %void None %nothing
+      %first = OpLabel
+               OpReturn
+               OpFunctionEnd
+    """
+    path = tmp_path / "shader.spv"
+    path.write_bytes(assemble(text))
+    assert main(["shader", "show", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert r"red \x1b[31m" in shown
+    assert r"entry point 'm\x1b[31mn'" in shown
+    assert f"{'n' * 100}…" in shown
+    assert "n" * 101 not in shown
