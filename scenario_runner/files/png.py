@@ -198,8 +198,10 @@ def _decoded(path: str, header: PngHeader, data: bytes) -> Array:
             if header.bit_depth == 16 and (header.channels > 1 or header.has_color_key):
                 array = _decoded_16_bit_colors(header, data)
             else:
-                mode = None if header.bit_depth == 16 else _MODES[header.channels]
-                array = imageio.v3.imread(io.BytesIO(data), plugin="pillow", mode=mode, index=0)
+                # Pillow copies an image when it is asked for the mode that it has
+                is_mode_stored = data[24] in (8, 16) and data[25] != _PALETTE and not header.has_color_key
+                mode = None if is_mode_stored else _MODES[header.channels]
+                array = imageio.v3.imread(io.BytesIO(data), plugin="pillow", mode=mode, index=0, writeable_output=False)
     except Exception as error:  # Pillow raises whatever its parsers run into: SyntaxError, OSError, struct.error, ...
         reason = str(error) or type(error).__name__
         raise file_error(path, f"cannot be decoded as a PNG file: {reason[:1].lower()}{reason[1:]}") from error
