@@ -14,7 +14,7 @@ from scenario_runner.errors import ScenarioError, UnsupportedError
 from scenario_runner.formats import format_of_value
 from scenario_runner.plan.model import BufferPlan, ResourcePlan
 from scenario_runner.plan.tensor_plan import TensorPlan
-from scenario_runner.vgf.descriptor_type import BUFFER_TYPES, IMAGE_TYPES, TENSOR
+from scenario_runner.vgf.descriptor_type import BUFFER_TYPES, IMAGE_TYPES, TENSOR, descriptor_type_name
 from scenario_runner.vgf.resource_size import format_name, known_format, resource_size_bytes
 
 if TYPE_CHECKING:
@@ -209,6 +209,14 @@ class Values:
         if kind == "buffer":
             size = prod(shape) * format.block_size_bytes
             return BufferPlan(uid, self._pointer, size, memory, offset, zero_fill=not owned)
+        if kind != "image":
+            self._problems.error(
+                UnsupportedError,
+                self._pointer,
+                f"graph {self._graph!r} has a value that is seen as {descriptor_type_name(row.descriptor_type)}, which"
+                " this program does not know",
+            )
+            return None
         return self._image(index, uid, memory, offset, owned)
 
     def _image_of(self, index: int) -> str | None:

@@ -72,7 +72,11 @@ def _read_entry_point(index: Index, constants: Constants, at: int) -> GraphEntry
             f"the graph entry point {name!r} has {end - behind} interface variables, "
             f"its graph type has {resource_count} inputs and outputs, {input_count} of them inputs"
         )
-    resources = tuple([_read_resource(index, constants, id, name) for id in words[behind:end]])
+    variables = words[behind:end]
+    twice = next((id for i, id in enumerate(variables) if id in variables[:i]), None)
+    if twice is not None:
+        raise index.error(f"the graph entry point {name!r} names the interface variable {twice} twice")
+    resources = tuple([_read_resource(index, constants, id, name) for id in variables])
     return GraphEntryPoint(name, resources[:input_count], resources[input_count:])
 
 

@@ -109,7 +109,7 @@ def _shape_flaw(resource: ModelResource) -> str | None:
         return f"has {len(resource.strides)} strides for {len(shape)} dimensions"
     if any(not 0 < stride <= _MOST_ELEMENTS for stride in resource.strides):
         return f"has the strides {list(resource.strides)}; a stride is between 1 and 2**40"
-    if resource.descriptor_type in IMAGE_TYPES and shape:
+    if resource.descriptor_type in IMAGE_TYPES:
         if len(shape) not in (3, 4) or (len(shape) == 4 and shape[0] not in (1, -1)):
             return f"is an image of the shape {list(shape)}, expected [H, W, components] or [1, H, W, components]"
         texel = known_format(resource.format)

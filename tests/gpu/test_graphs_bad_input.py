@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy
 import pytest
+import vgfpy
 
 from scenario_runner import Runner
 from scenario_runner.errors import CompileError, FileError, ScenarioError, UnsupportedError
 from tests.gpu.ml_scenes import VGF, bindings, random, tensor
 from tests.scenes import Scene
+from tests.vgf.vgf_samples import written
 
 
 def problem(scene: Scene, kind: type[Exception] = ScenarioError) -> str:
@@ -208,4 +210,22 @@ def test_what_is_wrong_inside_of_a_model_is_said_at_its_graph(scene: Scene) -> N
     assert re.fullmatch(
         r"scenario\.json:\d+:\d+: /resources/0/graph/src: model\.vgf: /header: this is no VGF file: .*",
         problem(scene, FileError),
+    )
+
+
+def test_a_view_of_an_unknown_kind(scene: Scene) -> None:
+    """A value that shaders see as something that this program does not know is no reason to fail without words."""
+    e = vgfpy.CreateEncoder(0)
+    module = e.AddModule(vgfpy.ModuleType.Compute, "later", "main")
+    x = e.AddInputResource(1000460000, 100, [4, 16], [], aliasGroupId=0)
+    view = e.AddInputResource(1000460008, 100, [4, 16], [], aliasGroupId=0)
+    slot = e.AddBindingSlot(0, view)
+    e.AddSegmentInfo(module, "segment", [e.AddDescriptorSetInfo([slot], 0)], [slot], [], dispatchShape=[1, 1, 1])
+    e.AddModelSequenceInputsOutputs([e.AddBindingSlot(0, x)], ["x"], [], [])
+    scene.file("model.vgf", written(e))
+    tensor(scene, "x", dims=[4, 16])
+    scene.resource("graph", uid="graph", src="model.vgf")
+    scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(["x"]))
+    assert problem(scene, UnsupportedError).endswith(
+        "graph 'graph' has a value that is seen as VkDescriptorType(1000460008), which this program does not know"
     )

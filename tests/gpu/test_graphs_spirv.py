@@ -8,9 +8,10 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import ScenarioError, ShaderError
+from scenario_runner.errors import ScenarioError, ShaderError, SpirvError
 from tests.gpu.ml_scenes import SPIRV, bindings, random, tensor
 from tests.scenes import Scene
+from tests.tosa.graph_words import Graph
 
 
 def convolution(scene: Scene, constants: tuple[str, ...] = ("w",), **keys: Any) -> Scene:
@@ -95,3 +96,15 @@ def test_a_binding_that_the_graph_has_not(scene: Scene) -> None:
     convolution(scene)
     scene.commands[0]["dispatch_spirv_graph"]["bindings"][1]["id"] = 5
     assert "graph 'graph' has nothing at set 0, binding 5; it has: set 0, binding 0, set 0, binding 1" in problem(scene)
+
+
+def test_a_variable_that_is_named_twice(scene: Scene) -> None:
+    """The emulation layers would end the process over an interface that has one tensor in two places."""
+    convolution(scene)
+    module = Graph((SPIRV / "graph_constant.spv").read_bytes())
+    (entry,) = module.of(4182)
+    entry[-1] = entry[-2]
+    scene.file("graph.spv", module.bytes())
+    assert problem(scene, SpirvError).endswith(
+        f"the graph entry point 'graph_partition_0' names the interface variable {entry[-2]} twice"
+    )

@@ -113,6 +113,13 @@ def test_sound_files_have_no_problems() -> None:
         (
             "resources",
             4,
+            {"shape": ()},
+            "/resources/4",
+            "is an image of the shape [], expected [H, W, components] or [1, H, W, components]",
+        ),
+        (
+            "resources",
+            4,
             {"shape": (2, 4, 4, 4)},
             "/resources/4",
             "is an image of the shape [2, 4, 4, 4], expected [H, W, components] or [1, H, W, components]",
