@@ -147,7 +147,8 @@ def _placed(problem: Problem, scenario: Scenario, model: str) -> Problem:
             place = f"{model}: {option} {resource.uid}" if option else model
         case _:
             place = model
-    return problem._replace(path=place, line=None, column=None, pointer=None)
+    message = problem.message.removeprefix(f"{os.path.abspath(model)}: ")
+    return problem._replace(message=message, path=place, line=None, column=None, pointer=None)
 
 
 def _pairs(option: str, values: Sequence[str]) -> list[tuple[str, str]]:

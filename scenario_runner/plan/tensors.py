@@ -67,6 +67,8 @@ def resolve_tensor(
     What is wrong goes into ``problems``; None is returned then.
     """
     format = tensor_format(tensor.format, f"{pointer}/format", problems)
+    if source is not None and inferred is not None and not _holds(tensor.dims, source, tensor.uid, pointer, problems):
+        return None
     shape = _shape(tensor, pointer, inferred, problems)
     if format is None or shape is None:
         return None
@@ -84,6 +86,23 @@ def resolve_tensor(
         offset_bytes=0 if group is None else group.offset,
         source=source,
     )
+
+
+def _holds(dims: tuple[int, ...], source: Source, uid: str, pointer: str, problems: Problems) -> bool:
+    """Whether content has the dimensions that a tensor of an open shape does say."""
+    found: tuple[int, ...] | None
+    kind: type[ScenarioRunnerError]
+    if isinstance(source, NpySource):
+        found, place, kind, name = source.header.shape, f"{pointer}/src", FileError, repr(source.path)
+    else:
+        assert isinstance(source, ArraySource)
+        found, place, kind, name = source.shape, pointer, UsageError, "the array given for it"
+    if found is None or max(dims, default=0) < 1:
+        return True
+    if len(dims) == len(found) and all(one <= 0 or one == other for one, other in zip(dims, found, strict=True)):
+        return True
+    problems.error(kind, place, f"tensor {uid!r} has the shape {list(dims)}, but {name} has the shape {list(found)}")
+    return False
 
 
 def _shape(
