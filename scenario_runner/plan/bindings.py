@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Any, Protocol
 
-    from scenario_runner.checks.bindings import Slots
+    from scenario_runner.checks.bindings import Slot, Slots
     from scenario_runner.checks.finding import Finding
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.scenario import Binding
@@ -37,15 +37,20 @@ def set_layouts(shader: LoadedShader, problems: Report) -> SetLayouts | None:
 def layouts_of(slots: Slots) -> SetLayouts:
     """The same from what was found to be right.
 
-    Variables that an entry point only lists have no place: drivers crash on the sets that nobody binds for them.
+    Variables other than tensors that an entry point only lists have no place: drivers crash on the sets that nobody binds for them.
     """
     by_set: dict[int, list[LayoutBinding]] = {}
     for slot in slots.values():  # in the order of sets and bindings
-        if not slot.used:
+        if not _has_place(slot):
             continue
         kind: DescriptorKind = slot.kind  # type: ignore[assignment]
         by_set.setdefault(slot.set, []).append(LayoutBinding(slot.binding, kind))
     return tuple(tuple(by_set.get(number, ())) for number in range(max(by_set) + 1)) if by_set else ()
+
+
+def _has_place(slot: Slot) -> bool:
+    """Whether a variable has a place in the layout: the emulation layers crash where tensors have none, used or not."""
+    return slot.used or slot.kind == "tensor"
 
 
 def descriptors(
@@ -78,7 +83,7 @@ def descriptors_of(
     for binding in bindings:
         slot = slots.get((binding.set, binding.id))
         resource = resources.get(binding.resource_ref)
-        if slot is None or not slot.used or resource is None or slot.kind not in RESOURCE_OF:
+        if slot is None or not _has_place(slot) or resource is None or slot.kind not in RESOURCE_OF:
             continue
         kind: DescriptorKind = slot.kind  # type: ignore[assignment]
         if RESOURCE_OF[kind] == "image":

@@ -70,6 +70,27 @@ def test_a_spirv_shader_sees_tensors_of_several_types(ml: Runner, scene: Scene) 
     assert (numpy.load(scene.folder / "unused.out.npy") == random((3,), "u4")).all()
 
 
+@pytest.mark.parametrize("bound", [False, True])
+def test_a_tensor_that_a_shader_only_declares(ml: Runner, scene: Scene, bound: bool) -> None:
+    """A set with nothing but a tensor that the code never names may be bound or not."""
+    x = random((4, 16))
+    tensor(tensor(tensor(scene, "x", x), "y", dims=[4, 16]), "unused", x)
+    body = """layout(local_size_x = 16) in;
+layout(set = 0, binding = 0) uniform tensorARM<float, 2> x;
+layout(set = 0, binding = 1) uniform tensorARM<float, 2> y;
+layout(set = 2, binding = 1) uniform tensorARM<float, 2> unused;
+void main() {
+    float v;
+    tensorReadARM(x, uint[](gl_WorkGroupID.x, gl_LocalInvocationID.x), v);
+    tensorWriteARM(y, uint[](gl_WorkGroupID.x, gl_LocalInvocationID.x), v + 1.0);
+}
+"""
+    places = {(0, 0): "x", (0, 1): "y"} | ({(2, 1): "unused"} if bound else {})
+    scene.shader("copy", HEAD + body).dispatch("copy", places, (4,))
+    ml.run_to_files(scene.write())
+    assert (numpy.load(scene.folder / "y.out.npy") == x + numpy.float32(1)).all()
+
+
 @pytest.mark.parametrize(
     "keys, message",
     [
