@@ -94,8 +94,9 @@ def capability_of(physical: PhysicalDevice) -> Capability | None:
             f" {properties.numMetrics}"
         )
     descriptions = arm_ffi().new("VkShaderInstrumentationMetricDescriptionARM[]", count[0])
+    kind = new("VkShaderInstrumentationMetricDescriptionARM").sType
     for description in descriptions:
-        description.sType = 1000607003
+        description.sType = kind
     check(enumerate_metrics(physical.handle, count, descriptions), name)
     metrics = [Metric(_text(each.name), _text(each.description)) for each in descriptions[0 : count[0]]]
     return Capability(tuple(metrics), bool(properties.perBasicBlockGranularity))

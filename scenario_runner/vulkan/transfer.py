@@ -283,14 +283,13 @@ def _fill_in_place(sourced: Sequence[Resource], cleared: Sequence[Resource], *, 
     Both release the interpreter, and on a software device most of their time goes into touching pages for the first
     time, which every core can do; ``populating``: the pages are this process's, to be had faster at once.
     """
-    prepare = populate if populating else _leave
     jobs: list[Callable[[], None]] = []
     for resource in sourced:
         source = _source_of(resource)
         step = _PIECE_BYTES if getattr(source, "divisible", False) else resource.plan.size_bytes
-        jobs += [partial(_read, source, view, start, prepare) for start, view in _pieces_of(resource, step)]
+        jobs += [partial(_read, source, view, start, populating) for start, view in _pieces_of(resource, step)]
     for resource in cleared:
-        jobs += [partial(_clear, view, prepare) for _, view in _pieces_of(resource, _PIECE_BYTES)]
+        jobs += [partial(_clear, view, populating) for _, view in _pieces_of(resource, _PIECE_BYTES)]
     if len(jobs) < 2 or sum(resource.plan.size_bytes for resource in (*sourced, *cleared)) < _PARALLEL_BYTES:
         for job in jobs:
             job()
@@ -309,21 +308,19 @@ def _pieces_of(resource: Resource, size_bytes: int) -> list[tuple[int, memoryvie
     return [(start, resource.view(start, min(size_bytes, total - start))) for start in starts]
 
 
-def _leave(piece: memoryview) -> None:
-    """Pages are provided as they are touched."""
-
-
-def _read(source: Source, piece: memoryview, offset_bytes: int, prepare: Callable[[memoryview], None]) -> None:
+def _read(source: Source, piece: memoryview, offset_bytes: int, populating: bool) -> None:
     """Read bytes of a source from ``offset_bytes`` on."""
-    prepare(piece)
+    if populating:
+        populate(piece)
     source.read_into(piece, offset_bytes)
 
 
-def _clear(piece: memoryview, prepare: Callable[[memoryview], None]) -> None:
+def _clear(piece: memoryview, populating: bool) -> None:
     """Set bytes to zero, without the interpreter."""
     import ctypes
 
-    prepare(piece)
+    if populating:
+        populate(piece)
     ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(piece)), 0, piece.nbytes)
 
 
