@@ -23,7 +23,7 @@ USAGE_STORAGE_BUFFER = 0x20
 _USAGE = USAGE_TRANSFER_SRC | USAGE_TRANSFER_DST | USAGE_STORAGE_BUFFER | USAGE_UNIFORM_BUFFER
 
 # vkCmdFillBuffer works on words, so a buffer is rounded up to one; descriptors still get the exact size.
-_WORD_SIZE_BYTES = 4
+WORD_SIZE_BYTES = 4
 
 
 class Buffer:
@@ -40,7 +40,7 @@ class Buffer:
         purpose = f"buffer {plan.uid!r}, {readable_size(plan.size_bytes)}"
         try:
             self.handle, self.needs = create_buffer(
-                device, stack, align(plan.size_bytes, _WORD_SIZE_BYTES), _USAGE, purpose
+                device, stack, align(plan.size_bytes, WORD_SIZE_BYTES), _USAGE, purpose
             )
         except errors.ScenarioRunnerError as error:
             raise error.at(pointer=plan.pointer) from None
@@ -64,7 +64,7 @@ class Buffer:
         """Buffers need none."""
 
     def record_clear(self, commands: Any) -> None:
-        size = align(self.plan.size_bytes, _WORD_SIZE_BYTES)
+        size = align(self.plan.size_bytes, WORD_SIZE_BYTES)
         self._device.fn.vkCmdFillBuffer(commands, self.handle, 0, size, 0)
 
     def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:

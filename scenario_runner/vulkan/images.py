@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner import errors
 from scenario_runner.plan.image_plan import ImagePart, ImagePlan
 from scenario_runner.vulkan.api import ffi
+from scenario_runner.vulkan.buffers import USAGE_TRANSFER_DST, WORD_SIZE_BYTES, bind_buffer, create_buffer
 from scenario_runner.vulkan.image_layouts import (
     ASPECTS,
     GENERAL,
@@ -30,8 +31,9 @@ from scenario_runner.vulkan.image_support import (
     usage_flags,
 )
 from scenario_runner.vulkan.image_views import create_view
-from scenario_runner.vulkan.memory import readable_size
+from scenario_runner.vulkan.memory import align, readable_size
 from scenario_runner.vulkan.mipmaps import record_mip_levels
+from scenario_runner.vulkan.packed_rows import Rows
 from scenario_runner.vulkan.resource import Needs
 from scenario_runner.vulkan.result import check
 from scenario_runner.vulkan.structs import new
@@ -47,6 +49,7 @@ _ACCESS_TRANSFER_READ = 0x800
 _ACCESS_TRANSFER_WRITE = 0x1000
 _ACCESS_MEMORY_READ = 0x8000
 _ACCESS_MEMORY_WRITE = 0x10000
+_WHOLE_SIZE = 0xFFFF_FFFF_FFFF_FFFF
 
 
 def create_images(device: Device, stack: ExitStack, plans: Iterable[ResourcePlan]) -> dict[str, Image]:
@@ -62,6 +65,10 @@ class Image:
     Life cycle of its layout, for each filling: UNDEFINED; where copies and clears write, while it is filled; then
     ``rest_layout``, which is what commands and readbacks find it in, unless the scenario's barriers move it
     (`set_layouts`).
+
+    A LINEAR image that shares memory is filled through a buffer over the same bytes. After vkCmdClearColorImage and
+    vkCmdCopyBufferToImage the memory may hold a compressed form that the other members do not know of (seen on an
+    NVIDIA H100 with driver 580: they read garbage, and what they wrote was read wrong by storage images).
     """
 
     def __init__(self, device: Device, stack: ExitStack, plan: ImagePlan, tiling: Tiling) -> None:
@@ -104,6 +111,14 @@ class Image:
         device.fn.vkGetImageMemoryRequirements(device.handle, self.handle, needs)
         self.needs = Needs(needs.size, needs.alignment, needs.memoryTypeBits, linear=tiling == "LINEAR")
         self.start_bytes, self.row_pitch_bytes = self._rows() if tiling == "LINEAR" else (0, 0)
+        self._buffer: Any = None
+        self._packed_rows: Rows | None = None
+        if plan.aliased and tiling == "LINEAR" and len(plan.parts) == 1:
+            size = align(self.needs.size_bytes, WORD_SIZE_BYTES)
+            self._buffer, needs = create_buffer(device, stack, size, USAGE_TRANSFER_DST, purpose)
+            self.needs = self.needs.also(needs)
+            dims = plan.parts[0].row_count, plan.parts[0].row_size_bytes
+            self._packed_rows = Rows(dims, (self.row_pitch_bytes, 1), plan.size_bytes, self.start_bytes)
 
     def __repr__(self) -> str:
         return f"<Image {self.plan.uid!r} {self.tiling} {readable_size(self.needs.size_bytes)}>"
@@ -131,6 +146,8 @@ class Image:
         self._allocation, self._offset_bytes = allocation, offset_bytes
         code = self._device.fn.vkBindImageMemory(self._device.handle, self.handle, allocation.handle, offset_bytes)
         check(code, "vkBindImageMemory", f"image {self.plan.uid!r}")
+        if self._buffer is not None:
+            bind_buffer(self._device, self._buffer, allocation, offset_bytes, f"image {self.plan.uid!r}")
 
     @property
     def mapped(self) -> bool:
@@ -167,18 +184,28 @@ class Image:
         return Transition(self.handle, self.aspect_mask, barrier.base_level, barrier.level_count, old, new)
 
     @property
+    def _filled(self) -> bool:
+        return self.plan.source is not None or self.plan.zero_fill
+
+    @property
     def needs_preparation(self) -> bool:
-        return self.mapped  # the others are prepared with what fills them
+        """OPTIMAL images that are filled change their layout in the commands that fill them: those that share memory
+        are alike, so that the layout of one is that of the other."""
+        return self.tiling == "LINEAR" or not self._filled
 
     def record_prepare(self, commands: Any) -> None:
-        self._change([UNDEFINED] * self.plan.mips, [self._fill_layout] * self.plan.mips, commands, before_copy=True)
+        layout = self._fill_layout if self._filled else self.rest_layout
+        self._change([UNDEFINED] * self.plan.mips, [layout] * self.plan.mips, commands, before_copy=self._filled)
 
     def record_clear(self, commands: Any) -> None:
-        self.record_prepare(commands)
+        if not self.needs_preparation:
+            self.record_prepare(commands)
+        fn = self._device.fn
         area = ffi.new("VkImageSubresourceRange*")
         area.aspectMask, area.levelCount, area.layerCount = self.aspect_mask, self.plan.mips, 1
-        fn = self._device.fn
-        if self.plan.format.aspects == ("color",):
+        if self._buffer is not None:
+            fn.vkCmdFillBuffer(commands, self._buffer, 0, _WHOLE_SIZE, 0)
+        elif self.plan.format.aspects == ("color",):
             fn.vkCmdClearColorImage(commands, self.handle, self._fill_layout, ffi.new("VkClearColorValue*"), 1, area)
         else:
             zero = ffi.new("VkClearDepthStencilValue*")
@@ -187,10 +214,14 @@ class Image:
 
     def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
         plan, fn = self.plan, self._device.fn
-        if offset_bytes == 0:
+        if offset_bytes == 0 and not self.needs_preparation:
             self.record_prepare(commands)
-        region = self._region(staging_offset, offset_bytes, size)
-        fn.vkCmdCopyBufferToImage(commands, staging, self.handle, self._fill_layout, 1, region)
+        if self._packed_rows is not None:
+            regions = self._packed_rows.regions(staging_offset, offset_bytes, size, into_staging=False)
+            fn.vkCmdCopyBuffer(commands, staging, self._buffer, len(regions), regions)
+        else:
+            region = self._region(staging_offset, offset_bytes, size)
+            fn.vkCmdCopyBufferToImage(commands, staging, self.handle, self._fill_layout, 1, region)
         assert plan.source is not None
         if offset_bytes + size < plan.source.size_bytes:
             return

@@ -20,18 +20,28 @@ class Needs(NamedTuple):
     type_bits: int
     linear: bool = True
 
+    def also(self, other: Needs) -> Needs:
+        """What this object and another one over the same bytes ask for together."""
+        return Needs(
+            max(self.size_bytes, other.size_bytes),
+            max(self.alignment, other.alignment),  # powers of two
+            self.type_bits & other.type_bits,
+            self.linear,
+        )
+
 
 class Resource(Protocol):
     """A resource of a scenario on the device.
 
     Its bytes are those of its file: ``plan.source.size_bytes`` on the way in and ``plan.size_bytes`` on the way out,
     tightly packed, whatever the layout on the device. Life cycle: created (the object exists, and says what it
-    `needs`), `bind`-ed to memory, prepared where it ``needs_preparation``, filled, used, read back.
+    `needs`), `bind`-ed to memory, prepared where it ``needs_preparation``, filled, used, read back. All resources are
+    prepared before the first is filled, because those that share memory may see each other's bytes.
     """
 
     @property
     def needs_preparation(self) -> bool:
-        """Whether the host may write it in place only after `record_prepare` was carried out."""
+        """Whether it may be filled and used only after `record_prepare` was carried out."""
 
     @property
     def plan(self) -> ResourcePlan: ...
@@ -53,7 +63,7 @@ class Resource(Protocol):
         """How many bytes from ``offset_bytes`` on to move at once, given room for ``room_bytes``; 0: too little."""
 
     def record_prepare(self, commands: Any) -> None:
-        """Record what must happen before the host writes the initial bytes in place."""
+        """Record what must happen before the initial bytes are written, by the host or by the device."""
 
     def record_clear(self, commands: Any) -> None:
         """Record setting all bytes to zero."""

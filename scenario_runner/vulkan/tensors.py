@@ -13,14 +13,15 @@ from scenario_runner.vulkan.api import arm_ffi, ffi
 from scenario_runner.vulkan.buffers import (
     USAGE_TRANSFER_DST,
     USAGE_TRANSFER_SRC,
+    WORD_SIZE_BYTES,
     bind_buffer,
     create_buffer,
 )
 from scenario_runner.vulkan.memory import DEVICE_LOCAL, Allocation, align, allocate, choose_type, readable_size
+from scenario_runner.vulkan.packed_rows import Rows
 from scenario_runner.vulkan.resource import Needs
 from scenario_runner.vulkan.result import check
 from scenario_runner.vulkan.structs import chain, new
-from scenario_runner.vulkan.tensor_rows import Rows
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.device import Device
@@ -36,7 +37,6 @@ _STAGE_TRANSFER = 0x1000
 _STAGE_ALL_COMMANDS = 0x10000
 _ACCESS_TRANSFER = 0x800 | 0x1000
 _ACCESS_MEMORY = 0x8000 | 0x10000
-_WORD_SIZE_BYTES = 4
 
 
 def format_features(physical: PhysicalDevice, format: int, *, linear: bool) -> int:
@@ -84,14 +84,9 @@ class _Object:
         Linear tensors and buffers interpret memory alike (Vulkan specification, "Memory Aliasing").
         """
         usage = USAGE_TRANSFER_SRC | USAGE_TRANSFER_DST
-        size = align(size_bytes, _WORD_SIZE_BYTES)
+        size = align(size_bytes, WORD_SIZE_BYTES)
         buffer, needs = create_buffer(self._device, stack, size, usage, self._what)
-        mine = self.needs
-        self.needs = Needs(
-            max(mine.size_bytes, needs.size_bytes),
-            max(mine.alignment, needs.alignment),  # powers of two
-            mine.type_bits & needs.type_bits,
-        )
+        self.needs = self.needs.also(needs)
         return buffer
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
@@ -129,7 +124,7 @@ class Tensor:
         try:
             usage = self._usage(description)
             self._object = _Object(device, stack, description, usage, what)
-            self._rows = Rows(description, plan.size_bytes)
+            self._rows = Rows(description.dims, description.strides, plan.size_bytes)
             if description.linear:
                 self._buffer = self._object.add_buffer(stack, self._rows.end_bytes)
             else:
@@ -187,7 +182,7 @@ class Tensor:
         """Tensors need none."""
 
     def record_clear(self, commands: Any) -> None:
-        size = align(self._rows.end_bytes, _WORD_SIZE_BYTES)
+        size = align(self._rows.end_bytes, WORD_SIZE_BYTES)
         self._device.fn.vkCmdFillBuffer(commands, self._buffer, 0, size, 0)
         self._from_shadow(commands)
 

@@ -91,46 +91,43 @@ class Transfer:
 
     def fill(self, resources: Sequence[Resource], timeout_s: float | None = None) -> None:
         """Give every resource its initial bytes: those of its source, or zeros. Raises FileError or DeviceError."""
-        to_clear = []
-        for resource in resources:
-            plan = resource.plan
-            if plan.source is not None or not plan.zero_fill:
-                continue
-            if resource.mapped and not resource.needs_preparation and plan.size_bytes <= _HOST_CLEAR_LIMIT_BYTES:
-                resource.view(0, plan.size_bytes)[:] = bytes(plan.size_bytes)
-            else:
-                to_clear.append(resource)
         sourced = [resource for resource in resources if resource.plan.source is not None]
+        zeroed = [resource for resource in resources if resource.plan.source is None and resource.plan.zero_fill]
         direct = [resource for resource in sourced if resource.mapped]
         staged = [resource for resource in sourced if not resource.mapped]
-        cleared_here = [resource for resource in to_clear if self._clears_here(resource)]
-        to_clear = [resource for resource in to_clear if not self._clears_here(resource)]
-        to_prepare = [resource for resource in (*direct, *cleared_here) if resource.needs_preparation]
+        cleared_here = [resource for resource in zeroed if self._clears_here(resource)]
+        to_clear = [resource for resource in zeroed if not self._clears_here(resource)]
+        to_prepare = [resource for resource in resources if resource.needs_preparation]
+        if not direct and not cleared_here:
+            self._upload(staged, to_prepare, to_clear, timeout_s)
+            return
         if to_prepare:
             with self._pool.recording(self._commands[1]):
-                for resource in to_prepare:
-                    resource.record_prepare(self._commands[1])
+                _record_preparation(self._commands[1], to_prepare)
             self._submissions[1].submit(self._commands[1])
             self._submissions[1].wait("preparing resources", timeout_s)
-        if to_clear and (direct or not staged):
+        if to_clear:
             with self._pool.recording(self._commands[0]):
                 self._record_clears(self._commands[0], to_clear)
             self._submissions[0].submit(self._commands[0])
             if any(resource.plan.group is not None for resource in to_clear):
                 self._submissions[0].wait("clearing resources", timeout_s)  # the others' bytes go into the same memory
-            to_clear = []
         try:
             _fill_in_place(direct, cleared_here, populating=self._device.physical.type == "cpu")
         finally:
             self._submissions[0].wait("clearing resources", timeout_s)
-        self._upload(staged, to_clear, timeout_s)
+        if staged:
+            self._upload(staged, (), (), timeout_s)
 
     def _clears_here(self, resource: Resource) -> bool:
-        """Whether the host clears it: a software device would do the same, but with one thread.
+        """Whether the host clears it: that spares a submission where it is small, and a software device would do the
+        same with one thread.
 
         Members of a group are left to the device, which is done with them before the others' bytes come.
         """
-        return self._device.physical.type == "cpu" and resource.mapped and resource.plan.group is None
+        if not resource.mapped or resource.plan.group is not None:
+            return False
+        return self._device.physical.type == "cpu" or resource.plan.size_bytes <= _HOST_CLEAR_LIMIT_BYTES
 
     def read(
         self, resources: Iterable[Resource], timeout_s: float | None = None
@@ -174,27 +171,32 @@ class Transfer:
     def _upload(
         self,
         resources: Sequence[Resource],
+        to_prepare: Sequence[Resource],
         to_clear: Sequence[Resource],
         timeout_s: float | None,
     ) -> None:
-        """Bytes of the sources through staging memory; what is to be cleared before goes into the first submission."""
+        """Bytes of the sources through staging memory; the first submission prepares and clears before that."""
+        if not resources and not to_prepare and not to_clear:
+            return
         sizes = [_source_of(resource).size_bytes for resource in resources]
         self._provide(sizes)
         try:
-            for turn, batch in enumerate(_batches(resources, sizes, self._half_size_bytes)):
-                staging, allocation = self._halves()
+            batches: Iterable[list[Piece]] = _batches(resources, sizes, self._half_size_bytes) if resources else [[]]
+            for turn, batch in enumerate(batches):
                 half = turn % 2
                 commands, submission = self._commands[half], self._submissions[half]
                 submission.wait("uploading", timeout_s)
                 base = half * self._half_size_bytes
                 for piece in batch:
-                    view = allocation.view(base + piece.staging_offset, piece.size_bytes)
+                    view = self._halves()[1].view(base + piece.staging_offset, piece.size_bytes)
                     _source_of(piece.resource).read_into(view, piece.offset_bytes)
                 with self._pool.recording(commands):
-                    if turn == 0 and to_clear:
-                        self._record_clears(commands, to_clear)
+                    if turn == 0:
+                        _record_preparation(commands, to_prepare)
+                        if to_clear:
+                            self._record_clears(commands, to_clear)
                     for resource, offset, size, staging_offset in batch:
-                        resource.record_upload(commands, staging, base + staging_offset, offset, size)
+                        resource.record_upload(commands, self._halves()[0], base + staging_offset, offset, size)
                     self._release(commands)
                 submission.submit(commands)
         finally:
@@ -255,6 +257,11 @@ class Transfer:
         self._device.fn.vkCmdPipelineBarrier(
             commands, STAGE_TRANSFER, STAGE_ALL_COMMANDS, 0, 1, barrier, 0, ffi.NULL, 0, ffi.NULL
         )
+
+
+def _record_preparation(commands: Any, resources: Iterable[Resource]) -> None:
+    for resource in resources:
+        resource.record_prepare(commands)
 
 
 def _batches(resources: Sequence[Resource], sizes_bytes: Sequence[int], half_size_bytes: int) -> Iterator[list[Piece]]:

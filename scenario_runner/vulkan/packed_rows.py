@@ -1,29 +1,28 @@
-"""Where the elements of a LINEAR tensor lie in its memory, as runs of bytes that a buffer copy can move."""
+"""Where the elements of a LINEAR tensor or image lie in its memory, as runs of bytes that a buffer copy can move."""
 
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scenario_runner.vulkan.api import ffi
 
-if TYPE_CHECKING:
-    from scenario_runner.plan.tensor_plan import TensorDescription
-
 
 class Rows:
-    """Runs of elements side by side: one for a packed tensor, else one for each index of the outer dimensions.
+    """Runs of elements side by side: one where they are packed, else one for each index of the outer dimensions.
 
-    ``end_bytes`` is where the last element ends in the tensor's memory.
+    ``end_bytes`` is where the last element ends in the memory.
     """
 
-    def __init__(self, description: TensorDescription, size_bytes: int) -> None:
-        """``size_bytes`` is the size of the packed elements."""
+    def __init__(
+        self, dims: tuple[int, ...], strides: tuple[int, ...] | None, size_bytes: int, start_bytes: int = 0
+    ) -> None:
+        """``size_bytes`` is that of the packed elements, ``start_bytes`` where the first lies. No strides: packed."""
         self._size_bytes = size_bytes
+        self._start_bytes = start_bytes
         self._counts: tuple[int, ...] = ()
         self._strides: tuple[int, ...] = ()
         self._run_bytes = size_bytes
-        dims, strides = description.dims, description.strides
         if strides is not None:
             run = element = size_bytes // prod(dims)
             outer = len(dims)
@@ -33,7 +32,7 @@ class Rows:
             self._run_bytes = max(run, element)
             self._counts, self._strides = dims[:outer], strides[:outer]
         last = sum((count - 1) * stride for count, stride in zip(self._counts, self._strides, strict=True))
-        self.end_bytes = last + self._run_bytes
+        self.end_bytes = start_bytes + last + self._run_bytes
 
     def portion(self, offset_bytes: int, room_bytes: int) -> int:
         """How many of the packed bytes from ``offset_bytes`` on to move at once: whole runs where there are several."""
@@ -43,7 +42,7 @@ class Rows:
     def regions(self, staging_offset: int, offset_bytes: int, size: int, *, into_staging: bool) -> Any:
         """VkBufferCopy[] between packed bytes in a staging buffer and their places."""
         if not self._counts:
-            places = [offset_bytes]
+            places = [self._start_bytes + offset_bytes]
             length = size
         else:
             first = offset_bytes // self._run_bytes
@@ -58,7 +57,7 @@ class Rows:
 
     def _place(self, number: int) -> int:
         """Where a run begins."""
-        place = 0
+        place = self._start_bytes
         for count, stride in zip(reversed(self._counts), reversed(self._strides), strict=True):
             number, index = divmod(number, count)
             place += index * stride

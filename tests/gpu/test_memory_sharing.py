@@ -1,0 +1,122 @@
+"""Every member of a memory group shows the bytes that any other member was given, however these are read.
+
+Filled by whom x changed in between by whom x read how. Expected values are NumPy's. Drivers of devices with memory of
+their own may keep a compressed form of it, so that only a run on the real device tells.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from tests.gpu.sharing_scenes import KINDS, add_group, add_member, add_one, fill, read, values
+from tests.scenes import Scene
+
+MEMBERS = ("image", "buffer", "tensor")
+READERS = ("storage", "sampled", "buffer", "tensor")
+# Rows of 256 bytes and more need no padding on any device known.
+SIZE = (64, 5)
+
+
+def shown(runner: Runner, scene: Scene, name: str, size: tuple[int, int], readers: Any, **keys: Any) -> dict[str, Any]:
+    """What each reader and each readback of a member saw, as (height, width, items)."""
+    kind = KINDS[name]
+    members = [uid for resource in scene.resources for uid in [next(iter(resource.values()))["uid"]] if uid in MEMBERS]
+    uids = [*members, *(f"by_{how}" for how in readers)]
+    result = runner.run(scene.write(), outputs=uids, **keys)
+    shape = (size[1], size[0], kind.items)
+    return {uid: numpy.frombuffer(result[uid].tobytes(), kind.dtype).reshape(shape) for uid in uids}
+
+
+@pytest.mark.parametrize("changed_by", [None, *MEMBERS])
+@pytest.mark.parametrize("filled_by", ["image's file", "buffer's file", "tensor's file", *MEMBERS])
+@pytest.mark.parametrize("name", KINDS)
+def test_three_members(ml: Runner, scene: Scene, name: str, filled_by: str, changed_by: str | None) -> None:
+    """An image, a buffer and a tensor: a file or a shader fills one, a shader changes one, shaders and copies read."""
+    add_group(scene, name, SIZE, MEMBERS, filled_by)
+    expected = values(KINDS[name], *SIZE)
+    if changed_by is not None:
+        add_one(scene, name, SIZE, changed_by)
+        expected = expected + numpy.ones_like(expected)
+    for how in READERS:
+        read(scene, name, SIZE, how)
+    for uid, got in shown(ml, scene, name, SIZE, READERS).items():
+        numpy.testing.assert_array_equal(got, expected, uid)
+
+
+@pytest.mark.parametrize("how", READERS)
+@pytest.mark.parametrize("filled_by", [None, *MEMBERS])
+def test_one_reader(ml: Runner, scene: Scene, filled_by: str | None, how: str) -> None:
+    """The same where one reader alone decides what the image may be used for; nobody fills it: zeros, in every run."""
+    name = "R32_UINT"
+    add_group(scene, name, SIZE, MEMBERS, filled_by)
+    expected = values(KINDS[name], *SIZE) * (0 if filled_by is None else 1)
+    read(scene, name, SIZE, how)
+    for uid, got in shown(ml, scene, name, SIZE, [how], repeat=2).items():
+        numpy.testing.assert_array_equal(got, expected, uid)
+
+
+@pytest.mark.parametrize("changed_by", MEMBERS)
+def test_every_run_starts_anew(ml: Runner, scene: Scene, changed_by: str) -> None:
+    """A repeated run begins with the file's bytes, whoever changed them in the one before."""
+    name = "R32_UINT"
+    add_group(scene, name, SIZE, MEMBERS, "buffer's file")
+    for how in READERS:
+        read(scene, name, SIZE, how)
+    add_one(scene, name, SIZE, changed_by)
+    expected = values(KINDS[name], *SIZE)
+    got = shown(ml, scene, name, SIZE, READERS, repeat=3)
+    for uid, array in got.items():
+        numpy.testing.assert_array_equal(array, expected + 1 if uid in MEMBERS else expected, uid)
+
+
+@pytest.mark.parametrize("filled_by", ["image's file", "tensor's file", "image", "tensor"])
+@pytest.mark.parametrize("size", [(7, 5), (100, 3), (1, 1)])
+def test_rows_that_devices_pad(ml: Runner, scene: Scene, size: tuple[int, int], filled_by: str) -> None:
+    """An image and a tensor agree about the texels where the device puts rows further apart."""
+    name = "R32_UINT"
+    add_group(scene, name, size, ["image", "tensor"], filled_by)
+    readers = ["storage", "sampled", "tensor"]
+    for how in readers:
+        read(scene, name, size, how)
+    for uid, got in shown(ml, scene, name, size, readers).items():
+        numpy.testing.assert_array_equal(got, values(KINDS[name], *size), uid)
+
+
+@pytest.mark.parametrize("filled_by", ["buffer's file", "image's file", "buffer", "image"])
+def test_large_members(both: Runner, scene: Scene, filled_by: str) -> None:
+    """Four megabytes, which go through staging memory in several pieces or parts."""
+    name, size = "R32G32B32A32_SFLOAT", (512, 512)
+    members = ["image", "buffer"]
+    add_group(scene, name, size, members, filled_by)
+    for member in members:
+        add_one(scene, name, size, member)
+    readers = ["storage", "sampled", "buffer"]
+    for how in readers:
+        read(scene, name, size, how)
+    for uid, got in shown(both, scene, name, size, readers).items():
+        numpy.testing.assert_array_equal(got, values(KINDS[name], *size) + 2, uid)
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("filled_by", [None, "file", "shader"])
+@pytest.mark.parametrize("tiling", ["OPTIMAL", "LINEAR"])
+@pytest.mark.parametrize("member, readers", [("image", ["storage", "sampled"]), ("tensor", ["tensor"])])
+def test_alone(
+    ml: Runner, scene: Scene, member: str, readers: list[str], tiling: str, filled_by: str | None, changed: bool
+) -> None:
+    """The same for an image and a tensor with memory of their own, in each tiling."""
+    name, size = "R32_UINT", (37, 5)
+    add_member(scene, name, size, member, sourced=filled_by == "file", tiling=tiling)
+    if filled_by == "shader":
+        fill(scene, name, size, member)
+    if changed:
+        add_one(scene, name, size, member)
+    for how in readers:
+        read(scene, name, size, how)
+    expected = values(KINDS[name], *size) * (0 if filled_by is None else 1) + changed
+    for uid, got in shown(ml, scene, name, size, readers).items():
+        numpy.testing.assert_array_equal(got, expected, uid)
