@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.instrumentation import Block, Instrumentation
+    from scenario_runner.vulkan.pipelines.instrumentation import Block, Instrumentation
 
 SCHEMA = 1
 """Version of the JSON; a key that changes its meaning raises it."""

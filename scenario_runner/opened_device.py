@@ -11,11 +11,11 @@ from scenario_runner.plan.limits import NAMES, exceeded_limits
 if TYPE_CHECKING:
     from scenario_runner.plan.model import Plan
     from scenario_runner.start import InstanceStart
-    from scenario_runner.vulkan.device import Device
-    from scenario_runner.vulkan.instance import Instance
-    from scenario_runner.vulkan.ml_emulation import Mode
-    from scenario_runner.vulkan.ml_start import Warm
-    from scenario_runner.vulkan.physical_device import PhysicalDevice
+    from scenario_runner.vulkan.devices.instance import Instance
+    from scenario_runner.vulkan.devices.ml_emulation import Mode
+    from scenario_runner.vulkan.devices.ml_start import Warm
+    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
+    from scenario_runner.vulkan.execution.device_objects import DeviceObjects
 
 
 class DeviceOptions(NamedTuple):
@@ -51,7 +51,7 @@ class OpenedDevice:
         self._starting = starting
         self._started: InstanceStart | None = None
         self._opened: tuple[Instance, PhysicalDevice] | None = None
-        self._device: Device | None = None
+        self._objects: DeviceObjects | None = None
         self._live: dict[str, int] = {}
         self.messages: list[str] = []
 
@@ -63,24 +63,28 @@ class OpenedDevice:
     @property
     def live_objects(self) -> dict[str, int]:
         """How many device objects of each kind exist now; all zero after `close`."""
-        return self._live if self._device is None else dict(self._device.live)
+        return self._live if self._objects is None else dict(self._objects.device.live)
 
     def close(self) -> None:
         """Destroy the device and the instance; calling it again does nothing, and a later `run` opens both anew."""
-        abandoned = self._device is not None and self._device.abandoned
-        if self._device is not None:
-            self._device.close()
-            self._live = dict(self._device.live)
-            self._device = None
+        abandoned = self._objects is not None and self._objects.device.abandoned
+        self._close_device()
         self._starting = None
         opened, self._opened = self._opened, None
         if opened is not None and not abandoned:
             opened[0].close()
 
+    def _close_device(self) -> None:
+        objects, self._objects = self._objects, None
+        if objects is not None:
+            objects.close()
+            objects.device.close()
+            self._live = dict(objects.device.live)
+
     def _open(self) -> tuple[Instance, PhysicalDevice]:
         if self._opened is None:
-            from scenario_runner.vulkan.instance import Instance
-            from scenario_runner.vulkan.physical_device import choose
+            from scenario_runner.vulkan.devices.instance import Instance
+            from scenario_runner.vulkan.devices.physical_device import choose
 
             starting, self._starting = self._starting, None
             self._started = starting
@@ -102,7 +106,7 @@ class OpenedDevice:
         needed = plan.requirements.ml_extensions
         if not needed or instance.layers:
             return instance, physical
-        from scenario_runner.vulkan.ml_emulation import reopen, wanted_layers
+        from scenario_runner.vulkan.devices.ml_emulation import reopen, wanted_layers
 
         layers = wanted_layers(physical, needed, self._options.ml_emulation)
         started, self._started = self._started, None
@@ -114,9 +118,7 @@ class OpenedDevice:
                 return warm.instance, warm.physical
             warm.close()
         if layers:
-            if self._device is not None:
-                self._device.close()
-                self._device = None
+            self._close_device()
             self._opened = reopen(instance, physical, layers, validation=self._options.validation)
             self.messages = self._opened[0].validation_messages
             return self._opened
@@ -125,16 +127,18 @@ class OpenedDevice:
     def _take(self, warm: Warm, physical: PhysicalDevice) -> bool:
         """Take over a device that was opened ahead of time, if it is the one that was chosen."""
         same = (warm.physical.index, warm.physical.uuid) == (physical.index, physical.uuid)
-        if not same or self._device is not None or self._options.staging:
+        if not same or self._objects is not None or self._options.staging:
             return False
+        from scenario_runner.vulkan.execution.device_objects import DeviceObjects
+
         self._opened = warm.instance, warm.physical
-        self._device = warm.device
+        self._objects = DeviceObjects(warm.device)
         return True
 
-    def device_for(self, plan: Plan) -> Device:
-        """The open device, opened anew where the plan needs more than it was opened with."""
-        from scenario_runner.vulkan.device import Device
-        from scenario_runner.vulkan.requirements import enabled_for
+    def device_for(self, plan: Plan) -> DeviceObjects:
+        """The open device with what its runs share, opened anew where the plan needs more than it was opened with."""
+        from scenario_runner.vulkan.devices.requirements import enabled_for
+        from scenario_runner.vulkan.execution.device_objects import DeviceObjects
 
         instance, physical = self._instance_for(plan)
         beyond = exceeded_limits(plan, {name: _limit(physical.limits, name) for name in NAMES}, physical.name)
@@ -153,27 +157,30 @@ class OpenedDevice:
             emulated=bool(instance.layers),
         )
         if self._options.instrument:
-            from scenario_runner.vulkan.instrumentation import required
+            from scenario_runner.vulkan.pipelines.instrumentation import required
 
             needed = needed.union(required(physical, self._options.disabled_extensions))
         if plan.requirements.ml_extensions:
-            from scenario_runner.vulkan.tensor_limits import exceeded_tensor_limits
+            from scenario_runner.vulkan.resources.tensor_limits import exceeded_tensor_limits
 
             problems = exceeded_tensor_limits(plan, physical, emulated=bool(instance.layers))
             if problems:
                 raise UnsupportedError(problems)
-        device = self._device
-        if device is not None and not device.usable:
+        objects = self._objects
+        if objects is not None and not objects.device.usable:
             raise DeviceError(
                 "the device cannot be used any more after it was lost or did not finish; make a new Runner"
             )
-        if device is None or not device.enabled.covers(needed):
-            if device is not None:
-                needed = needed.union(device.enabled)
-                device.close()
-                self._device = None
-            self._device = device = Device(instance, physical, needed, staging=self._options.staging)
-        return device
+        if objects is None or not objects.device.enabled.covers(needed):
+            from scenario_runner.vulkan.devices.device import Device
+            from scenario_runner.vulkan.execution.device_objects import DeviceObjects
+
+            if objects is not None:
+                needed = needed.union(objects.device.enabled)
+                self._close_device()
+            device = Device(instance, physical, needed, staging=self._options.staging)
+            self._objects = objects = DeviceObjects(device)
+        return objects
 
 
 def _limit(limits: Any, name: str) -> int | tuple[int, int, int]:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from scenario_runner.plan.model import Plan
     from scenario_runner.scenario import Scenario
     from scenario_runner.start import InstanceStart
-    from scenario_runner.vulkan.ml_emulation import Mode
-    from scenario_runner.vulkan.physical_device import PhysicalDevice
+    from scenario_runner.vulkan.devices.ml_emulation import Mode
+    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 StrPath = str | os.PathLike[str]
 
@@ -172,7 +172,7 @@ class Runner:
         keep_state: bool,
         dry_run: bool,
     ) -> None:
-        from scenario_runner.vulkan.execution import RunOptions, execute
+        from scenario_runner.vulkan.execution.execute import RunOptions, execute
 
         if repeat < 1:
             raise UsageError(f"repeat is {repeat}, expected 1 or more")
@@ -180,9 +180,9 @@ class Runner:
             log.warning(__name__, "%s", warning)
         measured = self._measured
         try:
-            device = self._opened.device_for(plan)
+            objects = self._opened.device_for(plan)
             execute(
-                device,
+                objects,
                 plan,
                 RunOptions(repeat, keep_state, dry_run, self.timeout_s, measured is not None),
                 on_frame=lambda iteration, frame, pieces: _share(
@@ -191,7 +191,7 @@ class Runner:
                 on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
                 on_measured=None
                 if measured is None
-                else lambda found: measured.add(plan.name, device.physical.name, found),
+                else lambda found: measured.add(plan.name, objects.device.physical.name, found),
             )
         except ScenarioRunnerError as error:
             if any(problem.path is None and problem.pointer is not None for problem in error.problems):

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.instance import Instance
-    from scenario_runner.vulkan.ml_start import Warm
+    from scenario_runner.vulkan.devices.instance import Instance
+    from scenario_runner.vulkan.devices.ml_start import Warm
 
 # How the names of resources and commands end that need tensors or graphs.
 _ML_WORDS = (b'tensor"', b'graph"', b'_vgf"')
@@ -41,7 +41,7 @@ class InstanceStart:
         self._made = threading.Event()
         self._error: BaseException | None = None
         # Imported here and not on the thread: there it would wait for its turn with the interpreter again and again.
-        from scenario_runner.vulkan.instance import Instance
+        from scenario_runner.vulkan.devices.instance import Instance
 
         self._make = Instance
         self._thread = threading.Thread(target=self._run, name="driver-start", daemon=True)
@@ -70,7 +70,7 @@ class InstanceStart:
         finally:
             self._made.set()
         if mention_ml(self._files):
-            from scenario_runner.vulkan.ml_start import open_warm
+            from scenario_runner.vulkan.devices.ml_start import open_warm
 
             self._warm = open_warm(self._instance, validation=self.validation)
 

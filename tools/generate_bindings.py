@@ -1,4 +1,4 @@
-"""Writes scenario_runner/vulkan/_generated/ from the Vulkan registry; run it after an update of `vulkan-object`.
+"""Writes scenario_runner/vulkan/api/_generated/ from the Vulkan registry; run it after an update of `vulkan-object`.
 
     python tools/generate_bindings.py [--check] [--output DIRECTORY]
 
@@ -21,9 +21,9 @@ from pathlib import Path
 from arm_cdef import ArmDeclarations, Package
 from vulkan_registry import Registry, Struct, read_registry
 
-OUTPUT = Path(__file__).resolve().parent.parent / "scenario_runner" / "vulkan" / "_generated"
+PACKAGE = Path(__file__).resolve().parent.parent / "scenario_runner"
+OUTPUT = PACKAGE / "vulkan" / "api" / "_generated"
 FEATURE_PARENTS = {"VkPhysicalDeviceFeatures2", "VkDeviceCreateInfo"}
-LEFT_OUT_ENUMS = re.compile(r"VkFormat$|Vk\w*Video|VkGpa")
 LEFT_OUT_STRUCTS = re.compile(r"Vk\w*Video")
 
 
@@ -60,14 +60,15 @@ def generate() -> dict[str, str]:
             arm_module(declarations),
         ),
         "constants.py": (
-            "Every enumeration value, flag bit and API constant but VkFormat and video, under its newest name.",
-            constants_module(registry),
+            "The enumeration values, flag bits and API constants that the package uses, without their VK_.",
+            constants_module(registry, used_constants()),
         ),
         "features.py": (
             "Feature structures that may extend VkDeviceCreateInfo; all their members are VkBool32.\n\n"
             "A version is packed as VK_MAKE_API_VERSION(0, major, minor, 0), and 0 where there is none.",
             features_module(registry),
         ),
+        "results.py": ("The name of each VkResult.", results_module(registry)),
         "spirv_requirements.py": (
             "What a device must have for a SPIR-V capability or extension: any one of the alternatives is enough.\n\n"
             "A version is packed as VK_MAKE_API_VERSION(0, major, minor, 0), and 0 where there is none.",
@@ -96,35 +97,44 @@ def arm_module(declarations: ArmDeclarations) -> str:
     ffi = FFI()
     ffi.include(parent)
     ffi.cdef("\n".join(declarations.own.values()))
-    ffi.set_source("scenario_runner.vulkan._generated.arm", None)
+    ffi.set_source("scenario_runner.vulkan.api._generated.arm", None)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "arm.py"
         with contextlib.redirect_stdout(io.StringIO()):  # newer cffi says which file it writes
             ffi.emit_python_code(str(path))
         text = path.read_text("utf-8")
     # The package's own import would load its megabyte of wrappers; ours loads the types alone.
-    old, new = "from vulkan._vulkancache import ffi as _ffi0\n", "from scenario_runner.vulkan.api import ffi as _ffi0\n"
+    old, new = (
+        "from vulkan._vulkancache import ffi as _ffi0\n",
+        "from scenario_runner.vulkan.api.ffi import ffi as _ffi0\n",
+    )
     if text.count(old) != 1:
         raise ValueError("cffi's output no longer imports the included module in the known way")
     return text.replace("# auto-generated file\n", "").replace(old, new)
 
 
-def constants_module(registry: Registry) -> str:
-    lines = []
-    for name, value in registry.constants.items():
-        lines.append(f"{name} = {constant_value(value)}")
+def constants_module(registry: Registry, names: Iterable[str]) -> str:
+    """The constants with these names, which lack their ``VK_``. Raises ValueError for one that the registry lacks."""
+    known: dict[str, str] = {name: constant_value(value) for name, value in registry.constants.items()}
     for group, values in registry.enums.items():
-        if group not in registry.providers or LEFT_OUT_ENUMS.match(group):
-            continue
-        lines.append(f"# {group}")
-        bits = "FlagBits" in group
-        lines += [
-            f"{name} = {value:#x}" if bits and value > 9 else f"{name} = {value}" for name, value in values.items()
-        ]
-    lines.append("# VkResult: name by value")
-    lines.append("RESULTS = {")
-    lines += [f"    {value}: {name!r}," for name, value in registry.enums["VkResult"].items()]
-    lines.append("}")
+        form = "{:#x}" if "FlagBits" in group else "{}"
+        known |= {name: form.format(value) if value > 9 else str(value) for name, value in values.items()}
+    unknown = [name for name in names if f"VK_{name}" not in known]
+    if unknown:
+        raise ValueError(f"vk.xml has no constants called {', '.join(unknown)} (with VK_ in front)")
+    return "".join(f"{name} = {known[f'VK_{name}']}\n" for name in sorted(names))
+
+
+def used_constants(package: Path = PACKAGE) -> set[str]:
+    """The names that the package takes from the module of constants, which it knows as ``vk``."""
+    sources = (path.read_text("utf-8") for path in package.rglob("*.py") if "_generated" not in path.parts)
+    return {
+        name for source in sources if "constants as vk" in source for name in re.findall(r"\bvk\.([A-Z]\w+)", source)
+    }
+
+
+def results_module(registry: Registry) -> str:
+    lines = ["RESULTS = {", *(f"    {value}: {name!r}," for name, value in registry.enums["VkResult"].items()), "}"]
     return "\n".join(lines) + "\n"
 
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner.errors import NoDeviceError
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.physical_device import PhysicalDevice
+    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 
 def list_devices() -> int:
     """Print index, name, type, UUID and driver of every device and return 0; the one that a run takes by itself is
     marked "default". Raises NoDeviceError when there is none."""
     from scenario_runner.cli.report import is_terminal
-    from scenario_runner.vulkan.instance import Instance
-    from scenario_runner.vulkan.physical_device import choose
+    from scenario_runner.vulkan.devices.instance import Instance
+    from scenario_runner.vulkan.devices.physical_device import choose
 
     instance = Instance()
     try:
@@ -43,7 +43,7 @@ def list_devices() -> int:
 
 
 def _row(device: PhysicalDevice, default: int | None) -> dict[str, str]:
-    from scenario_runner.vulkan.instance import version_text
+    from scenario_runner.vulkan.devices.instance import version_text
 
     reason = device.unusable_because()
     return {

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError
 from scenario_runner.plan.model import Requirements
-from scenario_runner.vulkan._generated.features import CORE_FEATURES, FEATURES
-from scenario_runner.vulkan._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
-from scenario_runner.vulkan.api import ffi
-from scenario_runner.vulkan.features import CORE
-from scenario_runner.vulkan.instance import version_text
-from scenario_runner.vulkan.ml_emulation import reason_against
-from scenario_runner.vulkan.requirements import enabled_for
-from scenario_runner.vulkan.structs import chain, new
+from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
+from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.devices.features import CORE
+from scenario_runner.vulkan.devices.instance import version_text
+from scenario_runner.vulkan.devices.ml_emulation import reason_against
+from scenario_runner.vulkan.devices.requirements import enabled_for
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.physical_device import PhysicalDevice
+    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 ML_EXTENSIONS = (
     "VK_ARM_tensors",
@@ -150,7 +150,7 @@ def features(physical: PhysicalDevice, only: Any = None) -> dict[str, dict[str, 
 
 def _instrumentation(physical: PhysicalDevice) -> dict[str, Any]:
     """What ``--shader-instrumentation`` would measure, or why it cannot."""
-    from scenario_runner.vulkan.instrumentation import capability_of, required
+    from scenario_runner.vulkan.pipelines.instrumentation import capability_of, required
 
     found: dict[str, Any] = {"supported": False, "per_basic_block": False, "metrics": [], "problem": None}
     try:

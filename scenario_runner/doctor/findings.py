@@ -13,7 +13,7 @@ from typing import Any
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES
 from scenario_runner.doctor.remedies import install, pip_install
 from scenario_runner.shaders.discovery import DXC_VARIABLE, GLSLANG_VARIABLE, arm_glslc_command
-from scenario_runner.vulkan.ml_layers import PACKAGE
+from scenario_runner.vulkan.devices.ml_layers import PACKAGE
 
 Finding = dict[str, Any]
 _ORDER = {"error": 0, "warning": 1, "note": 2}

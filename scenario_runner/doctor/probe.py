@@ -63,12 +63,12 @@ def _open(path: str) -> str | None:
 
 
 def _ask(request: dict[str, Any], voice: _Voice) -> None:
-    from scenario_runner.vulkan import api
-    from scenario_runner.vulkan.instance import Instance
+    from scenario_runner.vulkan.api.loader import load
+    from scenario_runner.vulkan.devices.instance import Instance
 
     full = request["detail"] == "full"
     voice.step("opening the Vulkan loader")
-    loader = api.load()
+    loader = load()
     if full:
         voice.say("loader", {"path": _path_of(loader)})
         voice.step("vkEnumerateInstanceVersion")
@@ -80,8 +80,8 @@ def _ask(request: dict[str, Any], voice: _Voice) -> None:
         voice.say("instance_extensions", _instance_extensions())
     voice.step("vkCreateInstance")
     if request["detail"] == "ml":
-        from scenario_runner.vulkan.ml_emulation import open_layered
-        from scenario_runner.vulkan.ml_layers import GRAPH_LAYER, TENSOR_LAYER
+        from scenario_runner.vulkan.devices.ml_emulation import open_layered
+        from scenario_runner.vulkan.devices.ml_layers import GRAPH_LAYER, TENSOR_LAYER
 
         instance = open_layered((GRAPH_LAYER, TENSOR_LAYER), validation=False)
     else:
@@ -96,7 +96,7 @@ def _ask(request: dict[str, Any], voice: _Voice) -> None:
 def _devices(devices: list[Any], full: bool, voice: _Voice) -> None:
     from scenario_runner.doctor.device import describe, identity, ml_facts
     from scenario_runner.errors import NoDeviceError
-    from scenario_runner.vulkan.physical_device import choose
+    from scenario_runner.vulkan.devices.physical_device import choose
 
     for device in devices:
         voice.step(f"asking device {device.index} for its properties")
@@ -112,45 +112,47 @@ def _devices(devices: list[Any], full: bool, voice: _Voice) -> None:
 
 
 def _loader_version() -> str:
-    from scenario_runner.vulkan import api
-    from scenario_runner.vulkan.instance import version_text
+    from scenario_runner.vulkan.api import loader
+    from scenario_runner.vulkan.api.ffi import ffi
+    from scenario_runner.vulkan.devices.instance import version_text
 
-    version = api.ffi.new("uint32_t*")
-    api.instance_function(api.NULL, "vkEnumerateInstanceVersion")(version)
+    version = ffi.new("uint32_t*")
+    loader.instance_function(ffi.NULL, "vkEnumerateInstanceVersion")(version)
     return version_text(version[0])
 
 
 def _layers() -> list[dict[str, Any]]:
     """What the loader says of every layer it finds; their libraries are not opened."""
-    from scenario_runner.vulkan import api
-    from scenario_runner.vulkan.instance import version_text
+    from scenario_runner.vulkan.api.ffi import ffi
+    from scenario_runner.vulkan.devices.instance import version_text
 
     return [
         {
-            "name": api.ffi.string(layer.layerName).decode(errors="replace"),
+            "name": ffi.string(layer.layerName).decode(errors="replace"),
             "spec_version": version_text(layer.specVersion),
             "implementation_version": layer.implementationVersion,
-            "description": api.ffi.string(layer.description).decode(errors="replace"),
+            "description": ffi.string(layer.description).decode(errors="replace"),
         }
         for layer in _enumerated("vkEnumerateInstanceLayerProperties", "VkLayerProperties[]")
     ]
 
 
 def _instance_extensions() -> dict[str, int]:
-    from scenario_runner.vulkan import api
+    from scenario_runner.vulkan.api.ffi import ffi
 
-    found = _enumerated("vkEnumerateInstanceExtensionProperties", "VkExtensionProperties[]", api.NULL)
-    return {api.ffi.string(each.extensionName).decode(errors="replace"): each.specVersion for each in found}
+    found = _enumerated("vkEnumerateInstanceExtensionProperties", "VkExtensionProperties[]", ffi.NULL)
+    return {ffi.string(each.extensionName).decode(errors="replace"): each.specVersion for each in found}
 
 
 def _enumerated(command: str, kind: str, *before: Any) -> list[Any]:
-    from scenario_runner.vulkan import api
-    from scenario_runner.vulkan.result import check
+    from scenario_runner.vulkan.api import loader
+    from scenario_runner.vulkan.api.ffi import ffi
+    from scenario_runner.vulkan.api.result import check
 
-    function = api.instance_function(api.NULL, command)
-    count = api.ffi.new("uint32_t*")
-    check(function(*before, count, api.NULL), command)
-    items = api.ffi.new(kind, count[0])
+    function = loader.instance_function(ffi.NULL, command)
+    count = ffi.new("uint32_t*")
+    check(function(*before, count, ffi.NULL), command)
+    items = ffi.new(kind, count[0])
     if count[0]:
         check(function(*before, count, items), command)
     return [items[index] for index in range(count[0])]
@@ -160,7 +162,8 @@ def _path_of(loader: Any) -> str | None:
     """The file that the loader was read from, where the platform tells (dladdr of the C library)."""
     import ctypes
 
-    from scenario_runner.vulkan import api
+    from scenario_runner.vulkan.api import loader
+    from scenario_runner.vulkan.api.ffi import ffi
 
     class Found(ctypes.Structure):
         """Dl_info."""
@@ -172,7 +175,7 @@ def _path_of(loader: Any) -> str | None:
             ("symbol_address", ctypes.c_void_p),
         )
 
-    address = int(api.ffi.cast("uintptr_t", loader.vkGetInstanceProcAddr))
+    address = int(ffi.cast("uintptr_t", loader.vkGetInstanceProcAddr))
     found = Found()
     try:
         if not ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found)) or not found.file_name:

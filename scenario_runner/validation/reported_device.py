@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner.checks.finding import Finding, error
 from scenario_runner.errors import FileError, Problem, UnsupportedError, UsageError
 from scenario_runner.plan.limits import NAMES, exceeded_limits
-from scenario_runner.vulkan.features import FeatureTable
-from scenario_runner.vulkan.requirements import enabled_for
+from scenario_runner.vulkan.devices.features import FeatureTable
+from scenario_runner.vulkan.devices.requirements import enabled_for
 
 if TYPE_CHECKING:
     from scenario_runner.checks.stages import Stage
@@ -95,7 +95,7 @@ class _ReportedFeatures(FeatureTable):
     """The features that a report lists."""
 
     def __init__(self, device: ReportedDevice, features: Mapping[str, Mapping[str, bool]]) -> None:
-        super().__init__(device)  # type: ignore[arg-type]  # it is asked for its version and extensions only
+        super().__init__(None, None, device.api_version, device.extensions)
         self._reported = features
 
     def _query(self, structure: str) -> frozenset[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from scenario_runner.doctor.ml_path import ml_path
 from scenario_runner.doctor.supports import GROUPS
-from scenario_runner.vulkan._generated.features import CORE_FEATURES, FEATURES
+from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 
 ML = {
     "extensions": {"VK_ARM_tensors": 2, "VK_ARM_data_graph": 1},

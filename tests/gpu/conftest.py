@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.vulkan.instance import VALIDATION_LAYER, available_layers
+from scenario_runner.vulkan.devices.instance import VALIDATION_LAYER, available_layers
 
 
 @pytest.fixture(scope="session")

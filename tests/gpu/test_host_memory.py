@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from pathlib import Path
 
-from scenario_runner.vulkan.host_memory import populate
+from scenario_runner.vulkan.memory.host_memory import populate
 
 _SIZE_BYTES = 8 << 20
 

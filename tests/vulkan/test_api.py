@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from scenario_runner.errors import UnsupportedError
-from scenario_runner.vulkan import api
-from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES
-from scenario_runner.vulkan._generated.structures import SPELLINGS
-from scenario_runner.vulkan.api import NULL, ffi
-from scenario_runner.vulkan.structs import chain, new
+from scenario_runner.vulkan.api import loader
+from scenario_runner.vulkan.api._generated.constants import BUFFER_USAGE_TRANSFER_DST_BIT
+from scenario_runner.vulkan.api._generated.features import ALIASES, CORE_FEATURES, FEATURES
+from scenario_runner.vulkan.api._generated.structures import SPELLINGS
+from scenario_runner.vulkan.api.ffi import NULL, ffi
+from scenario_runner.vulkan.api.structs import chain, new
 
 VERSION_1_3 = 1 << 22 | 3 << 12
 
@@ -38,15 +39,15 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 def instance() -> Iterator[Any]:
     handle = ffi.new("VkInstance*")
     info = new("VkInstanceCreateInfo", pApplicationInfo=new("VkApplicationInfo", apiVersion=VERSION_1_3))
-    assert api.load().vkCreateInstance(info, NULL, handle) == 0
+    assert loader.load().vkCreateInstance(info, NULL, handle) == 0
     yield handle[0]
-    api.instance_function(handle[0], "vkDestroyInstance")(handle[0], NULL)
+    loader.instance_function(handle[0], "vkDestroyInstance")(handle[0], NULL)
 
 
 @pytest.fixture(scope="module")
 def physical_device(instance: Any) -> Any:
     count, devices = ffi.new("uint32_t*", 1), ffi.new("VkPhysicalDevice[1]")
-    assert api.instance_function(instance, "vkEnumeratePhysicalDevices")(instance, count, devices) >= 0
+    assert loader.instance_function(instance, "vkEnumeratePhysicalDevices")(instance, count, devices) >= 0
     return devices[0]
 
 
@@ -54,13 +55,13 @@ def physical_device(instance: Any) -> Any:
 def device(instance: Any, physical_device: Any) -> Iterator[Any]:
     handle = ffi.new("VkDevice*")
     info = new("VkDeviceCreateInfo", pQueueCreateInfos=[{"queueFamilyIndex": 0, "pQueuePriorities": [1.0]}])
-    assert api.instance_function(instance, "vkCreateDevice")(physical_device, info, NULL, handle) == 0
+    assert loader.instance_function(instance, "vkCreateDevice")(physical_device, info, NULL, handle) == 0
     yield handle[0]
-    api.device_function(handle[0], "vkDestroyDevice")(handle[0], NULL)
+    loader.device_function(handle[0], "vkDestroyDevice")(handle[0], NULL)
 
 
 def extensions_of(instance: Any, physical_device: Any) -> set[str]:
-    enumerate_extensions = api.instance_function(instance, "vkEnumerateDeviceExtensionProperties")
+    enumerate_extensions = loader.instance_function(instance, "vkEnumerateDeviceExtensionProperties")
     count = ffi.new("uint32_t*")
     assert enumerate_extensions(physical_device, NULL, count, NULL) == 0
     found = ffi.new("VkExtensionProperties[]", count[0])
@@ -74,7 +75,7 @@ def query(instance: Any, physical_device: Any, name: str) -> dict[str, bool]:
     words = ffi.new("uint32_t[]", 4 + len(members) + 1)
     words[0] = kind
     head = new("VkPhysicalDeviceFeatures2", pNext=ffi.cast("void*", words))
-    api.instance_function(instance, "vkGetPhysicalDeviceFeatures2")(physical_device, head)
+    loader.instance_function(instance, "vkGetPhysicalDeviceFeatures2")(physical_device, head)
     return {member: words[4 + index] == 1 for index, member in enumerate(members)}
 
 
@@ -82,11 +83,12 @@ def test_package_is_not_run_and_its_types_are_shared_with_a_later_import() -> No
     """Our import leaves the `vulkan` package's wrappers alone; importing them later gives the same types."""
     done = python(
         "import sys\n"
-        "from scenario_runner.vulkan import api, structs\n"
+        "from scenario_runner.vulkan.api import structs\n"
+        "from scenario_runner.vulkan.api.ffi import ffi\n"
         "print(sorted(name for name in sys.modules if name.startswith('vulkan') or name.endswith('.arm')))\n"
         "info = structs.new('VkInstanceCreateInfo', pApplicationInfo={'apiVersion': 1 << 22})\n"
         "import vulkan\n"
-        "print(vulkan.ffi is api.ffi, vulkan.VkBufferCreateInfo(size=4).size)\n"
+        "print(vulkan.ffi is ffi, vulkan.VkBufferCreateInfo(size=4).size)\n"
         "instance = vulkan.vkCreateInstance(info, None)\n"
         "print(len(vulkan.vkEnumeratePhysicalDevices(instance)) > 0)\n"
         "vulkan.vkDestroyInstance(instance, None)\n"
@@ -98,8 +100,9 @@ def test_types_are_shared_with_an_earlier_import_of_the_package() -> None:
     """When the `vulkan` package is there first, its types are taken."""
     done = python(
         "import vulkan\n"
-        "from scenario_runner.vulkan import api\n"
-        "print(vulkan.ffi is api.ffi, api.arm_ffi().typeof('VkDevice') is vulkan.ffi.typeof('VkDevice'))\n"
+        "from scenario_runner.vulkan.api.arm_types import arm_ffi\n"
+        "from scenario_runner.vulkan.api.ffi import ffi\n"
+        "print(vulkan.ffi is ffi, arm_ffi().typeof('VkDevice') is vulkan.ffi.typeof('VkDevice'))\n"
     )
     assert (done.stderr, done.stdout) == ("", "True True\n")
 
@@ -107,9 +110,9 @@ def test_types_are_shared_with_an_earlier_import_of_the_package() -> None:
 def load_with(path: str) -> str:
     done = python(
         "from scenario_runner.errors import NoDeviceError\n"
-        "from scenario_runner.vulkan import api\n"
+        "from scenario_runner.vulkan.api.loader import load\n"
         "try:\n"
-        "    print(bool(api.load().vkGetInstanceProcAddr))\n"
+        "    print(bool(load().vkGetInstanceProcAddr))\n"
         "except NoDeviceError as error:\n"
         "    print(error, '|', error.problems[0].help)\n",
         SCENARIO_RUNNER_VULKAN_LOADER=path,
@@ -146,18 +149,11 @@ def test_library_that_is_no_loader_is_refused() -> None:
 def test_unknown_and_unavailable_commands_are_told_apart(instance: Any, device: Any) -> None:
     """A misspelt command is a LookupError; a known one that the device lacks is unsupported."""
     with pytest.raises(LookupError, match=r"^no C type is called 'PFN_vkCreateBufer'$"):
-        api.device_function(device, "vkCreateBufer")
+        loader.device_function(device, "vkCreateBufer")
     with pytest.raises(UnsupportedError, match=r"^the Vulkan device has no command 'vkCreateTensorARM': its extension"):
-        api.device_function(device, "vkCreateTensorARM")
+        loader.device_function(device, "vkCreateTensorARM")
     with pytest.raises(UnsupportedError, match=r"^the Vulkan instance has no command 'vkCreateXcbSurfaceKHR': "):
-        api.instance_function(instance, "vkCreateXcbSurfaceKHR")
-
-
-def test_constants_are_found_by_name() -> None:
-    """Constants are looked up by their newest name."""
-    assert api.constant("VK_IMAGE_LAYOUT_GENERAL") == 1
-    with pytest.raises(LookupError, match=r"^no Vulkan constant is called 'VK_IMAGE_LAYOUT_GENERIC'$"):
-        api.constant("VK_IMAGE_LAYOUT_GENERIC")
+        loader.instance_function(instance, "vkCreateXcbSurfaceKHR")
 
 
 def test_buffer_is_filled_and_read_back_through_raw_functions(instance: Any, physical_device: Any, device: Any) -> None:
@@ -165,14 +161,14 @@ def test_buffer_is_filled_and_read_back_through_raw_functions(instance: Any, phy
     names = """vkCreateBuffer vkGetBufferMemoryRequirements vkAllocateMemory vkBindBufferMemory vkMapMemory
         vkCreateCommandPool vkAllocateCommandBuffers vkBeginCommandBuffer vkCmdFillBuffer vkEndCommandBuffer
         vkGetDeviceQueue vkQueueSubmit vkQueueWaitIdle vkDestroyCommandPool vkDestroyBuffer vkFreeMemory"""
-    vk = {name: api.device_function(device, name) for name in names.split()}
+    vk = {name: loader.device_function(device, name) for name in names.split()}
     buffer, memory, data = ffi.new("VkBuffer*"), ffi.new("VkDeviceMemory*"), ffi.new("void**")
-    info = new("VkBufferCreateInfo", size=64, usage=api.constant("VK_BUFFER_USAGE_TRANSFER_DST_BIT"))
+    info = new("VkBufferCreateInfo", size=64, usage=BUFFER_USAGE_TRANSFER_DST_BIT)
     assert vk["vkCreateBuffer"](device, info, NULL, buffer) == 0
     needs = ffi.new("VkMemoryRequirements*")
     vk["vkGetBufferMemoryRequirements"](device, buffer[0], needs)
     properties = ffi.new("VkPhysicalDeviceMemoryProperties*")
-    api.instance_function(instance, "vkGetPhysicalDeviceMemoryProperties")(physical_device, properties)
+    loader.instance_function(instance, "vkGetPhysicalDeviceMemoryProperties")(physical_device, properties)
     coherent = 0x2 | 0x4  # host-visible, host-coherent
     index = next(
         index
@@ -202,14 +198,14 @@ def test_buffer_is_filled_and_read_back_through_raw_functions(instance: Any, phy
 
 def test_device_function_is_the_drivers_own(device: Any) -> None:
     """Functions of a device bypass the loader's trampoline."""
-    own = api.device_function(device, "vkCmdDispatch")
-    assert own != ffi.cast("PFN_vkCmdDispatch", api.load().vkCmdDispatch)
+    own = loader.device_function(device, "vkCmdDispatch")
+    assert own != ffi.cast("PFN_vkCmdDispatch", loader.load().vkCmdDispatch)
 
 
 def test_features_read_through_the_table_equal_the_typed_structures(instance: Any, physical_device: Any) -> None:
     """Every feature structure of this driver reads the same generically and through the package's own type."""
     available = extensions_of(instance, physical_device)
-    get_features = api.instance_function(instance, "vkGetPhysicalDeviceFeatures2")
+    get_features = loader.instance_function(instance, "vkGetPhysicalDeviceFeatures2")
     compared, true = 0, 0
     for name, (_, version, extensions, members) in FEATURES.items():
         if not (version and version <= VERSION_1_3) and available.isdisjoint(extensions):
@@ -236,7 +232,7 @@ def test_features_agree_with_vulkaninfo(instance: Any, physical_device: Any, tmp
     reported = json.loads(path.read_text("utf-8"))["capabilities"]["device"]["features"]
     core = reported.pop("VkPhysicalDeviceFeatures")
     head = new("VkPhysicalDeviceFeatures2")
-    api.instance_function(instance, "vkGetPhysicalDeviceFeatures2")(physical_device, head)
+    loader.instance_function(instance, "vkGetPhysicalDeviceFeatures2")(physical_device, head)
     assert {member: getattr(head.features, member) == 1 for member in CORE_FEATURES} == core
     assert len(reported) > 40
     for name, members in reported.items():

@@ -12,41 +12,43 @@ from pathlib import Path
 import pytest
 
 SCRIPT = """
-from scenario_runner.vulkan import api
-from scenario_runner.vulkan.api import NULL, ffi
-from scenario_runner.vulkan.structs import chain, new
+from scenario_runner.vulkan.api import loader
+from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.api.arm_types import arm_ffi, type_source
+from scenario_runner.vulkan.api.ffi import NULL, ffi
+from scenario_runner.vulkan.api.structs import chain, new
 
 def handle(kind, call, *arguments):
-    pointer = api.type_source(kind).new(kind + "*")
+    pointer = type_source(kind).new(kind + "*")
     code = call(*arguments, NULL, pointer)
     assert code == 0, (kind, code)
     return pointer[0]
 
-arm = api.arm_ffi()
-instance = handle("VkInstance", api.load().vkCreateInstance, new(
+arm = arm_ffi()
+instance = handle("VkInstance", loader.load().vkCreateInstance, new(
     "VkInstanceCreateInfo",
     pApplicationInfo=new("VkApplicationInfo", apiVersion=1 << 22 | 3 << 12),
     ppEnabledLayerNames=["VK_LAYER_ML_Graph_Emulation", "VK_LAYER_ML_Tensor_Emulation"],
 ))
 devices = ffi.new("VkPhysicalDevice[1]")
-api.instance_function(instance, "vkEnumeratePhysicalDevices")(instance, ffi.new("uint32_t*", 1), devices)
+loader.instance_function(instance, "vkEnumeratePhysicalDevices")(instance, ffi.new("uint32_t*", 1), devices)
 features, limits = new("VkPhysicalDeviceTensorFeaturesARM"), new("VkPhysicalDeviceTensorPropertiesARM")
-api.instance_function(instance, "vkGetPhysicalDeviceFeatures2")(
+loader.instance_function(instance, "vkGetPhysicalDeviceFeatures2")(
     devices[0], chain(new("VkPhysicalDeviceFeatures2"), features))
-api.instance_function(instance, "vkGetPhysicalDeviceProperties2")(
+loader.instance_function(instance, "vkGetPhysicalDeviceProperties2")(
     devices[0], chain(new("VkPhysicalDeviceProperties2"), limits))
 print("tensors", features.tensors, "rank", limits.maxTensorDimensionCount, "stages", limits.shaderTensorSupportedStages)
 
-families = api.instance_function(instance, "vkGetPhysicalDeviceQueueFamilyDataGraphPropertiesARM")
+families = loader.instance_function(instance, "vkGetPhysicalDeviceQueueFamilyDataGraphPropertiesARM")
 count = ffi.new("uint32_t*")
 assert families(devices[0], 0, count, NULL) == 0
 graphs = arm.new("VkQueueFamilyDataGraphPropertiesARM[]", count[0])
 for graph in graphs:
-    graph.sType = api.constant("VK_STRUCTURE_TYPE_QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM")
+    graph.sType = new("VkQueueFamilyDataGraphPropertiesARM").sType
 assert families(devices[0], 0, count, graphs) == 0
 print("TOSA", "TOSA.001000.1" in [ffi.string(graph.operation.name).decode() for graph in graphs])
 
-device = handle("VkDevice", api.instance_function(instance, "vkCreateDevice"), devices[0], new(
+device = handle("VkDevice", loader.instance_function(instance, "vkCreateDevice"), devices[0], new(
     "VkDeviceCreateInfo",
     pNext=chain(
         new("VkPhysicalDeviceTensorFeaturesARM", tensors=1),
@@ -57,9 +59,9 @@ device = handle("VkDevice", api.instance_function(instance, "vkCreateDevice"), d
     pQueueCreateInfos=[{"queueFamilyIndex": 0, "pQueuePriorities": [1.0]}],
     ppEnabledExtensionNames=["VK_ARM_tensors", "VK_ARM_data_graph"],
 ))
-fn = lambda name: api.device_function(device, name)
+fn = lambda name: loader.device_function(device, name)
 info = new("VkTensorCreateInfoARM", pDescription={
-    "tiling": api.constant("VK_TENSOR_TILING_LINEAR_ARM"), "format": 100, "pDimensions": [2, 3, 5], "usage": 0x2E})
+    "tiling": vk.TENSOR_TILING_LINEAR_ARM, "format": 100, "pDimensions": [2, 3, 5], "usage": 0x2E})
 tensor = handle("VkTensorARM", fn("vkCreateTensorARM"), device, info)
 needs, early = new("VkMemoryRequirements2"), new("VkMemoryRequirements2")
 fn("vkGetTensorMemoryRequirementsARM")(device, new("VkTensorMemoryRequirementsInfoARM", tensor=tensor), needs)
@@ -78,7 +80,7 @@ fn("vkDestroyTensorViewARM")(device, view, NULL)
 fn("vkDestroyTensorARM")(device, tensor, NULL)
 fn("vkFreeMemory")(device, memory, NULL)
 fn("vkDestroyDevice")(device, NULL)
-api.instance_function(instance, "vkDestroyInstance")(instance, NULL)
+loader.instance_function(instance, "vkDestroyInstance")(instance, NULL)
 print("done")
 """
 

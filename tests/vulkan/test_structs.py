@@ -7,9 +7,10 @@ import gc
 import numpy as np
 import pytest
 
-from scenario_runner.vulkan import structs
-from scenario_runner.vulkan.api import arm_ffi, ffi
-from scenario_runner.vulkan.structs import chain, new
+from scenario_runner.vulkan.api import structs
+from scenario_runner.vulkan.api.arm_types import arm_ffi
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.structs import chain, new
 
 
 def churn() -> None:

@@ -1,0 +1,88 @@
+"""The Vulkan loader library, and commands looked up without trampolines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from typing import Any
+
+from scenario_runner.errors import NoDeviceError, UnsupportedError
+from scenario_runner.vulkan.api.arm_types import type_source
+from scenario_runner.vulkan.api.ffi import ffi
+
+LOADER_VARIABLE = "SCENARIO_RUNNER_VULKAN_LOADER"
+"""Environment variable with the path of the Vulkan loader library, for loaders outside the system's search path."""
+
+_LOADER_NAMES = {
+    "win32": ("vulkan-1.dll",),
+    "darwin": ("libvulkan.1.dylib", "libvulkan.dylib", "libMoltenVK.dylib"),
+}
+_LOADER_NAMES_ELSEWHERE = ("libvulkan.so.1", "libvulkan.so")
+_INSTALL = {
+    "win32": "install the graphics driver of your GPU's vendor, which brings vulkan-1.dll",
+    "darwin": "install the Vulkan SDK, or: brew install vulkan-loader molten-vk",
+}
+_INSTALL_ELSEWHERE = "install one (Debian/Ubuntu: libvulkan1 and mesa-vulkan-drivers; Fedora: vulkan-loader)"
+
+
+@cache
+def load() -> Any:
+    """The Vulkan loader as a cffi library (``load().vkCreateInstance(...)``), opened once.
+
+    Raises NoDeviceError when there is none; the text says what to install.
+    """
+    path = os.environ.get(LOADER_VARIABLE)
+    names = (path,) if path else _LOADER_NAMES.get(sys.platform, _LOADER_NAMES_ELSEWHERE)
+    reasons = []
+    for name in names:
+        try:
+            library = ffi.dlopen(name)
+        except OSError as error:
+            reasons.append(f"{name!r}: {_reason(error, name)}")
+            continue
+        try:
+            library.vkGetInstanceProcAddr  # noqa: B018 - looks the symbol up
+        except ffi.error:
+            reasons.append(f"{name!r}: it is no Vulkan loader (it has no vkGetInstanceProcAddr)")
+            continue
+        return library
+    if path:
+        advice = f"{LOADER_VARIABLE} must be the path of a Vulkan loader library; unset it to search the system"
+    else:
+        advice = f"{_INSTALL.get(sys.platform, _INSTALL_ELSEWHERE)}, or set {LOADER_VARIABLE} to the loader's path"
+    raise NoDeviceError(f"no Vulkan loader could be opened ({'; '.join(reasons)})", help=advice)
+
+
+def _reason(error: OSError, name: str) -> str:
+    """cffi's text without the name of the library, which it puts in front once or twice."""
+    text = str(error).removeprefix("cannot load library ")
+    for prefix in (f"'{name}': ", f"{name}: "):
+        text = text.removeprefix(prefix)
+    return text.split(".  Additionally,", 1)[0]
+
+
+def instance_function(instance: Any, name: str) -> Any:
+    """The command ``name`` for an instance and its physical devices, ready to be called.
+
+    ``instance`` is a VkInstance, or NULL for the commands that need none. Raises UnsupportedError when the loader has
+    no such command for this instance, LookupError when the bindings do not know it.
+    """
+    return _function(load().vkGetInstanceProcAddr, "instance", instance, name)
+
+
+def device_function(device: Any, name: str) -> Any:
+    """The command ``name`` of a device, its queues and its command buffers, past the loader's own dispatch.
+
+    Raises UnsupportedError when the device has no such command (its extension is not enabled), LookupError when the
+    bindings do not know it.
+    """
+    return _function(load().vkGetDeviceProcAddr, "device", device, name)
+
+
+def _function(look_up: Any, kind: str, parent: Any, name: str) -> Any:
+    source = type_source(f"PFN_{name}")
+    address = look_up(parent, name.encode())
+    if not address:
+        raise UnsupportedError(f"the Vulkan {kind} has no command {name!r}: its extension is not enabled or not there")
+    return source.cast(f"PFN_{name}", address)

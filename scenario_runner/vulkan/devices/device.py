@@ -1,0 +1,117 @@
+"""The open device and its queue.
+
+Life cycle:
+
+1. `Device` opens the physical device with what the first scenario requires.
+2. Objects are made on it, and counted.
+3. `close` destroys it. A device whose work did not finish (``abandoned``) is not waited for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner import log
+from scenario_runner.vulkan.api import loader
+from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.functions import Functions
+from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.devices.features import chain_of
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.devices.instance import Instance
+    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
+    from scenario_runner.vulkan.devices.requirements import Enabled
+
+
+class Device:
+    """An open VkDevice. ``live`` counts the objects of each kind that exist; after `close` every count is zero.
+
+    With ``staging`` no resource is read or written by the host in place.
+    """
+
+    def __init__(
+        self, instance: Instance, physical: PhysicalDevice, enabled: Enabled, *, staging: bool = False
+    ) -> None:
+        self.instance = instance
+        self.physical = physical
+        self.enabled = enabled
+        self.staging = staging
+        self.abandoned = False
+        self.lost = False
+        self.live: Counter[str] = Counter()
+        self.memory_bytes = 0
+        self._stack = ExitStack()
+        family = physical.compute_queue_family()
+        assert family is not None, "choose() lets no such device through"
+        self.queue_family = family
+        chain, _keep = chain_of(enabled.features)
+        info = new(
+            "VkDeviceCreateInfo",
+            pQueueCreateInfos=[new("VkDeviceQueueCreateInfo", queueFamilyIndex=family, pQueuePriorities=[1.0])],
+            ppEnabledExtensionNames=sorted(enabled.extensions),
+        )
+        info.pNext = ffi.cast("void*", chain)
+        handle = ffi.new("VkDevice*")
+        check(
+            instance.fn.vkCreateDevice(physical.handle, info, ffi.NULL, handle), "vkCreateDevice", repr(physical.name)
+        )
+        self.handle: Any = handle[0]
+        self.fn = Functions(lambda name: loader.device_function(self.handle, name))
+        self._stack.callback(self.fn.vkDestroyDevice, self.handle, ffi.NULL)
+        queue = ffi.new("VkQueue*")
+        self.fn.vkGetDeviceQueue(self.handle, family, 0, queue)
+        self.queue: Any = queue[0]
+        if log.hears_debug(__name__):
+            extensions, features = sorted(enabled.extensions), sorted(map(str, enabled.features))
+            log.debug(__name__, "opened %r with extensions %s and features %s", physical.name, extensions, features)
+
+    @property
+    def usable(self) -> bool:
+        """Whether more work can be given to it: not after a loss, nor while earlier work did not finish."""
+        return not (self.abandoned or self.lost)
+
+    @cached_property
+    def unified_memory(self) -> bool:
+        """Whether the host may use resources in place: the memory is its own (integrated and software devices)."""
+        if self.staging:
+            return False
+        wanted = (
+            vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+            | vk.MEMORY_PROPERTY_HOST_VISIBLE_BIT
+            | vk.MEMORY_PROPERTY_HOST_COHERENT_BIT
+        )
+        return self.physical.type in ("cpu", "integrated") and any(
+            flags & wanted == wanted for flags, _ in self.physical.memory_types
+        )
+
+    def maps(self, type_index: int) -> bool:
+        """Whether resources in this memory type are read and written by the host directly."""
+        flags, _ = self.physical.memory_types[type_index]
+        mappable = vk.MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.MEMORY_PROPERTY_HOST_COHERENT_BIT
+        return self.unified_memory and flags & mappable == mappable
+
+    def own(self, stack: ExitStack, kind: str, destroy: Any, handle: Any) -> None:
+        """Count a new object of this kind, and have it destroyed (and uncounted) with ``stack``."""
+        self.live[kind] += 1
+        stack.callback(self._release, kind, destroy, handle)
+
+    def _release(self, kind: str, destroy: Any, handle: Any) -> None:
+        destroy(self.handle, handle, ffi.NULL)
+        self.live[kind] -= 1
+
+    def close(self) -> None:
+        """Destroy the device; calling it again does nothing.
+
+        An abandoned device is left to the operating system: destroying objects in use is undefined, and waiting for
+        them could take for ever.
+        """
+        if self.abandoned:
+            self._stack.pop_all()
+            return
+        self._stack.close()

@@ -1,0 +1,150 @@
+"""The Vulkan instance: loader, layers, and the messages of the validation layer where it was asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from scenario_runner import errors, log
+from scenario_runner.vulkan.api import loader
+from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.functions import Functions
+from scenario_runner.vulkan.api.result import check, error_class, result_name
+from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
+
+API_1_2 = 1 << 22 | 2 << 12
+API_1_3 = 1 << 22 | 3 << 12
+VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
+
+# What tensors a format can have is asked through all layers; the structure and the formats are VK_ARM_tensors' own.
+_ASKED_FOR_TENSORS = re.compile(r"vkGetPhysicalDeviceFormatProperties2\b.*\(100046000\d\)", re.DOTALL)
+
+_WARNING_AND_ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | vk.DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT
+_VALIDATION_AND_PERFORMANCE = (
+    vk.DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | vk.DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT
+)
+
+
+class Instance:
+    """One VkInstance. Raises NoDeviceError when there is no loader or no driver that it accepts.
+
+    ``layers`` are enabled in this order, the first one next to the application. ``validation=True`` enables the Khronos
+    validation layer and collects what it says in ``validation_messages``.
+    """
+
+    def __init__(self, *, layers: Sequence[str] = (), validation: bool = False) -> None:
+        self.validation_messages: list[str] = []
+        self.layers = tuple(layers)
+        self._stack = ExitStack()
+        lib = loader.load()
+        version = ffi.new("uint32_t*")
+        enumerate_version = loader.instance_function(ffi.NULL, "vkEnumerateInstanceVersion")
+        check(enumerate_version(version), "vkEnumerateInstanceVersion")
+        if version[0] < API_1_2:
+            raise errors.NoDeviceError(
+                f"the Vulkan loader supports version {version_text(version[0])}; 1.2 or newer is needed",
+                help="install a newer Vulkan loader (libvulkan1)",
+            )
+        names = list(layers)
+        extensions = []
+        if validation:
+            if VALIDATION_LAYER not in [name for name, _, _ in available_layers()]:
+                raise errors.UnsupportedError(
+                    f"the validation layer {VALIDATION_LAYER} is not installed",
+                    help="on Debian/Ubuntu: apt install vulkan-validationlayers",
+                )
+            names.append(VALIDATION_LAYER)
+            extensions.append("VK_EXT_debug_utils")
+        info = new(
+            "VkInstanceCreateInfo",
+            pApplicationInfo=new(
+                "VkApplicationInfo",
+                pApplicationName="scenario-runner",
+                pEngineName="scenario-runner",
+                apiVersion=API_1_3,
+            ),
+            ppEnabledLayerNames=names,
+            ppEnabledExtensionNames=extensions,
+        )
+        handle = ffi.new("VkInstance*")
+        code = lib.vkCreateInstance(info, ffi.NULL, handle)
+        if code < 0:
+            raise (errors.NoDeviceError if code in (-3, -9) else error_class(code))(
+                f"vkCreateInstance failed with {result_name(code)}"
+                + (f" (layers: {', '.join(names)})" if names else ""),
+                help="'scenario-runner doctor' shows which loader and drivers are found",
+            )
+        self.handle: Any = handle[0]
+        self.fn = Functions(lambda name: loader.instance_function(self.handle, name))
+        self._stack.callback(self.fn.vkDestroyInstance, self.handle, ffi.NULL)
+        try:
+            if validation:
+                self._listen()
+            self.physical_devices = self._enumerate()
+        except BaseException:
+            self.close()
+            raise
+
+    def _enumerate(self) -> list[PhysicalDevice]:
+        count = ffi.new("uint32_t*")
+        check(self.fn.vkEnumeratePhysicalDevices(self.handle, count, ffi.NULL), "vkEnumeratePhysicalDevices")
+        devices = ffi.new("VkPhysicalDevice[]", count[0])
+        if count[0]:
+            check(self.fn.vkEnumeratePhysicalDevices(self.handle, count, devices), "vkEnumeratePhysicalDevices")
+        return [PhysicalDevice(self.fn, devices[index], index) for index in range(count[0])]
+
+    def _listen(self) -> None:
+        @ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT")  # type: ignore[untyped-decorator]
+        def on_message(_severity: int, _types: int, data: Any, _user: Any) -> int:
+            text = ffi.string(data.pMessage).decode(errors="replace")
+            if self.layers and _ASKED_FOR_TENSORS.search(text):
+                return 0  # a validation layer below, older than the extensions that the layers above it bring
+            self.validation_messages.append(text)
+            log.warning(__name__, "validation layer: %s", text)
+            return 0
+
+        self._on_message = on_message  # cffi callbacks live as long as this reference
+        messenger = ffi.new("VkDebugUtilsMessengerEXT*")
+        info = new(
+            "VkDebugUtilsMessengerCreateInfoEXT",
+            messageSeverity=_WARNING_AND_ERROR,
+            messageType=_VALIDATION_AND_PERFORMANCE,
+            pfnUserCallback=on_message,
+        )
+        check(
+            self.fn.vkCreateDebugUtilsMessengerEXT(self.handle, info, ffi.NULL, messenger),
+            "vkCreateDebugUtilsMessengerEXT",
+        )
+        self._stack.callback(self.fn.vkDestroyDebugUtilsMessengerEXT, self.handle, messenger[0], ffi.NULL)
+
+    def close(self) -> None:
+        """Destroy the instance; every device made from it must be closed before. Calling it again does nothing."""
+        self._stack.close()
+
+
+def version_text(version: int) -> str:
+    """A packed Vulkan version (VK_MAKE_API_VERSION) as text."""
+    return f"{version >> 22 & 0x7F}.{version >> 12 & 0x3FF}.{version & 0xFFF}"
+
+
+def available_layers() -> list[tuple[str, str, str]]:
+    """Name, implementation version and description of each layer that the loader finds."""
+    loader.load()
+    enumerate_layers = loader.instance_function(ffi.NULL, "vkEnumerateInstanceLayerProperties")
+    count = ffi.new("uint32_t*")
+    check(enumerate_layers(count, ffi.NULL), "vkEnumerateInstanceLayerProperties")
+    layers = ffi.new("VkLayerProperties[]", count[0])
+    if count[0]:
+        check(enumerate_layers(count, layers), "vkEnumerateInstanceLayerProperties")
+    return [
+        (
+            ffi.string(layer.layerName).decode(),
+            str(layer.implementationVersion),
+            ffi.string(layer.description).decode(errors="replace"),
+        )
+        for layer in layers[0 : count[0]]
+    ]

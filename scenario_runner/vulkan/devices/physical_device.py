@@ -1,0 +1,212 @@
+"""A physical device as a driver describes it: what is chosen from. Nothing here is created or destroyed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from scenario_runner import errors
+from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.functions import Functions
+from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.devices.features import FeatureTable
+
+_TYPES = {
+    vk.PHYSICAL_DEVICE_TYPE_OTHER: "other",
+    vk.PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: "integrated",
+    vk.PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: "discrete",
+    vk.PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: "virtual",
+    vk.PHYSICAL_DEVICE_TYPE_CPU: "cpu",
+}
+_PREFERENCE = {"discrete": 5, "integrated": 4, "virtual": 3, "cpu": 2, "other": 1}
+
+_API_1_2 = 1 << 22 | 2 << 12
+
+
+class PhysicalDevice:
+    """Wraps a VkPhysicalDevice; everything is asked of the driver on first use."""
+
+    def __init__(self, fn: Functions, handle: Any, index: int) -> None:
+        self.fn = fn
+        self.handle = handle
+        self.index = index
+
+    @cached_property
+    def properties(self) -> Any:
+        """VkPhysicalDeviceProperties."""
+        properties = ffi.new("VkPhysicalDeviceProperties*")
+        self.fn.vkGetPhysicalDeviceProperties(self.handle, properties)
+        return properties
+
+    @cached_property
+    def _properties2(self) -> tuple[Any, Any]:
+        vulkan11 = new("VkPhysicalDeviceVulkan11Properties")
+        vulkan12 = new("VkPhysicalDeviceVulkan12Properties")
+        properties = chain(new("VkPhysicalDeviceProperties2"), vulkan11, vulkan12)
+        self.fn.vkGetPhysicalDeviceProperties2(self.handle, properties)
+        return vulkan11, vulkan12
+
+    @property
+    def name(self) -> str:
+        return str(ffi.string(self.properties.deviceName).decode(errors="replace"))
+
+    @property
+    def type(self) -> str:
+        """'discrete', 'integrated', 'virtual', 'cpu' or 'other'."""
+        return _TYPES.get(self.properties.deviceType, "other")
+
+    @property
+    def api_version(self) -> int:
+        return int(self.properties.apiVersion)
+
+    @property
+    def limits(self) -> Any:
+        """VkPhysicalDeviceLimits."""
+        return self.properties.limits
+
+    @property
+    def vulkan11_properties(self) -> Any:
+        return self._properties2[0]
+
+    @property
+    def vulkan12_properties(self) -> Any:
+        return self._properties2[1]
+
+    @property
+    def max_memory_allocation_size_bytes(self) -> int:
+        return int(self.vulkan11_properties.maxMemoryAllocationSize)
+
+    @property
+    def uuid(self) -> str:
+        """deviceUUID in its usual form, 8-4-4-4-12 hexadecimal digits."""
+        digits = bytes(ffi.buffer(self.vulkan11_properties.deviceUUID)).hex()
+        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+    @property
+    def driver(self) -> str:
+        """Driver name and version in the driver's own words."""
+        properties = self.vulkan12_properties
+        words = (ffi.string(properties.driverName), ffi.string(properties.driverInfo))
+        return " ".join(word.decode(errors="replace") for word in words if word)
+
+    @cached_property
+    def memory_heaps(self) -> list[int]:
+        """Size in bytes of each memory heap."""
+        return [heap.size for heap in self._memory.memoryHeaps[0 : self._memory.memoryHeapCount]]
+
+    @cached_property
+    def memory_types(self) -> list[tuple[int, int]]:
+        """(property flags, heap index) of each memory type."""
+        return [
+            (kind.propertyFlags, kind.heapIndex) for kind in self._memory.memoryTypes[0 : self._memory.memoryTypeCount]
+        ]
+
+    @cached_property
+    def _memory(self) -> Any:
+        memory = ffi.new("VkPhysicalDeviceMemoryProperties*")
+        self.fn.vkGetPhysicalDeviceMemoryProperties(self.handle, memory)
+        return memory
+
+    @cached_property
+    def queue_families(self) -> list[tuple[int, int, int]]:
+        """(queue flags, queue count, timestamp valid bits) of each queue family."""
+        count = ffi.new("uint32_t*")
+        self.fn.vkGetPhysicalDeviceQueueFamilyProperties(self.handle, count, ffi.NULL)
+        families = ffi.new("VkQueueFamilyProperties[]", count[0])
+        self.fn.vkGetPhysicalDeviceQueueFamilyProperties(self.handle, count, families)
+        return [(family.queueFlags, family.queueCount, family.timestampValidBits) for family in families[0 : count[0]]]
+
+    @cached_property
+    def extensions(self) -> dict[str, int]:
+        """Device extensions and their revisions."""
+        count = ffi.new("uint32_t*")
+        enumerate_extensions = self.fn.vkEnumerateDeviceExtensionProperties
+        check(
+            enumerate_extensions(self.handle, ffi.NULL, count, ffi.NULL),
+            "vkEnumerateDeviceExtensionProperties",
+            self.name,
+        )
+        found = ffi.new("VkExtensionProperties[]", count[0])
+        if count[0]:
+            check(enumerate_extensions(self.handle, ffi.NULL, count, found), "vkEnumerateDeviceExtensionProperties")
+        return {ffi.string(each.extensionName).decode(): each.specVersion for each in found[0 : count[0]]}
+
+    @cached_property
+    def features(self) -> FeatureTable:
+        """The features that the driver reports, of every structure whose version or extension it has."""
+        return FeatureTable(self.fn, self.handle, self.api_version, self.extensions)
+
+    def has_property(self, structure: str, member: str, bits: int) -> bool:
+        """Whether ``member`` of a structure that extends VkPhysicalDeviceProperties2 has all ``bits``."""
+        known = {
+            "VkPhysicalDeviceVulkan11Properties": self.vulkan11_properties,
+            "VkPhysicalDeviceVulkan12Properties": self.vulkan12_properties,
+        }
+        values = known.get(structure)
+        if values is None:
+            try:
+                values = new(structure)
+            except (KeyError, ValueError, TypeError, ffi.error):
+                return False  # newer than the binding: whoever needs it gets told that the device lacks it
+            properties = chain(new("VkPhysicalDeviceProperties2"), values)
+            self.fn.vkGetPhysicalDeviceProperties2(self.handle, properties)
+        return int(getattr(values, member)) & bits == bits
+
+    def compute_queue_family(self) -> int | None:
+        """The first queue family with compute, or None."""
+        for index, (flags, count, _) in enumerate(self.queue_families):
+            if flags & vk.QUEUE_COMPUTE_BIT and count:
+                return index
+        return None
+
+    def unusable_because(self) -> str | None:
+        """Why this device cannot run scenarios at all, or None when it can."""
+        if self.api_version < _API_1_2:
+            version = self.api_version
+            return f"it supports Vulkan {version >> 22 & 0x7F}.{version >> 12 & 0x3FF}; 1.2 or newer is needed"
+        if self.compute_queue_family() is None:
+            return "it has no queue family with compute"
+        return None
+
+
+def choose(devices: Sequence[PhysicalDevice], wanted: str | None) -> PhysicalDevice:
+    """The device with this index, UUID or (part of its) name; without one, the fastest kind there is.
+
+    Raises NoDeviceError, naming the devices that exist.
+    """
+    if not devices:
+        raise errors.NoDeviceError(
+            "no Vulkan device was found",
+            help="install a driver; for a software one on Debian/Ubuntu: apt install mesa-vulkan-drivers",
+        )
+    if wanted is None:
+        usable = [device for device in devices if device.unusable_because() is None]
+        if not usable:
+            reasons = "; ".join(f"{device.name!r}: {device.unusable_because()}" for device in devices)
+            raise errors.NoDeviceError(f"no Vulkan device can run scenarios ({reasons})")
+        return max(usable, key=lambda device: _PREFERENCE[device.type])
+    chosen = _matching(devices, wanted)
+    reason = chosen.unusable_because()
+    if reason is not None:
+        raise errors.NoDeviceError(f"the device {chosen.name!r} cannot run scenarios: {reason}")
+    return chosen
+
+
+def _matching(devices: Sequence[PhysicalDevice], wanted: str) -> PhysicalDevice:
+    there_are = "; ".join(f"{device.index}: {device.name!r} ({device.uuid})" for device in devices)
+    if wanted.isdecimal() and len(wanted) < 6:
+        if int(wanted) < len(devices):
+            return devices[int(wanted)]
+        raise errors.NoDeviceError(f"there is no device {wanted}; there are {there_are}")
+    plain = wanted.replace("-", "").lower()
+    matches = [device for device in devices if device.uuid.replace("-", "") == plain]
+    matches = matches or [device for device in devices if device.name.lower() == wanted.lower()]
+    matches = matches or [device for device in devices if wanted.lower() in device.name.lower()]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise errors.NoDeviceError(f"{wanted!r} names more than one device; there are {there_are}")
+    raise errors.NoDeviceError(f"no device has the index, name or UUID {wanted!r}; there are {there_are}")

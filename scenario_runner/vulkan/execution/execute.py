@@ -1,0 +1,207 @@
+"""Carrying out one plan on one device, frame by frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scenario_runner import errors
+from scenario_runner.plan.model import FramePlan, Plan
+from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.execution.commands import CommandPool
+from scenario_runner.vulkan.execution.device_objects import DeviceObjects
+from scenario_runner.vulkan.execution.prepared import Prepared
+from scenario_runner.vulkan.execution.recording import (
+    memory_barrier,
+    record_frame,
+)
+from scenario_runner.vulkan.execution.submission import Submission
+from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
+from scenario_runner.vulkan.resources.creation import create_resources
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.pipelines.instrumentation import Instrumentation
+
+# Pieces of resources, in order: (uid, bytes). A piece is valid until the next one is asked for.
+Pieces = Generator[tuple[str, memoryview], None, None]
+# Called at the end of each frame that a boundary ends: iteration (from 0), frame, what it captured.
+OnFrame = Callable[[int, FramePlan, Pieces], None]
+# Called once, at the end, with the outputs.
+OnOutputs = Callable[[Pieces], None]
+
+
+class RunOptions(NamedTuple):
+    """How a plan is run.
+
+    ``repeat`` iterations; before each, every buffer gets its initial bytes again unless ``keep_state``. A dry run does
+    everything but submit the frames. ``timeout_s`` bounds the wait for each submission (None: no bound).
+    ``instrument`` measures shaders, on a device that was opened with what `instrumentation.required` says.
+    """
+
+    repeat: int = 1
+    keep_state: bool = False
+    dry_run: bool = False
+    timeout_s: float | None = None
+    instrument: bool = False
+
+
+class Execution:
+    """The Vulkan objects of one run; every one is released with ``stack``."""
+
+    def __init__(self, objects: DeviceObjects, plan: Plan, stack: ExitStack) -> None:
+        self.device = device = objects.device
+        self.plan = plan
+        self.resources = create_resources(device, stack, plan.resources.values(), lambda: objects.samplers)
+        pipelines = [objects.pipelines.get(pipeline) for pipeline in plan.pipelines]
+        graphs = [objects.graphs.get(graph, self.resources) for graph in plan.graph_pipelines]
+        sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
+        self._prepared = Prepared(device, self.resources, pipelines, graphs, sets)
+        self._transfer = objects.transfer
+        self._pool = CommandPool(device, stack)
+        self._submission = Submission(device)
+        stack.callback(self._submission.close)
+        self._stack = stack
+        self.instrumentation: Instrumentation | None = None
+        self._recorded: dict[int, Any] = {}
+        self._spare: Any = None
+        self._moved: set[str] = set()
+
+    def run(self, options: RunOptions, on_frame: OnFrame | None, on_outputs: OnOutputs | None) -> None:
+        """Fill, run and read back; raises DeviceError, FileError and their kin, with the place of the frame."""
+        try:
+            self._run(options, on_frame, on_outputs)
+        except BaseException:
+            self._submission.settle()
+            raise
+
+    def _run(self, options: RunOptions, on_frame: OnFrame | None, on_outputs: OnOutputs | None) -> None:
+        if options.instrument:
+            from scenario_runner.vulkan.pipelines.instrumentation import Instrumentation
+
+            self.instrumentation = Instrumentation(self.device, self.plan, self._stack)
+        transfer = self._transfer
+        everything = list(self.resources.values())
+        transfer.fill(everything, options.timeout_s)
+        for iteration in range(options.repeat):
+            if iteration and not options.keep_state:
+                transfer.fill(everything, options.timeout_s)
+            for index, frame in enumerate(self.plan.frames):
+                commands = self._commands(index, frame, keep=options.repeat > 1)
+                if options.dry_run:
+                    continue
+                try:
+                    self._submission.submit(commands, self._boundary(iteration, index, frame))
+                    self._submission.wait(_name(frame, index), options.timeout_s)
+                except errors.ScenarioRunnerError as error:
+                    raise error.at(pointer=frame.pointer) from None
+                self._follow_layouts(frame)
+                if self.instrumentation is not None:
+                    self.instrumentation.collect(iteration, index, frame)
+                if on_frame is not None and frame.boundary:
+                    with closing(self._read(frame.captures, options.timeout_s)) as pieces:
+                        on_frame(iteration, frame, pieces)
+        if on_outputs is not None and not options.dry_run:
+            # closed at once when the receiver fails: what is still being copied must end before its memory goes
+            with closing(self._read([output.uid for output in self.plan.outputs], options.timeout_s)) as pieces:
+                on_outputs(pieces)
+
+    def _follow_layouts(self, frame: FramePlan) -> None:
+        """Tell the images that barriers moved which layout the frame left them in."""
+        for uid in self._moved - {uid for uid, _ in frame.layouts}:
+            self.resources[uid].set_layouts(None)
+        for uid, layouts in frame.layouts:
+            self.resources[uid].set_layouts(layouts)
+        self._moved = {uid for uid, _ in frame.layouts}
+
+    def _commands(self, index: int, frame: FramePlan, *, keep: bool) -> Any:
+        """The command buffer of a frame; recorded once where it is used again."""
+        commands = self._recorded.get(index)
+        if commands is not None:
+            return commands
+        commands = self._spare or self._pool.allocate()
+        if keep:
+            self._recorded[index] = commands
+        else:
+            self._spare = commands
+        with self._pool.recording(commands):
+            if self.instrumentation is None:
+                record_frame(self._prepared, commands, frame)
+            else:
+                with self.instrumentation.recording(commands, index):
+                    record_frame(self._prepared, commands, frame)
+            # what the frame wrote is read next by the host or by a copy, whatever barriers the scenario asked for
+            barrier = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, vk.ACCESS_TRANSFER_READ_BIT | vk.ACCESS_HOST_READ_BIT)
+            self.device.fn.vkCmdPipelineBarrier(
+                commands,
+                vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
+                vk.PIPELINE_STAGE_TRANSFER_BIT | vk.PIPELINE_STAGE_HOST_BIT,
+                0,
+                1,
+                barrier,
+                0,
+                ffi.NULL,
+                0,
+                ffi.NULL,
+            )
+        return commands
+
+    def _boundary(self, iteration: int, index: int, frame: FramePlan) -> Any:
+        """VkFrameBoundaryEXT for capture tools, where the device knows it and the scenario marks a boundary."""
+        if not frame.boundary or "VK_EXT_frame_boundary" not in self.device.enabled.extensions:
+            return None
+        boundary = new(
+            "VkFrameBoundaryEXT",
+            flags=vk.FRAME_BOUNDARY_FRAME_END_BIT_EXT,
+            frameID=iteration * len(self.plan.frames) + index,
+            pBuffers=self._handles(frame, "BufferPlan"),
+            pImages=self._handles(frame, "ImagePlan"),
+        )
+        tensors = self._handles(frame, "TensorPlan")
+        return chain(boundary, new("VkFrameBoundaryTensorsARM", pTensors=tensors)) if tensors else boundary
+
+    def _handles(self, frame: FramePlan, kind: str) -> list[Any]:
+        """Of what a frame captures of one kind."""
+        plans = self.plan.resources
+        return [self.resources[uid].handle for uid in frame.captures if type(plans[uid]).__name__ == kind]
+
+    def _read(self, uids: list[str] | tuple[str, ...], timeout_s: float | None) -> Pieces:
+        for resource, view in self._transfer.read([self.resources[uid] for uid in uids], timeout_s):
+            yield resource.plan.uid, view
+
+
+def _name(frame: FramePlan, index: int) -> str:
+    return f"frame {frame.frame_id}" if frame.boundary else f"the work of frame {index}"
+
+
+def execute(
+    objects: DeviceObjects,
+    plan: Plan,
+    options: RunOptions,
+    on_frame: OnFrame | None = None,
+    on_outputs: OnOutputs | None = None,
+    on_measured: Callable[[Instrumentation], None] | None = None,
+) -> None:
+    """Carry out ``plan`` on the device of ``objects``; whatever it made is released, also when something fails.
+
+    ``on_measured`` is called at the end with what `RunOptions.instrument` asks for.
+
+    Raises DeviceError (or a kind of it), OutOfMemoryError, UnsupportedError, FileError from sources and callbacks.
+    """
+    device = objects.device
+    with ExitStack() as stack:
+        try:
+            execution = Execution(objects, plan, stack)
+            execution.run(options, on_frame, on_outputs)
+            if execution.instrumentation is not None and on_measured is not None:
+                on_measured(execution.instrumentation)
+        finally:
+            if device.abandoned:
+                stack.pop_all()  # still in use by work that did not finish
+            elif device.lost:
+                # Other submissions may be on their way: the driver has to let go of what is about to be destroyed.
+                # On a lost device this returns in finite time, whatever it returns.
+                device.fn.vkDeviceWaitIdle(device.handle)
+    objects.trim()

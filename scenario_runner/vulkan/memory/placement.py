@@ -1,0 +1,127 @@
+"""Where the resources of a scenario lie in memory: packed into few allocations, or together where a group says so."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from scenario_runner import errors
+from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.memory.allocation import (
+    Allocation,
+    align,
+    allocate,
+    choose_type,
+)
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.devices.device import Device
+    from scenario_runner.vulkan.memory.resource import Resource
+
+# Small resources share blocks of at most this size: drivers allow few allocations (often 4096).
+_BLOCK_SIZE_BYTES = 64 << 20
+
+
+def place(device: Device, stack: ExitStack, resources: Iterable[Resource]) -> None:
+    """Allocate memory for ``resources`` and bind each to its part.
+
+    A memory group is one allocation with each member at the offset that it asks for. Raises OutOfMemoryError,
+    UnsupportedError or ScenarioError, with the place.
+    """
+    alone: dict[tuple[int, bool], list[Resource]] = defaultdict(list)
+    groups: dict[str, list[Resource]] = defaultdict(list)
+    for resource in resources:
+        if resource.plan.group is None:
+            alone[_memory_type(device, resource.needs.type_bits, resource), resource.needs.linear].append(resource)
+        else:
+            groups[resource.plan.group].append(resource)
+    for (type_index, _), members in alone.items():  # apart, so that bufferImageGranularity has no say
+        for block in _blocks(members):
+            _place_block(device, stack, block, type_index)
+    for group, members in groups.items():
+        _place_group(device, stack, group, members)
+
+
+def _blocks(resources: Iterable[Resource]) -> list[list[tuple[Resource, int]]]:
+    """Pack resources into blocks: lists of (resource, offset).
+
+    A resource of half a block or more gets one of its own, so that a large scenario is not limited by the largest
+    single allocation.
+    """
+    blocks: list[list[tuple[Resource, int]]] = []
+    current: list[tuple[Resource, int]] = []
+    end = 0
+    for resource in resources:
+        size, alignment, *_ = resource.needs
+        if size >= _BLOCK_SIZE_BYTES // 2:
+            blocks.append([(resource, 0)])
+            continue
+        offset = align(end, alignment)
+        if current and offset + size > _BLOCK_SIZE_BYTES:
+            blocks.append(current)
+            current, offset = [], 0
+        current.append((resource, offset))
+        end = offset + size
+    return [*blocks, current] if current else blocks
+
+
+def _place_block(device: Device, stack: ExitStack, block: list[tuple[Resource, int]], type_index: int) -> None:
+    last, offset = block[-1]
+    largest = max((resource for resource, _ in block), key=lambda resource: resource.plan.size_bytes)
+    names = ", ".join(repr(resource.plan.uid) for resource, _ in block[:3]) + (", …" if len(block) > 3 else "")
+    allocation = _allocated(device, stack, offset + last.needs.size_bytes, type_index, names, largest.plan.pointer)
+    for resource, offset in block:
+        resource.bind(allocation, offset)
+
+
+def _place_group(device: Device, stack: ExitStack, group: str, members: list[Resource]) -> None:
+    type_bits = ~0
+    size = 0
+    for member in members:
+        plan, needs = member.plan, member.needs
+        type_bits &= needs.type_bits
+        if plan.offset_bytes % needs.alignment:
+            raise errors.ScenarioError(
+                errors.Problem(
+                    f"memory group {group!r} places {plan.uid!r} at offset {plan.offset_bytes}, which is no multiple of"
+                    f" the alignment {needs.alignment} that {device.physical.name!r} asks for",
+                    pointer=f"{plan.pointer}/memory_group/offset",
+                )
+            )
+        size = max(size, plan.offset_bytes + needs.size_bytes)
+    type_index = _memory_type(device, type_bits, members[0])
+    pointer = f"{members[0].plan.pointer}/memory_group"
+    allocation = _allocated(device, stack, size, type_index, f"memory group {group!r}", pointer)
+    for member in members:
+        member.bind(allocation, member.plan.offset_bytes)
+
+
+def _allocated(
+    device: Device, stack: ExitStack, size_bytes: int, type_index: int, purpose: str, pointer: str
+) -> Allocation:
+    try:
+        return allocate(device, stack, size_bytes, type_index, purpose, mapped=device.maps(type_index))
+    except errors.ScenarioRunnerError as error:
+        raise error.at(pointer=pointer) from None
+
+
+def _memory_type(device: Device, type_bits: int, resource: Resource) -> int:
+    """Device-local memory, seen by the host as well where the device's memory is the host's."""
+    preferred = vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+    if device.unified_memory:
+        preferred |= (
+            vk.MEMORY_PROPERTY_HOST_VISIBLE_BIT
+            | vk.MEMORY_PROPERTY_HOST_COHERENT_BIT
+            | vk.MEMORY_PROPERTY_HOST_CACHED_BIT
+        )
+    index = choose_type(device, type_bits, 0, preferred)
+    if index is None:
+        raise errors.UnsupportedError(
+            errors.Problem(
+                f"{device.physical.name!r} has no memory type for {resource.plan.uid!r} and its memory group",
+                pointer=resource.plan.pointer,
+            )
+        )
+    return index

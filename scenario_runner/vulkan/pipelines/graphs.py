@@ -1,0 +1,192 @@
+"""Data graph pipelines and their sessions (VK_ARM_data_graph): keyed by content, made once per device."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner import errors
+from scenario_runner.plan.graph_plan import GraphConstantPlan, GraphPipelinePlan
+from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.api.arm_types import arm_ffi
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.memory.allocation import (
+    allocate,
+    choose_type,
+)
+from scenario_runner.vulkan.pipelines.compute import PipelineCache, create_shader_module
+from scenario_runner.vulkan.pipelines.resident import read_once
+from scenario_runner.vulkan.resources.tensors import (
+    describe,
+    settled,
+)
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.devices.device import Device
+
+# Pipelines keep their constants on the device: few large models are kept, or many small ones.
+_MOST_KEPT = 64
+_MOST_CONSTANT_BYTES = 256 << 20
+# 2:4 semi-structured sparsity: two of four elements are zero.
+_ZEROS, _GROUP = 2, 4
+
+
+class GraphPipeline:
+    """A data graph pipeline and the session that all of its dispatches use, one after the other."""
+
+    def __init__(self, device: Device, pipelines: PipelineCache, plan: GraphPipelinePlan) -> None:
+        """Raises ShaderError, UnsupportedError, OutOfMemoryError or DeviceError, with the place."""
+        self._stack = ExitStack()
+        self.constant_bytes = sum(len(constant.data.view) for constant in plan.constants)
+        try:
+            self.layout: Any = pipelines.layout(plan.set_layouts, 0, plan.label)
+            self.handle: Any = _create(device, self._stack, plan, self.layout)
+            self.session: Any = _create_session(device, self._stack, self.handle, plan.label)
+        except BaseException as error:
+            self._stack.close()
+            if isinstance(error, errors.ScenarioRunnerError):
+                raise error.at(pointer=plan.pointer) from None
+            raise
+
+    def close(self) -> None:
+        """Destroy session, memory and pipeline; calling it again does nothing."""
+        self._stack.close()
+
+
+class GraphCache:
+    """Every data graph pipeline of a device, by content."""
+
+    def __init__(self, device: Device, layouts: PipelineCache) -> None:
+        """``layouts`` has the pipeline layouts, which graphs share with shaders."""
+        self._device = device
+        self._layouts = layouts
+        self._pipelines: OrderedDict[Hashable, GraphPipeline] = OrderedDict()
+
+    def get(self, plan: GraphPipelinePlan, resources: Mapping[str, Any]) -> GraphPipeline:
+        """The pipeline of this content, made now if it is new. Raises what `GraphPipeline` raises.
+
+        ``resources`` are those of the run; how the texels of its images lie decides about tensors that see them.
+        """
+        if any(each.description.image is not None for each in plan.resources):
+            known = (each._replace(description=settled(each.description, resources)) for each in plan.resources)
+            plan = plan._replace(resources=tuple(known))
+        content = plan.content
+        pipeline = self._pipelines.get(content)
+        if pipeline is None:
+            pipeline = self._pipelines[content] = GraphPipeline(self._device, self._layouts, plan)
+        else:
+            self._pipelines.move_to_end(content)
+        return pipeline
+
+    def trim(self) -> None:
+        """Drop the pipelines used longest ago; only between runs, when none is in use."""
+        total = sum(pipeline.constant_bytes for pipeline in self._pipelines.values())
+        while len(self._pipelines) > _MOST_KEPT or total > _MOST_CONSTANT_BYTES:
+            _, pipeline = self._pipelines.popitem(last=False)
+            total -= pipeline.constant_bytes
+            pipeline.close()
+
+    def close(self) -> None:
+        """Destroy everything; calling it again does nothing."""
+        while self._pipelines:
+            self._pipelines.popitem()[1].close()
+
+
+def _create(device: Device, stack: ExitStack, plan: GraphPipelinePlan, layout: Any) -> Any:
+    infos = [
+        chain(
+            new("VkDataGraphPipelineResourceInfoARM", descriptorSet=each.set, binding=each.binding),
+            describe(each.description, vk.TENSOR_USAGE_DATA_GRAPH_BIT_ARM),
+        )
+        for each in plan.resources
+    ]
+    constants = [_constant(each) for each in plan.constants]
+    with ExitStack() as module_stack:
+        module = create_shader_module(device, module_stack, plan.code, plan.label)
+        shader = new(
+            "VkDataGraphPipelineShaderModuleCreateInfoARM", module=module, pName=plan.entry, pConstants=constants
+        )
+        info = chain(new("VkDataGraphPipelineCreateInfoARM", layout=layout, pResourceInfos=infos), shader)
+        handle = ffi.new("VkPipeline*")
+        create = device.fn.vkCreateDataGraphPipelinesARM
+        with read_once(constant.data.view for constant in plan.constants):
+            code = create(device.handle, ffi.NULL, ffi.NULL, 1, info, ffi.NULL, handle)
+        check(code, "vkCreateDataGraphPipelinesARM", plan.label)
+    device.own(stack, "graph pipeline", device.fn.vkDestroyPipeline, handle[0])
+    return handle[0]
+
+
+def _constant(plan: GraphConstantPlan) -> Any:
+    description = describe(plan.description, vk.TENSOR_USAGE_DATA_GRAPH_BIT_ARM)
+    if plan.sparsity_dimension is not None:
+        sparsity = new(
+            "VkDataGraphPipelineConstantTensorSemiStructuredSparsityInfoARM",
+            dimension=plan.sparsity_dimension,
+            zeroCount=_ZEROS,
+            groupSize=_GROUP,
+        )
+        chain(description, sparsity)
+    constant = new("VkDataGraphPipelineConstantARM", id=plan.id, pConstantData=plan.data.view)
+    return chain(constant, description)
+
+
+def _create_session(device: Device, stack: ExitStack, pipeline: Any, label: str) -> Any:
+    """A session with memory at each of its bind points."""
+    fn, arm = device.fn, arm_ffi()
+    handle = arm.new("VkDataGraphPipelineSessionARM*")
+    info = new("VkDataGraphPipelineSessionCreateInfoARM", dataGraphPipeline=pipeline)
+    check(
+        fn.vkCreateDataGraphPipelineSessionARM(device.handle, info, ffi.NULL, handle),
+        "vkCreateDataGraphPipelineSessionARM",
+        label,
+    )
+    session = handle[0]
+    memory = stack.enter_context(ExitStack())  # freed after the session is destroyed
+    device.own(stack, "graph session", fn.vkDestroyDataGraphPipelineSessionARM, session)
+    query = new("VkDataGraphPipelineSessionBindPointRequirementsInfoARM", session=session)
+    count = ffi.new("uint32_t*")
+    name = "vkGetDataGraphPipelineSessionBindPointRequirementsARM"
+    ask = fn.vkGetDataGraphPipelineSessionBindPointRequirementsARM
+    check(ask(device.handle, query, count, ffi.NULL), name, label)
+    points = arm.new("VkDataGraphPipelineSessionBindPointRequirementARM[]", count[0])
+    kind = new("VkDataGraphPipelineSessionBindPointRequirementARM").sType
+    for point in points:
+        point.sType = kind
+    if count[0]:
+        check(ask(device.handle, query, count, points), name, label)
+    for point in points[0 : count[0]]:
+        if point.bindPointType == vk.DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_TYPE_MEMORY_ARM:
+            for index in range(point.numObjects):
+                _bind_memory(device, memory, session, point.bindPoint, index, label)
+    return session
+
+
+def _bind_memory(device: Device, stack: ExitStack, session: Any, bind_point: int, index: int, label: str) -> None:
+    needs = new("VkMemoryRequirements2")
+    query = new(
+        "VkDataGraphPipelineSessionMemoryRequirementsInfoARM",
+        session=session,
+        bindPoint=bind_point,
+        objectIndex=index,
+    )
+    device.fn.vkGetDataGraphPipelineSessionMemoryRequirementsARM(device.handle, query, needs)
+    found = needs.memoryRequirements
+    if not found.size:
+        return
+    type_index = choose_type(device, found.memoryTypeBits, 0, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
+    if type_index is None:
+        raise errors.UnsupportedError(f"{device.physical.name!r} has no memory type for the session of {label}")
+    memory = allocate(device, stack, found.size, type_index, f"the session of {label}", mapped=False)
+    bind = new(
+        "VkBindDataGraphPipelineSessionMemoryInfoARM",
+        session=session,
+        bindPoint=bind_point,
+        objectIndex=index,
+        memory=memory.handle,
+    )
+    code = device.fn.vkBindDataGraphPipelineSessionMemoryARM(device.handle, 1, bind)
+    check(code, "vkBindDataGraphPipelineSessionMemoryARM", label)

@@ -1,0 +1,102 @@
+"""Memory groups on a device: whether members that overlap see the bytes where they expect them.
+
+A device may put the rows of a LINEAR image further apart than their texels need. A buffer or another image in the same
+memory would then see the padding as data, so that is an error unless it counts on the padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from scenario_runner import errors
+from scenario_runner.plan.model import BufferPlan
+from scenario_runner.vulkan.resources.images import Image
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.devices.device import Device
+    from scenario_runner.vulkan.memory.resource import Resource
+
+
+def check_aliases(device: Device, resources: Iterable[Resource]) -> None:
+    """Check the memory groups that have more than buffers."""
+    groups: dict[str, list[Resource]] = {}
+    for resource in resources:
+        if resource.plan.group is not None:
+            groups.setdefault(resource.plan.group, []).append(resource)
+    for group, members in groups.items():
+        if not all(isinstance(member.plan, BufferPlan) for member in members):
+            _check_group(device, group, members)
+
+
+def _check_group(device: Device, group: str, members: Sequence[Resource]) -> None:
+    """Raise UnsupportedError where two members of a group overlap and disagree about rows, with the place, and
+    ScenarioError where padding makes the initial contents of two overlap.
+
+    A buffer as large as the padded image is taken to know about the padding. Tensors see to their strides themselves.
+    """
+    problems: list[errors.Problem] = []
+    for pair in combinations(members, 2):
+        if _contents_collide(*pair):
+            raise errors.ScenarioError(_collision(device, group, *pair))
+        for image, other in (pair, pair[::-1]):
+            if isinstance(image, Image) and image.tiling == "LINEAR" and _overlap(image, other):
+                message = _disagreement(image, other)
+                if message is not None:
+                    problems.append(
+                        errors.Problem(
+                            f"memory group {group!r} on {device.physical.name!r}: {message}",
+                            pointer=f"{image.plan.pointer}/memory_group",
+                            help="choose a width whose rows need no padding, or let a shader copy the texels",
+                        )
+                    )
+                    break
+    if problems:
+        raise errors.UnsupportedError(problems)
+
+
+def _disagreement(image: Image, other: Resource) -> str | None:
+    plan, part = image.plan, image.plan.parts[0]
+    rows = f"rows of image {plan.uid!r} are {image.row_pitch_bytes} bytes apart"
+    if isinstance(other, Image):
+        if other.row_pitch_bytes == image.row_pitch_bytes or 1 in (part.row_count, other.plan.parts[0].row_count):
+            return None
+        return f"{rows}, those of image {other.plan.uid!r} {other.row_pitch_bytes}"
+    if not isinstance(other.plan, BufferPlan) or not (image.has_padded_rows or image.start_bytes):
+        return None
+    if other.plan.offset_bytes + other.plan.size_bytes >= image.end_bytes:
+        return None
+    return (
+        f"{rows}, although their texels take {part.row_size_bytes}; buffer {other.plan.uid!r} of"
+        f" {other.plan.size_bytes} bytes would see the padding as data"
+    )
+
+
+def _contents_collide(one: Resource, other: Resource) -> bool:
+    """Whether the content of one goes over that of the other because this device pads the rows of the first.
+
+    What overlaps without padding was looked at before there was a device.
+    """
+    first, second = sorted((one, other), key=lambda each: each.plan.offset_bytes)
+    if first.plan.source is None or second.plan.source is None or not isinstance(first, Image):
+        return False
+    end = first.plan.offset_bytes + first.plan.size_bytes
+    return end <= second.plan.offset_bytes < first.end_bytes
+
+
+def _collision(device: Device, group: str, one: Resource, other: Resource) -> errors.Problem:
+    first, second = sorted((one, other), key=lambda each: each.plan.offset_bytes)
+    assert isinstance(first, Image)
+    return errors.Problem(
+        f"memory group {group!r} on {device.physical.name!r}: the initial content of {second.plan.uid!r} overlaps that"
+        f" of image {first.plan.uid!r}, whose rows are {first.row_pitch_bytes} bytes apart so that it ends at byte"
+        f" {first.end_bytes}",
+        pointer=f"{second.plan.pointer}/memory_group",
+        help="give one of them initial content, or place it further back",
+    )
+
+
+def _overlap(one: Resource, other: Resource) -> bool:
+    start = max(one.plan.offset_bytes, other.plan.offset_bytes)
+    return start < min(each.plan.offset_bytes + each.needs.size_bytes for each in (one, other))

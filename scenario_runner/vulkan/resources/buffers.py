@@ -1,0 +1,112 @@
+"""Buffers of a scenario."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner import errors
+from scenario_runner.plan.model import BufferPlan, Descriptor
+from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.memory.allocation import Allocation, align, readable_size
+from scenario_runner.vulkan.memory.resource import Needs
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.devices.device import Device
+
+_USAGE = (
+    vk.BUFFER_USAGE_TRANSFER_SRC_BIT
+    | vk.BUFFER_USAGE_TRANSFER_DST_BIT
+    | vk.BUFFER_USAGE_STORAGE_BUFFER_BIT
+    | vk.BUFFER_USAGE_UNIFORM_BUFFER_BIT
+)
+
+# vkCmdFillBuffer works on words, so a buffer is rounded up to one; descriptors still get the exact size.
+WORD_SIZE_BYTES = 4
+
+
+class Buffer:
+    """A VkBuffer; see `Resource`. The Vulkan object may be up to 3 bytes larger than the scenario says."""
+
+    needs_preparation = False
+
+    def __init__(self, device: Device, stack: ExitStack, plan: BufferPlan) -> None:
+        """Raises OutOfMemoryError with the place."""
+        self._device = device
+        self.plan = plan
+        self._allocation: Allocation | None = None
+        self._offset_bytes = 0
+        purpose = f"buffer {plan.uid!r}, {readable_size(plan.size_bytes)}"
+        try:
+            self.handle, self.needs = create_buffer(
+                device, stack, align(plan.size_bytes, WORD_SIZE_BYTES), _USAGE, purpose
+            )
+        except errors.ScenarioRunnerError as error:
+            raise error.at(pointer=plan.pointer) from None
+
+    def bind(self, allocation: Allocation, offset_bytes: int) -> None:
+        self._allocation, self._offset_bytes = allocation, offset_bytes
+        bind_buffer(self._device, self.handle, allocation, offset_bytes, f"buffer {self.plan.uid!r}")
+
+    @property
+    def mapped(self) -> bool:
+        return self._allocation is not None and self._allocation.mapped is not None
+
+    def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
+        assert self._allocation is not None, "bound before it is used"
+        return self._allocation.view(self._offset_bytes + offset_bytes, size_bytes)
+
+    def portion(self, offset_bytes: int, room_bytes: int) -> int:
+        return min(self.plan.size_bytes - offset_bytes, room_bytes)
+
+    def record_prepare(self, commands: Any) -> None:
+        """Buffers need none."""
+
+    def record_clear(self, commands: Any) -> None:
+        size = align(self.plan.size_bytes, WORD_SIZE_BYTES)
+        self._device.fn.vkCmdFillBuffer(commands, self.handle, 0, size, 0)
+
+    def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+        region = copy_region(staging_offset, offset_bytes, size)
+        self._device.fn.vkCmdCopyBuffer(commands, staging, self.handle, 1, region)
+
+    def record_download(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+        region = copy_region(offset_bytes, staging_offset, size)
+        self._device.fn.vkCmdCopyBuffer(commands, self.handle, staging, 1, region)
+
+    def write_descriptor(self, write: Any, descriptor: Descriptor) -> Any:
+        info = ffi.new("VkDescriptorBufferInfo*")
+        info.buffer = self.handle
+        info.range = self.plan.size_bytes
+        write.pBufferInfo = info
+        return info
+
+
+def create_buffer(
+    device: Device, stack: ExitStack, size_bytes: int, usage: int, purpose: str, kind: str = "buffer"
+) -> tuple[Any, Needs]:
+    """Create a VkBuffer, destroyed with ``stack`` and counted as a ``kind`` until then. Raises OutOfMemoryError."""
+    handle = ffi.new("VkBuffer*")
+    info = new("VkBufferCreateInfo", size=size_bytes, usage=usage, sharingMode=0)
+    check(device.fn.vkCreateBuffer(device.handle, info, ffi.NULL, handle), "vkCreateBuffer", purpose)
+    buffer = handle[0]
+    device.own(stack, kind, device.fn.vkDestroyBuffer, buffer)
+    needs = ffi.new("VkMemoryRequirements*")
+    device.fn.vkGetBufferMemoryRequirements(device.handle, buffer, needs)
+    return buffer, Needs(needs.size, needs.alignment, needs.memoryTypeBits)
+
+
+def bind_buffer(device: Device, handle: Any, allocation: Allocation, offset_bytes: int, purpose: str) -> None:
+    """vkBindBufferMemory."""
+    code = device.fn.vkBindBufferMemory(device.handle, handle, allocation.handle, offset_bytes)
+    check(code, "vkBindBufferMemory", purpose)
+
+
+def copy_region(source_offset: int, destination_offset: int, size: int) -> Any:
+    """A VkBufferCopy."""
+    region = ffi.new("VkBufferCopy*")
+    region.srcOffset, region.dstOffset, region.size = source_offset, destination_offset, size
+    return region

@@ -1,0 +1,179 @@
+"""What a device can do with images of a format and tiling, and which tiling an image gets.
+
+Source: Vulkan specification, "Format Properties" and "Additional Image Capabilities".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from scenario_runner import errors
+from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.result import check
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.image_plan import ImagePlan
+    from scenario_runner.vulkan.devices.device import Device
+
+Tiling = Literal["OPTIMAL", "LINEAR"]
+
+TILINGS: dict[Tiling, int] = {"OPTIMAL": vk.IMAGE_TILING_OPTIMAL, "LINEAR": vk.IMAGE_TILING_LINEAR}
+USAGE_TRANSFER = vk.IMAGE_USAGE_TRANSFER_SRC_BIT | vk.IMAGE_USAGE_TRANSFER_DST_BIT
+USAGES = {
+    "sampled": vk.IMAGE_USAGE_SAMPLED_BIT,
+    "storage": vk.IMAGE_USAGE_STORAGE_BIT,
+    "color_attachment": vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT,
+    "tensor_aliasing": vk.IMAGE_USAGE_TENSOR_ALIASING_BIT_ARM,
+}
+
+_NAMES = {
+    vk.FORMAT_FEATURE_SAMPLED_IMAGE_BIT: "SAMPLED_IMAGE",
+    vk.FORMAT_FEATURE_STORAGE_IMAGE_BIT: "STORAGE_IMAGE",
+    vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT: "COLOR_ATTACHMENT",
+    vk.FORMAT_FEATURE_BLIT_SRC_BIT: "BLIT_SRC",
+    vk.FORMAT_FEATURE_BLIT_DST_BIT: "BLIT_DST",
+    vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT: "SAMPLED_IMAGE_FILTER_LINEAR",
+    vk.FORMAT_FEATURE_TRANSFER_SRC_BIT: "TRANSFER_SRC",
+    vk.FORMAT_FEATURE_TRANSFER_DST_BIT: "TRANSFER_DST",
+}
+_NEEDED_FOR = {
+    "sampled": vk.FORMAT_FEATURE_SAMPLED_IMAGE_BIT,
+    "storage": vk.FORMAT_FEATURE_STORAGE_IMAGE_BIT,
+    "color_attachment": vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT,
+}
+# Formats beyond Vulkan 1.2, by the first value of the extension that brings them.
+_LATER_FORMATS = {
+    1000340000: "VK_EXT_4444_formats",
+    1000470000: "VK_KHR_maintenance5",
+    1000460000: "VK_ARM_tensors",
+}
+_API_1_3 = 1 << 22 | 3 << 12
+
+
+def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]:
+    """The tiling of each image, by uid: the one that the scenario asks for, otherwise the fastest that is legal.
+
+    Raises UnsupportedError with a sentence for each image that the device cannot have, naming format, tiling and what
+    is missing.
+    """
+    chosen: dict[str, Tiling] = {}
+    problems: list[errors.Problem] = []
+    for plan in images:
+        lacking = []
+        for tiling in _candidates(device, plan):
+            missing = _missing(device, plan, tiling)
+            if missing is None:
+                chosen[plan.uid] = tiling
+                break
+            lacking.append(f"with {tiling} tiling {missing}")
+        else:
+            what = "; ".join(lacking)
+            problems.append(
+                errors.Problem(
+                    f"image {plan.uid!r} of {plan.format.name} is not possible on {device.physical.name!r}: {what}",
+                    pointer=plan.pointer,
+                )
+            )
+    if problems:
+        raise errors.UnsupportedError(problems)
+    return chosen
+
+
+def interpolates(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
+    """Whether the device can average texels of this format in a blit; integers and depths it must not."""
+    if plan.format.numeric in ("uint", "sint") or plan.format.aspects != ("color",):
+        return False
+    return bool(format_features(device, plan.format.value, tiling) & vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT)
+
+
+def format_features(device: Device, format: int, tiling: Tiling) -> int:
+    """VkFormatFeatureFlags of a format and tiling."""
+    properties = ffi.new("VkFormatProperties*")
+    physical = device.physical
+    physical.fn.vkGetPhysicalDeviceFormatProperties(physical.handle, format, properties)
+    return int(properties.optimalTilingFeatures if tiling == "OPTIMAL" else properties.linearTilingFeatures)
+
+
+def usage_flags(plan: ImagePlan) -> int:
+    """VkImageUsageFlags: every image is copied into and out of."""
+    flags = USAGE_TRANSFER
+    for usage in plan.usage:
+        flags |= USAGES[usage]
+    return flags
+
+
+def create_flags(plan: ImagePlan) -> int:
+    """VkImageCreateFlags."""
+    return vk.IMAGE_CREATE_ALIAS_BIT if plan.aliased else 0
+
+
+def _candidates(device: Device, plan: ImagePlan) -> tuple[Tiling, ...]:
+    if plan.tiling is not None:
+        return (plan.tiling,)
+    if "tensor_aliasing" in plan.usage:
+        return ("OPTIMAL",)  # what the layout of that name is for
+    if plan.aliased:
+        return ("LINEAR",)  # the other members of the group must see rows of texels
+    if device.physical.type == "cpu" and device.unified_memory and plan.mips == 1:
+        return ("LINEAR", "OPTIMAL")  # no slower to sample, and the host can read and write it in place
+    return ("OPTIMAL", "LINEAR")
+
+
+def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
+    """What the device lacks for this image, or None."""
+    later = _missing_extension(device, plan.format.value)
+    if later is not None:
+        return later
+    features = format_features(device, plan.format.value, tiling)
+    wanted = [
+        vk.FORMAT_FEATURE_TRANSFER_SRC_BIT,
+        vk.FORMAT_FEATURE_TRANSFER_DST_BIT,
+        *(_NEEDED_FOR[usage] for usage in plan.usage if usage in _NEEDED_FOR),
+    ]
+    if plan.filters and plan.sampler.is_linear:
+        wanted.append(vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT)
+    has_graphics = device.physical.queue_families[device.queue_family][0] & vk.QUEUE_GRAPHICS_BIT
+    if plan.format.aspects != ("color",) and not has_graphics:
+        return "depths cannot be copied: the queue family with compute has no graphics, which does that"
+    if _makes_levels(plan):
+        if plan.format.is_compressed:
+            return "its file must hold all mip levels: block-compressed ones cannot be made on the device"
+        if not has_graphics:
+            return "mip levels cannot be made: the queue family with compute has no graphics, which scales images"
+        wanted += [vk.FORMAT_FEATURE_BLIT_SRC_BIT, vk.FORMAT_FEATURE_BLIT_DST_BIT]
+    lacking = [_NAMES[bit] for bit in wanted if not features & bit]
+    if lacking:
+        return f"it lacks {', '.join(f'VK_FORMAT_FEATURE_{name}_BIT' for name in lacking)}"
+    return _beyond_limits(device, plan, tiling)
+
+
+def _makes_levels(plan: ImagePlan) -> bool:
+    return plan.source is not None and plan.source_levels < plan.mips
+
+
+def _missing_extension(device: Device, format: int) -> str | None:
+    extension = _LATER_FORMATS.get(format // 1000 * 1000)
+    if extension is None or extension in device.enabled.extensions:
+        return None
+    if extension == "VK_EXT_4444_formats" and device.physical.api_version >= _API_1_3:
+        return None
+    return f"it lacks the extension {extension}"
+
+
+def _beyond_limits(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
+    properties: Any = ffi.new("VkImageFormatProperties*")
+    physical = device.physical
+    code = physical.fn.vkGetPhysicalDeviceImageFormatProperties(
+        physical.handle, plan.format.value, 1, TILINGS[tiling], usage_flags(plan), create_flags(plan), properties
+    )
+    if code == vk.ERROR_FORMAT_NOT_SUPPORTED:
+        uses = ", ".join(sorted(plan.usage)) or "copies"
+        return f"the format is not supported for {uses}"
+    check(code, "vkGetPhysicalDeviceImageFormatProperties", f"image {plan.uid!r}")
+    most = properties.maxExtent
+    if plan.width > most.width or plan.height > most.height:
+        return f"{plan.width}x{plan.height} texels are more than {most.width}x{most.height}, the most there can be"
+    if plan.mips > properties.maxMipLevels:
+        return f"mip level provided is not supported: there can be {properties.maxMipLevels}, not {plan.mips}"
+    return None

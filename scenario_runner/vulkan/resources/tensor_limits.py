@@ -1,0 +1,130 @@
+"""What a plan's tensors ask for against what a device offers: the emulation layers abort the process otherwise.
+
+Source: VkPhysicalDeviceTensorPropertiesARM; valid usage of VkTensorDescriptionARM.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.errors import Problem
+from scenario_runner.plan.tensor_plan import TensorPlan
+from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.resources.tensors import (
+    format_features,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scenario_runner.plan.model import Plan
+    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
+
+
+def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bool = False) -> list[Problem]:
+    """Everything about the tensors of ``plan`` that ``physical`` cannot do; it must have VK_ARM_tensors.
+
+    Where graphs are ``emulated``, what lies between their operators are tensors as well.
+    """
+    tensors = [each for each in plan.resources.values() if isinstance(each, TensorPlan)]
+    if not tensors:
+        return []
+    limits = new("VkPhysicalDeviceTensorPropertiesARM")
+    physical.fn.vkGetPhysicalDeviceProperties2(physical.handle, chain(new("VkPhysicalDeviceProperties2"), limits))
+    used = _uses(plan)
+    problems = []
+    for tensor in tensors:
+        problems += [
+            Problem(f"tensor {tensor.uid!r} {what}; {name} of {physical.name!r} is {limit}", pointer=tensor.pointer)
+            for what, name, limit in _beyond(tensor, limits)
+        ]
+        features = format_features(physical, tensor.format.value, linear=tensor.linear)
+        for use, bit in (
+            ("shader", vk.FORMAT_FEATURE_2_TENSOR_SHADER_BIT_ARM),
+            ("graph", vk.FORMAT_FEATURE_2_TENSOR_DATA_GRAPH_BIT_ARM),
+        ):
+            user = used.get((tensor.uid, use))
+            if user is not None and not features & bit:
+                problems.append(
+                    Problem(
+                        f"{user} uses tensor {tensor.uid!r}; {physical.name!r} has no {tensor.format.name} tensors for"
+                        f" {use}s",
+                        pointer=f"{tensor.pointer}/format",
+                    )
+                )
+    if emulated:
+        problems += _beyond_inside(plan, physical, limits)
+    counted = [(pipeline.set_layouts, pipeline.label, pipeline.pointer) for pipeline in plan.pipelines]
+    for layouts, label, pointer in counted:
+        count = sum(binding.kind == "tensor" for bindings in layouts for binding in bindings)
+        limit = limits.maxPerStageDescriptorSetStorageTensors
+        if count > limit:
+            problems.append(
+                Problem(
+                    f"shader {label!r} uses {count} tensors; maxPerStageDescriptorSetStorageTensors of"
+                    f" {physical.name!r} is {limit}",
+                    pointer=pointer,
+                )
+            )
+    return problems
+
+
+def _beyond(tensor: TensorPlan, limits: object) -> Iterator[tuple[str, str, int]]:
+    dims = tensor.dims
+    strides = tensor.strides or ()
+    for name, asked, what in (
+        ("maxTensorDimensionCount", len(dims), f"has {len(dims)} dimensions"),
+        ("maxTensorElements", prod(dims), f"has {prod(dims)} elements"),
+        ("maxPerDimensionTensorElements", max(dims), f"has a dimension of {max(dims)}"),
+        ("maxTensorStride", max(strides, default=0), f"has a stride of {max(strides, default=0)} bytes"),
+        ("maxTensorSize", tensor.size_bytes, f"has {tensor.size_bytes} bytes"),
+    ):
+        limit = int(getattr(limits, name))
+        if asked > limit:
+            yield what, name, limit
+            return  # what has too many dimensions has no other sensible numbers
+
+
+def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterator[Problem]:
+    for graph in plan.graph_pipelines:
+        if graph.lost:
+            yield Problem(
+                f"{graph.label}: no output depends on {graph.lost}; the ML emulation layers, through which"
+                f" {physical.name!r} runs graphs, end the process over such a result",
+                pointer=graph.pointer,
+                help="return it from the model as well",
+            )
+        what, shape = graph.largest
+        count, limit = prod(shape), int(limits.maxTensorElements)
+        if count > limit:
+            yield Problem(
+                f"{graph.label}: {what} has {count} elements (shape {list(shape)}); maxTensorElements of"
+                f" {physical.name!r} is {limit}",
+                pointer=graph.pointer,
+            )
+
+
+def _uses(plan: Plan) -> dict[tuple[str, str], str]:
+    """Who binds a tensor, by its uid and the kind of its user."""
+    from scenario_runner.plan.graph_plan import GraphDispatch
+    from scenario_runner.plan.model import Barrier
+
+    found: dict[tuple[str, str], str] = {}
+    seen = set()
+    for frame in plan.frames:
+        for operation in frame.operations:
+            if isinstance(operation, Barrier):
+                continue
+            is_graph = isinstance(operation, GraphDispatch)
+            key = (is_graph, operation.pipeline, operation.descriptors)
+            if key in seen:
+                continue
+            seen.add(key)
+            user = plan.graph_pipelines[operation.pipeline].label if is_graph else None
+            user = user or f"shader {plan.pipelines[operation.pipeline].label!r}"
+            for descriptor in plan.descriptor_lists[operation.descriptors].descriptors:
+                if descriptor.kind == "tensor":
+                    found.setdefault((descriptor.uid, "graph" if is_graph else "shader"), user)
+    return found
