@@ -89,10 +89,11 @@ class Transfer:
         zeroed = [resource for resource in resources if resource.plan.source is None and resource.plan.zero_fill]
         direct = [resource for resource in sourced if resource.mapped]
         staged = [resource for resource in sourced if not resource.mapped]
-        cleared_here = [resource for resource in zeroed if self._clears_here(resource)]
-        to_clear = [resource for resource in zeroed if not self._clears_here(resource)]
+        small = [resource for resource in zeroed if _is_small(resource)]
+        cleared_here = [resource for resource in zeroed if not _is_small(resource) and self._clears_here(resource)]
+        to_clear = [resource for resource in zeroed if not _is_small(resource) and not self._clears_here(resource)]
         to_prepare = [resource for resource in resources if resource.needs_preparation]
-        if not direct and not cleared_here:
+        if not direct and not small and not cleared_here:
             self._upload(staged, to_prepare, to_clear, timeout_s)
             return
         if to_prepare:
@@ -100,6 +101,8 @@ class Transfer:
                 _record_preparation(self._commands[1], to_prepare)
             self._submissions[1].submit(self._commands[1])
             self._submissions[1].wait("preparing resources", timeout_s)
+        for resource in small:
+            resource.view(0, resource.plan.size_bytes)[:] = bytes(resource.plan.size_bytes)
         if to_clear:
             with self._pool.recording(self._commands[0]):
                 self._record_clears(self._commands[0], to_clear)
@@ -114,14 +117,11 @@ class Transfer:
             self._upload(staged, (), (), timeout_s)
 
     def _clears_here(self, resource: Resource) -> bool:
-        """Whether the host clears it: that spares a submission where it is small, and a software device would do the
-        same with one thread.
+        """Whether the host clears it beside the reading of files: a software device would use one thread for it.
 
         Members of a group are left to the device, which is done with them before the others' bytes come.
         """
-        if not resource.mapped or resource.plan.group is not None:
-            return False
-        return self._device.physical.type == "cpu" or resource.plan.size_bytes <= _HOST_CLEAR_LIMIT_BYTES
+        return self._device.physical.type == "cpu" and resource.mapped and resource.plan.group is None
 
     def read(
         self, resources: Iterable[Resource], timeout_s: float | None = None
@@ -274,6 +274,11 @@ class Transfer:
             0,
             ffi.NULL,
         )
+
+
+def _is_small(resource: Resource) -> bool:
+    """Whether the host clears it at once, which spares a submission."""
+    return resource.mapped and resource.plan.size_bytes <= _HOST_CLEAR_LIMIT_BYTES
 
 
 def _record_preparation(commands: Any, resources: Iterable[Resource]) -> None:
