@@ -162,7 +162,6 @@ def _path_of(loader: Any) -> str | None:
     """The file that the loader was read from, where the platform tells (dladdr of the C library)."""
     import ctypes
 
-    from scenario_runner.vulkan.api import loader
     from scenario_runner.vulkan.api.ffi import ffi
 
     class Found(ctypes.Structure):
