@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.files.output import OutputFile
+from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.png_chunks import essential_chunks
 from scenario_runner.files.source import SourceFile, file_error
 from scenario_runner.formats import Format
@@ -117,6 +117,8 @@ def write_png(
     width: int,
     height: int,
     texels: bytes | bytearray | memoryview,
+    *,
+    create: CreateOutput = OutputFile,
 ) -> None:
     """Write tightly packed texels of ``format`` as gray, gray with alpha, RGB or RGBA of 8 or 16 bits.
 
@@ -129,7 +131,7 @@ def write_png(
     array: Array = numpy.frombuffer(texels, format.numpy_dtype).reshape(height, width, format.components)
     if format.channels[0] == "B":
         array = array[..., [2, 1, 0, 3][: format.components]]
-    with OutputFile(path) as output:
+    with create(path, 0) as output:
         for part in _encoded(array):
             output.write(part)
 
