@@ -7,8 +7,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from scenario_runner import log
+from scenario_runner.errors import FileError, Problem
 from scenario_runner.files.npy import NpyWriter
-from scenario_runner.files.output import CreateOutput, OutputFile, check_destination
+from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.output_set import OutputSet
 from scenario_runner.plan.model import BufferPlan
 
@@ -34,8 +36,6 @@ class FileWriter:
         self._destinations = {
             output.uid: output.destination for output in plan.outputs if outputs and output.destination is not None
         }
-        for destination in self._destinations.values():
-            check_destination(destination)  # now, not after the work
         self._capture_dir = capture_dir
         self._repeat = repeat
         self._seen: dict[tuple[int, int], int] = {}
@@ -43,6 +43,42 @@ class FileWriter:
         self._taken: set[str] = set()
         self._pending = OutputSet()
         self._latest: _Files | None = None
+
+    def check(self) -> None:
+        """Refuse files that cannot be written, or that the scenario reads: before the work, not after it.
+
+        The problems of outputs have pointers into the scenario. Raises ScenarioError and FileError.
+        """
+        from scenario_runner.plan.destinations import mixed_outputs, wrong_destinations
+
+        if self._destinations:
+            wrong = list(wrong_destinations(self._plan))
+            if wrong:
+                raise wrong[0][0]([problem for _, problem in wrong])
+            mixed = mixed_outputs(self._plan)
+            if mixed is not None:
+                log.warning(__name__, "%s", mixed._replace(path=self._plan.name))
+        if self._capture_dir is not None:
+            self._check_captures(self._capture_dir)
+
+    def _check_captures(self, folder: str) -> None:
+        """Refuse captures that would overwrite what the scenario reads or another of its files."""
+        inside = os.path.join(os.path.realpath(folder), "")
+        others = {os.path.realpath(path): "reads" for path in self._plan.reads}
+        others |= {os.path.realpath(path): "has as a dst" for path in self._destinations.values()}
+        taken = {path: why for path, why in others.items() if path.startswith(inside)}
+        if not taken:
+            return
+        trial = FileWriter(self._plan, capture_dir=folder, repeat=self._repeat)
+        for iteration in range(self._repeat):
+            for frame in self._plan.frames:
+                files = trial.frame(iteration, frame)
+                for uid in frame.captures:
+                    path = files.path_of(uid) or ""
+                    why = taken.get(os.path.realpath(path))
+                    if why is not None:
+                        message = f"is where a frame of {uid!r} would be written, but the scenario {why} this file"
+                        raise FileError(Problem(message, path, help="choose another folder for captures"))
 
     def frame(self, iteration: int, frame: FramePlan) -> _Files:
         """Where the captures of one frame go: ``frame_<id>/<uid>.npy``, under ``iteration_<n>/`` when repeating."""
@@ -103,7 +139,7 @@ class _Files:
 
     def __init__(self, plan: Plan, path_of: Callable[[str], str | None], create: CreateOutput) -> None:
         self._plan = plan
-        self._path_of = path_of
+        self.path_of = path_of
         self._create = create
         self._writer: Writer | None = None
         self._left = 0
@@ -111,7 +147,7 @@ class _Files:
     def receive(self, uid: str, view: memoryview) -> None:
         if self._left == 0:
             self._left = self._plan.resources[uid].size_bytes
-            path = self._path_of(uid)
+            path = self.path_of(uid)
             self._writer = None if path is None else _writer(path, self._plan.resources[uid], self._create)
         self._left -= len(view)
         writer = self._writer
