@@ -69,8 +69,8 @@ def test_a_kept_plan_is_checked_as_well(program: Program, adding: Scene) -> None
 def test_another_output_folder(adding: Scene) -> None:
     """What counts is where the file goes: the same dst is right where the output folder is another one."""
     path = with_dst(adding, "x.npy")
-    assert not validate_file(path).valid
-    assert validate_file(path, Options(output_dir=str(adding.folder / "out"))).valid
+    assert validate_file(path).exit_code == 3
+    assert validate_file(path, Options(output_dir=str(adding.folder / "out"))).exit_code == 0
 
 
 def test_files_that_are_not_written_are_not_refused(shader_cache: Path, adding: Scene) -> None:
