@@ -85,10 +85,6 @@ class RunOutputs:
                     message = f"{other} and {file} would both capture {uid!r} of frame {number} into {folder!r}"
                     raise UsageError(message, help=self._help)
 
-    def left_by_earlier_runs(self, file: str) -> list[str]:
-        """The outputs of a scenario that are on disk."""
-        return self._declared(file).on_disk()
-
     def clean(self, file: str) -> None:
         """Remove the outputs of a scenario. Raises FileError."""
         from scenario_runner.files.output_set import marker_path
@@ -109,11 +105,11 @@ class RunOutputs:
 
     def note_of_failure(self, file: str) -> str | None:
         """What to say of the outputs on disk after a run that failed."""
-        left = self.left_by_earlier_runs(file)
+        left = self._declared(file).on_disk()
         if not left:
             return None
         more = f" and {len(left) - _MOST_SHOWN} more" if len(left) > _MOST_SHOWN else ""
-        return f"{file}: on disk is what an earlier run wrote: {', '.join(left[:_MOST_SHOWN])}{more}"
+        return f"{file}: these outputs are from an earlier run: {', '.join(left[:_MOST_SHOWN])}{more}"
 
     def _declared(self, file: str) -> DeclaredFiles:
         from scenario_runner.scenario.declared_files import DeclaredFiles, declared_files

@@ -78,15 +78,15 @@ def _publish(files: list[OutputFile]) -> None:
             file.rename()
         return
     _write_marker(marker, files)
-    renamed: list[OutputFile] = []
+    begun: list[OutputFile] = []
     try:
         for file in files:
+            begun.append(file)
             file.keep_old()
-            renamed.append(file)
             file.rename()
     except BaseException:
-        kept_new = [file for file in reversed(renamed) if not file.put_back_old()]
-        if not kept_new:
+        still_new = [file for file in reversed(begun) if not file.put_back_old()]
+        if not still_new:
             _remove(marker)
         raise
     _remove(marker)

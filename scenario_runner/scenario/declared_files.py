@@ -27,12 +27,8 @@ class DeclaredFiles(NamedTuple):
 
     def on_disk(self) -> list[str]:
         """The output files that are there, by what they hold; what the scenario reads is not among them."""
-        inputs = [path for path in self.reads if os.path.exists(path)]
-        return [
-            path
-            for path in dict.fromkeys(self.writes)
-            if _holds_output(path) and not any(os.path.samefile(path, each) for each in inputs)
-        ]
+        inputs = {_identity(path) for path in self.reads}
+        return [path for path in dict.fromkeys(self.writes) if _holds_output(path) and _identity(path) not in inputs]
 
 
 def declared_files(text: str, base_dir: str, output_dir: str | None = None) -> DeclaredFiles:
@@ -69,6 +65,15 @@ def _captures(text: str) -> frozenset[tuple[int, str]]:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass  # the run says what is wrong
     return frozenset(found)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """What a file is, however it is named; None for none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _holds_output(path: str) -> bool:

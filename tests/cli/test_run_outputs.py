@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy
@@ -112,7 +113,7 @@ def test_a_failed_run_names_what_is_stale(program: Program, tmp_path: Path) -> N
     (tmp_path / "add.comp").write_text("#version 450\nthis is wrong\n")
     ended = program("scenario.json")
     assert ended.code == 5
-    stale = f"note: scenario.json: on disk is what an earlier run wrote: {tmp_path}/out.npy\n"
+    stale = f"note: scenario.json: these outputs are from an earlier run: {tmp_path}/out.npy\n"
     assert ended.err.endswith(f"{stale}  help: --clean removes the outputs of earlier runs before a run\n")
     inputs = sorted({"add.comp", "scenario.json", "x.npy"})
     ended = program("scenario.json", "--clean")
@@ -165,6 +166,14 @@ def test_standard_input_that_is_a_file(checkout: Path, shader_cache: Path, tmp_p
         )
     assert (done.returncode, done.stderr) == (0, b"")
     assert first_number(tmp_path / "out.npy") == 11
+
+
+def test_a_file_in_shared_memory_is_a_file(program: Program) -> None:
+    """Below /dev there are folders of files, too: paths start from the folder of such a scenario."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        adding(Path(folder), 10)
+        assert program(f"{folder}/scenario.json").code == 0
+        assert first_number(Path(folder) / "out.npy") == 11
 
 
 def test_process_substitution(checkout: Path, shader_cache: Path, tmp_path: Path) -> None:
