@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from scenario_runner import log
+from scenario_runner.errors import FileError, Problem
 from scenario_runner.files.npy import NpyWriter
-from scenario_runner.files.output import check_destination
+from scenario_runner.files.output import CreateOutput, OutputFile
+from scenario_runner.files.output_set import OutputSet
 from scenario_runner.plan.model import BufferPlan
 
 if TYPE_CHECKING:
@@ -20,14 +22,13 @@ if TYPE_CHECKING:
 
 # What the reference runner writes for a buffer, whatever its shader keeps in it.
 _BUFFER_DESCR = "|i1"
-# Files kept open until all are complete; beyond that each one gets its name when it is complete itself.
-_MAX_OPEN = 200
 
 
 class FileWriter:
     """Writes the outputs of a plan where their ``dst`` says, and captured frames into folders of ``capture_dir``.
 
-    A context manager: outputs get their names when the block ends well, and none does when it fails. Raises FileError.
+    A context manager: outputs get their names when the block ends well, and none does when it fails. Captures get
+    theirs as their frames end, so that those before a failure can be looked at. Raises FileError.
     """
 
     def __init__(self, plan: Plan, *, outputs: bool = True, capture_dir: str | None = None, repeat: int = 1) -> None:
@@ -35,34 +36,67 @@ class FileWriter:
         self._destinations = {
             output.uid: output.destination for output in plan.outputs if outputs and output.destination is not None
         }
-        for destination in self._destinations.values():
-            check_destination(destination)  # now, not after the work
         self._capture_dir = capture_dir
         self._repeat = repeat
         self._seen: dict[tuple[int, int], int] = {}
         self._names: dict[str, str] = {}
         self._taken: set[str] = set()
-        self._pending = ExitStack()
+        self._pending = OutputSet()
         self._latest: _Files | None = None
+
+    def check(self) -> None:
+        """Refuse files that cannot be written, or that the scenario reads: before the work, not after it.
+
+        The problems of outputs have pointers into the scenario. Raises ScenarioError and FileError.
+        """
+        from scenario_runner.plan.destinations import mixed_outputs, wrong_destinations
+
+        if self._destinations:
+            wrong = list(wrong_destinations(self._plan))
+            if wrong:
+                raise wrong[0][0]([problem for _, problem in wrong])
+            mixed = mixed_outputs(self._plan)
+            if mixed is not None:
+                log.warning(__name__, "%s", mixed._replace(path=self._plan.name))
+        if self._capture_dir is not None:
+            self._check_captures(self._capture_dir)
+
+    def _check_captures(self, folder: str) -> None:
+        """Refuse captures that would overwrite what the scenario reads or another of its files."""
+        inside = os.path.join(os.path.realpath(folder), "")
+        others = {os.path.realpath(path): "reads" for path in self._plan.reads}
+        others |= {os.path.realpath(path): "has as a dst" for path in self._destinations.values()}
+        taken = {path: why for path, why in others.items() if path.startswith(inside)}
+        if not taken:
+            return
+        trial = FileWriter(self._plan, capture_dir=folder, repeat=self._repeat)
+        for iteration in range(self._repeat):
+            for frame in self._plan.frames:
+                files = trial.frame(iteration, frame)
+                for uid in frame.captures:
+                    path = files.path_of(uid) or ""
+                    why = taken.get(os.path.realpath(path))
+                    if why is not None:
+                        message = f"is where a frame of {uid!r} would be written, but the scenario {why} this file"
+                        raise FileError(Problem(message, path, help="choose another folder for captures"))
 
     def frame(self, iteration: int, frame: FramePlan) -> _Files:
         """Where the captures of one frame go: ``frame_<id>/<uid>.npy``, under ``iteration_<n>/`` when repeating."""
         if self._capture_dir is None:
-            return self._files(lambda uid: None, None)
+            return self._files(lambda uid: None, OutputFile)
         count = self._seen[iteration, frame.frame_id] = self._seen.get((iteration, frame.frame_id), 0) + 1
         name = f"frame_{frame.frame_id}" + (f"_{count}" if count > 1 else "")
         folder = os.path.join(self._capture_dir, name)
         if self._repeat > 1:
             folder = os.path.join(self._capture_dir, f"iteration_{iteration}", name)
-        return self._files(lambda uid: os.path.join(folder, self._file_name(uid) + self._extension(uid)), None)
+        return self._files(lambda uid: os.path.join(folder, self._file_name(uid) + self._extension(uid)), OutputFile)
 
     def outputs(self) -> _Files:
         """Where the outputs of the run go."""
-        pending = self._pending if len(self._destinations) <= _MAX_OPEN else None
-        return self._files(self._destinations.get, pending)
+        return self._files(self._destinations.get, self._pending.create)
 
-    def _files(self, path_of: Callable[[str], str | None], pending: ExitStack | None) -> _Files:
-        self._latest = _Files(self._plan, path_of, pending)
+    def _files(self, path_of: Callable[[str], str | None], create: CreateOutput) -> _Files:
+        self._latest = _Files(self._plan, path_of, create)
         return self._latest
 
     def _file_name(self, uid: str) -> str:
@@ -103,30 +137,26 @@ class FileWriter:
 class _Files:
     """Takes pieces of resources, in order, and writes each resource to its file."""
 
-    def __init__(self, plan: Plan, path_of: Callable[[str], str | None], pending: ExitStack | None) -> None:
+    def __init__(self, plan: Plan, path_of: Callable[[str], str | None], create: CreateOutput) -> None:
         self._plan = plan
-        self._path_of = path_of
-        self._pending = pending
+        self.path_of = path_of
+        self._create = create
         self._writer: Writer | None = None
         self._left = 0
 
     def receive(self, uid: str, view: memoryview) -> None:
         if self._left == 0:
             self._left = self._plan.resources[uid].size_bytes
-            path = self._path_of(uid)
-            self._writer = None if path is None else _writer(path, self._plan.resources[uid])
-            if self._writer is not None and self._pending is not None:
-                self._pending.enter_context(self._writer)
+            path = self.path_of(uid)
+            self._writer = None if path is None else _writer(path, self._plan.resources[uid], self._create)
         self._left -= len(view)
         writer = self._writer
         if writer is None:
             return
-        if self._pending is not None:
-            writer.write(view)
-            return
         try:
             writer.write(view)
         except BaseException as error:
+            self._writer = None
             writer.__exit__(type(error), error, None)
             raise
         if self._left == 0:
@@ -139,19 +169,19 @@ class _Files:
     def discard_unfinished(self) -> None:
         """Remove a file whose last pieces never came."""
         writer, self._writer = self._writer, None
-        if writer is not None and self._pending is None:
+        if writer is not None:
             writer.__exit__(KeyboardInterrupt, None, None)
 
 
-def _writer(path: str, plan: ResourcePlan) -> Writer:
+def _writer(path: str, plan: ResourcePlan, create: CreateOutput) -> Writer:
     """The file that the bytes of a resource go into. Raises FileError."""
     if isinstance(plan, BufferPlan):
-        return NpyWriter(path, _BUFFER_DESCR, (plan.size_bytes,))
+        return NpyWriter(path, _BUFFER_DESCR, (plan.size_bytes,), create=create)
     from scenario_runner.plan.image_plan import ImagePlan
 
     if not isinstance(plan, ImagePlan):
         assert plan.format.numpy_dtype is not None, "every format of a tensor has one"
-        return NpyWriter(path, plan.format.numpy_dtype, plan.shape)
+        return NpyWriter(path, plan.format.numpy_dtype, plan.shape, create=create)
     from scenario_runner.files.image_writer import ImageWriter
 
-    return ImageWriter(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes)
+    return ImageWriter(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)

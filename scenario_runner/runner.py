@@ -114,7 +114,7 @@ class Runner:
         relative to ``output_dir`` (default: the scenario's folder). ``repeat`` runs all commands that often, with the
         inputs restored before each iteration unless ``keep_state``.
 
-        Raises a subclass of ScenarioRunnerError; nothing is written then.
+        Raises a subclass of ScenarioRunnerError; no output is written then, and the frames captured before stay.
         """
         loaded = _loaded(scenario)
         if outputs is None:
@@ -180,6 +180,9 @@ class Runner:
             log.warning(__name__, "%s", warning)
         measured = self._measured
         try:
+            for sink in sinks:
+                if isinstance(sink, FileWriter):
+                    sink.check()
             objects = self._opened.device_for(plan)
             execute(
                 objects,

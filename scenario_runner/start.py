@@ -10,6 +10,7 @@ from __future__ import annotations
 import array  # noqa: F401
 import math  # noqa: F401
 import mmap  # noqa: F401
+import os
 import struct  # noqa: F401
 import threading
 import zlib  # noqa: F401
@@ -81,6 +82,8 @@ def mention_ml(files: Sequence[str]) -> bool:
         if path.lower().endswith(".vgf"):
             return True
         try:
+            if not os.path.isfile(path):
+                continue  # what is read from a pipe is gone
             with open(path, "rb") as file:
                 text = file.read(_LOOKED_AT_BYTES)
         except (OSError, ValueError):

@@ -74,7 +74,7 @@ Remove it, or change what rules it out.
 JSON Test Description Specification
 
 SR-FILE-001 error a file cannot be used
-A file that the scenario names is missing, cannot be read, or does not hold what its kind of file holds.
+A file that the scenario names is missing, cannot be read or written, or does not hold what its kind of file holds. As a warning: output files are of two runs, because a run was killed while it replaced them.
 Relative paths start from the scenario's folder. Check the path and the file.
 JSON Test Description Specification, "Specification"
 

@@ -53,14 +53,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OutOfMemoryError.exit_code
     except Exception as error:
         if isinstance(error, OSError) and error.filename is None:  # files are mapped below; this is a full disk, say
-            return _output_lost(error)
+            return _system_refused(error)
         return _internal_error(error)
 
 
-def _output_lost(error: OSError) -> int:
+def _system_refused(error: OSError) -> int:
+    """Say what the system refused: standard output, where it was refused to those who write there."""
     from scenario_runner.cli.report import write
 
-    write("error", f"standard output cannot be written: {(error.strerror or str(error)).lower()}")
+    reason = (error.strerror or str(error)).lower()
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    module = "" if last is None else last.tb_frame.f_globals.get("__name__", "")
+    if module.startswith(("scenario_runner.cli", "rich", "argparse")):
+        reason = f"standard output cannot be written: {reason}"
+    write("error", reason)
     return 1
 
 

@@ -54,6 +54,13 @@ def main(argv: Sequence[str]) -> int:
     if options.dry_run and repeat > 1:
         write("warning", "a dry run runs nothing, so --repeat is 1")
         repeat = 1
+    from scenario_runner.cli.run_outputs import RunOutputs, read_streams
+
+    streams = read_streams(files)
+    outputs = RunOutputs(
+        files, streams, output=options.output, capture_dir=options.capture_dir, folder_each=options.folder_each
+    )
+    outputs.refuse_collisions()
     if options.wait_for_key_stroke_before_run:
         _wait_for_enter("press Enter to run")
     code = 0
@@ -63,16 +70,24 @@ def main(argv: Sequence[str]) -> int:
         for file in files:
             started = time.perf_counter()
             try:
+                scenario = streams.get(file, file)
+                if isinstance(scenario, ScenarioRunnerError):
+                    raise scenario
+                if options.clean and not options.dry_run:
+                    outputs.clean(file)
                 plan = runner.run_to_files(
-                    file,
-                    output_dir=options.output,
-                    capture_dir=options.capture_dir,
+                    scenario,
+                    output_dir=outputs.output_dir(file),
+                    capture_dir=outputs.capture_dir(file),
                     repeat=repeat,
                     keep_state=options.repeat_keep_state,
                     dry_run=options.dry_run,
                 )
             except ScenarioRunnerError as error:
                 show_error(error)
+                note = None if options.dry_run else outputs.note_of_failure(file)
+                if note is not None:
+                    write("note", note, "--clean removes the outputs of earlier runs before a run")
                 code = code or error.exit_code
                 if isinstance(error, DeviceError) and len(files) > 1:
                     runner.close()  # the next scenario gets a device of its own

@@ -52,6 +52,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--capture-dir", metavar="DIR", help="write what each frame boundary names into folders of DIR")
     parser.add_argument(
+        "--folder-each",
+        action="store_true",
+        help="with --output and --capture-dir: a folder of its own for each scenario",
+    )
+    parser.add_argument("--clean", action="store_true", help="remove the outputs of earlier runs before each scenario")
+    parser.add_argument(
         "--disable-extension", action="append", nargs="+", default=[], metavar="E", help="device extensions not to use"
     )
     parser.add_argument(

@@ -26,6 +26,7 @@ def main(argv: Sequence[str]) -> int:
         "--against", metavar="REPORT", help="check limits and features of a device: what 'doctor --json' wrote"
     )
     parser.add_argument("--device", metavar="D", help="with --against: index, UUID or part of the name of the device")
+    parser.add_argument("--output", metavar="DIR", help="base of relative dst paths (default: the scenario's folder)")
     add_compiler_options(parser)
     add_logging_option(parser)
     options = parser.parse_args(argv)
@@ -39,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
         from scenario_runner.validation.reported_device import read_device
 
         device = read_device(options.against, options.device)
-    wanted = Options(CompilerOptions(**compiler_arguments(options)), options.hazards, device)
+    wanted = Options(CompilerOptions(**compiler_arguments(options)), options.hazards, device, options.output)
     validations = []
     for file in options.files:
         validation = validate_file(file, wanted)

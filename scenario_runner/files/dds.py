@@ -20,7 +20,7 @@ from scenario_runner.files.dds_header import (
     parse_header,
     texel_maps,
 )
-from scenario_runner.files.output import OutputFile
+from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.source import SourceFile, file_error
 from scenario_runner.formats import Format
 
@@ -58,6 +58,8 @@ def write_dds(
     levels: Iterable[bytes | bytearray | memoryview],
     mip_count: int = 1,
     stencils: Iterable[bytes | bytearray | memoryview] = (),
+    *,
+    create: CreateOutput = OutputFile,
 ) -> None:
     """Write a .dds file with DX10 header: ``levels`` are the tightly packed texels, one level after the other.
 
@@ -66,7 +68,7 @@ def write_dds(
     ``ValueError`` when the sizes do not fit.
     """
     rest = iter(stencils)
-    with DdsWriter(path, format, width, height, mip_count) as writer:
+    with DdsWriter(path, format, width, height, mip_count, create=create) as writer:
         for level in levels:
             writer.write(level, next(rest, None))
 
@@ -142,10 +144,20 @@ class DdsReader:
 
 
 class DdsWriter:
-    """A .dds file being written; a context manager that stores the file when its block ends well."""
+    """A .dds file being written; a context manager that stores the file when its block ends well.
+
+    ``create`` makes the file.
+    """
 
     def __init__(
-        self, path: str | os.PathLike[str], format: Format, width: int, height: int, mip_count: int = 1
+        self,
+        path: str | os.PathLike[str],
+        format: Format,
+        width: int,
+        height: int,
+        mip_count: int = 1,
+        *,
+        create: CreateOutput = OutputFile,
     ) -> None:
         check_format(path, format)
         header = format_header(format, width, height, mip_count)
@@ -153,7 +165,7 @@ class DdsWriter:
         levels = level_layout(format, self._maps[0].stored_bytes, width, height, mip_count, offset=0)
         self._missing = sum(level.stored_size_bytes for level in levels)
         self._rest = b""
-        self._output = OutputFile(path, len(header) + self._missing)
+        self._output = create(path, len(header) + self._missing)
         try:
             self._output.write(header)
         except BaseException:
@@ -183,13 +195,12 @@ class DdsWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        try:
-            if kind is None and self._missing:
-                raise ValueError(f"{self._missing} bytes less than the image has were written to {self._output.path!r}")
-            if kind is None:
-                self._output.commit()
-        finally:
-            self._output.discard()
+        if kind is None and not self._missing:
+            self._output.commit()
+            return
+        self._output.discard()
+        if kind is None:
+            raise ValueError(f"{self._missing} bytes less than the image has were written to {self._output.path!r}")
 
     def _append(self, data: bytearray | memoryview) -> None:
         if len(data) > self._missing:

@@ -16,6 +16,7 @@ from scenario_runner.files import dds
 from scenario_runner.files.dds_header import DdsHeader
 from scenario_runner.files.npy import NpyHeader, NpyReader, write_npy
 from scenario_runner.files.npy import read_header as read_npy_header
+from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.source import file_error
 from scenario_runner.formats import Format, find_format
 
@@ -113,6 +114,8 @@ def write_image(
     height: int,
     levels: Sequence[bytes | bytearray | memoryview],
     stencils: Sequence[bytes | bytearray | memoryview] = (),
+    *,
+    create: CreateOutput = OutputFile,
 ) -> None:
     """Write an image: ``levels`` are the tightly packed texels of the levels that `stored_levels` asks for.
 
@@ -125,14 +128,14 @@ def write_image(
         raise ValueError(f"{len(levels)} mip levels do not go into {os.fspath(path)!r}")
     extension = extension_of(path)
     if extension == ".dds":
-        dds.write_dds(path, format, width, height, levels, len(levels), stencils)
+        dds.write_dds(path, format, width, height, levels, len(levels), stencils, create=create)
     elif extension == ".png":
         from scenario_runner.files import png
 
-        png.write_png(path, format, width, height, levels[0])
+        png.write_png(path, format, width, height, levels[0], create=create)
     else:
         assert format.numpy_dtype is not None  # `check_destination` has seen to it
-        write_npy(path, format.numpy_dtype, (1, height, width, format.numpy_items), levels)
+        write_npy(path, format.numpy_dtype, (1, height, width, format.numpy_items), levels, create=create)
 
 
 class ImageReader(ABC):

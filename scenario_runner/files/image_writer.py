@@ -13,6 +13,7 @@ from types import TracebackType
 from scenario_runner.files.dds import DdsWriter
 from scenario_runner.files.image_file import check_destination, extension_of, write_image
 from scenario_runner.files.npy import NpyWriter
+from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.formats import Format
 
 _DEPTH_BITS = 0xFF_FFFF
@@ -26,11 +27,19 @@ class ImageWriter:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], format: Format, width: int, height: int, planes: tuple[int, ...]
+        self,
+        path: str | os.PathLike[str],
+        format: Format,
+        width: int,
+        height: int,
+        planes: tuple[int, ...],
+        *,
+        create: CreateOutput = OutputFile,
     ) -> None:
         check_destination(path, format)
         self._path, self._format, self._extent = path, format, (width, height)
         self._planes = planes
+        self._create = create
         self._aspects = len(format.aspects)
         self._plane = 0  # which one is being written, and how much of it was
         self._done = 0
@@ -40,11 +49,13 @@ class ImageWriter:
         self._dds: DdsWriter | None = None
         self._npy: NpyWriter | None = None
         if extension == ".dds":
-            self._dds = self._stack.enter_context(DdsWriter(path, format, width, height, len(planes) // self._aspects))
+            self._dds = self._stack.enter_context(
+                DdsWriter(path, format, width, height, len(planes) // self._aspects, create=create)
+            )
         elif extension == ".npy" and not _is_composed(format):
             assert format.numpy_dtype is not None, "`check_destination` sees to it"
             shape = (1, height, width, format.numpy_items)
-            self._npy = self._stack.enter_context(NpyWriter(path, format.numpy_dtype, shape))
+            self._npy = self._stack.enter_context(NpyWriter(path, format.numpy_dtype, shape, create=create))
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append the next bytes of the image; cut anywhere."""
@@ -91,7 +102,8 @@ class ImageWriter:
         texels = self._held[0]
         if _is_composed(self._format):
             texels = bytearray(composed(texels, self._held[1] if self._aspects > 1 else None))
-        write_image(self._path, self._format, *self._extent, [texels])
+        write_image(self._path, self._format, *self._extent, [texels], create=self._create)
+        self._held = []
 
 
 def composed(depths: bytes | bytearray | memoryview, stencils: bytes | bytearray | memoryview | None) -> bytes:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.files.npy_header import NpyHeader, format_header, parse_descr, parse_header
-from scenario_runner.files.output import OutputFile
+from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.source import SourceFile, file_error
 
 if TYPE_CHECKING:
@@ -55,13 +55,15 @@ def write_npy(
     descr: str,
     shape: Sequence[int],
     chunks: Iterable[bytes | bytearray | memoryview],
+    *,
+    create: CreateOutput = OutputFile,
 ) -> None:
     """Write a C-order .npy file (version 1.0) whose payload is ``chunks`` one after the other.
 
     ``descr`` is a little-endian type like ``'<f4'``, ``'|i1'`` or ``'<V2'``. The file appears complete or not at all;
     missing folders are created. Raises `FileError`, and ``ValueError`` for a type or shape that no file can have.
     """
-    with NpyWriter(path, descr, shape) as writer:
+    with NpyWriter(path, descr, shape, create=create) as writer:
         for chunk in chunks:
             writer.write(chunk)
 
@@ -162,9 +164,19 @@ class NpyReader:
 
 
 class NpyWriter:
-    """A .npy file being written chunk by chunk; a context manager that stores the file when its block ends well."""
+    """A .npy file being written chunk by chunk; a context manager that stores the file when its block ends well.
 
-    def __init__(self, path: str | os.PathLike[str], descr: str, shape: Sequence[int]) -> None:
+    ``create`` makes the file.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        descr: str,
+        shape: Sequence[int],
+        *,
+        create: CreateOutput = OutputFile,
+    ) -> None:
         order, _, item_size_bytes = parse_descr(descr)
         if order == ">":
             raise ValueError(f"the type {descr!r} is big-endian, only little-endian payloads are written")
@@ -172,7 +184,7 @@ class NpyWriter:
         self._missing = item_size_bytes
         for length in shape:
             self._missing *= length
-        self._output = OutputFile(path, len(header) + self._missing)
+        self._output = create(path, len(header) + self._missing)
         try:
             self._output.write(header)
         except BaseException:
@@ -195,13 +207,12 @@ class NpyWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        try:
-            if kind is None and self._missing:
-                raise ValueError(f"{self._missing} bytes less than the shape has were written to {self._output.path!r}")
-            if kind is None:
-                self._output.commit()
-        finally:
-            self._output.discard()
+        if kind is None and not self._missing:
+            self._output.commit()
+            return
+        self._output.discard()
+        if kind is None:
+            raise ValueError(f"{self._missing} bytes less than the shape has were written to {self._output.path!r}")
 
 
 def _swapped(data: bytes | bytearray, unit: int) -> bytes | bytearray:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
+from typing import TypeAlias
 
 from scenario_runner.files.source import file_error, reason_of
 
@@ -14,19 +17,37 @@ _OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
 
 
 def check_destination(path: str) -> None:
-    """Refuse what no file can take the place of: `FileError` for a folder, a pipe, a device, or a name below a file.
+    """Refuse what no file can take the place of: `FileError` for a folder, a pipe, a device, a name below a file, or
+    one that is too long.
 
     Nothing is touched, so this can be asked before the work whose result goes there.
     """
     try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        return
+        try:
+            mode = os.stat(path).st_mode
+        except FileNotFoundError:
+            _check_new_names(os.path.realpath(path))
+            return
     except (OSError, ValueError) as error:
         raise file_error(path, f"cannot be created: {reason_of(error)}") from error
     if not stat.S_ISREG(mode):
         kind = "a folder" if stat.S_ISDIR(mode) else "a pipe, a device or a socket"
         raise file_error(path, f"is {kind}, expected the name of a file to write")
+
+
+def _check_new_names(path: str) -> None:
+    """Raise OSError where the file and the folders above it that do not exist cannot get these names."""
+    folder, name = os.path.split(path)
+    names = [name]
+    while not os.path.lexists(folder):
+        folder, name = os.path.split(folder)
+        names.append(name)
+    if not os.path.isdir(folder):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    if hasattr(os, "pathconf"):
+        longest = os.pathconf(folder, "PC_NAME_MAX")
+        if any(len(os.fsencode(each)) > longest for each in names):
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
 
 
 class OutputFile:
@@ -38,24 +59,36 @@ class OutputFile:
     ``size_bytes``, where it is known, reserves the room at once: a full disk is noticed before anything is written, and
     ext4 then need not flush the data when the name of an older file is taken over (0.05 s instead of 0.1 to 0.6 s for
     256 MiB).
+
+    With ``complete`` a file that is complete keeps its temporary name and is handed over to that function.
     """
 
-    def __init__(self, path: str | os.PathLike[str], size_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        size_bytes: int = 0,
+        *,
+        complete: Callable[[OutputFile], None] | None = None,
+    ) -> None:
         self.path = os.fspath(path)
+        self._complete = complete
+        self.made_folders: list[str] = []
         self._descriptor = -1
         self._temporary = ""
+        self._old = ""
+        self._had_old = False
         self._reserved_bytes = 0
         self._written_bytes = 0
         try:
-            self._target = os.path.realpath(self.path)
-            folder = os.path.dirname(self._target)
+            self.target = os.path.realpath(self.path)
+            folder = os.path.dirname(self.target)
             check_destination(self.path)
-            os.makedirs(folder, exist_ok=True)
-            # A short name of its own: the target's name may already be as long as the file system allows.
-            temporary = os.path.join(folder, f".new-{os.getpid()}-{os.urandom(6).hex()}.tmp")
+            self._make_folders(folder)
+            temporary = _temporary_name(folder)
             self._descriptor = os.open(temporary, _OPEN_FLAGS, 0o666)
             self._temporary = temporary
         except (OSError, ValueError) as error:
+            remove_folders(self.made_folders)
             raise file_error(self.path, f"cannot be created: {reason_of(error)}") from error
         try:
             self._reserve(size_bytes)
@@ -78,7 +111,7 @@ class OutputFile:
         self._written_bytes += done
 
     def commit(self) -> None:
-        """Give the file its name. Nothing can be written afterwards."""
+        """Give the file its name, or hand it over. Nothing can be written afterwards."""
         descriptor, self._descriptor = self._descriptor, -1
         try:
             try:
@@ -86,27 +119,77 @@ class OutputFile:
                     os.ftruncate(descriptor, self._written_bytes)
             finally:
                 os.close(descriptor)  # network file systems report a full disk only here
-            os.replace(self._temporary, self._target)
-            self._temporary = ""
-        except OSError as error:
-            raise file_error(self.path, f"cannot be written: {reason_of(error)}") from error
-        finally:
+            if self._complete is None:
+                self.rename()
+            else:
+                self._complete(self)
+        except BaseException as error:
             self.discard()
+            if isinstance(error, OSError):
+                raise file_error(self.path, f"cannot be written: {reason_of(error)}") from error
+            raise
 
     def discard(self) -> None:
         """Remove what was written, if it was not committed; may be called twice."""
         descriptor, self._descriptor = self._descriptor, -1
         temporary, self._temporary = self._temporary, ""
-        try:
+        with suppress(OSError):
             if descriptor >= 0:
                 os.close(descriptor)
-        except OSError:
-            pass  # the file goes away in the next line
-        try:
-            if temporary:
+        if temporary:
+            with suppress(OSError):  # somebody else removed it, or the folder is gone
                 os.unlink(temporary)
+            remove_folders(self.made_folders)
+
+    def check(self) -> None:
+        """Raise FileError where something that no file can replace has come into the place of the target."""
+        check_destination(self.target)
+
+    def rename(self) -> None:
+        """Give the complete file its name. Raises FileError."""
+        try:
+            os.replace(self._temporary, self.target)
+        except OSError as error:
+            raise file_error(self.path, f"cannot be written: {reason_of(error)}") from error
+        self._temporary = ""
+
+    def keep_old(self) -> None:
+        """Keep the file that has the name now, for `put_back_old`."""
+        old = _temporary_name(os.path.dirname(self.target))
+        try:
+            os.link(self.target, old)
+        except FileNotFoundError:
+            return
+        except OSError:  # no hard links here, or not of files of others
+            self._had_old = True
+            return
+        self._had_old = True
+        self._old = old
+
+    def put_back_old(self) -> bool:
+        """Undo `rename`, if it was done; False where the old file could not be kept, so that the new one stays."""
+        if self._temporary and os.path.lexists(self._temporary):
+            self.drop_old()
+            return True
+        self._temporary = ""
+        old, self._old = self._old, ""
+        try:
+            if old:
+                os.replace(old, self.target)
+            elif self._had_old:
+                return False
+            else:
+                os.unlink(self.target)
         except OSError:
-            pass  # somebody else removed it, or the folder is gone
+            return False
+        return True
+
+    def drop_old(self) -> None:
+        """Let go of the file that had the name."""
+        old, self._old = self._old, ""
+        if old:
+            with suppress(OSError):
+                os.unlink(old)
 
     def __enter__(self) -> OutputFile:
         return self
@@ -118,6 +201,18 @@ class OutputFile:
             self.commit()
         else:
             self.discard()
+
+    def _make_folders(self, folder: str) -> None:
+        missing = []
+        while not os.path.isdir(folder):
+            missing.append(folder)
+            folder = os.path.dirname(folder)
+        for each in reversed(missing):
+            try:
+                os.mkdir(each)
+            except FileExistsError:
+                continue  # somebody else made it meanwhile; what is no folder is refused with the next name
+            self.made_folders.append(each)
 
     def _reserve(self, size_bytes: int) -> None:
         if size_bytes <= 0 or not hasattr(os, "posix_fallocate"):
@@ -134,3 +229,19 @@ class OutputFile:
                 return  # this file system cannot reserve; writing will tell
             reason = reason_of(error) if isinstance(error, OSError) else "no file can be so large"
             raise file_error(self.path, f"cannot be given {size_bytes} bytes: {reason}") from error
+
+
+def _temporary_name(folder: str) -> str:
+    """A short name of its own: the target's name may already be as long as the file system allows."""
+    return os.path.join(folder, f".new-{os.getpid()}-{os.urandom(6).hex()}.tmp")
+
+
+def remove_folders(folders: list[str]) -> None:
+    """Remove those that are empty, the last one first."""
+    while folders:
+        with suppress(OSError):
+            os.rmdir(folders.pop())
+
+
+CreateOutput: TypeAlias = Callable[[str | os.PathLike[str], int], OutputFile]
+"""What makes the file at a path; the number is its size in bytes where that is known, otherwise 0."""

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.files.output import OutputFile
+from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.png_chunks import essential_chunks
 from scenario_runner.files.source import SourceFile, file_error
 from scenario_runner.formats import Format
@@ -86,9 +86,8 @@ def check_format(path: str | os.PathLike[str], format: Format) -> None:
 def read_texels(path: str | os.PathLike[str], format: Format) -> memoryview:
     """The whole image as tightly packed texels of ``format``, rows from the top.
 
-    Gray is repeated for three colours, missing alpha is opaque; ``unorm`` and ``srgb`` channels are widened or rounded
-    to the format's bits (no sRGB curve is applied), ``uint`` ones must have the file's. Raises `FileError`, also when a
-    channel of the file would be lost.
+    Gray is repeated for three colours, missing alpha is opaque; ``unorm`` channels are widened to the format's bits,
+    ``uint`` ones must have the file's. Raises `FileError`, also when a channel or bits of the file would be lost.
     """
     with SourceFile(path) as source:
         header = _parse_header(source)
@@ -98,18 +97,18 @@ def read_texels(path: str | os.PathLike[str], format: Format) -> memoryview:
 
 
 def check_texels(path: str, header: PngHeader, format: Format) -> None:
-    """Raise `FileError` when texels of ``format`` would lose channels of a file with this header."""
+    """Raise `FileError` when texels of ``format`` would lose channels or bits of a file with this header."""
     check_format(path, format)
-    if header.channels > format.components or (header.channels == 3 and format.components == 2):
+    # What a count of channels means is in `_CHANNEL_NAMES`; three have no room for an alpha, two have no colours.
+    if header.channels > format.components or (header.channels, format.components) in ((3, 2), (2, 3)):
         raise file_error(
             path,
             f"has {header.channels} channels ({_CHANNEL_NAMES[header.channels]}),"
             f" but {format.name!r} has {format.components}",
         )
-    if format.numeric == "uint" and header.bit_depth != format.channel_bits[0]:
-        raise file_error(
-            path, f"has channels of {header.bit_depth} bits, but those of {format.name!r} have {format.channel_bits[0]}"
-        )
+    bits = format.channel_bits[0]
+    if header.bit_depth > bits or (format.numeric == "uint" and header.bit_depth != bits):
+        raise file_error(path, f"has channels of {header.bit_depth} bits, but those of {format.name!r} have {bits}")
 
 
 def write_png(
@@ -118,6 +117,8 @@ def write_png(
     width: int,
     height: int,
     texels: bytes | bytearray | memoryview,
+    *,
+    create: CreateOutput = OutputFile,
 ) -> None:
     """Write tightly packed texels of ``format`` as gray, gray with alpha, RGB or RGBA of 8 or 16 bits.
 
@@ -130,7 +131,7 @@ def write_png(
     array: Array = numpy.frombuffer(texels, format.numpy_dtype).reshape(height, width, format.components)
     if format.channels[0] == "B":
         array = array[..., [2, 1, 0, 3][: format.components]]
-    with OutputFile(path) as output:
+    with create(path, 0) as output:
         for part in _encoded(array):
             output.write(part)
 
@@ -246,8 +247,6 @@ def _as_texels(array: Array, format: Format) -> memoryview:
         return numpy.ascontiguousarray(array, f"<u{bits // 8}").data.cast("B")  # as they are, often without a copy
     if bits > found:
         array = array.astype("u2") * numpy.uint16(257)
-    elif bits < found:
-        array = ((array.astype("u4") + 128) // 257).astype("u1")
     height, width, channels = array.shape
     texels = numpy.full((height, width, format.components), (1 << bits) - 1, f"<u{bits // 8}")
     colors = format.components - (format.components in (2, 4))

@@ -10,12 +10,35 @@ from typing import TYPE_CHECKING
 
 from scenario_runner.errors import ScenarioError, UnsupportedError
 from scenario_runner.plan.image_plan import ImagePlan
+from scenario_runner.plan.model import BufferPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from scenario_runner.plan.model import ResourcePlan
     from scenario_runner.plan.problems import Problems
+
+
+def check_offsets(resources: Iterable[ResourcePlan], problems: Problems) -> None:
+    """Note offsets that no device allows: bytes of a member would lie across the items that its memory is read in.
+
+    Vulkan leaves the alignment of buffers, images and tensors to the device (VkMemoryRequirements::alignment). It is
+    never below the size of an item, nor below the four bytes that vkCmdFillBuffer and 32-bit storage work on.
+    """
+    for plan in resources:
+        if plan.group is None:
+            continue
+        item_size_bytes = 4
+        if not isinstance(plan, BufferPlan) and plan.format.numpy_dtype is not None:
+            item_size_bytes = max(4, int(plan.format.numpy_dtype[2:]))
+        if plan.offset_bytes % item_size_bytes:
+            problems.error(
+                ScenarioError,
+                f"{plan.pointer}/memory_group/offset",
+                f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}, which no device"
+                f" allows: expected a multiple of {item_size_bytes}",
+                "multiples of 256 suit nearly all devices; each says itself what it needs when a scenario runs",
+            )
 
 
 def check_groups(resources: Mapping[str, ResourcePlan], problems: Problems) -> None:

@@ -235,7 +235,10 @@ class Output(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Everything a run does. ``name`` is the scenario's path or a label, for messages and logs."""
+    """Everything a run does. ``name`` is the scenario's path or a label, for messages and logs.
+
+    ``reads`` are the files that it was made from or that a run reads, the scenario's own among them.
+    """
 
     name: str
     resources: Mapping[str, ResourcePlan]
@@ -246,6 +249,7 @@ class Plan(NamedTuple):
     requirements: Requirements
     warnings: tuple[Problem, ...] = ()
     graph_pipelines: tuple[GraphPipelinePlan, ...] = ()
+    reads: tuple[str, ...] = ()
 
     @property
     def dispatch_count(self) -> int:

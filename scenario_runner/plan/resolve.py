@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.errors import ScenarioError, ScenarioRunnerError, UnsupportedError, UsageError
+from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageError
 from scenario_runner.plan.barriers import resolve_barrier
 from scenario_runner.plan.bindings import SetLayouts, descriptors, set_layouts
 from scenario_runner.plan.model import (
@@ -25,7 +25,7 @@ from scenario_runner.plan.model import (
 from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.push_constants import PushConstants
 from scenario_runner.plan.resources import resolve_resources
-from scenario_runner.plan.shaders import LoadedShader, load_shaders, used_shaders
+from scenario_runner.plan.shaders import LoadedShader, included_files, load_shaders, used_shaders
 from scenario_runner.plan.tables import Tables
 from scenario_runner.scenario import (
     DispatchBarrier,
@@ -92,17 +92,28 @@ class Examination(NamedTuple):
     shaders: Mapping[str, LoadedShader]
 
 
-def examine(scenario: Scenario, compiler: CompilerOptions | None = None) -> Examination:
-    """Look at everything that `resolve` looks at, without stopping at what is wrong."""
-    resolver = _Resolver(scenario, {}, None, None, compiler or CompilerOptions(), thorough=True)
+def examine(scenario: Scenario, compiler: CompilerOptions | None = None, output_dir: str | None = None) -> Examination:
+    """Look at everything that `resolve` looks at, without stopping at what is wrong, and at the files of ``dst``."""
+    resolver = _Resolver(scenario, {}, None, output_dir, compiler or CompilerOptions(), thorough=True)
     plan = None
     try:
         plan = resolver.plan()
+        _examine_destinations(plan, resolver.problems)
     except ScenarioRunnerError as error:
         noted = {problem for _, problem in resolver.problems.errors}
         error.problems = tuple(problem for problem in error.problems if problem not in noted)
         resolver.problems.add_error(error, "")
     return Examination(plan, resolver.problems, resolver.shaders)
+
+
+def _examine_destinations(plan: Plan, problems: Problems) -> None:
+    from scenario_runner.plan.destinations import mixed_outputs, wrong_destinations
+
+    for kind, problem in wrong_destinations(plan):
+        problems.error(kind, problem.pointer or "", problem.message, problem.help)
+    mixed = mixed_outputs(plan)
+    if mixed is not None:
+        problems.warn(mixed.pointer or "", mixed.message, mixed.help, mixed.code)
 
 
 class _Resolver:
@@ -172,6 +183,7 @@ class _Resolver:
             requirements=_requirements(self.shaders.values(), (*features, *self._ml_features()), self._tables),
             warnings=(*self._scenario.warnings, *problems.warnings),
             graph_pipelines=tuple(self._tables.graph_pipelines),
+            reads=self._reads(shaders),
         )
 
     def _used_graphs(self) -> Graphs | None:
@@ -310,23 +322,15 @@ class _Resolver:
             path = None if destination is None else os.path.join(self._output_dir, destination)
             if path is not None or (self._outputs is not None and uid in self._outputs):
                 planned.append(Output(uid, path))
-        self._refuse_doubled_destinations(planned)
         return tuple(planned)
 
-    def _refuse_doubled_destinations(self, outputs: list[Output]) -> None:
-        """Of two resources with one ``dst`` the file would show only the last, and nobody would know."""
-        first: dict[str, str] = {}
-        for uid, destination in outputs:
-            if destination is None:
-                continue
-            file = os.path.realpath(destination)  # a symbolic link is followed when the file is written
-            if first.setdefault(file, uid) != uid:
-                self.problems.error(
-                    ScenarioError,
-                    f"{self._scenario.resource_pointer(uid)}/dst",
-                    f"resources {first[file]!r} and {uid!r} have the same dst {destination!r}",
-                )
-        self._stop_if_wrong()
+    def _reads(self, shaders: Collection[Shader]) -> tuple[str, ...]:
+        """The scenario's own file, all that its resources name, and what the shaders include."""
+        scenario = self._scenario
+        files = [] if scenario.path is None else [scenario.path]
+        named = (getattr(resource, "src", None) for resource in scenario.resources)
+        files += [os.path.join(scenario.base_dir, name) for name in named if name is not None]
+        return tuple(dict.fromkeys([*files, *included_files(scenario, shaders)]))
 
 
 def _pipeline(shader: Shader, loaded: LoadedShader, layouts: SetLayouts) -> PipelinePlan:

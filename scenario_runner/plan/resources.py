@@ -63,6 +63,10 @@ def resolve_resources(
                     planned[resource.uid] = image
         except ScenarioRunnerError as error:
             problems.add_error(error, f"{pointer}/src")
+    if members:
+        from scenario_runner.plan.groups import check_offsets
+
+        check_offsets(planned.values(), problems)
     if any(count > 1 for count in members.values()) and any(isinstance(each, Image) for each in scenario.resources):
         from scenario_runner.plan.groups import check_groups
 

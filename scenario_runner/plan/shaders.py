@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.checks.block_layout import check_blocks
@@ -101,6 +102,19 @@ def _compiled(
         else:
             problems.add_error(one, scenario.resource_pointer(uid))
     return codes
+
+
+def included_files(scenario: Scenario, shaders: Iterable[Shader]) -> Iterator[str]:
+    """The files that sources include, as far as this program looks for them itself."""
+    for shader in shaders:
+        if shader.type == "SPIR-V":
+            continue
+        from scenario_runner.shaders.options import parse_build_options
+        from scenario_runner.shaders.source import assemble
+
+        request = compile_request(scenario, shader)
+        with suppress(ScenarioRunnerError):  # compiling says what is wrong
+            yield from assemble(request, parse_build_options(request.build_options, request.base_dir)).files[1:]
 
 
 def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:

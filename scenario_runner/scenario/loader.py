@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from scenario_runner.errors import FileError, Problem, ScenarioError
 from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
+from scenario_runner.streams import is_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +36,7 @@ class _Suspect(Exception):  # noqa: N818  (control flow inside this module)
 def load(path: str | os.PathLike[str]) -> Scenario:
     """Read a scenario file. Files that it names are not opened.
 
+    Relative paths start from its folder; in what comes from standard input or a pipe, from the current folder.
     Raises `FileError` when the file cannot be read, and `ScenarioError` with every problem when it is wrong.
     """
     name = os.fspath(path)
@@ -47,7 +49,7 @@ def load(path: str | os.PathLike[str]) -> Scenario:
         ) from error
     except ValueError as error:
         raise FileError(f"cannot read the scenario {name!r:.100}: {error}") from error
-    return loads(content, name)
+    return loads(content, name, os.getcwd() if is_stream(name) else None)
 
 
 def loads(text: str | bytes, path: str | None = None, base_dir: str | None = None) -> Scenario:

@@ -6,6 +6,7 @@ fields have the names that the JSON has: only the spellings of enum values diffe
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -57,8 +58,16 @@ def _no_nul(text: str) -> str:
     return text
 
 
+def _path(text: str) -> str:
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise wrong("the string contains half of a surrogate pair, which no path can hold") from None
+    return _no_nul(text)
+
+
 def _unset_if_empty(text: str | None) -> str | None:
-    return _no_nul(text) if text else None
+    return _path(text) if text else None
 
 
 def _reference_or_none(text: str | None) -> str | None:
@@ -78,7 +87,7 @@ Reference = Annotated[str, Field(min_length=1)]
 OptionalReference = Annotated[str | None, AfterValidator(_reference_or_none)]
 """A uid, or an empty string for none."""
 
-RequiredPath = Annotated[str, Field(min_length=1), AfterValidator(_no_nul)]
+RequiredPath = Annotated[str, Field(min_length=1), AfterValidator(_path)]
 OptionalPath = Annotated[str | None, AfterValidator(_unset_if_empty)]
 """A path, absolute or relative to the folder of the scenario; an empty string means none."""
 

@@ -190,7 +190,12 @@ def _compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, t
         except OSError as error:
             job.failure = FileError(f"cannot compile shaders in {os.path.dirname(folder)!r}: {error}")
 
-    with tempfile.TemporaryDirectory(prefix="scenario-runner-", ignore_cleanup_errors=True) as root:
+    try:
+        temporary = tempfile.TemporaryDirectory(prefix="scenario-runner-", ignore_cleanup_errors=True)
+    except OSError as error:
+        reason = f"no folder for temporary files can be used to compile shaders: {error.strerror or error}"
+        raise FileError(reason, help="set TMPDIR to a folder that can be written and has room") from error
+    with temporary as root:
         tasks: list[Callable[[str], None]] = [partial(together, batch) for batch in batches(missing, jobs)]
         tasks += [partial(alone, job) for job in missing if job.batch is None]
         _work_off(tasks, os.path.join(root, "first"), jobs, processes)

@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 
 
 class Options(NamedTuple):
-    """What to look at: ``hazards`` for missing barriers, ``device`` for one device's limits and features."""
+    """What to look at: ``hazards`` for missing barriers, ``device`` for one device's limits and features.
+
+    ``output_dir`` is the base of relative ``dst`` paths, by default the scenario's folder.
+    """
 
     compiler: CompilerOptions = CompilerOptions()
     hazards: bool = False
     device: ReportedDevice | None = None
+    output_dir: str | None = None
 
 
 def validate_file(path: str | os.PathLike[str], options: Options | None = None) -> Validation:
@@ -59,7 +63,7 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
     """Everything that is wrong with a scenario that was read already."""
     from scenario_runner.plan.resolve import examine
 
-    examination = examine(scenario, options.compiler)
+    examination = examine(scenario, options.compiler, options.output_dir)
     more = list(_more(scenario, examination, options))  # which may find more problems of shaders
     found: dict[tuple[object, ...], Located] = {}
     exit_code = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -42,13 +41,14 @@ def read_device(path: str, wanted: str | None = None) -> ReportedDevice:
     Raises FileError for a file that is no such report, UsageError for a device that is not in it.
     """
     try:
-        if os.path.getsize(path) > MAX_REPORT_BYTES:
+        with open(path, "rb") as file:
+            text = file.read(MAX_REPORT_BYTES + 1)
+        if len(text) > MAX_REPORT_BYTES:
             raise FileError(Problem("too large for a report of the doctor", path=path, help=_HELP))
-        with open(path, encoding="utf-8") as file:
-            report = json.load(file)
+        report = json.loads(text)
     except OSError as problem:
-        text = (problem.strerror or str(problem)).lower()
-        raise FileError(Problem(f"cannot read the report: {text}", path=path, help=_HELP)) from problem
+        reason = (problem.strerror or str(problem)).lower()
+        raise FileError(Problem(f"cannot read the report: {reason}", path=path, help=_HELP)) from problem
     except (ValueError, RecursionError) as problem:
         raise FileError(Problem(f"the report is no JSON: {problem}", path=path, help=_HELP)) from problem
     devices = report.get("devices") if isinstance(report, dict) else None

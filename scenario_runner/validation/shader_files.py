@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from scenario_runner.errors import FileError, Problem
+from scenario_runner.files.source import SourceFile
 from scenario_runner.spirv import read_module
 from scenario_runner.spirv.describe import describe
 
@@ -32,10 +33,9 @@ def modules_of(
     extension = os.path.splitext(path)[1].lower()
     if extension == ".vgf":
         return _modules_of_model(path, compiler, use_cache)
-    head = _head(path)
-    if extension == ".spv" or head in _MAGIC:
-        with open(path, "rb") as file:
-            return [describe(read_module(file.read(MAX_FILE_BYTES), name=path))]
+    content = _content(path)
+    if extension == ".spv" or content[:4] in _MAGIC:
+        return [describe(read_module(content, name=path))]
     language = "HLSL" if extension == ".hlsl" else "GLSL"
     stage = stage or _STAGES.get(extension, "compute")
     options = " ".join(_quoted(f"-D{define}") for define in defines)
@@ -43,15 +43,11 @@ def modules_of(
     return [describe(read_module(code, name=path))]
 
 
-def _head(path: str) -> bytes:
-    try:
-        if os.path.getsize(path) > MAX_FILE_BYTES:
+def _content(path: str) -> bytes:
+    with SourceFile(path) as file:
+        if file.size_bytes > MAX_FILE_BYTES:
             raise FileError(Problem("the file is too large for a shader", path=path))
-        with open(path, "rb") as file:
-            return file.read(4)
-    except OSError as error:
-        text = (error.strerror or str(error)).lower()
-        raise FileError(Problem(f"cannot read the shader: {text}", path=path)) from error
+        return file.read(file.size_bytes)
 
 
 def _quoted(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import time
 import tracemalloc
@@ -107,14 +108,41 @@ def test_a_gray_key_of_few_bits_is_transparent(tmp_path: Path, bits: int) -> Non
         assert found[0, :, 1].tolist() == [255 * (gray != 0), 0, 255 * (gray != most)]
 
 
-def test_bits_are_widened_and_rounded(tmp_path: Path) -> None:
-    """8 bits become 16 and 16 become the nearest 8, so that 0 and 1 stay what they are."""
+def test_bits_are_widened(tmp_path: Path) -> None:
+    """8 bits become 16, so that 0 and 1 stay what they are."""
     (tmp_path / "a.png").write_bytes(png_bytes(3, 1, 8, 0, bytes([0, 128, 255])))
     assert texels_of(tmp_path / "a.png", "R16_UNORM", "u2").ravel().tolist() == [0, 0x8080, 0xFFFF]
-    values = np.array([0, 128, 129, 385, 386, 65406, 65407, 65535], ">u2")
-    (tmp_path / "b.png").write_bytes(png_bytes(8, 1, 16, 0, values.tobytes()))
-    expected = np.round(values / 257).astype("u1")
-    assert texels_of(tmp_path / "b.png", "R8_UNORM", "u1").ravel().tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("name", ["R8G8B8A8_UNORM", "B8G8R8A8_SRGB", "R8G8B8A8_UINT"])
+@pytest.mark.parametrize("color, samples", [(0, 1), (2, 3), (4, 2), (6, 4)])
+def test_16_bits_do_not_go_into_8(tmp_path: Path, name: str, color: int, samples: int) -> None:
+    """A file of 16 bits a channel is refused for a format of 8, whatever its colour type: half of it would be lost."""
+    path = tmp_path / "a.png"
+    path.write_bytes(png_bytes(2, 1, 16, color, bytes(4 * samples)))
+    with pytest.raises(FileError) as caught:
+        read_texels(path, format_named("VK_FORMAT_" + name))
+    assert str(caught.value) == f"{path}: has channels of 16 bits, but those of 'VK_FORMAT_{name}' have 8"
+
+
+@pytest.mark.parametrize(
+    "color, more, found, names",
+    [
+        (4, b"", "2 channels (gray and alpha)", ["R8_UNORM", "R8G8B8_UNORM", "B8G8R8_UNORM"]),
+        (0, chunk(b"tRNS", b"\0\0"), "2 channels (gray and alpha)", ["R8_UNORM", "R8G8B8_UNORM"]),
+        (2, b"", "3 channels (RGB)", ["R8_UNORM", "R8G8_UNORM"]),
+        (2, chunk(b"tRNS", bytes(6)), "4 channels (RGBA)", ["R8_UNORM", "R8G8_UNORM", "R8G8B8_UNORM"]),
+        (3, chunk(b"PLTE", bytes(3)), "3 channels (RGB)", ["R8_UNORM", "R8G8_UNORM"]),
+        (3, chunk(b"PLTE", bytes(3)) + chunk(b"tRNS", b"\0"), "4 channels (RGBA)", ["R8_UNORM", "R8G8B8_UNORM"]),
+    ],
+)
+def test_no_channel_is_lost(tmp_path: Path, color: int, more: bytes, found: str, names: list[str]) -> None:
+    """Colours and alpha, also those of palettes and colour keys, need channels of the format to go into."""
+    path = tmp_path / "a.png"
+    path.write_bytes(png_bytes(2, 1, 8, color, bytes(8), more))
+    for name in names:
+        with pytest.raises(FileError, match=re.escape(f"a.png: has {found}, but 'VK_FORMAT_{name}' has ")):
+            read_texels(path, format_named("VK_FORMAT_" + name))
 
 
 @SHARED_FOLDER
@@ -226,7 +254,8 @@ def test_what_does_not_concern_the_texels_does_not_matter(
     palette = chunk(b"PLTE", bytes(range(48))) if color == 3 else b""
     (tmp_path / "plain.png").write_bytes(png_bytes(2, 3, bits, color, rows, palette))
     (tmp_path / "more.png").write_bytes(png_bytes(2, 3, bits, color, rows, extra + palette))
-    assert read_texels(tmp_path / "more.png", RGBA8) == read_texels(tmp_path / "plain.png", RGBA8)
+    format = format_named("VK_FORMAT_R16G16B16A16_UNORM")
+    assert read_texels(tmp_path / "more.png", format) == read_texels(tmp_path / "plain.png", format)
 
 
 def test_a_bomb_is_refused_without_decoding(tmp_path: Path) -> None:

@@ -65,13 +65,13 @@ def test_large_members_keep_their_content(scene: Scene, runner: Runner) -> None:
 
 def test_misaligned_offset(scene: Scene, runner: Runner) -> None:
     """An offset that the device's alignment forbids is an error that names both."""
-    scene.buffer("x", size=64, memory_group=group()).buffer("y", size=64, memory_group=group(3))
+    scene.buffer("x", size=64, memory_group=group()).buffer("y", size=64, memory_group=group(4))
     with pytest.raises(ScenarioError) as caught:
         runner.run(scene.write())
     (problem,) = caught.value.problems
     assert problem.pointer == "/resources/1/buffer/memory_group/offset"
     assert problem.line is not None
-    assert problem.message.startswith("memory group 'g' places 'y' at offset 3, which is no multiple of the alignment ")
+    assert problem.message.startswith("memory group 'g' places 'y' at offset 4, which is no multiple of the alignment ")
 
 
 @pytest.mark.parametrize("offset", [2**40, 2**64 - 64])

@@ -57,6 +57,7 @@ def log(scene: Scene) -> Counter[str]:
 
 
 OPTION = ("--shader-instrumentation", "m.json")
+FOLDERS = ("--output", "out", "--folder-each")  # for scenarios with the same outputs
 
 
 def test_every_dispatch_is_measured(counting: Scene, run: Run) -> None:
@@ -119,7 +120,7 @@ def test_repeated_runs_are_told_apart(counting: Scene, run: Run) -> None:
 def test_several_scenarios_share_a_file(counting: Scene, run: Run) -> None:
     """The file has a run for each scenario, in their order."""
     counting.write("other.json")
-    assert run("scenario.json", "other.json", *OPTION).code == 0
+    assert run("scenario.json", "other.json", *FOLDERS, *OPTION).code == 0
     runs = written(counting)["runs"]
     assert [Path(each["scenario"]).name for each in runs] == ["scenario.json", "other.json"]
     assert [len(each["results"]) for each in runs] == [6, 6]
@@ -129,7 +130,7 @@ def test_a_lost_device_keeps_what_was_measured(counting: Scene, run: Run) -> Non
     """The scenarios before and after one that loses its device are in the file; that one is not."""
     counting.write("second.json")
     counting.write("third.json")
-    ended = run("scenario.json", "second.json", "third.json", *OPTION, INSTRUMENTATION_LIES="lost")
+    ended = run("scenario.json", "second.json", "third.json", *FOLDERS, *OPTION, INSTRUMENTATION_LIES="lost")
     assert ended.code == 11
     assert "vkGetShaderInstrumentationValuesARM failed with VK_ERROR_DEVICE_LOST" in ended.err
     runs = written(counting)["runs"]

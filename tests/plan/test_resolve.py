@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from scenario_runner.errors import ScenarioError, ScenarioRunnerError
+from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.model import Barrier, Dispatch
 from scenario_runner.plan.resolve import resolve
 from scenario_runner.scenario import load
@@ -93,21 +93,3 @@ def test_planning_leaves_the_scenario_alone(scene: Scene) -> None:
     assert plans[0].resources["x"].source is None
     assert plans[1].resources["x"].source is not None
     assert plans[0].pipelines == plans[1].pipelines
-
-
-def test_two_resources_with_one_destination(scene: Scene) -> None:
-    """Two resources that would write one file, however its name is spelled, are an error that names both."""
-    scene.buffer("x", size=4, dst="out/a.npy").buffer("y", size=4, dst="out/../out/a.npy")
-    with pytest.raises(ScenarioError) as caught:
-        resolve(load(scene.write()))
-    (problem,) = caught.value.problems
-    assert problem.pointer == "/resources/1/buffer/dst"
-    assert problem.message.startswith("resources 'x' and 'y' have the same dst ")
-
-
-def test_two_names_of_one_destination(scene: Scene) -> None:
-    """A symbolic link is followed when a file is written, so its name and that of its target are one destination."""
-    (scene.folder / "link.npy").symlink_to("a.npy")
-    scene.buffer("x", size=4, dst="a.npy").buffer("y", size=4, dst="link.npy")
-    with pytest.raises(ScenarioError, match="resources 'x' and 'y' have the same dst "):
-        resolve(load(scene.write()))

@@ -1,0 +1,142 @@
+"""Where the scenarios of one call write, that no two write one file, and what is left of earlier runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
+
+if TYPE_CHECKING:
+    from scenario_runner.scenario import Scenario
+    from scenario_runner.scenario.declared_files import DeclaredFiles
+
+_MOST_SHOWN = 10
+
+
+def read_streams(files: Sequence[str]) -> dict[str, Scenario | ScenarioRunnerError]:
+    """The scenarios of standard input and pipes, which can be read only once; or what is wrong with them."""
+    from scenario_runner.streams import is_stream
+
+    read: dict[str, Scenario | ScenarioRunnerError] = {}
+    for file in files:
+        if file not in read and is_stream(file):
+            from scenario_runner.scenario import load
+
+            try:
+                read[file] = load(file)
+            except ScenarioRunnerError as error:
+                read[file] = error
+    return read
+
+
+class RunOutputs:
+    """``output`` and ``capture_dir`` are the folders that the command line names; with ``folder_each`` every scenario
+    gets one of its own in them, named by its path from the folder that is common to all."""
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        streams: Mapping[str, Scenario | ScenarioRunnerError],
+        *,
+        output: str | None,
+        capture_dir: str | None,
+        folder_each: bool,
+    ) -> None:
+        self._files = list(dict.fromkeys(files))
+        self._streams = streams
+        self._output = output
+        self._capture_dir = capture_dir
+        self._folders = _folders(self._files) if folder_each else {}
+        self._help = "run them one by one" + ("" if folder_each else ", or with --folder-each and --output")
+        if folder_each and output is None and capture_dir is None:
+            raise UsageError("--folder-each needs --output or --capture-dir", help="folders are made in those")
+
+    def output_dir(self, file: str) -> str | None:
+        return self._own(self._output, file)
+
+    def capture_dir(self, file: str) -> str | None:
+        return self._own(self._capture_dir, file)
+
+    def _own(self, folder: str | None, file: str) -> str | None:
+        return os.path.join(folder, self._folders[file]) if folder is not None and self._folders else folder
+
+    def refuse_collisions(self) -> None:
+        """Raise UsageError where two scenarios would write one file, or one the text of another."""
+        different = {os.path.realpath(file): file for file in reversed(self._files)}
+        if len(different) < 2:
+            return
+        writers: dict[str, str] = {}
+        capturers: dict[tuple[str, int, str], str] = {}
+        for own, file in reversed(different.items()):
+            declared = self._declared(file)
+            for path in map(os.path.realpath, declared.writes):
+                if path in different and path != own:
+                    raise UsageError(f"{file}: would overwrite the scenario {different[path]}: {path}")
+                other = writers.setdefault(path, file)
+                if other != file:
+                    raise UsageError(f"{other} and {file} would write the same file: {path}", help=self._help)
+            folder = self.capture_dir(file)
+            for number, uid in declared.captures if folder is not None else ():
+                other = capturers.setdefault((folder or "", number, uid), file)
+                if other != file:
+                    message = f"{other} and {file} would both capture {uid!r} of frame {number} into {folder!r}"
+                    raise UsageError(message, help=self._help)
+
+    def clean(self, file: str) -> None:
+        """Remove the outputs of a scenario. Raises FileError."""
+        from scenario_runner.files.output_set import marker_path
+        from scenario_runner.files.source import reason_of
+
+        declared = self._declared(file)
+        for path in declared.on_disk():
+            try:
+                os.unlink(os.path.realpath(path))
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                raise FileError(f"{path}: cannot be removed: {reason_of(error)}") from error
+        marker = marker_path(declared.writes)
+        if marker is not None:
+            with suppress(OSError):
+                os.unlink(marker)
+
+    def note_of_failure(self, file: str) -> str | None:
+        """What to say of the outputs on disk after a run that failed."""
+        left = self._declared(file).on_disk()
+        if not left:
+            return None
+        more = f" and {len(left) - _MOST_SHOWN} more" if len(left) > _MOST_SHOWN else ""
+        return f"{file}: these outputs are from an earlier run: {', '.join(left[:_MOST_SHOWN])}{more}"
+
+    def _declared(self, file: str) -> DeclaredFiles:
+        from scenario_runner.scenario.declared_files import DeclaredFiles, declared_files
+
+        scenario = self._streams.get(file)
+        if isinstance(scenario, ScenarioRunnerError):
+            return DeclaredFiles((), (), frozenset())
+        if scenario is not None:
+            return declared_files(scenario.text or "", scenario.base_dir, self.output_dir(file))
+        from scenario_runner.scenario.loader import MAX_FILE_BYTES
+
+        try:
+            with open(file, "rb") as opened:
+                text = opened.read(MAX_FILE_BYTES).decode(errors="replace")
+        except (OSError, ValueError):
+            text = ""  # the run says what is wrong
+        return declared_files(text, os.path.dirname(os.path.abspath(file)), self.output_dir(file))
+
+
+def _folders(files: Sequence[str]) -> dict[str, str]:
+    """A folder for each file: its path without the extension, unless two files differ in nothing else."""
+    paths = {file: os.path.abspath(file) for file in files}
+    common = os.path.commonpath([os.path.dirname(path) for path in paths.values()])
+    names = {file: os.path.relpath(os.path.splitext(path)[0], common) for file, path in paths.items()}
+    owners: dict[str, set[str]] = {}
+    for file, name in names.items():
+        owners.setdefault(name, set()).add(paths[file])
+    return {
+        file: name if len(owners[name]) == 1 else os.path.relpath(paths[file], common) for file, name in names.items()
+    }

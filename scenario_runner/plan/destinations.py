@@ -1,0 +1,120 @@
+"""The files that a run writes: whether they can be written, and what they must not overwrite.
+
+What is there now decides, so this is asked before every run, of plans from the plan cache too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from scenario_runner.errors import FileError, Problem, ScenarioError, ScenarioRunnerError
+from scenario_runner.files.output import check_destination
+from scenario_runner.files.output_set import marker_path
+from scenario_runner.plan.model import BufferPlan
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model import Plan, ResourcePlan
+
+Wrong: TypeAlias = "tuple[type[ScenarioRunnerError], Problem]"
+
+
+def wrong_destinations(plan: Plan) -> Iterator[Wrong]:
+    """What is wrong with the files of the plan's outputs; each problem's pointer is that of the ``dst``.
+
+    Existing files are compared by what they are, so that links and other spellings of a name do not matter.
+    """
+    inputs: set[tuple[int, int]] | None = None
+    input_names = {os.path.abspath(path) for path in plan.reads}
+    first: dict[str, str] = {}
+    pointers: dict[str, str] = {}
+    for uid, path in plan.outputs:
+        if path is None:
+            continue
+        resource = plan.resources[uid]
+        pointer = f"{resource.pointer}/dst"
+        try:
+            found = os.stat(path)
+        except (OSError, ValueError):
+            is_read = os.path.abspath(path) in input_names
+        else:
+            if inputs is None:
+                inputs = set(_identities(plan.reads))
+            is_read = (found.st_dev, found.st_ino) in inputs
+        if is_read:
+            message = f"the dst {path!r} of resource {uid!r} is a file that the scenario reads"
+            yield ScenarioError, Problem(message, pointer=pointer, help="choose another name: it would be overwritten")
+            continue
+        try:
+            _check_extension(path, resource)
+            check_destination(path)
+        except FileError as error:
+            yield from ((FileError, _at(problem, pointer)) for problem in error.problems)
+            continue
+        file = os.path.realpath(path)  # a symbolic link is followed when the file is written
+        if first.setdefault(file, uid) != uid:
+            message = f"resources {first[file]!r} and {uid!r} have the same dst {path!r}"
+            yield ScenarioError, Problem(message, pointer=pointer)
+        pointers[file] = pointer
+    for file, above in _below(first):
+        message = f"the dst of resource {first[file]!r} lies below that of resource {first[above]!r}, which is a file"
+        yield ScenarioError, Problem(message, pointer=pointers[file])
+
+
+def mixed_outputs(plan: Plan) -> Problem | None:
+    """A warning where the output files are of two runs, because a process was killed while it replaced them."""
+    paths = {uid: path for uid, path in plan.outputs if path is not None}
+    marker = marker_path(paths.values())
+    if marker is None or not os.path.lexists(marker):
+        return None
+    message = f"the output files are of two runs: a run was killed while it put them in place (it left {marker!r})"
+    pointer = f"{plan.resources[next(iter(paths))].pointer}/dst"
+    return Problem(message, pointer=pointer, help="run the scenario again", code="SR-FILE-001")
+
+
+def _check_extension(path: str, resource: ResourcePlan) -> None:
+    """Those of images are checked with their formats."""
+    if not isinstance(resource, BufferPlan):
+        from scenario_runner.plan.image_plan import ImagePlan
+
+        if isinstance(resource, ImagePlan):
+            return
+    extension = os.path.splitext(path)[1]
+    if extension.lower() not in (".npy", ""):
+        message = f"has the extension {extension!r}, expected '.npy': buffers and tensors are written as NumPy arrays"
+        raise FileError(Problem(message, path))
+
+
+def _at(problem: Problem, pointer: str) -> Problem:
+    """The problem of a file at the place that names it."""
+    return Problem(f"{problem.path}: {problem.message}", pointer=pointer, help=problem.help)
+
+
+def _identities(paths: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            continue  # whoever reads it says what is wrong
+        yield status.st_dev, status.st_ino
+
+
+def _below(files: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Each file that has another one in the place of one of its folders, and that one."""
+    clear: set[str] = set()
+    for file in files:
+        folder = os.path.dirname(file)
+        passed = []
+        while folder not in clear:
+            if folder in files:
+                yield file, folder
+                break
+            passed.append(folder)
+            parent = os.path.dirname(folder)
+            if parent == folder:
+                clear.update(passed)
+                break
+            folder = parent
+        else:
+            clear.update(passed)

@@ -1,0 +1,170 @@
+"""Files that get their names together or not at all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.errors import FileError
+from scenario_runner.files.output import OutputFile
+from scenario_runner.files.output_set import MARKER_PREFIX, OutputSet, marker_path
+
+# Three files of "new" over files of "old"; the process ends itself before the rename of the third.
+KILLED = """
+import os, signal, sys
+from scenario_runner.files.output_set import OutputSet
+rename, count = os.replace, 0
+def replace(source, target):
+    global count
+    count += 1
+    if count == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename(source, target)
+os.replace = replace
+with OutputSet() as files:
+    for name in "abc":
+        with files.create(os.path.join(sys.argv[1], name)) as file:
+            file.write(b"new")
+"""
+
+
+def write(files: OutputSet, path: Path, content: bytes = b"new") -> None:
+    with files.create(path) as file:
+        file.write(content)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_nothing_has_its_name_before_all_are_complete(tmp_path: Path) -> None:
+    """Complete files wait under temporary names, and then all have theirs; nothing else stays."""
+    with OutputSet() as files:
+        for name in ("a", "folder/b", "folder/deep/c"):
+            write(files, tmp_path / name)
+        assert not any(name.rpartition("/")[2] in "abc" for name in contents(tmp_path))
+    assert contents(tmp_path) == {"a": b"new", "folder/b": b"new", "folder/deep/c": b"new"}
+
+
+def test_a_failure_leaves_neither_files_nor_folders(tmp_path: Path) -> None:
+    """Files that were complete go away with the one that failed, and so do the folders made for them."""
+    (tmp_path / "folder").mkdir()
+
+    def fail() -> None:
+        with OutputSet() as files:
+            for name in ("a", "folder/b", "folder/deep/c", "other/deep/d"):
+                write(files, tmp_path / name)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert sorted(tmp_path.rglob("*")) == [tmp_path / "folder"]
+
+
+def test_a_target_that_became_a_folder_stops_all(tmp_path: Path) -> None:
+    """What has come into the place of one target meanwhile is seen before the first file gets its name."""
+    (tmp_path / "a").write_bytes(b"old")
+    files = OutputSet()
+    write(files, tmp_path / "a")
+    write(files, tmp_path / "b")
+    (tmp_path / "b").mkdir()
+    with pytest.raises(FileError, match="b: is a folder, expected the name of a file to write"):
+        files.__exit__(None, None, None)
+    assert contents(tmp_path) == {"a": b"old"}
+
+
+def test_a_rename_that_fails_puts_the_others_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old files come back, new names go away, and no temporary file stays, when the system refuses one name."""
+    (tmp_path / "a").write_bytes(b"old")
+    rename = os.replace
+
+    def refuse_c(source: str, target: str) -> None:
+        if target.endswith("c"):
+            raise PermissionError(1, "Operation not permitted")
+        rename(source, target)
+
+    files = OutputSet()
+    for name in "abcd":
+        write(files, tmp_path / name)
+    monkeypatch.setattr(os, "replace", refuse_c)
+    with pytest.raises(FileError, match="c: cannot be written: operation not permitted"):
+        files.__exit__(None, None, None)
+    assert contents(tmp_path) == {"a": b"old"}
+
+
+def test_a_kill_between_renames_leaves_a_marker(tmp_path: Path) -> None:
+    """After SIGKILL the marker names the files, of which some are new; the next complete set removes it."""
+    paths = [tmp_path / name for name in "abc"]
+    for path in paths:
+        path.write_bytes(b"old")
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    marker = marker_path(map(str, paths))
+    assert marker is not None
+    assert [path.read_bytes() for path in paths] == [b"new", b"new", b"old"]
+    assert Path(marker).read_text().splitlines()[1:] == list(map(str, paths))
+    with OutputSet() as files:
+        for path in paths:
+            write(files, path)
+    assert not os.path.lexists(marker)
+
+
+def test_a_marker_belongs_to_one_set_of_files(tmp_path: Path) -> None:
+    """Order and spelling do not matter, another file does, and a single file needs none."""
+    marker = marker_path([str(tmp_path / "a"), str(tmp_path / "b")])
+    assert marker is not None
+    assert os.path.dirname(marker) == str(tmp_path)
+    assert os.path.basename(marker).startswith(MARKER_PREFIX)
+    assert marker == marker_path([str(tmp_path / "x" / ".." / "b"), str(tmp_path / "a")])
+    assert marker != marker_path([str(tmp_path / "a"), str(tmp_path / "c")])
+    assert marker_path([str(tmp_path / "a")]) is None
+
+
+def test_many_files_need_few_descriptors(tmp_path: Path) -> None:
+    """A set keeps no file open, so that it can be larger than the number of files that a process may have open."""
+    code = (
+        "import os, resource, sys\n"
+        "from scenario_runner.files.output_set import OutputSet\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))\n"
+        "with OutputSet() as files:\n"
+        "    for number in range(300):\n"
+        "        with files.create(os.path.join(sys.argv[1], str(number))) as file:\n"
+        "            file.write(b'new')\n"
+        "    assert not os.path.exists(os.path.join(sys.argv[1], '0'))\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    assert contents(tmp_path) == {str(number): b"new" for number in range(300)}
+
+
+def test_a_single_file_that_fails_leaves_no_folder(tmp_path: Path) -> None:
+    """Folders made for one file go away with it."""
+    file = OutputFile(tmp_path / "folder" / "deep" / "a")
+    file.write(b"new")
+    file.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("x" * 256, "cannot be created: file name too long"),
+        ("new/" + "x" * 256, "cannot be created: file name too long"),
+        ("x" * 256 + "/new/a", "cannot be created: file name too long"),
+        ("x/" * 3000 + "a", "cannot be created: file name too long"),
+        ("file/a", "cannot be created: not a directory"),
+        ("file/new/a", "cannot be created: not a directory"),
+        ("folder", "is a folder, expected the name of a file to write"),
+    ],
+)
+def test_names_that_no_file_can_get(tmp_path: Path, name: str, message: str) -> None:
+    """Too long a name, also in folders that do not exist yet, is found without making anything."""
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FileError, match=message):
+        OutputFile(tmp_path / name)
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]

@@ -1,0 +1,180 @@
+"""Output files: what they must not be, told by ``validate`` and by a run before it begins."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy
+import pytest
+
+from scenario_runner.errors import FileError, ScenarioError
+from scenario_runner.files.output_set import marker_path
+from scenario_runner.runner import Runner
+from scenario_runner.validation import Options, validate_file
+from tests.program import Program
+from tests.scenes import Scene, glsl
+
+INCLUDING = glsl("a[gl_WorkGroupID.x] += ONE;", '#include "one"\nlayout(binding = 0) buffer B { uint a[]; };\n')
+
+
+@pytest.fixture
+def adding(scene: Scene) -> Scene:
+    """Adds 1 to x.npy, with a shader that includes a file; ``dst`` is set by each test."""
+    scene.file("one", "#define ONE 1u\n")
+    scene.shader("add", INCLUDING, include_dirs=["."])
+    scene.buffer("x", numpy.array([1, 2, 3, 4], numpy.uint32), dst="out.npy")
+    return scene.dispatch("add", ["x"], [4])
+
+
+def with_dst(scene: Scene, dst: str) -> Path:
+    scene.resources[1]["buffer"]["dst"] = dst
+    return scene.write()
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "dst", ["add.comp", "one", "x.npy", "scenario.json", "folder/../x.npy", "soft.npy", "hard.npy"]
+)
+def test_what_is_read_is_not_overwritten(program: Program, adding: Scene, dst: str) -> None:
+    """A dst that is the scenario, a shader, an include or an input, also by a link, is refused and stays as it was."""
+    adding.file("folder/x", b"")
+    os.symlink("x.npy", adding.folder / "soft.npy")
+    os.link(adding.folder / "x.npy", adding.folder / "hard.npy")
+    with_dst(adding, dst)
+    before = everything(adding.folder)
+    for words in (["validate"], [], []):
+        ended = program(*words, "scenario.json")
+        assert ended.code == 3
+        assert f"/resources/1/buffer/dst: the dst '{adding.folder / dst}' of resource 'x' is a file that" in ended.err
+        assert ended.err.count("error:") == 1
+    assert everything(adding.folder) == before
+
+
+def test_a_kept_plan_is_checked_as_well(program: Program, adding: Scene) -> None:
+    """A link that was made after the plan was kept is seen."""
+    adding.write()
+    assert program("scenario.json").code == 0
+    (adding.folder / "out.npy").unlink()
+    os.link(adding.folder / "x.npy", adding.folder / "out.npy")
+    ended = program("scenario.json")
+    assert ended.code == 3
+    assert "scenario.json:" in ended.err
+    assert "is a file that the scenario reads" in ended.err
+
+
+def test_another_output_folder(adding: Scene) -> None:
+    """What counts is where the file goes: the same dst is right where the output folder is another one."""
+    path = with_dst(adding, "x.npy")
+    assert validate_file(path).exit_code == 3
+    assert validate_file(path, Options(output_dir=str(adding.folder / "out"))).exit_code == 0
+
+
+def test_files_that_are_not_written_are_not_refused(shader_cache: Path, adding: Scene) -> None:
+    """Without files to write there is nothing to refuse."""
+    path = with_dst(adding, "x.npy")
+    with Runner() as runner:
+        result = runner.run(path, write_files=False)
+        assert result.array("x", "uint32").tolist() == [2, 3, 4, 5]
+        with pytest.raises(ScenarioError, match="is a file that the scenario reads"):
+            runner.run(path)
+
+
+@pytest.mark.parametrize(
+    "dst, message",
+    [
+        ("o.png", "has the extension '.png', expected '.npy': buffers and tensors are written as NumPy arrays"),
+        ("o.DDS", "has the extension '.DDS', expected '.npy': buffers and tensors are written as NumPy arrays"),
+        ("o.txt", "has the extension '.txt', expected '.npy': buffers and tensors are written as NumPy arrays"),
+        ("folder", "is a folder, expected the name of a file to write"),
+        ("/dev/null", "is a pipe, a device or a socket, expected the name of a file to write"),
+        ("fifo.npy", "is a pipe, a device or a socket, expected the name of a file to write"),
+        ("x" * 252 + ".npy", "cannot be created: file name too long"),
+        ("new/" + "x" * 252 + ".npy", "cannot be created: file name too long"),
+        ("x.npy/o.npy", "cannot be created: not a directory"),
+    ],
+)
+def test_destinations_that_cannot_be_written(program: Program, adding: Scene, dst: str, message: str) -> None:
+    """Extensions of other kinds of files, folders, devices and long names are found by validate, and nothing runs."""
+    adding.file("folder/x", b"")
+    os.mkfifo(adding.folder / "fifo.npy")
+    with_dst(adding, dst)
+    before = everything(adding.folder)
+    for words in (["validate"], []):
+        ended = program(*words, "scenario.json")
+        assert ended.code == 4
+        assert f"/resources/1/buffer/dst: {os.path.join(adding.folder, dst)}: {message}" in ended.err
+    assert everything(adding.folder) == before
+
+
+def test_names_without_an_extension(program: Program, adding: Scene) -> None:
+    """A name that says nothing of the kind of the file is taken."""
+    with_dst(adding, "out")
+    assert program("scenario.json").code == 0
+    with open(adding.folder / "out", "rb") as file:
+        assert numpy.load(file).view("u4").tolist() == [2, 3, 4, 5]
+
+
+def test_a_tensor_is_no_picture(scene: Scene) -> None:
+    """Tensors are written as NumPy arrays as well."""
+    scene.resource(
+        "tensor", uid="t", dims=[2, 2], format="VK_FORMAT_R32_SFLOAT", shader_access="readwrite", dst="t.png"
+    )
+    (finding,) = validate_file(scene.write()).findings
+    assert finding.problem.pointer == "/resources/0/tensor/dst"
+    assert "has the extension '.png', expected '.npy'" in finding.problem.message
+
+
+@pytest.mark.parametrize(
+    "one, other, message",
+    [
+        ("out/a.npy", "out/../out/a.npy", "resources 'x' and 'y' have the same dst "),
+        ("a.npy", "link.npy", "resources 'x' and 'y' have the same dst "),
+        ("out/a.npy", "out/a.npy/b.npy", "the dst of resource 'y' lies below that of resource 'x', which is a file"),
+        ("out/a.npy/c/b.npy", "out/a.npy", "the dst of resource 'x' lies below that of resource 'y', which is a file"),
+    ],
+)
+def test_destinations_against_each_other(scene: Scene, one: str, other: str, message: str) -> None:
+    """Two resources cannot be written to one file, however its name is spelled, nor one below the other's file."""
+    (scene.folder / "link.npy").symlink_to("a.npy")
+    scene.buffer("x", size=4, dst=one).buffer("y", size=4, dst=other)
+    path = scene.write()
+    (finding,) = validate_file(path).findings
+    assert finding.problem.message.startswith(message)
+    with Runner() as runner, pytest.raises(ScenarioError, match=message):
+        runner.run(path)
+    assert sorted(os.listdir(scene.folder)) == ["link.npy", "scenario.json"]
+
+
+def test_captures_do_not_overwrite_what_is_read(shader_cache: Path, adding: Scene) -> None:
+    """A frame that would be written over an input is refused before anything runs."""
+    adding.npy("frame_0/x.npy", numpy.array([1, 2, 3, 4], numpy.uint32))
+    adding.resources[1]["buffer"]["src"] = "frame_0/x.npy"
+    adding.command("mark_boundary", resources=["x"])
+    path = adding.write()
+    before = everything(adding.folder)
+    with Runner() as runner:
+        with pytest.raises(FileError, match="is where a frame of 'x' would be written, but the scenario reads this"):
+            runner.run(path, capture_dir=adding.folder)
+        assert everything(adding.folder) == before
+        runner.run(path, capture_dir=adding.folder / "captured")
+
+
+def test_outputs_of_two_runs(program: Program, scene: Scene) -> None:
+    """The marker of a killed run makes validate and the next run say so; a run that ends well removes it."""
+    scene.buffer("x", size=4).buffer("y", size=4).write()
+    marker = marker_path([str(scene.folder / "x.out.npy"), str(scene.folder / "y.out.npy")])
+    assert marker is not None
+    Path(marker).touch()
+    ended = program("validate", "scenario.json")
+    assert ended.code == 0
+    assert "warning: scenario.json:" in ended.err
+    assert "the output files are of two runs: a run was killed while it put them in place" in ended.err
+    ended = program("scenario.json")
+    assert ended.code == 0
+    assert "the output files are of two runs" in ended.err
+    assert not os.path.lexists(marker)
+    assert program("scenario.json").err == ""

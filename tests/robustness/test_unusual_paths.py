@@ -1,0 +1,129 @@
+"""Paths that lead to pipes and endless devices, that no file can have, or to places that cannot be used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.program import Program, python_path
+from tests.scenes import Scene, glsl
+
+STORE = glsl("a[0] = 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
+
+
+def add_resource(scene: Scene, kind: str, path: str) -> None:
+    """A resource of this kind that is read from ``path``, and what makes a run read it."""
+    if kind in ("GLSL", "HLSL", "SPIR-V"):
+        scene.resource("shader", uid="s", src=path, type=kind).buffer("b", size=16).dispatch("s", ["b"])
+    elif kind == "included":
+        scene.shader("s", f'#version 450\n#include "{path}"\nvoid main() {{}}\n').dispatch("s", [])
+    elif kind == "graph":
+        scene.resource("graph", uid="g", src=path).command("dispatch_graph", graph_ref="g", bindings=[])
+    elif kind == "SPIR-V graph":
+        scene.resource("shader", uid="g", src=path, type="SPIR-V")
+        scene.command("dispatch_spirv_graph", graph_ref="g", bindings=[])
+    elif kind == "image":
+        format = "VK_FORMAT_R8_UNORM"
+        scene.resource("image", uid="i", dims=[1, 4, 4, 1], format=format, shader_access="readonly", src=path)
+    elif kind == "tensor":
+        scene.resource("tensor", uid="t", dims=[4], format="VK_FORMAT_R8_SINT", shader_access="readonly", src=path)
+    elif kind == "raw_data":
+        scene.resource("raw_data", uid="r", src=path)
+    else:
+        scene.resource("buffer", uid="b", size=16, shader_access="readonly", src=path)
+
+
+@pytest.mark.parametrize("path", ["pipe", "pipe.png", "/dev/zero", "/dev/urandom"])
+@pytest.mark.parametrize(
+    "kind",
+    ["buffer", "raw_data", "image", "tensor", "GLSL", "HLSL", "SPIR-V", "included", "graph", "SPIR-V graph"],
+)
+def test_pipes_and_endless_devices(program: Program, scene: Scene, kind: str, path: str) -> None:
+    """A pipe without a writer does not hang, and a device without an end does not fill memory: one clear error."""
+    if not path.startswith("/"):
+        os.mkfifo(scene.folder / path)
+    add_resource(scene, kind, path)
+    scene.write()
+    for words in (["validate"], []):
+        ended = program(*words, "scenario.json", timeout_s=30)
+        assert ended.code == (5 if kind == "included" else 4)
+        assert path in ended.err
+        assert ended.err.count("error:") == 1
+
+
+@pytest.mark.parametrize("words", [["shader", "show"], ["vgf", "show"], ["view"]])
+def test_commands_that_show_files(program: Program, tmp_path: Path, words: list[str]) -> None:
+    """What shows a file refuses a pipe as well."""
+    for name in ("pipe.spv", "pipe.comp", "pipe.npy"):
+        os.mkfifo(tmp_path / name)
+        ended = program(*words, name, timeout_s=30)
+        assert ended.code == 4
+        assert ended.err.startswith(f"error: {name}: ")
+
+
+def test_an_endless_report(program: Program, scene: Scene) -> None:
+    """A report of the doctor is read up to its largest size."""
+    scene.write()
+    ended = program("validate", "--against", "/dev/zero", "scenario.json", timeout_s=30)
+    assert ended.code == 4
+    assert ended.err.startswith("error: /dev/zero: too large for a report of the doctor\n")
+
+
+@pytest.mark.parametrize("key", ["src", "dst"])
+def test_half_of_a_surrogate_pair(program: Program, scene: Scene, key: str) -> None:
+    """A path with half of a surrogate pair is a clean error with its place; a byte that is no UTF-8 is right."""
+    scene.resource("buffer", uid="b", size=16, shader_access="readwrite", **{key: "\ud800.npy"}).write()
+    for words in (["validate"], []):
+        ended = program(*words, "scenario.json")
+        assert ended.code == 3
+        assert ended.err.startswith("error: scenario.json:")
+        assert f"/resources/0/buffer/{key}: the string contains half of a surrogate pair" in ended.err
+    other = Scene(scene.folder)
+    other.resource("buffer", uid="b", size=16, shader_access="readwrite", dst="\udcff.npy").write()
+    assert program("scenario.json").code == 0
+    assert b"\xff.npy" in os.listdir(os.fsencode(scene.folder))
+
+
+def test_no_folder_for_temporary_files(checkout: Path, scene: Scene) -> None:
+    """Where no temporary folder can be used, that is what the error says."""
+    scene.shader("s", STORE).buffer("b", size=16).dispatch("s", ["b"]).write()
+    # Python tries a fixed list of folders after TMPDIR; none of them has room for a file where no file may be written.
+    code = (
+        "import resource, signal, sys\n"
+        "from scenario_runner.cli import main\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "sys.exit(main(['validate', '--no-cache', 'scenario.json']))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=scene.folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 4
+    assert "no folder for temporary files can be used to compile shaders" in done.stderr + done.stdout
+    assert "standard output" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "keys, offset, unit",
+    [
+        ({"buffer": {"size": 16}}, 6, 4),
+        ({"image": {"dims": [1, 4, 4, 1], "format": "VK_FORMAT_R8_UNORM"}}, 1, 4),
+        ({"tensor": {"dims": [4], "format": "VK_FORMAT_R64_SINT"}}, 12, 8),
+    ],
+)
+def test_offsets_that_no_device_takes(
+    program: Program, scene: Scene, keys: dict[str, dict[str, object]], offset: int, unit: int
+) -> None:
+    """Members of memory groups that lie across items are refused without a device."""
+    ((kind, body),) = keys.items()
+    scene.resource(kind, uid="m", shader_access="readwrite", memory_group={"id": "g", "offset": offset}, **body).write()
+    for words in (["validate"], []):
+        ended = program(*words, "scenario.json")
+        assert ended.code == 3
+        assert f"/resources/0/{kind}/memory_group/offset: memory group 'g' places 'm' at offset {offset}" in ended.err
+        assert f"which no device allows: expected a multiple of {unit}" in ended.err
