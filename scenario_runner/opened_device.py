@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.ml_emulation import Mode
     from scenario_runner.vulkan.devices.ml_start import Warm
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
-    from scenario_runner.vulkan.execution.execute.device_objects import DeviceObjects
+    from scenario_runner.vulkan.execution.device_objects import DeviceObjects
 
 
 class DeviceOptions(NamedTuple):
@@ -129,7 +129,7 @@ class OpenedDevice:
         same = (warm.physical.index, warm.physical.uuid) == (physical.index, physical.uuid)
         if not same or self._objects is not None or self._options.staging:
             return False
-        from scenario_runner.vulkan.execution.execute.device_objects import DeviceObjects
+        from scenario_runner.vulkan.execution.device_objects import DeviceObjects
 
         self._opened = warm.instance, warm.physical
         self._objects = DeviceObjects(warm.device)
@@ -138,7 +138,7 @@ class OpenedDevice:
     def device_for(self, plan: Plan) -> DeviceObjects:
         """The open device with what its runs share, opened anew where the plan needs more than it was opened with."""
         from scenario_runner.vulkan.devices.requirements import enabled_for
-        from scenario_runner.vulkan.execution.execute.device_objects import DeviceObjects
+        from scenario_runner.vulkan.execution.device_objects import DeviceObjects
 
         instance, physical = self._instance_for(plan)
         beyond = exceeded_limits(plan, {name: _limit(physical.limits, name) for name in NAMES}, physical.name)
@@ -173,7 +173,7 @@ class OpenedDevice:
             )
         if objects is None or not objects.device.enabled.covers(needed):
             from scenario_runner.vulkan.devices.device import Device
-            from scenario_runner.vulkan.execution.execute.device_objects import DeviceObjects
+            from scenario_runner.vulkan.execution.device_objects import DeviceObjects
 
             if objects is not None:
                 needed = needed.union(objects.device.enabled)

@@ -8,7 +8,7 @@ from scenario_runner.errors import ScenarioRunnerError, UnsupportedError
 from scenario_runner.plan.model import Requirements
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
-from scenario_runner.vulkan.api.loader.ffi import ffi
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.features import CORE
 from scenario_runner.vulkan.devices.instance import version_text

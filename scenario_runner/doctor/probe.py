@@ -113,7 +113,7 @@ def _devices(devices: list[Any], full: bool, voice: _Voice) -> None:
 
 def _loader_version() -> str:
     from scenario_runner.vulkan.api import loader
-    from scenario_runner.vulkan.api.loader.ffi import ffi
+    from scenario_runner.vulkan.api.ffi import ffi
     from scenario_runner.vulkan.devices.instance import version_text
 
     version = ffi.new("uint32_t*")
@@ -123,7 +123,7 @@ def _loader_version() -> str:
 
 def _layers() -> list[dict[str, Any]]:
     """What the loader says of every layer it finds; their libraries are not opened."""
-    from scenario_runner.vulkan.api.loader.ffi import ffi
+    from scenario_runner.vulkan.api.ffi import ffi
     from scenario_runner.vulkan.devices.instance import version_text
 
     return [
@@ -138,7 +138,7 @@ def _layers() -> list[dict[str, Any]]:
 
 
 def _instance_extensions() -> dict[str, int]:
-    from scenario_runner.vulkan.api.loader.ffi import ffi
+    from scenario_runner.vulkan.api.ffi import ffi
 
     found = _enumerated("vkEnumerateInstanceExtensionProperties", "VkExtensionProperties[]", ffi.NULL)
     return {ffi.string(each.extensionName).decode(errors="replace"): each.specVersion for each in found}
@@ -146,7 +146,7 @@ def _instance_extensions() -> dict[str, int]:
 
 def _enumerated(command: str, kind: str, *before: Any) -> list[Any]:
     from scenario_runner.vulkan.api import loader
-    from scenario_runner.vulkan.api.loader.ffi import ffi
+    from scenario_runner.vulkan.api.ffi import ffi
     from scenario_runner.vulkan.api.result import check
 
     function = loader.instance_function(ffi.NULL, command)
@@ -162,7 +162,7 @@ def _path_of(loader: Any) -> str | None:
     """The file that the loader was read from, where the platform tells (dladdr of the C library)."""
     import ctypes
 
-    from scenario_runner.vulkan.api.loader.ffi import ffi
+    from scenario_runner.vulkan.api.ffi import ffi
 
     class Found(ctypes.Structure):
         """Dl_info."""

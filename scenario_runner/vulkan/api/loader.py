@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 from scenario_runner.errors import NoDeviceError, UnsupportedError
-from scenario_runner.vulkan.api.loader.arm_types import type_source
-from scenario_runner.vulkan.api.loader.ffi import ffi
+from scenario_runner.vulkan.api.arm_types import type_source
+from scenario_runner.vulkan.api.ffi import ffi
 
 LOADER_VARIABLE = "SCENARIO_RUNNER_VULKAN_LOADER"
 """Environment variable with the path of the Vulkan loader library, for loaders outside the system's search path."""

@@ -11,8 +11,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from scenario_runner.vulkan.api._generated.structures import SPELLINGS, STRUCTURES
-from scenario_runner.vulkan.api.loader.arm_types import type_source
-from scenario_runner.vulkan.api.loader.ffi import NULL, ffi
+from scenario_runner.vulkan.api.arm_types import type_source
+from scenario_runner.vulkan.api.ffi import NULL, ffi
 
 _alive: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 """What each structure points to; entries go with the structure."""

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner import log
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.functions import Functions
-from scenario_runner.vulkan.api.loader.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.devices.features import chain_of

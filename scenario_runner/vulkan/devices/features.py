@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api._generated.features import ALIASES, CORE_FEATURES, FEATURES, ROLLED_UP
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.functions import Functions
-from scenario_runner.vulkan.api.loader.ffi import ffi
 
 CORE = "VkPhysicalDeviceFeatures"
 _HEADER_WORDS = 4  # sType, padding, pNext

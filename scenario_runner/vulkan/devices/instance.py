@@ -10,8 +10,8 @@ from typing import Any
 from scenario_runner import errors, log
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.functions import Functions
-from scenario_runner.vulkan.api.loader.ffi import ffi
 from scenario_runner.vulkan.api.result import check, error_class, result_name
 from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.devices.physical_device import PhysicalDevice

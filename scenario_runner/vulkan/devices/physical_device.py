@@ -8,8 +8,8 @@ from typing import Any
 
 from scenario_runner import errors
 from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.functions import Functions
-from scenario_runner.vulkan.api.loader.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.features import FeatureTable

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner import errors
 from scenario_runner.plan.model import FramePlan, Plan
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader.ffi import ffi
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.execution.commands import CommandPool
-from scenario_runner.vulkan.execution.execute.device_objects import DeviceObjects
-from scenario_runner.vulkan.execution.execute.prepared import Prepared
+from scenario_runner.vulkan.execution.device_objects import DeviceObjects
+from scenario_runner.vulkan.execution.prepared import Prepared
 from scenario_runner.vulkan.execution.recording import (
     memory_barrier,
     record_frame,

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.plan.model import Barrier, BufferBarrier, Dispatch, FramePlan, ImageBarrier, MemoryBarrier
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader.ffi import ffi
+from scenario_runner.vulkan.api.ffi import ffi
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.execution.execute.prepared import Prepared
+    from scenario_runner.vulkan.execution.prepared import Prepared
 
 
 # A queue without graph or graphics work has no such stages: what the scenario asks is then covered by all commands.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader.ffi import ffi
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.execution.commands import CommandPool
 from scenario_runner.vulkan.execution.recording import (
     memory_barrier,

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
-from scenario_runner.vulkan.api.loader.ffi import ffi
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check, error_class, result_name
 from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.memory import host_memory

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.plan.model import DescriptorList, LayoutBinding
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader.ffi import ffi
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import new
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner import errors
 from scenario_runner.plan.model import BufferPlan, Descriptor
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader.ffi import ffi
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.memory.allocation import Allocation, align, readable_size

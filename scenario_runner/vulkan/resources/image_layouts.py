@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from scenario_runner.plan.model import ImageLayout
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader.ffi import ffi
+from scenario_runner.vulkan.api.ffi import ffi
 
 ASPECTS = {
     "color": vk.IMAGE_ASPECT_COLOR_BIT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.vulkan.api.loader.ffi import ffi
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import new
 

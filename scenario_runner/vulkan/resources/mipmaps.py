@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader.ffi import ffi
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.resources.image_layouts import (
     ASPECTS,
     Transition,

@@ -10,8 +10,8 @@ from scenario_runner import errors
 from scenario_runner.plan.model import Descriptor
 from scenario_runner.plan.tensor_plan import TensorDescription, TensorPlan
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader.arm_types import arm_ffi
-from scenario_runner.vulkan.api.loader.ffi import ffi
+from scenario_runner.vulkan.api.arm_types import arm_ffi
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.memory.allocation import (
