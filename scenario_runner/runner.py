@@ -153,11 +153,12 @@ class Runner:
         cache = PlanCache(Settings(os.fspath(scenario), output_dir, compiler.compiler, compiler.cache_dir))
         plan = cache.load()
         if plan is None:
-            from scenario_runner.plan.facts import facts_of
+            from scenario_runner.plan.resolve import resolve_to_keep
+            from scenario_runner.scenario import loads
 
-            loaded = _loaded(scenario)
-            plan = self.plan(loaded, output_dir=output_dir)
-            facts = facts_of(loaded)
+            path = os.fspath(scenario)
+            loaded = _loaded(path) if cache.text is None else loads(cache.text, path)
+            plan, facts = resolve_to_keep(loaded, output_dir=output_dir, compiler=compiler)
             if facts is not None:
                 cache.store(plan, facts)
         return plan
