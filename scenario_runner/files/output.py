@@ -7,6 +7,7 @@ import os
 import stat
 from types import TracebackType
 
+from scenario_runner.files.sandbox import check_opened, check_path
 from scenario_runner.files.source import file_error, reason_of
 
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
@@ -18,6 +19,7 @@ def check_destination(path: str) -> None:
 
     Nothing is touched, so this can be asked before the work whose result goes there.
     """
+    check_path(path)
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -58,6 +60,7 @@ class OutputFile:
         except (OSError, ValueError) as error:
             raise file_error(self.path, f"cannot be created: {reason_of(error)}") from error
         try:
+            check_opened(temporary, self._descriptor)
             self._reserve(size_bytes)
         except BaseException:
             self.discard()

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from scenario_runner.errors import FileError, Problem
+from scenario_runner.files.sandbox import check_opened, check_path
 
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
 _CLOCK_STEP_NS = 20_000_000  # file systems take times from a clock that moves in steps of up to 10 ms
@@ -67,12 +68,14 @@ class SourceFile:
     was then.
 
     Pipes, devices and folders are refused at once (opening does not wait for a pipe's writer). Reading is stateless
-    (``preadv``), so that threads may read parts of one file side by side. Raises `FileError`.
+    (``preadv``), so that threads may read parts of one file side by side. Raises `FileError`, and `SandboxError` for
+    what the sandbox forbids.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         self._descriptor = -1
+        check_path(self.path)
         try:
             self._descriptor = os.open(self.path, _OPEN_FLAGS)
             status = os.fstat(self._descriptor)
@@ -83,6 +86,11 @@ class SourceFile:
             self.close()
             kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, a device or a socket"
             raise file_error(self.path, f"is {kind}, expected a file")
+        try:
+            check_opened(self.path, self._descriptor)
+        except BaseException:
+            self.close()
+            raise
         self.size_bytes = status.st_size
         self.identity = _identity(status)
 

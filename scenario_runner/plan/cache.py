@@ -39,6 +39,7 @@ class Settings(NamedTuple):
     output_dir: str | None
     compiler: str | None
     cache_dir: str | None
+    sandbox: bool = False
 
 
 class Facts(NamedTuple):
@@ -114,7 +115,7 @@ class PlanCache:
 
 @cache
 def program_version(root: str = os.path.dirname(os.path.dirname(__file__))) -> tuple[Any, ...]:
-    """What tells the program in the folder ``root`` from any other version of it: each of its modules, by size and time.
+    """What tells the program in the folder ``root`` from another version of it: each of its modules, by size and time.
 
     So a plan is as old as the code that it comes from, in a checkout as where it is installed; 260 modules take 1 ms.
     """

@@ -6,7 +6,14 @@ import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.errors import ScenarioError, ScenarioRunnerError, UnsupportedError, UsageError
+from scenario_runner.errors import (
+    SandboxError,
+    ScenarioError,
+    ScenarioRunnerError,
+    UnsupportedError,
+    UsageError,
+)
+from scenario_runner.files.sandbox import check_path
 from scenario_runner.plan.barriers import resolve_barrier
 from scenario_runner.plan.bindings import SetLayouts, descriptors, set_layouts
 from scenario_runner.plan.model import (
@@ -334,6 +341,11 @@ class _Resolver:
                 continue  # what lies between the segments of a graph
             destination = self._by_uid[uid].dst
             path = None if destination is None else os.path.join(self._output_dir, destination)
+            if path is not None:
+                try:
+                    check_path(path)
+                except SandboxError as error:
+                    self.problems.add_error(error, f"{self._scenario.resource_pointer(uid)}/dst")
             if path is not None or (self._outputs is not None and uid in self._outputs):
                 planned.append(Output(uid, path))
         self._refuse_doubled_destinations(planned)

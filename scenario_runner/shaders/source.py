@@ -12,6 +12,7 @@ import re
 import stat
 
 from scenario_runner.errors import FileError, Problem
+from scenario_runner.files.sandbox import check_opened, check_path, is_confined
 from scenario_runner.shaders.options import BuildOptions
 from scenario_runner.shaders.request import CompileRequest
 
@@ -44,23 +45,31 @@ class Assembled:
 
 
 def assemble(request: CompileRequest, options: BuildOptions) -> Assembled:
-    """Read the source and everything it includes. Raises FileError: missing, no regular file, or too large."""
+    """Read the source and everything it includes. Raises FileError: missing, no regular file, or too large;
+    SandboxError for what the sandbox forbids."""
     if request.path is not None:
         data = read_source(request.path)
         folder = os.path.dirname(request.path)
     else:
         data = (request.source or "").encode("utf-8", "surrogatepass")
         folder = request.base_dir
-    return _Assembly(request, options).whole(data.removeprefix(b"\xef\xbb\xbf"), folder)
+    assembled = _Assembly(request, options).whole(data.removeprefix(b"\xef\xbb\xbf"), folder)
+    if is_confined():
+        from scenario_runner.shaders.closed import closed
+
+        assembled.text = closed(assembled.text, request.place)
+    return assembled
 
 
 def read_source(path: str) -> bytes:
     """The bytes of a source file of at most ``MAX_BYTES``. Raises FileError."""
+    check_path(path)
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
             raise FileError(Problem("the shader source is not a regular file", path, help="name a file of text"))
         with open(path, "rb") as file:
+            check_opened(path, file.fileno())
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = (getattr(error, "strerror", None) or str(error)).lower()
@@ -174,6 +183,7 @@ class _Assembly:
         # The folder of the file that includes, those of its includers, then the include folders.
         for folder in (*reversed(folders), *self.dirs):
             path = os.path.normpath(os.path.join(folder, name))
+            check_path(path)
             try:
                 regular = stat.S_ISREG(os.stat(path).st_mode)
             except (OSError, ValueError):

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 
 
 class Options(NamedTuple):
-    """What to look at: ``hazards`` for missing barriers, ``device`` for one device's limits and features."""
+    """What to look at: ``hazards`` for missing barriers, ``device`` for one device's limits and features, ``sandbox``
+    for files outside of the scenario's folder."""
 
     compiler: CompilerOptions = CompilerOptions()
     hazards: bool = False
     device: ReportedDevice | None = None
+    sandbox: bool = False
 
 
 def validate_file(path: str | os.PathLike[str], options: Options | None = None) -> Validation:
@@ -38,7 +40,14 @@ def validate_file(path: str | os.PathLike[str], options: Options | None = None) 
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return _validate(os.fspath(path), options or Options())
+        options = options or Options()
+        file = os.fspath(path)
+        if not options.sandbox:
+            return _validate(file, options)
+        from scenario_runner.files.sandbox import confined
+
+        with confined([os.path.dirname(os.path.abspath(file))], [file]):
+            return _validate(file, options)
     finally:
         if collecting:
             gc.enable()

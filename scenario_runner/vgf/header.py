@@ -37,7 +37,10 @@ class Header:
 
 
 def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> Header:
-    """Read and check the header, with which ``start`` begins. Raises FileError when this is no VGF file, one of an unknown version, or a cut one."""
+    """Read and check the header, with which ``start`` begins.
+
+    Raises FileError when this is no VGF file, one of an unknown version, or a cut one.
+    """
 
     def fail(message: str, help: str | None = None) -> FileError:
         return FileError(Problem(message, path=path, pointer="/header", help=help))

@@ -193,8 +193,8 @@ def model(scene: Scene) -> Case:
     def convolved(weights: Any) -> list[float]:
         padded = numpy.pad(numpy.ones((8, 8, 2)), ((1, 1), (1, 1), (0, 0)))
         windows = numpy.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(0, 1))
-        sums = numpy.einsum("hwcij,oijc->hwo", windows, weights.reshape(4, 3, 3, 2)) + [0.5, -1, 2, 0]
-        return list(numpy.clip(sums, 0, 6).ravel())
+        sums = numpy.einsum("hwcij,oijc->hwo", windows, weights.reshape(4, 3, 3, 2))
+        return list(numpy.clip(sums + numpy.array([0.5, -1, 2, 0]), 0, 6).ravel())
 
     return Case(scene.write(), file, other, convolved(weights), convolved(weights / 2))
 
