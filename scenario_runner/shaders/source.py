@@ -11,9 +11,10 @@ import os
 import re
 import stat
 
-from scenario_runner.errors import FileError, Problem
-from scenario_runner.files.sandbox import check_opened, check_path, is_confined
+from scenario_runner.errors import FileError, Problem, SandboxError
+from scenario_runner.files.sandbox import CODE, check_opened, check_path, is_confined
 from scenario_runner.shaders.options import BuildOptions
+from scenario_runner.shaders.own_includes import own_include, without_comments
 from scenario_runner.shaders.request import CompileRequest
 
 MAX_BYTES = 16 << 20
@@ -26,14 +27,14 @@ _VERSION = rb"#[ \t]*version[ \t]+(\d{1,9})(?:[ \t]+(core|compatibility|es)\b)?"
 # Comments and strings are matched only to be stepped over.
 _DIRECTIVE = (
     rb"//(?:\\\r?\n|[^\n])*+|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*+\"|"
-    rb"^[ \t]*#[ \t]*(?:include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>)|(include\b)|(pragma[ \t]+once\b))"
+    rb"^[ \t]*#[ \t]*(?:include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>)|(pragma[ \t]+once\b))"
 )
 
 
 class Assembled:
     """``text`` is what the compiler gets. ``files`` are the names of its parts: index i is number ``FIRST_FILE + i``,
     the source itself first. ``missing`` are the includes not found. ``opaque`` is set when an include is left to the
-    compiler (``#include MACRO``): then the text is not all that the module comes from, and no cache may keep it."""
+    compiler (see `own_includes`): then the text is not all that the module comes from, and no cache may keep it."""
 
     __slots__ = ("files", "missing", "opaque", "text")
 
@@ -55,9 +56,14 @@ def assemble(request: CompileRequest, options: BuildOptions) -> Assembled:
         folder = request.base_dir
     assembled = _Assembly(request, options).whole(data.removeprefix(b"\xef\xbb\xbf"), folder)
     if is_confined():
-        from scenario_runner.shaders.closed import closed
-
-        assembled.text = closed(assembled.text, request.place)
+        assembled.text = without_comments(assembled.text)
+    own = own_include(assembled.text)
+    if own and is_confined():
+        message = f"has an #{own} that the compiler would follow by itself, which the sandbox forbids"
+        raise SandboxError(
+            Problem(message, request.place, help='write #include "file" on one line, without a macro', code=CODE)
+        )
+    assembled.opaque = bool(own)
     return assembled
 
 
@@ -155,13 +161,11 @@ class _Assembly:
         once = False
         for found in re.compile(_DIRECTIVE, re.S | re.M).finditer(text):
             name: bytes | None = found[1] or found[2]
-            if found[4]:
+            if found[3]:
                 once = once or index > 0
                 parts.append(text[done : found.start()])
                 done = found.end()
                 continue
-            if found[3]:
-                self.result.opaque = True
             if not name:
                 continue
             at += text.count(b"\n", counted, found.start())

@@ -15,7 +15,7 @@ from scenario_runner.errors import SandboxError, ScenarioRunnerError
 from scenario_runner.files.sandbox import CODE, confined
 from scenario_runner.files.source import SourceFile
 from scenario_runner.plan.model import CompilerOptions
-from scenario_runner.shaders.closed import closed
+from scenario_runner.shaders.own_includes import own_include, without_comments
 from scenario_runner.validation import Options, validate_file
 from tests.gpu.ml_scenes import SPIRV, VGF, bindings, tensor
 from tests.program import Program
@@ -290,9 +290,9 @@ def _outcomes(case: Scene, runner: Runner, line: str, language: str) -> list[str
 def test_comments_and_lines_stay_where_they_are() -> None:
     """Includes that are commented out do not matter, and texts keep their lines."""
     text = b'a // #include "x"\n/* one\n#include "y"\n*/ b "// #c" /* d */ e\n'
-    assert closed(text, "x.comp") == b'a  \n \n\n b "// #c"   e\n'
-    with pytest.raises(SandboxError, match="has an #include that the compiler would follow"):
-        closed(b"#include NAME\n", "x.comp")
+    assert without_comments(text) == b'a  \n \n\n b "// #c"   e\n'
+    assert own_include(text) == ""
+    assert own_include(b"#include NAME\n") == "include"
 
 
 def test_a_link_that_is_exchanged_while_it_is_opened(tmp_path: Path) -> None:
