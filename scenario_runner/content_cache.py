@@ -4,12 +4,16 @@ An entry holds the whole key beside the value, and a hit needs the key to be equ
 needs only a checksum of the key, no cryptographic hash (whose import costs more than a hit), and a clash of names is a
 miss, never a wrong value.
 
+Entries are believed: a plan says what a device runs, and is no more checked than code. The checksum finds damage, not
+forgery. So only folders and files are used that belong to this user and that nobody else may write to.
+
 Entry: 8 bytes magic, u64 key size, u64 value size, u32 CRC-32 of the value (little endian), the key, the value.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import time
 import zlib
@@ -20,7 +24,11 @@ _SUFFIX = ".entry"
 _TOUCH_AFTER_S = 24 * 3600
 _STALE_TEMPORARY_S = 3600
 
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
 _warned: set[str] = set()
+_trusted: set[str] = set()
 
 
 def default_cache_dir() -> str:
@@ -37,6 +45,38 @@ def default_cache_dir() -> str:
         if not os.path.isabs(base):  # the XDG specification has relative ones ignored
             base = os.path.expanduser("~/.cache")
     return os.path.join(base, "scenario-runner")
+
+
+def distrust(status: os.stat_result) -> str:
+    """Why what a file or folder holds may come from somebody else; empty where it is this user's alone."""
+    if not hasattr(os, "geteuid"):
+        return ""  # Windows keeps the folders for caches to their users
+    if status.st_uid != os.geteuid():
+        return f"it belongs to the user with the id {status.st_uid}, not to {os.geteuid()}"
+    return "other users may write to it" if status.st_mode & _OTHERS_WRITE else ""
+
+
+def is_trusted(folder: str) -> bool:
+    """Whether a folder of a cache is this user's alone, or does not exist yet; if not, a warning is logged once."""
+    if folder in _trusted:
+        return True
+    try:
+        reason = distrust(os.stat(folder))
+    except (OSError, ValueError):
+        return True  # whoever wants to use it will see
+    if not reason:
+        _trusted.add(folder)
+    elif folder not in _warned:
+        _warned.add(folder)
+        from scenario_runner import log
+
+        log.warning(
+            __name__,
+            "the cache folder %r is ignored: %s (remove it, chmod it to 700, or name another by SCENARIO_RUNNER_CACHE)",
+            folder,
+            reason,
+        )
+    return not reason
 
 
 class ContentCache:
@@ -60,14 +100,10 @@ class ContentCache:
     def load(self, key: bytes) -> bytes | None:
         """The value made from ``key``; None when there is none, or its entry is damaged."""
         path = self.path(key)
-        try:
-            with open(path, "rb", buffering=0) as file:
-                status = os.fstat(file.fileno())
-                if not _HEADER + len(key) < status.st_size <= self._max_total_bytes:
-                    return None
-                data = file.read()
-        except (OSError, ValueError):
+        found = self.read(path, self._max_total_bytes)
+        if found is None:
             return None
+        data, modified_s = found
         start = _HEADER + len(key)
         value = data[start:]
         if (
@@ -78,12 +114,32 @@ class ContentCache:
             or int.from_bytes(data[24:28], "little") != zlib.crc32(value)
         ):
             return None
-        if time.time() - status.st_mtime > _TOUCH_AFTER_S:  # eviction goes by last use, to a day
+        if time.time() - modified_s > _TOUCH_AFTER_S:  # eviction goes by last use, to a day
             try:
                 os.utime(path)
             except OSError:
                 pass
         return value
+
+    def read(self, path: str, most_bytes: int) -> tuple[bytes, float] | None:
+        """The content of the file ``path`` under the root and when it was written (seconds since 1970).
+
+        None where it is not a file of at most ``most_bytes`` that only this user can have written.
+        """
+        if not (is_trusted(self.root) and is_trusted(os.path.dirname(path))):
+            return None
+        try:
+            descriptor = os.open(path, _OPEN_FLAGS)  # which does not wait for the other end of a pipe
+            try:
+                status = os.fstat(descriptor)
+                if not stat.S_ISREG(status.st_mode) or status.st_size > most_bytes or distrust(status):
+                    return None
+                with open(descriptor, "rb", buffering=0, closefd=False) as file:
+                    return file.read(), status.st_mtime
+            finally:
+                os.close(descriptor)
+        except (OSError, ValueError):
+            return None
 
     def store(self, key: bytes, value: bytes) -> None:
         """Keep ``value`` as what ``key`` makes."""
@@ -94,9 +150,12 @@ class ContentCache:
         """Replace the file ``path`` under the root as a whole."""
         temporary = f"{path}.{os.getpid()}-{time.time_ns():x}.tmp"
         try:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            for folder in dict.fromkeys((self.root, os.path.dirname(path))):
+                os.makedirs(folder, mode=0o700, exist_ok=True)
+                if not is_trusted(folder):
+                    return
             try:
-                with open(temporary, "xb") as file:
+                with open(temporary, "xb", opener=_private) as file:
                     file.write(data)
                 os.replace(temporary, path)
             except BaseException:
@@ -144,3 +203,8 @@ class ContentCache:
         from scenario_runner import log
 
         log.warning(__name__, "nothing is kept for the next run: cannot write %r: %s", self.root, error)
+
+
+def _private(path: str, flags: int) -> int:
+    """Opens a new file that only this user may write to, whatever the umask is."""
+    return os.open(path, flags, 0o600)

@@ -11,6 +11,7 @@
     │   ├── CompilerNotFoundError     5   no compiler for this language was found
     │   └── SpirvError                5   the bytes are no valid SPIR-V module
     ├── UnsupportedError              6   valid, but this program or this device cannot do it (a skip, not a failure)
+    ├── SandboxError                 12   the scenario wants to read or write outside of the sandbox
     └── DeviceError                   7   the Vulkan driver failed
         ├── NoDeviceError             8   no loader, no driver, or no device that was asked for
         ├── OutOfMemoryError          9   an allocation that the device or the host cannot give
@@ -131,6 +132,12 @@ class UnsupportedError(ScenarioRunnerError):
     """Valid, but this program or this device cannot do it; the message names what is missing."""
 
     exit_code = 6
+
+
+class SandboxError(ScenarioRunnerError):
+    """The scenario wants to read or write a file outside of the sandbox that it was given."""
+
+    exit_code = 12
 
 
 class DeviceError(ScenarioRunnerError):

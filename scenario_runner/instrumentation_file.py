@@ -19,7 +19,7 @@ class InstrumentationFile:
         from scenario_runner.files.output import check_destination
 
         check_destination(path)
-        self._path = path
+        self.path = path
         self._runs: list[dict[str, Any]] = []
 
     def add(self, scenario: str, device: str, measured: Instrumentation) -> None:
@@ -37,7 +37,7 @@ class InstrumentationFile:
 
         from scenario_runner.files.output import OutputFile
 
-        with OutputFile(self._path) as file:
+        with OutputFile(self.path) as file:
             file.write(json.dumps(content, indent=1).encode() + b"\n")
 
 

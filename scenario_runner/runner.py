@@ -7,8 +7,9 @@ they are wanted: into arrays, into files, or both. When the device is opened and
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scenario_runner import log
 from scenario_runner.errors import ScenarioRunnerError, UsageError
@@ -28,13 +29,41 @@ if TYPE_CHECKING:
 StrPath = str | os.PathLike[str]
 
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _in_sandbox(method: _Method) -> _Method:
+    """The method, whose first argument is a scenario, with a sandbox around it where the Runner has one."""
+
+    @wraps(method)
+    def confined(self: Runner, scenario: StrPath | Scenario, *args: Any, **kwargs: Any) -> Any:
+        if not self.sandbox:
+            return method(self, scenario, *args, **kwargs)
+        from scenario_runner.files import sandbox
+
+        folders = [kwargs[name] for name in ("output_dir", "capture_dir") if kwargs.get(name) is not None]
+        files: list[StrPath] = [] if self._measured is None else [self._measured.path]
+        if isinstance(scenario, str | os.PathLike):
+            folders.append(os.path.dirname(os.path.abspath(scenario)))
+            files.append(scenario)
+        else:
+            folders.append(scenario.base_dir)
+        with sandbox.confined(folders, files):
+            return method(self, scenario, *args, **kwargs)
+
+    return confined  # type: ignore[return-value]
+
+
 class Runner:
     """Runs scenarios on one device; use it in a ``with`` block, from one thread at a time.
 
     ``device`` is an index, UUID or name; ``timeout_s`` bounds the wait for submitted work; ``compiler`` is the path of
     a GLSL compiler; ``shader_instrumentation`` is a JSON file that gets what the device measures in shaders
-    (VK_ARM_shader_instrumentation); the others are those of `DeviceOptions`. Nothing is opened before it is needed
-    (``starting``: a driver that is being started already); `run` raises NoDeviceError when there is no device.
+    (VK_ARM_shader_instrumentation); ``sandbox`` refuses scenarios that read or write outside of their own folder and
+    the folders given for results (SandboxError); the others are those of `DeviceOptions`.
+
+    Nothing is opened before it is needed (``starting``: a driver that is being started already); `run` raises
+    NoDeviceError when there is no device.
     """
 
     def __init__(
@@ -51,6 +80,7 @@ class Runner:
         ml_emulation: Mode = "auto",
         staging: bool = False,
         shader_instrumentation: StrPath | InstrumentationFile | None = None,
+        sandbox: bool = False,
         starting: InstanceStart | None = None,
     ) -> None:
         if ml_emulation not in ("auto", "on", "off"):
@@ -72,6 +102,7 @@ class Runner:
         self._opened = OpenedDevice(options, starting)
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
+        self.sandbox = sandbox
 
     def __enter__(self) -> Runner:
         return self
@@ -79,6 +110,7 @@ class Runner:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @_in_sandbox
     def plan(
         self,
         scenario: StrPath | Scenario,
@@ -94,6 +126,7 @@ class Runner:
             _loaded(scenario), inputs=inputs, outputs=outputs, output_dir=_text(output_dir), compiler=self.compiler
         )
 
+    @_in_sandbox
     def run(
         self,
         scenario: StrPath | Scenario,
@@ -125,6 +158,7 @@ class Runner:
             self._execute(loaded, plan, (collector, writer), repeat=repeat, keep_state=keep_state, dry_run=dry_run)
         return collector.result()
 
+    @_in_sandbox
     def run_to_files(
         self,
         scenario: StrPath | Scenario,
@@ -150,14 +184,15 @@ class Runner:
         from scenario_runner.plan.cache import PlanCache, Settings
 
         compiler = self.compiler
-        cache = PlanCache(Settings(os.fspath(scenario), output_dir, compiler.compiler, compiler.cache_dir))
+        path = os.fspath(scenario)
+        cache = PlanCache(Settings(path, output_dir, compiler.compiler, compiler.cache_dir, self.sandbox))
         plan = cache.load()
         if plan is None:
-            from scenario_runner.plan.facts import facts_of
+            from scenario_runner.plan.resolve import resolve_to_keep
+            from scenario_runner.scenario import loads
 
-            loaded = _loaded(scenario)
-            plan = self.plan(loaded, output_dir=output_dir)
-            facts = facts_of(loaded)
+            loaded = _loaded(path) if cache.text is None else loads(cache.text, path)
+            plan, facts = resolve_to_keep(loaded, output_dir=output_dir, compiler=compiler)
             if facts is not None:
                 cache.store(plan, facts)
         return plan

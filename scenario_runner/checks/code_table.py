@@ -78,6 +78,11 @@ A file that the scenario names is missing, cannot be read or written, or does no
 Relative paths start from the scenario's folder. Check the path and the file.
 JSON Test Description Specification, "Specification"
 
+SR-SANDBOX-001 error a file outside of the sandbox
+With `--sandbox` a scenario reads and writes only below its own folder and `--output`. This path leads elsewhere: it is absolute, has `..`, or goes through a symbolic link. Shaders may include what lies in the folder, by `#include "file"`.
+Move the file into the scenario's folder; or run without `--sandbox` if you trust whoever wrote the scenario.
+docs/command_line.md, "Scenarios from others"
+
 SR-SHADER-001 error no such entry point
 The module has no entry point of this name. The message lists those that it has.
 Set `entry` to one of them. What GLSL compiles to has the entry point main.

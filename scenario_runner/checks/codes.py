@@ -31,6 +31,7 @@ FAMILIES: Final = {
     "REF": "Names of resources",
     "CONFLICT": "Parts of a scenario that contradict each other",
     "FILE": "Files that the scenario names",
+    "SANDBOX": "What scenarios from others may not do",
     "SHADER": "Shaders and their entry points",
     "BIND": "Bindings",
     "ACCESS": "Reading and writing",

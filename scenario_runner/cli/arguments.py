@@ -69,6 +69,15 @@ def compiler_arguments(options: argparse.Namespace) -> dict[str, Any]:
     return {"compiler": options.glslang, "use_cache": not options.no_cache}
 
 
+def add_sandbox_option(parser: argparse.ArgumentParser) -> None:
+    """--sandbox, for scenarios from others."""
+    parser.add_argument(
+        "--sandbox",
+        action="store_true",
+        help="refuse scenarios that read or write outside of their own folder and --output",
+    )
+
+
 def add_logging_option(parser: argparse.ArgumentParser) -> None:
     """--log-level, as the reference runner has it."""
     parser.add_argument(

@@ -133,6 +133,7 @@ def _runner(
         robustness=options.enable_robustness_features,
         disabled_extensions=[name for names in options.disable_extension for name in names],
         shader_instrumentation=measured,
+        sandbox=options.sandbox,
         starting=starting,
         **device_arguments(options),
         **compiler_arguments(options),

@@ -6,7 +6,13 @@ import argparse
 from collections.abc import Sequence
 
 from scenario_runner.cli import COMMANDS
-from scenario_runner.cli.arguments import Parser, add_compiler_options, add_device_options, add_logging_option
+from scenario_runner.cli.arguments import (
+    Parser,
+    add_compiler_options,
+    add_device_options,
+    add_logging_option,
+    add_sandbox_option,
+)
 from scenario_runner.errors import UsageError
 
 # Options of the reference runner that change no result: scripts that give them keep working.
@@ -71,6 +77,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         help="write what the device measures in shaders (VK_ARM_shader_instrumentation) as JSON",
     )
     add_compiler_options(parser)
+    add_sandbox_option(parser)
     add_logging_option(parser)
     parser.add_argument("--quiet", action="store_true", help="print no summary line")
     parser.add_argument("--wait-for-key-stroke-before-run", action="store_true", help="wait for Enter before running")

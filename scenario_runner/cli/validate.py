@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from scenario_runner.cli.arguments import Parser, add_compiler_options, add_logging_option, compiler_arguments
+from scenario_runner.cli.arguments import (
+    Parser,
+    add_compiler_options,
+    add_logging_option,
+    add_sandbox_option,
+    compiler_arguments,
+)
 
 if TYPE_CHECKING:
     from scenario_runner.validation import Validation
@@ -28,6 +34,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--device", metavar="D", help="with --against: index, UUID or part of the name of the device")
     parser.add_argument("--output", metavar="DIR", help="base of relative dst paths (default: the scenario's folder)")
     add_compiler_options(parser)
+    add_sandbox_option(parser)
     add_logging_option(parser)
     options = parser.parse_args(argv)
     from scenario_runner.cli.report import set_up_logging
@@ -40,7 +47,8 @@ def main(argv: Sequence[str]) -> int:
         from scenario_runner.validation.reported_device import read_device
 
         device = read_device(options.against, options.device)
-    wanted = Options(CompilerOptions(**compiler_arguments(options)), options.hazards, device, options.output)
+    compiler = CompilerOptions(**compiler_arguments(options))
+    wanted = Options(compiler, options.hazards, device, options.output, options.sandbox)
     validations = []
     for file in options.files:
         validation = validate_file(file, wanted)

@@ -69,7 +69,7 @@ def write_npy(
 
 
 class NpyReader:
-    """An open .npy file whose ``header`` has been checked; a context manager."""
+    """An open .npy file whose ``header`` has been checked, and its ``identity``; a context manager."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._source = SourceFile(path)
@@ -79,6 +79,7 @@ class NpyReader:
             self._source.close()
             raise
         self.path = self._source.path
+        self.identity = self._source.identity
         self._converted: memoryview | None = None
 
     def read_into(self, destination: memoryview, offset: int = 0, size: int | None = None) -> int:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TypeAlias
 
+from scenario_runner.files.sandbox import check_opened, check_path
 from scenario_runner.files.source import file_error, reason_of
 
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
@@ -22,6 +23,7 @@ def check_destination(path: str) -> None:
 
     Nothing is touched, so this can be asked before the work whose result goes there.
     """
+    check_path(path)
     try:
         try:
             mode = os.stat(path).st_mode
@@ -91,6 +93,7 @@ class OutputFile:
             remove_folders(self.made_folders)
             raise file_error(self.path, f"cannot be created: {reason_of(error)}") from error
         try:
+            check_opened(temporary, self._descriptor)
             self._reserve(size_bytes)
         except BaseException:
             self.discard()

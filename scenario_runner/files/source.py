@@ -1,16 +1,53 @@
 """A file that is read: every way in which reading can fail is a `FileError` that begins with the path."""
 
-from __future__ import annotations
+# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
 
 import os
 import stat
+import time
 from types import TracebackType
+from typing import NamedTuple
 
 from scenario_runner.errors import FileError, Problem
+from scenario_runner.files.sandbox import check_opened, check_path
 
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
+_CLOCK_STEP_NS = 20_000_000  # file systems take times from a clock that moves in steps of up to 10 ms
 _HAS_PREADV = hasattr(os, "preadv")
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+class Identity(NamedTuple):
+    """What tells a file from another one, and from itself after a change, without reading it.
+
+    ``settled`` is false where the last change is so recent that the next one may have the same time: then an equal
+    identity does not prove equal content.
+    """
+
+    device: int
+    inode: int
+    size_bytes: int
+    modified_ns: int
+    changed_ns: int
+    settled: bool
+
+    def is_same_file(self, other: "Identity") -> bool:
+        """Whether nothing that these identities can tell differs."""
+        return self[:5] == other[:5]
+
+
+def file_identity(path: str) -> Identity | None:
+    """The identity of the file at ``path``; None where there is none."""
+    try:
+        return _identity(os.stat(path))
+    except (OSError, ValueError):
+        return None
+
+
+def _identity(status: os.stat_result) -> Identity:
+    last_ns = max(status.st_mtime_ns, status.st_ctime_ns)
+    settled = not 0 <= time.time_ns() - last_ns < _CLOCK_STEP_NS
+    return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, settled)
 
 
 def file_error(path: str, message: str, *, help: str | None = None) -> FileError:
@@ -27,15 +64,18 @@ def reason_of(error: OSError | ValueError) -> str:
 
 
 class SourceFile:
-    """A regular file open for reading; ``size_bytes`` is its size when it was opened.
+    """A regular file open for reading; ``size_bytes`` is its size when it was opened, ``identity`` what it
+    was then.
 
     Pipes, devices and folders are refused at once (opening does not wait for a pipe's writer). Reading is stateless
-    (``preadv``), so that threads may read parts of one file side by side. Raises `FileError`.
+    (``preadv``), so that threads may read parts of one file side by side. Raises `FileError`, and `SandboxError` for
+    what the sandbox forbids.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         self._descriptor = -1
+        check_path(self.path)
         try:
             self._descriptor = os.open(self.path, _OPEN_FLAGS)
             status = os.fstat(self._descriptor)
@@ -46,7 +86,13 @@ class SourceFile:
             self.close()
             kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, a device or a socket"
             raise file_error(self.path, f"is {kind}, expected a file")
+        try:
+            check_opened(self.path, self._descriptor)
+        except BaseException:
+            self.close()
+            raise
         self.size_bytes = status.st_size
+        self.identity = _identity(status)
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         """Fill ``destination`` (writable, contiguous) with the file's bytes from ``offset`` on, without a copy."""
@@ -81,13 +127,22 @@ class SourceFile:
         self.read_into(memoryview(buffer), offset)
         return bytes(buffer)
 
+    @property
+    def descriptor(self) -> int:
+        """The open file descriptor, which stays this object's."""
+        return self._descriptor
+
+    def current_identity(self) -> Identity:
+        """What the file is now."""
+        return _identity(os.fstat(self._descriptor))
+
     def close(self) -> None:
         """Give the descriptor back; may be called twice."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
 
-    def __enter__(self) -> SourceFile:
+    def __enter__(self) -> "SourceFile":
         return self
 
     def __exit__(

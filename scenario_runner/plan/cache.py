@@ -11,13 +11,14 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+import zlib
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 from scenario_runner.content_cache import ContentCache
 from scenario_runner.errors import Problem, ScenarioRunnerError
-from scenario_runner.files.source import SourceFile
+from scenario_runner.files.source import SourceFile, file_identity
 from scenario_runner.plan import model
 from scenario_runner.plan.model import Plan
 from scenario_runner.plan.sources import NpySource
@@ -29,7 +30,6 @@ _RECORDS: dict[str, Any] = {
 } | {"Problem": Problem}
 _IMAGE_RECORDS = "scenario_runner.plan.image_plan"
 _ML_RECORDS = ("scenario_runner.plan.tensor_plan", "scenario_runner.plan.graph_plan")
-_PACKAGES = ("", "checks", "plan", "scenario", "shaders", "spirv", "tosa", "files")
 
 
 class Settings(NamedTuple):
@@ -39,18 +39,19 @@ class Settings(NamedTuple):
     output_dir: str | None
     compiler: str | None
     cache_dir: str | None
+    sandbox: bool = False
 
 
 class Facts(NamedTuple):
     """What was read of the files that a scenario names, beyond the headers that the plan's own sources carry.
 
-    ``sources`` are (uid, fields of the `CompileRequest`), ``binaries`` (uid, path), ``contents`` (path, bytes),
-    ``models`` (path, identity) of files that are read whole. A kept plan's uids of shaders are labels of its pipelines.
+    ``sources`` are (index of a pipeline that has the code, fields of the `CompileRequest`), ``binaries`` (index, path),
+    ``contents`` (path, fields of the header, bytes if they were read), ``models`` (path, fields of the `Identity`).
     """
 
-    sources: tuple[tuple[str, tuple[Any, ...]], ...] = ()
-    binaries: tuple[tuple[str, str], ...] = ()
-    contents: tuple[tuple[str, bytes], ...] = ()
+    sources: tuple[tuple[int, tuple[Any, ...]], ...] = ()
+    binaries: tuple[tuple[int, str], ...] = ()
+    contents: tuple[tuple[str, tuple[Any, ...], bytes | None], ...] = ()
     models: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
@@ -63,12 +64,16 @@ class _StaleError(Exception):
 
 
 class PlanCache:
-    """The kept plan of one scenario file under given settings."""
+    """The kept plan of one scenario file under given settings.
+
+    ``text`` is what `load` read: a plan that `store` is given must be made from it, not from a second reading.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._cache = ContentCache(settings.cache_dir, "plans", max_entries=2048, max_total_bytes=256 << 20)
         self._key: bytes | None = None
+        self.text: bytes | None = None
 
     def load(self) -> Plan | None:
         """The plan, if it was kept and every file is what it was; what is wrong shows when the plan is made anew."""
@@ -80,8 +85,8 @@ class PlanCache:
             facts, encoded = marshal.loads(kept)
             plan: Plan = _decoded(encoded)
             _compare(plan, Facts(*facts), self._settings)
-        except (_StaleError, ScenarioRunnerError):
-            return None
+        except Exception:
+            return None  # stale, or an entry that is not ours: whatever it decodes to, the plan is made anew
         return plan
 
     def store(self, plan: Plan, facts: Facts) -> None:
@@ -89,8 +94,8 @@ class PlanCache:
         if self._key is None:
             return  # `load` saw no text worth keeping
         try:
-            value = marshal.dumps((tuple(_labelled(plan, facts, self._settings)), _encoded(plan)))
-        except (_NotKeptError, ScenarioRunnerError):
+            value = marshal.dumps((tuple(facts), _encoded(plan)))
+        except _NotKeptError:
             return
         self._cache.store(self._key, value)
         self._cache.evict()
@@ -100,51 +105,33 @@ class PlanCache:
             with SourceFile(self._settings.path) as file:
                 if file.size_bytes > _LARGEST_TEXT_BYTES:
                     return None
-                text = file.read(file.size_bytes)
-            settings = repr((tuple(self._settings), os.getcwd(), sys.version, _program_version())).encode()
+                self.text = file.read(file.size_bytes)
+            settings = repr((tuple(self._settings), os.getcwd(), sys.version, program_version())).encode()
         except (ScenarioRunnerError, OSError):
             return None  # loading the scenario says what is wrong
-        self._key = settings + b"\0" + text
+        self._key = settings + b"\0" + self.text
         return self._key
 
 
 @cache
-def _program_version() -> tuple[Any, ...]:
-    """What tells this program from another version of it, in a checkout too: when its modules were last changed."""
-    root = os.path.dirname(os.path.dirname(__file__))
-    newest = 0
-    count = 0
-    for package in _PACKAGES:
-        with os.scandir(os.path.join(root, package)) as entries:
-            for entry in entries:
-                if entry.name.endswith(".py"):
-                    newest = max(newest, entry.stat().st_mtime_ns)
-                    count += 1
-    return root, newest, count
+def program_version(root: str = os.path.dirname(os.path.dirname(__file__))) -> tuple[Any, ...]:
+    """What tells the program in the folder ``root`` from another version of it: each of its modules, by size and time.
 
-
-def _labelled(plan: Plan, facts: Facts, settings: Settings) -> Facts:
-    """The facts with a label that the plan has for every shader: shaders of equal code may be one pipeline.
-
-    Raises _NotKeptError where there is none, ShaderError and FileError where a file changed since it was planned.
+    So a plan is as old as the code that it comes from, in a checkout as where it is installed; 260 modules take 1 ms.
     """
-    known = {pipeline.label for pipeline in plan.pipelines}
-    by_code = {pipeline.code: pipeline.label for pipeline in plan.pipelines}
-    labels = {uid: uid for uid in known}
-    for uid, path in facts.binaries:
-        if uid not in known:
-            with SourceFile(path) as file:
-                labels[uid] = by_code.get(file.read(file.size_bytes), "")
-    unknown = [(uid, fields) for uid, fields in facts.sources if uid not in known]
-    if unknown:
-        for (uid, _), code in zip(unknown, _compiled([fields for _, fields in unknown], settings), strict=True):
-            labels[uid] = by_code.get(code, "")
-    if "" in labels.values():
-        raise _NotKeptError("a shader changed meanwhile")
-    return facts._replace(
-        sources=tuple((labels[uid], fields) for uid, fields in facts.sources),
-        binaries=tuple((labels[uid], path) for uid, path in facts.binaries),
-    )
+    modules: list[tuple[str, int, int]] = []
+    folders = [root]
+    for folder in folders:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                name = entry.name
+                if name.endswith(".py"):
+                    status = entry.stat()
+                    modules.append((name, status.st_size, status.st_mtime_ns))
+                elif "." not in name and name != "__pycache__" and entry.is_dir():
+                    folders.append(entry.path)
+    text = repr(sorted(modules)).encode()
+    return root, len(text), zlib.crc32(text), zlib.adler32(text)
 
 
 def _compiled(requests: Sequence[tuple[Any, ...]], settings: Settings) -> Sequence[bytes]:
@@ -157,26 +144,26 @@ def _compiled(requests: Sequence[tuple[Any, ...]], settings: Settings) -> Sequen
 def _compare(plan: Plan, facts: Facts, settings: Settings) -> None:
     """Raise _StaleError where a file differs from what the plan was made of (headers were compared on decoding)."""
     for path, identity in facts.models:
-        from scenario_runner.plan.kept_constants import file_identity
-
         if file_identity(path) != identity:
             raise _StaleError(path)
-    for path, content in facts.contents:
+    for path, header, content in facts.contents:
         source = NpySource(path)
-        data = bytearray(source.size_bytes)
-        source.read_into(memoryview(data))
-        if data != content:
+        if source.header != header:
             raise _StaleError(path)
-    codes = {pipeline.label: pipeline.code for pipeline in plan.pipelines}
-    for uid, path in facts.binaries:
+        if content is not None:
+            data = bytearray(source.size_bytes)
+            source.read_into(memoryview(data))
+            if data != content:
+                raise _StaleError(path)
+    for index, path in facts.binaries:
         with SourceFile(path) as file:
-            if file.read(file.size_bytes) != codes[uid]:
+            if file.read(file.size_bytes) != plan.pipelines[index].code:
                 raise _StaleError(path)
     if facts.sources:
         compiled = _compiled([fields for _, fields in facts.sources], settings)
-        for (uid, _), code in zip(facts.sources, compiled, strict=True):
-            if codes[uid] != code:
-                raise _StaleError(uid)
+        for (index, _), code in zip(facts.sources, compiled, strict=True):
+            if plan.pipelines[index].code != code:
+                raise _StaleError(plan.pipelines[index].label)
 
 
 def _is_flat(value: Any) -> bool:
@@ -204,10 +191,8 @@ def _encoded(value: Any) -> Any:
         return ("record", kind.__name__, [_encoded(item) for item in value])
     if kind is frozenset:
         return ("set", sorted(value))
-    if kind.__name__ == "ConstantData" and value.place is not None:
-        from scenario_runner.plan.kept_constants import encoded_constant
-
-        return ("constant", encoded_constant(value))
+    if kind.__name__ == "ConstantData" and value.part is not None and value.part.identity.settled:
+        return ("constant", (value.part.path, tuple(value.part.identity), *value.part[2:]))
     if kind.__module__ in ("scenario_runner.formats", "scenario_runner.plan.image_sources"):
         from scenario_runner.plan.image_sources import encoded_image_value
 
@@ -237,12 +222,13 @@ def _decoded(value: Any) -> Any:
         case "set":
             return frozenset(value[1])
         case "constant":
-            from scenario_runner.plan.kept_constants import decoded_constant
+            from scenario_runner.plan.constant_data import ConstantData, FilePart
 
-            constant = decoded_constant(value[1])
-            if constant is None:
-                raise _StaleError(value[1][0])
-            return constant
+            path, identity, start_bytes, size_bytes = value[1]
+            found = file_identity(path)
+            if found is None or found != identity:
+                raise _StaleError(path)
+            return ConstantData(FilePart(path, found, start_bytes, size_bytes))
         case "image value":
             from scenario_runner.plan.image_sources import decoded_image_value
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from scenario_runner.plan.constant_data import ConstantData, FilePart
 from scenario_runner.plan.graph_module import GraphModule
-from scenario_runner.plan.graph_plan import ConstantData
-from scenario_runner.plan.kept_constants import place_in_model
 from scenario_runner.vgf.port import input_ports, output_ports
 
 if TYPE_CHECKING:
+    from scenario_runner.files.source import Identity
     from scenario_runner.scenario import Graph, Scenario
     from scenario_runner.vgf import Vgf
 
@@ -25,6 +25,7 @@ class VgfGraph:
 
         self.graph = graph
         self.pointer = scenario.resource_pointer(graph.uid)
+        self.identity: Identity | None = None
         if graph.data is not None:
             from scenario_runner.plan.sources import plain_bytes
 
@@ -32,7 +33,7 @@ class VgfGraph:
             self.vgf: Vgf = parse_vgf(plain_bytes(graph.data, graph.uid), name=self.path)
         else:
             self.path = os.path.join(scenario.base_dir, graph.src or "")
-            self.vgf = read_model(self.path)
+            self.vgf, self.identity = read_model(self.path)
         self.inputs = input_ports(self.vgf)
         self.outputs = output_ports(self.vgf)
         self.is_open = any(min(row.shape, default=1) < 0 for row in self.vgf.resources)
@@ -50,30 +51,20 @@ class VgfGraph:
         return module
 
     def constant(self, index: int) -> ConstantData:
-        """The data of a constant: one object for one constant, so that its pipelines are found again."""
+        """The data of a constant."""
         data = self._constants.get(index)
         if data is None:
-            view = self.vgf.constants[index].data
-            place = None if self.graph.data is not None else place_in_model(view, index, self.path)
-            data = self._constants[index] = _constant_data(view, place)
+            row = self.vgf.constants[index]
+            if row.data is not None:
+                data = ConstantData(row.data)
+            else:
+                assert self.identity is not None, "only files on disk leave data where they are"
+                assert row.offset_bytes is not None, "likewise"
+                data = ConstantData(FilePart(self.path, self.identity, row.offset_bytes, row.size_bytes))
+            self._constants[index] = data
         return data
 
     def compute_names(self) -> list[str]:
         """The names of the modules that substitutions, push constants and specialization can be for."""
         used = dict.fromkeys(segment.module_index for segment in self.vgf.segments if segment.type == "compute")
         return [self.vgf.modules[index].name for index in used]
-
-
-_shared: dict[int, tuple[memoryview, ConstantData]] = {}
-
-
-def _constant_data(view: memoryview, place: tuple[str, int] | None) -> ConstantData:
-    """The object for a constant of a kept model file."""
-    found = _shared.get(id(view))
-    if found is not None and found[0] is view:
-        return found[1]
-    while len(_shared) >= 1024:
-        _shared.pop(next(iter(_shared)))
-    data = ConstantData(view, place)
-    _shared[id(view)] = (view, data)
-    return data

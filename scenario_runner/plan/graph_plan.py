@@ -5,22 +5,9 @@
 from collections.abc import Hashable
 from typing import NamedTuple
 
+from scenario_runner.plan.constant_data import ConstantData
 from scenario_runner.plan.model import LayoutBinding
 from scenario_runner.plan.tensor_plan import TensorDescription
-
-
-class ConstantData:
-    """The bytes of a constant, told apart by identity: comparing hundreds of megabytes takes too long.
-
-    ``view`` is read when the pipeline is made. Where it is memory of a mapped file, ``place`` is the file's path and
-    the first byte in it.
-    """
-
-    __slots__ = ("place", "view")
-
-    def __init__(self, view: memoryview, place: tuple[str, int] | None = None) -> None:
-        self.view = view
-        self.place = place
 
 
 class GraphConstantPlan(NamedTuple):

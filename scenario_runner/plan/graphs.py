@@ -12,6 +12,7 @@ from scenario_runner.plan.vgf_graphs import VgfDispatch, shader_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from scenario_runner.files.source import Identity
     from scenario_runner.plan.layouts import LayoutTracker
     from scenario_runner.plan.model import Operation
     from scenario_runner.plan.problems import Problems
@@ -45,6 +46,11 @@ class Graphs:
             except ScenarioRunnerError as error:
                 failed.add(uid)
                 problems.add_error(error, f"{scenario.resource_pointer(uid)}/src")
+
+    def files(self) -> Iterator[tuple[str, Identity | None]]:
+        """The file of each graph with what it was when it was read; None for a graph that is not in a file."""
+        yield from ((graph.path, graph.identity) for graph in self._graphs.values())
+        yield from ((module.path, module.identity) for module in self._modules.values())
 
     def shapes(self, inputs: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
         """The shapes of tensors that leave some dimension to the graph they are bound to, where it says them."""

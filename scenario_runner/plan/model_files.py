@@ -1,36 +1,40 @@
 """VGF files that scenarios name, read once for as long as they do not change."""
 
-from __future__ import annotations
+# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
 
-import os
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from scenario_runner.files.source import Identity, SourceFile
 
 if TYPE_CHECKING:
     from scenario_runner.vgf import Vgf
 
-# A process that runs one model after the other must not keep all of them mapped.
+# A process that runs one model after the other must not keep all of them.
 _MOST_KEPT = 4
-_kept: OrderedDict[tuple[object, ...], Vgf] = OrderedDict()
+_kept: "OrderedDict[Identity, Vgf]" = OrderedDict()
 
 
-def read_model(path: str) -> Vgf:
-    """The VGF file at ``path``; the object of the last time, if the file is what it was then.
+class ModelFile(NamedTuple):
+    """A VGF file that was read, and what it was before."""
 
-    So the constants of a model that runs twice are the same objects, and its pipelines are found again. Raises
-    FileError and, without the ``ml`` extra, UnsupportedError.
+    vgf: "Vgf"
+    identity: Identity
+
+
+def read_model(path: str) -> ModelFile:
+    """The VGF file at ``path``; the model of the last time, if the file is what it was then.
+
+    Raises FileError and, without the ``ml`` extra, UnsupportedError.
     """
-    from scenario_runner.vgf import read_vgf
+    from scenario_runner.vgf import read_open_vgf
 
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return read_vgf(path)  # which says what is wrong
-    key = (os.path.abspath(path), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-    found = _kept.pop(key, None)
-    if found is None:
-        found = read_vgf(path)
-        while len(_kept) >= _MOST_KEPT:
-            _kept.popitem(last=False)
-    _kept[key] = found
-    return found
+    with SourceFile(path) as file:
+        found = _kept.pop(file.identity, None)
+        if found is None:
+            found = read_open_vgf(file)
+        if file.identity.settled:
+            while len(_kept) >= _MOST_KEPT:
+                _kept.popitem(last=False)
+            _kept[file.identity] = found
+        return ModelFile(found, file.identity)

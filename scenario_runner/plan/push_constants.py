@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 
 
 class PushConstants:
-    """Reads each raw_data once, and only when a dispatch uses it; what is wrong goes into ``problems``."""
+    """Reads each raw_data once, and only when a dispatch uses it; what is wrong goes into ``problems``.
+
+    ``read`` are the bytes of those that were read, by uid.
+    """
 
     def __init__(self, scenario: Scenario, sources: Mapping[str, Source], problems: Problems) -> None:
         self._scenario = scenario
         self._sources = sources
         self._problems = problems
-        self._read: dict[str, bytes] = {}
+        self.read: dict[str, bytes] = {}
         self._sizes: dict[str, int | None] = {}
 
     def of(self, command: DispatchCompute, shader: LoadedShader, pointer: str) -> bytes:
@@ -50,14 +53,14 @@ class PushConstants:
         source = self._sources.get(uid)
         if source is None:
             return None
-        if uid not in self._read:
+        if uid not in self.read:
             data = bytearray(source.size_bytes)
             try:
                 source.read_into(memoryview(data))
             except ScenarioRunnerError as error:
                 self._problems.add_error(error, f"{self._scenario.resource_pointer(uid)}/src")
-            self._read[uid] = bytes(data)
-        return self._read[uid]
+            self.read[uid] = bytes(data)
+        return self.read[uid]
 
     def _size(self, shader: LoadedShader) -> int | None:
         """The push_constants_size of a shader, None where it cannot be."""

@@ -6,7 +6,8 @@ import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageError
+from scenario_runner.errors import SandboxError, ScenarioRunnerError, UnsupportedError, UsageError
+from scenario_runner.files.sandbox import check_path
 from scenario_runner.plan.barriers import resolve_barrier
 from scenario_runner.plan.bindings import SetLayouts, descriptors, set_layouts
 from scenario_runner.plan.model import (
@@ -35,6 +36,7 @@ from scenario_runner.scenario import (
 )
 
 if TYPE_CHECKING:
+    from scenario_runner.plan.cache import Facts
     from scenario_runner.plan.graphs import Graphs
     from scenario_runner.plan.layouts import LayoutTracker
     from scenario_runner.scenario import Scenario
@@ -78,6 +80,15 @@ def resolve(
     scenario is right but holds what this version does not run; UsageError for inputs and outputs that do not exist.
     """
     return _Resolver(scenario, dict(inputs or {}), outputs, output_dir, compiler or CompilerOptions()).plan()
+
+
+def resolve_to_keep(
+    scenario: Scenario, *, output_dir: str | None = None, compiler: CompilerOptions | None = None
+) -> tuple[Plan, Facts | None]:
+    """As `resolve`, with the facts that the plan cache keeps beside the plan; None where the plan cannot be kept."""
+    resolver = _Resolver(scenario, {}, None, output_dir, compiler or CompilerOptions())
+    plan = resolver.plan()
+    return plan, resolver.facts(plan)
 
 
 class Examination(NamedTuple):
@@ -153,15 +164,17 @@ class _Resolver:
         self._note_unsupported()
         graphs = self._graphs = self._used_graphs()
         shapes = {} if graphs is None else graphs.shapes(self._inputs)
-        self._resources, raw_data = resolve_resources(self._scenario, self._inputs, problems, shapes, self._shown())
+        self._resources, self._raw_data = resolve_resources(
+            self._scenario, self._inputs, problems, shapes, self._shown()
+        )
         if any(resource.kind == "tensor" for resource in self._scenario.resources):
             from scenario_runner.plan.tensor_groups import join_groups
 
             join_groups(self._resources, problems)
         self._stop_if_wrong()
         self._tables.resources = self._resources
-        self._push_constants = PushConstants(self._scenario, raw_data, problems)
-        shaders = used_shaders(self._scenario)
+        self._push_constants = PushConstants(self._scenario, self._raw_data, problems)
+        shaders = self._used_shaders = used_shaders(self._scenario)
         places: dict[str, str] = {}
         if graphs is not None:
             places = graphs.add_shaders(shaders)
@@ -184,6 +197,20 @@ class _Resolver:
             warnings=(*self._scenario.warnings, *problems.warnings),
             graph_pipelines=tuple(self._tables.graph_pipelines),
             reads=self._reads(shaders),
+        )
+
+    def facts(self, plan: Plan) -> Facts | None:
+        """What ``plan`` was made of."""
+        from scenario_runner.plan.facts import facts_of
+
+        return facts_of(
+            self._scenario,
+            plan,
+            self._used_shaders,
+            self.shaders,
+            self._raw_data,
+            self._push_constants.read,
+            self._graphs,
         )
 
     def _used_graphs(self) -> Graphs | None:
@@ -320,6 +347,11 @@ class _Resolver:
                 continue  # what lies between the segments of a graph
             destination = self._by_uid[uid].dst
             path = None if destination is None else os.path.join(self._output_dir, destination)
+            if path is not None:
+                try:
+                    check_path(path)
+                except SandboxError as error:
+                    self.problems.add_error(error, f"{self._scenario.resource_pointer(uid)}/dst")
             if path is not None or (self._outputs is not None and uid in self._outputs):
                 planned.append(Output(uid, path))
         return tuple(planned)

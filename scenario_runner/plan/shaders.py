@@ -20,6 +20,7 @@ from scenario_runner.spirv import read_module
 from scenario_runner.spirv.index import MAGIC
 
 if TYPE_CHECKING:
+    from scenario_runner.files.source import Identity
     from scenario_runner.scenario import Scenario
     from scenario_runner.shaders import CompileRequest
     from scenario_runner.spirv import EntryPoint, Interface, Module
@@ -140,17 +141,22 @@ def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
 
 def read_spirv(scenario: Scenario, shader: Shader) -> bytes:
     """The bytes of a shader of the type SPIR-V, in this machine's order. Raises FileError and ShaderError."""
+    return identified_spirv(scenario, shader)[0]
+
+
+def identified_spirv(scenario: Scenario, shader: Shader) -> tuple[bytes, Identity | None]:
+    """As `read_spirv`, and what the file was when it was opened."""
     if shader.source is not None:
         if isinstance(shader.source, str):
             raise ShaderError(f"shader {shader.uid!r} has type 'SPIR-V', so its source must be bytes, not text")
-        return _in_this_order(bytes(shader.source))
+        return _in_this_order(bytes(shader.source)), None
     from scenario_runner.files.source import SourceFile
 
     assert shader.src is not None
     with SourceFile(os.path.join(scenario.base_dir, shader.src)) as file:
         if file.size_bytes > _MAX_SPIRV_BYTES:
             raise ShaderError(f"{file.path}: has {file.size_bytes} bytes, too many for a SPIR-V module")
-        return _in_this_order(file.read(file.size_bytes))
+        return _in_this_order(file.read(file.size_bytes)), file.identity
 
 
 def _in_this_order(code: bytes) -> bytes:

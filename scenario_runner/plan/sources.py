@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from scenario_runner.errors import FileError, UsageError
-from scenario_runner.files.npy import open_npy, read_header
+from scenario_runner.files.npy import NpyReader, open_npy, read_header
 
 
 class NpySource:
@@ -27,12 +27,18 @@ class NpySource:
         """Each part is read through a reader of its own."""
         return self.header.is_c_order
 
+    def opened(self) -> NpyReader:
+        """The file, to be closed by the caller. Raises FileError, also where its header is another one now."""
+        reader = open_npy(self.path)
+        if reader.header != self.header:
+            reader.close()
+            raise FileError(f"{self.path}: the file changed while the scenario was running")
+        return reader
+
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         end = offset + len(destination)
         if self._converted is None:
-            with open_npy(self.path) as reader:
-                if reader.header != self.header:
-                    raise FileError(f"{self.path}: the file changed while the scenario was running")
+            with self.opened() as reader:
                 if self.header.is_c_order or len(destination) == self.size_bytes:
                     reader.read_into(destination, offset, len(destination))
                     return

@@ -6,10 +6,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError
+from scenario_runner.plan.constant_data import ConstantData, FilePart
 from scenario_runner.plan.graph_interface import binding_problems, constant_problems, graph_entry
 from scenario_runner.plan.graph_module import GraphModule, shape_problems
 from scenario_runner.plan.graph_plan import (
-    ConstantData,
     GraphConstantPlan,
     GraphDispatch,
     GraphPipelinePlan,
@@ -32,11 +32,13 @@ class SpirvGraph:
 
     def __init__(self, scenario: Scenario, shader: Shader) -> None:
         """Raises FileError, SpirvError, and ShaderError where there is no such graph."""
-        from scenario_runner.plan.shaders import read_spirv
+        from scenario_runner.plan.shaders import identified_spirv
 
         self.uid = shader.uid
         self.pointer = scenario.resource_pointer(shader.uid)
-        self.body = GraphModule(read_spirv(scenario, shader), shader.src or shader.uid)
+        code, self.identity = identified_spirv(scenario, shader)
+        self.path = os.path.join(scenario.base_dir, shader.src or "")
+        self.body = GraphModule(code, shader.src or shader.uid)
         self.module = self.body.module
         name = shader.entry
         entries = self.module.graph_entry_points
@@ -152,26 +154,11 @@ def _source(scenario: Scenario, constant: Any) -> Source:
     return NpySource(os.path.join(scenario.base_dir, constant.src))
 
 
-_data_of: dict[tuple[object, ...], ConstantData] = {}
-
-
 def _data(source: Source) -> ConstantData:
-    """The bytes: of a plain file its mapping, so that large constants take no memory of ours."""
+    """The bytes: of a plain file where they lie in it, so that large constants take no memory of ours."""
     if isinstance(source, NpySource) and source.header.is_plain and source.size_bytes:
-        import mmap
-
-        with open(source.path, "rb") as file:
-            status = os.fstat(file.fileno())
-            key = (os.path.abspath(source.path), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-            known = _data_of.get(key)
-            if known is not None:
-                return known
-            mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        start = source.header.data_offset
-        while len(_data_of) >= 64:
-            del _data_of[next(iter(_data_of))]
-        _data_of[key] = data = ConstantData(mapped[start : start + source.size_bytes], (source.path, start))
-        return data
+        with source.opened() as file:
+            return ConstantData(FilePart(source.path, file.identity, file.header.data_offset, source.size_bytes))
     content = bytearray(source.size_bytes)
     source.read_into(memoryview(content))
-    return ConstantData(memoryview(content))
+    return ConstantData(memoryview(content).toreadonly())

@@ -12,7 +12,6 @@ from scenario_runner.errors import (
     CompileError,
     CompilerNotFoundError,
     FileError,
-    Problem,
     ScenarioError,
     ScenarioRunnerError,
     UsageError,
@@ -252,9 +251,7 @@ def _labelled(error: ScenarioRunnerError, request: CompileRequest) -> ScenarioRu
     """The same error, its problems naming the shader."""
     if request.label:
         who = f"shader {request.label!r}: "
-        error.problems = tuple(
-            Problem(who + one.message, one.path, one.line, one.column, one.pointer, one.help) for one in error.problems
-        )
+        error.problems = tuple(one._replace(message=who + one.message) for one in error.problems)
     return error
 
 

@@ -21,6 +21,7 @@ DXC_VARIABLE = "SCENARIO_RUNNER_DXC"
 _TENSORS_SINCE = (15, 4)
 _PROBE_TIMEOUT_S = 10.0
 _FLAVOURS: dict[str, Flavour] = {"glslang": "glslang", "arm-glslc": "arm-glslc", "shaderc": "shaderc", "dxc": "dxc"}
+_MOST_PROBES_BYTES = 1 << 20
 _PROBES = "compilers-1.tsv"
 
 
@@ -230,11 +231,10 @@ class _Memory:
         self.path = os.path.join(cache.root, _PROBES) if cache else ""
         if cache is None:
             return
-        try:
-            with open(self.path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-                text = file.read(1 << 20)
-        except OSError:
+        found = cache.read(self.path, _MOST_PROBES_BYTES)
+        if found is None:
             return
+        text = found[0].decode("utf-8", "surrogateescape")
         # The last piece is empty, or a line that was cut off.
         self.lines = {line.partition("\t")[0]: line for line in text.split("\n")[:-1] if line.count("\t") == 4}
 

@@ -11,8 +11,10 @@ import os
 import re
 import stat
 
-from scenario_runner.errors import FileError, Problem
+from scenario_runner.errors import FileError, Problem, SandboxError
+from scenario_runner.files.sandbox import CODE, check_opened, check_path, is_confined
 from scenario_runner.shaders.options import BuildOptions
+from scenario_runner.shaders.own_includes import own_include, without_comments
 from scenario_runner.shaders.request import CompileRequest
 
 MAX_BYTES = 16 << 20
@@ -25,14 +27,14 @@ _VERSION = rb"#[ \t]*version[ \t]+(\d{1,9})(?:[ \t]+(core|compatibility|es)\b)?"
 # Comments and strings are matched only to be stepped over.
 _DIRECTIVE = (
     rb"//(?:\\\r?\n|[^\n])*+|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*+\"|"
-    rb"^[ \t]*#[ \t]*(?:include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>)|(include\b)|(pragma[ \t]+once\b))"
+    rb"^[ \t]*#[ \t]*(?:include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>)|(pragma[ \t]+once\b))"
 )
 
 
 class Assembled:
     """``text`` is what the compiler gets. ``files`` are the names of its parts: index i is number ``FIRST_FILE + i``,
     the source itself first. ``missing`` are the includes not found. ``opaque`` is set when an include is left to the
-    compiler (``#include MACRO``): then the text is not all that the module comes from, and no cache may keep it."""
+    compiler (see `own_includes`): then the text is not all that the module comes from, and no cache may keep it."""
 
     __slots__ = ("files", "missing", "opaque", "text")
 
@@ -44,23 +46,36 @@ class Assembled:
 
 
 def assemble(request: CompileRequest, options: BuildOptions) -> Assembled:
-    """Read the source and everything it includes. Raises FileError: missing, no regular file, or too large."""
+    """Read the source and everything it includes. Raises FileError: missing, no regular file, or too large;
+    SandboxError for what the sandbox forbids."""
     if request.path is not None:
         data = read_source(request.path)
         folder = os.path.dirname(request.path)
     else:
         data = (request.source or "").encode("utf-8", "surrogatepass")
         folder = request.base_dir
-    return _Assembly(request, options).whole(data.removeprefix(b"\xef\xbb\xbf"), folder)
+    assembled = _Assembly(request, options).whole(data.removeprefix(b"\xef\xbb\xbf"), folder)
+    if is_confined():
+        assembled.text = without_comments(assembled.text)
+    own = own_include(assembled.text)
+    if own and is_confined():
+        message = f"has an #{own} that the compiler would follow by itself, which the sandbox forbids"
+        raise SandboxError(
+            Problem(message, request.place, help='write #include "file" on one line, without a macro', code=CODE)
+        )
+    assembled.opaque = bool(own)
+    return assembled
 
 
 def read_source(path: str) -> bytes:
     """The bytes of a source file of at most ``MAX_BYTES``. Raises FileError."""
+    check_path(path)
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
             raise FileError(Problem("the shader source is not a regular file", path, help="name a file of text"))
         with open(path, "rb") as file:
+            check_opened(path, file.fileno())
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = (getattr(error, "strerror", None) or str(error)).lower()
@@ -146,13 +161,11 @@ class _Assembly:
         once = False
         for found in re.compile(_DIRECTIVE, re.S | re.M).finditer(text):
             name: bytes | None = found[1] or found[2]
-            if found[4]:
+            if found[3]:
                 once = once or index > 0
                 parts.append(text[done : found.start()])
                 done = found.end()
                 continue
-            if found[3]:
-                self.result.opaque = True
             if not name:
                 continue
             at += text.count(b"\n", counted, found.start())
@@ -174,6 +187,7 @@ class _Assembly:
         # The folder of the file that includes, those of its includers, then the include folders.
         for folder in (*reversed(folders), *self.dirs):
             path = os.path.normpath(os.path.join(folder, name))
+            check_path(path)
             try:
                 regular = stat.S_ISREG(os.stat(path).st_mode)
             except (OSError, ValueError):

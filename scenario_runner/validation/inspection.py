@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 class Options(NamedTuple):
-    """What to look at: ``hazards`` for missing barriers, ``device`` for one device's limits and features.
+    """What to look at: ``hazards`` for missing barriers, ``device`` for one device's limits and features, ``sandbox``
+    for files outside of the scenario's folder.
 
     ``output_dir`` is the base of relative ``dst`` paths, by default the scenario's folder.
     """
@@ -34,6 +35,7 @@ class Options(NamedTuple):
     hazards: bool = False
     device: ReportedDevice | None = None
     output_dir: str | None = None
+    sandbox: bool = False
 
 
 def validate_file(path: str | os.PathLike[str], options: Options | None = None) -> Validation:
@@ -42,7 +44,17 @@ def validate_file(path: str | os.PathLike[str], options: Options | None = None) 
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return _validate(os.fspath(path), options or Options())
+        options = options or Options()
+        file = os.fspath(path)
+        if not options.sandbox:
+            return _validate(file, options)
+        from scenario_runner.files.sandbox import confined
+
+        folders = [os.path.dirname(os.path.abspath(file))]
+        if options.output_dir is not None:
+            folders.append(options.output_dir)
+        with confined(folders, [file]):
+            return _validate(file, options)
     finally:
         if collecting:
             gc.enable()

@@ -5,7 +5,7 @@ extra). It trusts every index that it is given and its views do not keep their b
 only for indices below the sizes that it reports, copies what it returns, and checks every cross reference of the file
 itself. Used that way it stood 400,000 mutants of real files without a crash (``tests/vgf/test_vgf_mutations.py``
 repeats a part). Two parts are read here: the header, because the library refuses one without saying why, and the raw
-constant section, because its payload has to stay a view of the mapped file, however long that view lives.
+constant section, because its payload is not read before a pipeline is made from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scenario_runner.vgf.model import (
     Vgf,
 )
 from scenario_runner.vgf.port import Port, find_port, input_ports, output_ports
-from scenario_runner.vgf.reader import parse_vgf, read_vgf
+from scenario_runner.vgf.reader import parse_vgf, read_open_vgf, read_vgf
 
 __all__ = [
     "Constant",
@@ -43,5 +43,6 @@ __all__ = [
     "input_ports",
     "output_ports",
     "parse_vgf",
+    "read_open_vgf",
     "read_vgf",
 ]

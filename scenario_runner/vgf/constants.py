@@ -1,8 +1,9 @@
-"""The constant section, read as views of the file.
+"""The constant section.
 
 Since format 0.4 it is raw: the tag ``CONST00\\0``, a u64 count, one record per constant {u32 resource, i32 sparsity
 dimension (-1 dense), u64 size, u64 offset from the end of the records}, then the payload. Before, it was a
-FlatBuffers table, which only the library reads; those files are small, and their constants are copied.
+FlatBuffers table, which only the library reads; those files are small, and their constants are copied. The payload of a
+raw section on disk is not read here.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import struct
 
 from scenario_runner.errors import FileError, Problem
+from scenario_runner.vgf.content import Content
+from scenario_runner.vgf.header import Section
 from scenario_runner.vgf.library import decoder
 from scenario_runner.vgf.model import Constant
 
@@ -20,33 +23,37 @@ _DENSE = -1
 _CUT = "the file is damaged or was cut short"
 
 
-def read_constants(section: memoryview, path: str) -> tuple[Constant, ...]:
-    """Decode the constant section; the data are read-only views of ``section``. Raises FileError when it is damaged."""
-    if not section.nbytes:
+def read_constants(content: Content, section: Section, path: str) -> tuple[Constant, ...]:
+    """Decode the constant section. Raises FileError when it is damaged."""
+    if not section.size_bytes:
         return ()
-    if bytes(section[: len(_TAG)]) != _TAG:
-        return _read_flatbuffer(section, path)
-    return _read_raw(section.toreadonly(), path)
+    start = content.part(section.offset_bytes, min(_START_BYTES, section.size_bytes))
+    if bytes(start[: len(_TAG)]) != _TAG:
+        return _read_flatbuffer(content.part(section.offset_bytes, section.size_bytes), path)
+    return _read_raw(content, section, start, path)
 
 
-def _read_raw(section: memoryview, path: str) -> tuple[Constant, ...]:
-    room = (section.nbytes - _START_BYTES) // _RECORD.size
-    count = struct.unpack_from("<Q", section, len(_TAG))[0] if room >= 0 else 1
+def _read_raw(content: Content, section: Section, start: memoryview, path: str) -> tuple[Constant, ...]:
+    room = (section.size_bytes - _START_BYTES) // _RECORD.size
+    count = struct.unpack_from("<Q", start, len(_TAG))[0] if room >= 0 else 1
     if count > room:
-        message = f"{count} constants do not fit into the constant section of {section.nbytes} bytes"
+        message = f"{count} constants do not fit into the constant section of {section.size_bytes} bytes"
         raise FileError(Problem(message, path=path, pointer="/constants", help=_CUT))
-    payload = section[_START_BYTES + count * _RECORD.size :]
+    records = content.part(section.offset_bytes + _START_BYTES, count * _RECORD.size)
+    payload_offset = section.offset_bytes + _START_BYTES + count * _RECORD.size
+    payload_size = section.size_bytes - _START_BYTES - count * _RECORD.size
     constants, total_bytes = [], 0
-    for i in range(count):
-        resource_index, sparsity, size, offset = _RECORD.unpack_from(section, _START_BYTES + i * _RECORD.size)
-        if offset + size > payload.nbytes:
-            message = f"the data are said to be bytes {offset} to {offset + size} of {payload.nbytes}"
+    for i, (resource_index, sparsity, size, offset) in enumerate(_RECORD.iter_unpack(records)):
+        if offset + size > payload_size:
+            message = f"the data are said to be bytes {offset} to {offset + size} of {payload_size}"
             raise FileError(Problem(message, path=path, pointer=f"/constants/{i}", help=_CUT))
         total_bytes += size
-        constants.append(_constant(i, resource_index, sparsity, payload[offset : offset + size], path))
+        place = payload_offset + offset
+        data = content.part(place, size) if content.is_memory else None
+        constants.append(_constant(i, resource_index, sparsity, size, path, place, data))
     # Overlapping constants would let a small file ask for any amount of memory.
-    if total_bytes > payload.nbytes:
-        message = f"the constants overlap: they claim {total_bytes} bytes of {payload.nbytes}"
+    if total_bytes > payload_size:
+        message = f"the constants overlap: they claim {total_bytes} bytes of {payload_size}"
         raise FileError(Problem(message, path=path, pointer="/constants", help="the file is damaged"))
     return tuple(constants)
 
@@ -63,12 +70,14 @@ def _read_flatbuffer(section: memoryview, path: str) -> tuple[Constant, ...]:
             raise FileError(Problem(message, path=path, pointer="/constants", help="the file is damaged"))
         data = memoryview(b"" if view is None else bytes(view))
         sparsity = table.getConstantSparsityDimension(i)
-        constants.append(_constant(i, table.getConstantMrtIndex(i), sparsity, data, path))
+        constants.append(_constant(i, table.getConstantMrtIndex(i), sparsity, data.nbytes, path, None, data))
     return tuple(constants)
 
 
-def _constant(i: int, resource_index: int, sparsity: int, data: memoryview, path: str) -> Constant:
+def _constant(
+    i: int, resource_index: int, sparsity: int, size: int, path: str, offset: int | None, data: memoryview | None
+) -> Constant:
     if sparsity < _DENSE:
         message = f"the sparsity dimension is {sparsity}, expected -1 (dense) or an axis"
         raise FileError(Problem(message, path=path, pointer=f"/constants/{i}/sparsity_dimension"))
-    return Constant(resource_index, None if sparsity == _DENSE else sparsity, data)
+    return Constant(resource_index, None if sparsity == _DENSE else sparsity, size, offset, data)

@@ -24,10 +24,6 @@ class Section:
     offset_bytes: int
     size_bytes: int
 
-    def view(self, file: memoryview) -> memoryview:
-        """The bytes of the section, not copied."""
-        return file[self.offset_bytes : self.offset_bytes + self.size_bytes]
-
 
 @dataclass(frozen=True, slots=True)
 class Header:
@@ -40,30 +36,33 @@ class Header:
     constants: Section
 
 
-def read_header(file: memoryview, path: str) -> Header:
-    """Read and check the header. Raises FileError when this is no VGF file, one of an unknown version, or a cut one."""
+def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> Header:
+    """Read and check the header, with which ``start`` begins.
+
+    Raises FileError when this is no VGF file, one of an unknown version, or a cut one.
+    """
 
     def fail(message: str, help: str | None = None) -> FileError:
         return FileError(Problem(message, path=path, pointer="/header", help=help))
 
-    if file.nbytes < SIZE_BYTES:
-        raise fail(f"the file has {file.nbytes} bytes, but a VGF file begins with a header of {SIZE_BYTES} bytes")
-    magic = bytes(file[:4])
+    if len(start) < SIZE_BYTES:
+        raise fail(f"the file has {file_size_bytes} bytes, but a VGF file begins with a header of {SIZE_BYTES} bytes")
+    magic = bytes(start[:4])
     if magic not in (_MAGIC, _LEGACY_MAGIC):
         raise fail(f"this is no VGF file: it begins with {magic!r} where {_MAGIC!r} is expected")
-    major, minor, patch = file[8:11]
+    major, minor, patch = start[8:11]
     if not _OLDEST <= (major, minor) <= _NEWEST:
         raise fail(
             f"the file has the VGF format {major}.{minor}.{patch}, but formats 0.3 to 0.5 can be read",
             help="convert the model again with a model converter that writes one of these formats",
         )
-    numbers = struct.unpack_from("<8Q", file, 16)
+    numbers = struct.unpack_from("<8Q", start, 16)
     sections = []
     for name, offset, size in zip(_SECTION_NAMES, numbers[::2], numbers[1::2], strict=True):
-        if offset < SIZE_BYTES or offset + size > file.nbytes:
+        if offset < SIZE_BYTES or offset + size > file_size_bytes:
             raise fail(
                 f"the {name} section is said to be bytes {offset} to {offset + size}, "
-                f"but the file has {file.nbytes} bytes, the header's {SIZE_BYTES} included",
+                f"but the file has {file_size_bytes} bytes, the header's {SIZE_BYTES} included",
                 help="the file is damaged or was cut short",
             )
         if name != "constant" and size > _FLATBUFFER_LIMIT_BYTES:

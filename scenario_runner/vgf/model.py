@@ -108,17 +108,17 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Constant data. ``data`` is a read-only view of the mapped file; ``sparsity_dimension`` is None for dense data
-    and the axis of 2:4 semi-structured sparsity otherwise."""
+    """Constant data. ``sparsity_dimension`` is None for dense data and the axis of 2:4 semi-structured sparsity
+    otherwise.
+
+    ``data`` are the bytes (a read-only view of what was parsed); of a file on disk they are not read, and
+    ``offset_bytes`` says where in it the ``size_bytes`` lie."""
 
     resource_index: int
     sparsity_dimension: int | None
-    data: memoryview = field(repr=False, hash=False)
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of the data, without the padding of the file."""
-        return self.data.nbytes
+    size_bytes: int
+    offset_bytes: int | None = None
+    data: memoryview | None = field(default=None, repr=False, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

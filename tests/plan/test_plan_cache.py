@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import marshal
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy
 import pytest
 
+import scenario_runner
 from scenario_runner import Runner
+from scenario_runner.content_cache import ContentCache, distrust
 from scenario_runner.errors import FileError, ScenarioError
+from scenario_runner.plan.cache import program_version
+from tests.program import Program, run_program
 from tests.scenes import Scene, assemble, glsl
 
 ADD = glsl(
@@ -220,3 +228,125 @@ def test_nothing_is_kept_when_not_asked(cache: Path, path: Path) -> None:
     with Runner(use_cache=False) as runner:
         assert outcome(path, runner) == [11, 12, 13, 14]
     assert not cache.exists()
+
+
+PACKAGE = Path(scenario_runner.__file__).parent
+
+
+def test_each_module_of_the_program_is_in_the_key(tmp_path: Path) -> None:
+    """A change of any module of the package, in its text or in its time alone, is another version of the program."""
+    copy = tmp_path / "scenario_runner"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    version = partial(program_version.__wrapped__, str(copy))
+    first = version()
+    modules = sorted(copy.rglob("*.py"))
+    assert len(modules) > 200
+    for module in modules:
+        status, text = module.stat(), module.read_bytes()
+        os.utime(module, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+        assert version() != first, module
+        module.write_bytes(text + b"\n")
+        os.utime(module, ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert version() != first, module
+        module.write_bytes(text)
+        os.utime(module, ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert version() == first
+    (copy / "vgf" / "new.py").touch()
+    assert version() != first
+
+
+def test_a_changed_program_plans_anew(cache: Path, path: Path, tmp_path: Path) -> None:
+    """A plan of the program before one of its modules changed is not used."""
+    copy = tmp_path / "program" / "scenario_runner"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def kept_after_a_run() -> int:
+        assert run_program(copy.parent, tmp_path, path).code == 0
+        return kept(cache)
+
+    assert [kept_after_a_run(), kept_after_a_run()] == [1, 1]
+    os.utime(copy / "vgf" / "reader.py", ns=(1, 1))
+    assert kept_after_a_run() == 2
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b"\xff" * 40, b"(\x02\x00\x00\x00", marshal.dumps(((), ("record", "Nothing", [])))]
+)
+def test_an_entry_that_cannot_be_decoded_is_not_used(cache: Path, path: Path, runner: Runner, value: bytes) -> None:
+    """Whatever a sound entry holds that is not a plan, the plan is made anew."""
+    assert outcome(path, runner) == [11, 12, 13, 14]
+    (entry,) = (cache / "plans").glob("*.entry")
+    data = entry.read_bytes()
+    key = data[28:][: int.from_bytes(data[8:16], "little")]
+    ContentCache(str(cache), "plans", max_entries=10, max_total_bytes=1 << 20).store(key, value)
+    assert entry.read_bytes() != data
+    assert outcome(path, runner) == [11, 12, 13, 14]
+    assert entry.read_bytes() == data
+
+
+def test_a_pipe_in_the_place_of_an_entry_is_not_waited_for(cache: Path, path: Path, runner: Runner) -> None:
+    """An entry that is no regular file is replaced by one that is."""
+    outcome(path, runner)
+    (entry,) = (cache / "plans").glob("*.entry")
+    entry.unlink()
+    os.mkfifo(entry)
+    assert outcome(path, runner) == [11, 12, 13, 14]
+    assert entry.is_file()
+
+
+@pytest.mark.parametrize("part", ["", "plans", "shaders"])
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
+def test_a_folder_that_others_may_write_to_is_ignored(
+    cache: Path, path: Path, program: Program, part: str, mode: int
+) -> None:
+    """Neither read nor written, with a warning that says what to do."""
+    environment = {"SCENARIO_RUNNER_CACHE": str(cache)}
+    assert program(path, env=environment).code == 0
+    (cache / part).chmod(mode)
+    before = {file: file.stat().st_mtime_ns for file in cache.rglob("*")}
+    path.write_text(path.read_text() + " ")
+    ended = program(path, env=environment)
+    assert ended.code == 0
+    warning = f"warning: the cache folder {str(cache / part)!r} is ignored: other users may write to it"
+    assert ended.err.startswith(warning)
+    assert "chmod it to 700" in ended.err
+    ignored = cache / part
+    after = {file: file.stat().st_mtime_ns for file in cache.rglob("*")}
+    assert {file: time for file, time in after.items() if ignored in file.parents} == {
+        file: time for file, time in before.items() if ignored in file.parents
+    }
+    (cache / part).chmod(0o700)
+    assert program(path, env=environment).err == ""
+
+
+def test_folders_and_entries_of_others_are_not_used(cache: Path, path: Path, program: Program) -> None:
+    """What belongs to another user is left alone."""
+    environment = {"SCENARIO_RUNNER_CACHE": str(cache)}
+    assert program(path, env=environment).code == 0
+    (entry,) = (cache / "plans").glob("*.entry")
+    status = entry.stat()
+    assert distrust(status) == ""
+    fields = list(status)
+    fields[4] += 1
+    assert distrust(os.stat_result(fields)) == (
+        f"it belongs to the user with the id {status.st_uid + 1}, not to {os.geteuid()}"
+    )
+    if os.geteuid() == 0:  # only root can give files away
+        os.chown(cache / "plans", 65534, -1)
+        ended = program(path, env=environment)
+        assert (ended.code, ended.err.partition(": it belongs")[0]) == (
+            0,
+            f"warning: the cache folder {str(cache / 'plans')!r} is ignored",
+        )
+
+
+def test_what_is_kept_is_this_users_alone(cache: Path, path: Path, program: Program) -> None:
+    """Folders and files of the cache are made such that they are used again, whatever the umask is."""
+    old = os.umask(0)
+    try:
+        assert program(path, env={"SCENARIO_RUNNER_CACHE": str(cache)}).code == 0
+    finally:
+        os.umask(old)
+    modes = {file.stat().st_mode & 0o777 for file in [cache, *cache.rglob("*")]}
+    assert modes == {0o700, 0o600}
+    assert program(path, env={"SCENARIO_RUNNER_CACHE": str(cache)}).err == ""

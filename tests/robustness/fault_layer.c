@@ -32,10 +32,20 @@ typedef struct { int32_t type; void *next; uint32_t version; GetProcAddr get_ins
 #define EXPORT __attribute__((visibility("default")))
 enum { LOADER_INSTANCE = 47, LOADER_DEVICE = 48, LINK_INFO = 0, TIMEOUT = 2 };
 
-static GetProcAddr next_instance, next_device;
-/* The calls below, taken while the instance is made: later the loader answers with the top of the chain. */
-static Function below_destroy_instance, below_enumerate, below_extensions, below_properties;
-static Handle instance, device;
+static GetProcAddr next_device;
+static Handle device;
+/* Of each instance the calls below, taken while it is made: later the loader answers with the top of the chain. An
+   instance and its physical devices begin with the same pointer, by which the loader tells layers whose they are. */
+typedef struct { const void *key; Handle instance; GetProcAddr next; Function destroy, enumerate, extensions, properties; } Below;
+enum { MOST_INSTANCES = 4 };
+static Below instances[MOST_INSTANCES];
+
+static Below *below_of(Handle object) {
+  for (int i = 0; i < MOST_INSTANCES; i++)
+    if (instances[i].key == *(const void **)object) return &instances[i];
+  return NULL;
+}
+
 static FILE *log_file;
 static long at, count;
 static const char *wanted;
@@ -122,6 +132,16 @@ static VkResult layer_vkCreateComputePipelines(Handle owner, Handle cache, uint3
   return code;
 }
 
+/* Of VK_ARM_data_graph, where the device below has it. */
+static VkResult layer_vkCreateDataGraphPipelinesARM(Handle owner, Handle deferred, Handle cache, uint32_t pipelines,
+                                                    const void *infos, const void *allocator, Handle *out) {
+  if (fails("vkCreateDataGraphPipelinesARM")) return result;
+  VkResult code = ((VkResult (*)(Handle, Handle, Handle, uint32_t, const void *, const void *, Handle *))DEVICE_FUNCTION(
+      "vkCreateDataGraphPipelinesARM"))(owner, deferred, cache, pipelines, infos, allocator, out);
+  if (code >= 0) alive[Pipeline] += pipelines;
+  return code;
+}
+
 static void layer_vkDestroyPipeline(Handle owner, Handle object, const void *allocator) {
   if (object) alive[Pipeline]--;
   ((void (*)(Handle, Handle, const void *))DEVICE_FUNCTION("vkDestroyPipeline"))(owner, object, allocator);
@@ -174,24 +194,32 @@ static LayerInfo *link_of(const void *info, int32_t type) {
 static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
   LayerInfo *chain = link_of(info, LOADER_INSTANCE);
   if (!chain) return -3;
-  configure();
+  configure(); /* again with every instance: more than one at a time are only counted, none of their calls fails */
   if (fails("vkCreateInstance")) return result;
-  next_instance = chain->link.instance->get_instance;
+  GetProcAddr next = chain->link.instance->get_instance;
   chain->link.instance = chain->link.instance->next;
-  VkResult code = ((VkResult (*)(const void *, const void *, Handle *))next_instance(NULL, "vkCreateInstance"))(
+  VkResult code = ((VkResult (*)(const void *, const void *, Handle *))next(NULL, "vkCreateInstance"))(
       info, allocator, out);
   if (code < 0) return code;
-  instance = *out;
-  below_destroy_instance = next_instance(instance, "vkDestroyInstance");
-  below_enumerate = next_instance(instance, "vkEnumeratePhysicalDevices");
-  below_extensions = next_instance(instance, "vkEnumerateDeviceExtensionProperties");
-  below_properties = next_instance(instance, "vkGetPhysicalDeviceProperties");
-  return code;
+  for (int i = 0; i < MOST_INSTANCES; i++)
+    if (!instances[i].key) {
+      instances[i] = (Below){ *(const void **)*out, *out, next, next(*out, "vkDestroyInstance"),
+                              next(*out, "vkEnumeratePhysicalDevices"),
+                              next(*out, "vkEnumerateDeviceExtensionProperties"),
+                              next(*out, "vkGetPhysicalDeviceProperties") };
+      return code;
+    }
+  return -3;
 }
 
 static void layer_vkDestroyInstance(Handle which, const void *allocator) {
   if (!which) return;
-  ((void (*)(Handle, const void *))below_destroy_instance)(which, allocator);
+  Below *below = below_of(which);
+  Function destroy = below->destroy;
+  below->key = NULL;
+  ((void (*)(Handle, const void *))destroy)(which, allocator);
+  for (int i = 0; i < MOST_INSTANCES; i++)
+    if (instances[i].key) return;
   report_alive();
 }
 
@@ -202,25 +230,25 @@ static VkResult layer_vkCreateDevice(Handle physical, const void *info, const vo
   GetProcAddr below = chain->link.device->get_instance;
   next_device = chain->link.device->get_device;
   chain->link.device = chain->link.device->next;
-  VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(instance, "vkCreateDevice"))(
-      physical, info, allocator, out);
+  VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(
+      below_of(physical)->instance, "vkCreateDevice"))(physical, info, allocator, out);
   if (code >= 0) { device = *out; alive[Device]++; }
   return code;
 }
 
 static VkResult layer_vkEnumeratePhysicalDevices(Handle which, uint32_t *number_of, Handle *out) {
   if (fails("vkEnumeratePhysicalDevices")) return result;
-  return ((VkResult (*)(Handle, uint32_t *, Handle *))below_enumerate)(which, number_of, out);
+  return ((VkResult (*)(Handle, uint32_t *, Handle *))below_of(which)->enumerate)(which, number_of, out);
 }
 
 static VkResult layer_vkEnumerateDeviceExtensionProperties(Handle physical, const char *layer, uint32_t *number_of,
                                                            void *out) {
   if (fails("vkEnumerateDeviceExtensionProperties")) return result;
-  return ((VkResult (*)(Handle, const char *, uint32_t *, void *))below_extensions)(physical, layer, number_of, out);
+  return ((VkResult (*)(Handle, const char *, uint32_t *, void *))below_of(physical)->extensions)(physical, layer, number_of, out);
 }
 
 static void layer_vkGetPhysicalDeviceProperties(Handle physical, uint32_t *properties) {
-  ((void (*)(Handle, uint32_t *))below_properties)(physical, properties);
+  ((void (*)(Handle, uint32_t *))below_of(physical)->properties)(physical, properties);
   if (type_override >= 0) properties[4] = (uint32_t)type_override; /* VkPhysicalDeviceProperties::deviceType */
 }
 
@@ -245,12 +273,14 @@ static Function layer_get_instance(Handle which, const char *name) {
   if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
   FIND(instance_functions);
   FIND(device_functions);
-  return which && next_instance ? next_instance(which, name) : NULL;
+  return which && below_of(which) ? below_of(which)->next(which, name) : NULL;
 }
 
 static Function layer_get_device(Handle which, const char *name) {
   if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
   FIND(device_functions);
+  if (!strcmp(name, "vkCreateDataGraphPipelinesARM"))
+    return which && next_device && next_device(which, name) ? (Function)layer_vkCreateDataGraphPipelinesARM : NULL;
   return which && next_device ? next_device(which, name) : NULL;
 }
 

@@ -40,7 +40,7 @@ def our_view(vgf: Vgf) -> dict[str, Any]:
             )
             for s in vgf.segments
         ],
-        "constants": [(c.resource_index, c.sparsity_dimension, bytes(c.data)) for c in vgf.constants],
+        "constants": [(c.resource_index, c.sparsity_dimension, bytes(c.data or b"")) for c in vgf.constants],
         "inputs": slots(vgf.inputs),
         "outputs": slots(vgf.outputs),
         "input_names": list(vgf.input_names),

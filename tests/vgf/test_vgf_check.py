@@ -171,7 +171,7 @@ def test_sound_files_have_no_problems() -> None:
         (
             "constants",
             1,
-            {"data": memoryview(bytes(19))},
+            {"size_bytes": 19},
             "/constants/1",
             "has 19 bytes of data, but shape [5] of VK_FORMAT_R32_SFLOAT takes 20",
         ),

@@ -22,7 +22,8 @@ from vgf_samples import (
 )
 
 from scenario_runner.errors import FileError
-from scenario_runner.vgf import GraphConstant, ModelResource, Slot, parse_vgf, read_vgf
+from scenario_runner.files.source import SourceFile
+from scenario_runner.vgf import GraphConstant, ModelResource, Slot, parse_vgf, read_open_vgf, read_vgf
 
 
 def refusal(content: bytes) -> str:
@@ -35,11 +36,15 @@ def refusal(content: bytes) -> str:
 @pytest.mark.parametrize("name, version", [("conv", (0, 5, 0)), ("conv_0_4", (0, 4, 0))])
 def test_a_convolution_has_its_weights_as_a_constant(name: str, version: tuple[int, int, int]) -> None:
     """The weights of the model's source come back bit by bit, whichever format version holds them."""
-    vgf = read_vgf(FIXTURES / f"{name}.vgf")
+    content = (FIXTURES / f"{name}.vgf").read_bytes()
+    vgf = parse_vgf(content)
     weights = np.array([(i * 7 % 11 - 5) / 8 for i in range(72)], np.float32)
     assert vgf.version == version
     assert [c.size_bytes for c in vgf.constants] == [288]
-    np.testing.assert_array_equal(np.frombuffer(vgf.constants[0].data, np.float32), weights)
+    np.testing.assert_array_equal(np.frombuffer(vgf.constants[0].data or b"", np.float32), weights)
+    np.testing.assert_array_equal(
+        np.frombuffer(content, np.float32, 72, read_vgf(FIXTURES / f"{name}.vgf").constants[0].offset_bytes), weights
+    )
     row = ModelResource("constant", None, R32_SFLOAT, (4, 3, 3, 2), (), None, None)
     assert vgf.resources[vgf.constants[0].resource_index] == row
     (segment,) = vgf.segments
@@ -68,14 +73,26 @@ def test_a_placeholder_module_has_no_code() -> None:
     assert (module.type, module.language, module.code, module.entry_point) == ("compute", None, None, "main")
 
 
-def test_the_data_of_a_constant_outlive_the_file_and_its_reader(tmp_path: Path) -> None:
-    """A view of a constant stays valid when all else is gone, the file included."""
+def test_the_data_of_constants_on_disk_are_not_read(tmp_path: Path) -> None:
+    """A constant of a file says where its bytes lie."""
     path = tmp_path / "model.vgf"
-    path.write_bytes(with_constants([bytes(range(256)) * 512, b"abc"]))
-    data = read_vgf(path).constants[0].data
-    path.unlink()
-    assert data.readonly
-    assert bytes(data) == bytes(range(256)) * 512
+    parts = [bytes(range(256)) * 512, b"abc"]
+    path.write_bytes(with_constants(parts))
+    for constant, part in zip(read_vgf(path).constants, parts, strict=True):
+        assert constant.data is None
+        assert constant.offset_bytes is not None
+        assert path.read_bytes()[constant.offset_bytes :][: constant.size_bytes] == part
+
+
+@pytest.mark.parametrize("cut", [5, 0.3, 0.6, 0.9])
+def test_a_file_that_is_cut_while_it_is_read_is_an_error(tmp_path: Path, cut: float) -> None:
+    """Reading a file that got shorter after it was opened ends in an error, not in a signal."""
+    path = tmp_path / "model.vgf"
+    path.write_bytes(with_constants([b"abcd"]))
+    with SourceFile(path) as file:
+        os.truncate(path, int(cut if cut > 1 else cut * file.size_bytes))
+        with pytest.raises(FileError, match=r"ends after \d+ bytes, expected at least \d+"):
+            read_open_vgf(file)
 
 
 def test_constants_are_not_copied() -> None:
@@ -83,6 +100,7 @@ def test_constants_are_not_copied() -> None:
     content = bytearray(with_constants([b"abcd"]))
     data = parse_vgf(content).constants[0].data
     content[content.index(b"abcd")] = ord("z")
+    assert data is not None
     assert bytes(data) == b"zbcd"
 
 
@@ -117,7 +135,7 @@ def test_legacy_constants_are_read_and_copied() -> None:
     content = legacy_constants(with_constants([b"abc", b"d"]), [(1, -1, b"xyz"), (2, 0, b"e")], (0, 3, 0))
     vgf = parse_vgf(content)
     assert vgf.version == (0, 3, 0)
-    assert [(c.resource_index, c.sparsity_dimension, bytes(c.data)) for c in vgf.constants] == [
+    assert [(c.resource_index, c.sparsity_dimension, bytes(c.data or b"")) for c in vgf.constants] == [
         (1, None, b"xyz"),
         (2, 0, b"e"),
     ]
@@ -217,9 +235,9 @@ def test_a_missing_file_a_directory_and_a_pipe_are_refused(tmp_path: Path) -> No
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "empty").touch()
     for name, reason in {
-        "absent": "cannot read the VGF file: no such file or directory",
-        "": "expected a VGF file, but this is no regular file",
-        "pipe": "expected a VGF file, but this is no regular file",
+        "absent": "cannot be opened: no such file or directory",
+        "": "is a folder, expected a file",
+        "pipe": "is a pipe, a device or a socket, expected a file",
         "empty": "/header: the file has 0 bytes, but a VGF file begins with a header of 128 bytes",
     }.items():
         path = tmp_path / name

@@ -144,17 +144,22 @@ def _manifest_folder() -> str | None:
         return None
     import zlib
 
-    from scenario_runner.content_cache import default_cache_dir
+    from scenario_runner.content_cache import default_cache_dir, is_trusted
 
     stamps = [os.stat(manifest_path(deployed, layer)).st_mtime_ns for layer in FILES]
     name = f"{zlib.crc32(repr((deployed, stamps)).encode()):08x}"
-    folder = os.path.join(default_cache_dir(), "ml-emulation", name)
-    if all(os.path.isfile(os.path.join(folder, f"{file}.json")) for file in FILES.values()):
+    parent = os.path.join(default_cache_dir(), "ml-emulation")
+    folder = os.path.join(parent, name)
+    # The loader loads the libraries that these manifests name.
+    trusted = all(is_trusted(each) for each in (default_cache_dir(), parent, folder))
+    if trusted and all(os.path.isfile(os.path.join(folder, f"{file}.json")) for file in FILES.values()):
         return folder
     texts = {file: _absolute(deployed, layer) for layer, file in FILES.items()}
     try:
+        if not trusted:
+            raise PermissionError(folder)
         _write(folder, texts)
-    except OSError:  # no cache folder, or no room in it
+    except OSError:  # no cache folder, no room in it, or not this user's alone
         import tempfile
 
         folder = tempfile.mkdtemp(prefix="scenario-runner-layers-")
@@ -177,7 +182,9 @@ def _absolute(deployed: str, layer: str) -> str:
 
 def _write(folder: str, texts: dict[str, str]) -> None:
     """Each file appears complete: another process may be reading it at any time."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    parent = os.path.dirname(folder)
+    for each in (os.path.dirname(parent), parent, folder):
+        os.makedirs(each, mode=0o700, exist_ok=True)
     for name, text in texts.items():
         temporary = os.path.join(folder, f".{name}-{os.getpid()}-{threading.get_ident()}.tmp")
         with open(temporary, "w", encoding="utf-8") as file:

@@ -324,9 +324,10 @@ def _fill_in_place(sourced: Sequence[Resource], cleared: Sequence[Resource], *, 
             job()
         return
     import concurrent.futures
+    from contextvars import copy_context  # which files may be read is a matter of the context
 
     with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
-        for done in [pool.submit(job) for job in jobs]:
+        for done in [pool.submit(copy_context().run, job) for job in jobs]:
             done.result()
 
 

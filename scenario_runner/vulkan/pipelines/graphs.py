@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
+from scenario_runner.plan.constant_data import in_memory
 from scenario_runner.plan.graph_plan import GraphConstantPlan, GraphPipelinePlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.arm_types import arm_ffi
@@ -41,7 +42,7 @@ class GraphPipeline:
     def __init__(self, device: Device, pipelines: PipelineCache, plan: GraphPipelinePlan) -> None:
         """Raises ShaderError, UnsupportedError, OutOfMemoryError or DeviceError, with the place."""
         self._stack = ExitStack()
-        self.constant_bytes = sum(len(constant.data.view) for constant in plan.constants)
+        self.constant_bytes = sum(constant.data.size_bytes for constant in plan.constants)
         try:
             self.layout: Any = pipelines.layout(plan.set_layouts, 0, plan.label)
             self.handle: Any = _create(device, self._stack, plan, self.layout)
@@ -104,8 +105,9 @@ def _create(device: Device, stack: ExitStack, plan: GraphPipelinePlan, layout: A
         )
         for each in plan.resources
     ]
-    constants = [_constant(each) for each in plan.constants]
     with ExitStack() as module_stack:
+        views = module_stack.enter_context(in_memory(each.data for each in plan.constants))
+        constants = [_constant(each, view) for each, view in zip(plan.constants, views, strict=True)]
         module = create_shader_module(device, module_stack, plan.code, plan.label)
         shader = new(
             "VkDataGraphPipelineShaderModuleCreateInfoARM", module=module, pName=plan.entry, pConstants=constants
@@ -113,14 +115,14 @@ def _create(device: Device, stack: ExitStack, plan: GraphPipelinePlan, layout: A
         info = chain(new("VkDataGraphPipelineCreateInfoARM", layout=layout, pResourceInfos=infos), shader)
         handle = ffi.new("VkPipeline*")
         create = device.fn.vkCreateDataGraphPipelinesARM
-        with read_once(constant.data.view for constant in plan.constants):
+        with read_once(views):
             code = create(device.handle, ffi.NULL, ffi.NULL, 1, info, ffi.NULL, handle)
         check(code, "vkCreateDataGraphPipelinesARM", plan.label)
     device.own(stack, "graph pipeline", device.fn.vkDestroyPipeline, handle[0])
     return handle[0]
 
 
-def _constant(plan: GraphConstantPlan) -> Any:
+def _constant(plan: GraphConstantPlan, data: memoryview) -> Any:
     description = describe(plan.description, vk.TENSOR_USAGE_DATA_GRAPH_BIT_ARM)
     if plan.sparsity_dimension is not None:
         sparsity = new(
@@ -130,7 +132,7 @@ def _constant(plan: GraphConstantPlan) -> Any:
             groupSize=_GROUP,
         )
         chain(description, sparsity)
-    constant = new("VkDataGraphPipelineConstantARM", id=plan.id, pConstantData=plan.data.view)
+    constant = new("VkDataGraphPipelineConstantARM", id=plan.id, pConstantData=data)
     return chain(constant, description)
 
 

@@ -1,0 +1,247 @@
+"""The plan cache while files change: whenever a file is exchanged, no later run gets a plan of the other content."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import ScenarioRunnerError
+from tests.gpu.ml_scenes import SPIRV, VGF, bindings, tensor
+from tests.plan.test_kept_graphs import settle
+from tests.scenes import Scene, assemble, glsl
+
+_MOST_OPENINGS = 40
+
+
+class Exchange:
+    """Puts another file in the place of one just before it is opened for the n-th time.
+
+    Python tells its audit hooks of every opening before it happens. Hooks stay until the process ends, so there is one.
+    """
+
+    def __init__(self) -> None:
+        self.path = ""
+        self.left = 0
+        self.action: Callable[[], None] | None = None
+        sys.addaudithook(self._hear)
+
+    def arm(self, path: Path, number: int, action: Callable[[], None]) -> None:
+        self.path, self.left, self.action = os.path.realpath(path), number, action
+
+    def disarm(self) -> bool:
+        """Whether the file was exchanged."""
+        done, self.action = self.action is None, None
+        return done
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event != "open" or self.action is None or not isinstance(arguments[0], str):
+            return
+        if os.path.realpath(arguments[0]) == self.path:
+            self.left -= 1
+            if self.left == 0:
+                action, self.action = self.action, None
+                action()
+
+
+@pytest.fixture(scope="module")
+def exchange() -> Exchange:
+    return Exchange()
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    with Runner() as runner:
+        yield runner
+
+
+class Case(NamedTuple):
+    """A scenario, one of its files, other content for it, and what the output is with either."""
+
+    scenario: Path
+    file: Path
+    other: bytes
+    expected: list[float]
+    otherwise: list[float]
+
+
+ADD = glsl(
+    "c[gl_GlobalInvocationID.x] = amount() + pushed;",
+    '#include "amount.glsl"\n'
+    "layout(set = 0, binding = 0) buffer C { int c[]; };\n"
+    "layout(push_constant) uniform P { int pushed; };",
+)
+AMOUNT = "int amount() { return 10; }\n"
+
+
+def compute(scene: Scene) -> Path:
+    """Writes 10 (from an include) + 5 (from raw_data) into four numbers."""
+    scene.file("amount.glsl", AMOUNT)
+    scene.shader("add", ADD, push_constants_size=4)
+    scene.raw_data("push", numpy.array([5], dtype="<i4"))
+    scene.buffer("c", size=16).dispatch("add", ["c"], [4], push_data_ref="push")
+    return scene.write()
+
+
+def text(scene: Scene) -> Case:
+    path = compute(scene)
+    content = json.loads(path.read_bytes())
+    content["commands"][0]["dispatch_compute"]["rangeND"] = [2]
+    return Case(path, path, json.dumps(content).encode(), [15] * 4, [15, 15, 0, 0])
+
+
+def raw_data(scene: Scene) -> Case:
+    path, file = compute(scene), scene.folder / "push.npy"
+    content = file.read_bytes()
+    return Case(path, file, content[:-4] + numpy.array([7], dtype="<i4").tobytes(), [15] * 4, [17] * 4)
+
+
+def source(scene: Scene) -> Case:
+    path = compute(scene)
+    return Case(path, scene.folder / "add.comp", ADD.replace("+ p", "- p").encode(), [15] * 4, [5] * 4)
+
+
+def include(scene: Scene) -> Case:
+    path = compute(scene)
+    return Case(path, scene.folder / "amount.glsl", AMOUNT.replace("10", "30").encode(), [15] * 4, [35] * 4)
+
+
+def equal_sources(scene: Scene) -> Case:
+    """The second shader shares its code with the first, and gets that of the third."""
+    for uid, operation in {"first": "+ 1", "second": "+ 1", "third": "* 5"}.items():
+        body = f"c[gl_GlobalInvocationID.x] = c[gl_GlobalInvocationID.x] {operation};"
+        scene.shader(uid, glsl(body, "layout(set = 0, binding = 0) buffer C { int c[]; };"))
+    scene.buffer("c", size=4)
+    for uid in ("first", "second", "third"):
+        scene.dispatch(uid, ["c"], [1])
+    path = scene.write()
+    return Case(path, scene.folder / "second.comp", (scene.folder / "third.comp").read_bytes(), [10], [25])
+
+
+MODULE = """OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main"
+OpExecutionMode %main LocalSize 1 1 1
+OpDecorate %array ArrayStride 4
+OpDecorate %block BufferBlock
+OpMemberDecorate %block 0 Offset 0
+OpDecorate %c DescriptorSet 0
+OpDecorate %c Binding 0
+%void = OpTypeVoid
+%function = OpTypeFunction %void
+%int = OpTypeInt 32 1
+%zero = OpConstant %int 0
+%value = OpConstant %int 7
+%array = OpTypeRuntimeArray %int
+%block = OpTypeStruct %array
+%pointer = OpTypePointer Uniform %block
+%element = OpTypePointer Uniform %int
+%c = OpVariable %pointer Uniform
+%main = OpFunction %void None %function
+%label = OpLabel
+%place = OpAccessChain %element %c %zero %zero
+OpStore %place %value
+OpReturn
+OpFunctionEnd
+"""
+
+
+def module(scene: Scene) -> Case:
+    scene.module("store", assemble(MODULE))
+    scene.buffer("c", size=4).dispatch("store", ["c"])
+    path = scene.write()
+    return Case(path, scene.folder / "store.spv", assemble(MODULE.replace("7", "8")), [7], [8])
+
+
+def constant(scene: Scene) -> Case:
+    """The weights of a 3 x 3 convolution of 4 channels of ones to 2 with the bias (1, 2)."""
+    tensor(scene, "x", numpy.ones((1, 8, 8, 4), "f4"))
+    tensor(scene, "c", dims=[1, 8, 8, 2])
+    scene.module("graph", (SPIRV / "graph_constant.spv").read_bytes())
+    weights = scene.npy("w.npy", numpy.ones((2, 3, 3, 4), "f4"))
+    scene.resource("graph_constant", uid="w", dims=[2, 3, 3, 4], format="VK_FORMAT_R32_SFLOAT", src=weights)
+    scene.command("dispatch_spirv_graph", graph_ref="graph", bindings=bindings(["x", "c"]), graph_constants=["w"])
+    path, file = scene.write(), scene.folder / "w.npy"
+    other = file.read_bytes()[:-288] + numpy.full(72, 3, "f4").tobytes()
+    under = numpy.full((8, 8), 9)  # weights that lie over the picture
+    under[[0, -1], :] = under[:, [0, -1]] = 6
+    under[::7, ::7] = 4
+    sums = 4 * under[..., None]
+    return Case(path, file, other, *(list((factor * sums + [1, 2]).ravel()) for factor in (1, 3)))
+
+
+def model(scene: Scene) -> Case:
+    """The weights of a 3 x 3 convolution in a VGF file, followed by a clamp to 0 to 6."""
+    tensor(scene, "x", numpy.ones((1, 8, 8, 2), "f4"))
+    tensor(scene, "c", dims=[1, 8, 8, 4])
+    file = scene.folder / "model.vgf"
+    content = (VGF / "conv.vgf").read_bytes()
+    weights = numpy.array([(i * 7 % 11 - 5) / 8 for i in range(72)], "f4")
+    file.write_bytes(content)
+    scene.resource("graph", uid="g", src="model.vgf")
+    scene.command("dispatch_graph", graph_ref="g", bindings=bindings(["x", "c"]))
+    assert content.count(weights.tobytes()) == 1
+    other = content.replace(weights.tobytes(), (weights / 2).tobytes())
+
+    def convolved(weights: Any) -> list[float]:
+        padded = numpy.pad(numpy.ones((8, 8, 2)), ((1, 1), (1, 1), (0, 0)))
+        windows = numpy.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(0, 1))
+        sums = numpy.einsum("hwcij,oijc->hwo", windows, weights.reshape(4, 3, 3, 2))
+        return list(numpy.clip(sums + numpy.array([0.5, -1, 2, 0]), 0, 6).ravel())
+
+    return Case(scene.write(), file, other, convolved(weights), convolved(weights / 2))
+
+
+def outcome(case: Case, runner: Runner) -> list[float]:
+    runner.run_to_files(case.scenario)
+    values = numpy.load(case.scenario.parent / "c.out.npy")
+    return list(values.view("<i4") if values.dtype.itemsize == 1 else values.ravel())
+
+
+@pytest.mark.parametrize("then", ["first", "other"])
+@pytest.mark.parametrize("make", [text, raw_data, source, include, equal_sources, module, constant, model])
+def test_a_file_that_is_exchanged_meanwhile(
+    scene: Scene,
+    monkeypatch: pytest.MonkeyPatch,
+    exchange: Exchange,
+    runner: Runner,
+    make: Callable[[Scene], Case],
+    then: str,
+) -> None:
+    """Whichever opening of a file finds another content, each later run gives the result of what is there then."""
+    case = make(scene)
+    first, other = scene.folder / "first", scene.folder / "other"
+    os.link(case.file, first)  # the same file comes back, with its times
+    other.write_bytes(case.other)
+    results = {first: case.expected, other: case.otherwise}
+    later = [first, first, other] if then == "first" else [other, first, first]
+
+    def put(content: Path) -> None:
+        new = scene.folder / "new"
+        os.link(content, new)
+        os.replace(new, case.file)
+        new.unlink(missing_ok=True)  # of two names of one file, nothing was renamed
+
+    for number in range(1, _MOST_OPENINGS):
+        monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(scene.folder / f"cache{number}"))
+        settle(scene.folder)
+        exchange.arm(case.file, number, lambda: put(other))
+        try:
+            assert outcome(case, runner) in results.values(), number
+        except ScenarioRunnerError:
+            pass  # some of both
+        exchanged = exchange.disarm()
+        for content in later:
+            put(content)
+            assert outcome(case, runner) == results[content], number
+        put(first)
+        if not exchanged:
+            break
+    assert 1 < number < _MOST_OPENINGS - 1, "the file was opened, and an end of it was seen"

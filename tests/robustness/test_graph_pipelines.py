@@ -1,0 +1,28 @@
+"""How often the driver is asked for graph pipelines, counted by a layer between the program and the driver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.program import Program
+
+CALL = "vkCreateDataGraphPipelinesARM"
+
+
+@pytest.mark.parametrize("options", [(), ("--no-cache",)], ids=["cached", "no cache"])
+def test_graph_pipelines_are_made_once(
+    program: Program, fault_layer: dict[str, str], checkout: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """Four runs of a model in one call make one pipeline, also when their plans come from the cache."""
+    scenario = checkout / "scenarios" / "ml" / "classifier_int8" / "scenario.json"
+    log = tmp_path / "log"
+    cache = str(tmp_path / "cache")
+    environment = {**fault_layer, "FAULT_LOG": str(log), "FAULT_CALL": CALL, "SCENARIO_RUNNER_CACHE": cache}
+    for _ in range(2):
+        log.write_text("")
+        ended = program(*[scenario] * 4, "--output", tmp_path / "out", *options, env=environment)
+        assert (ended.code, ended.err) == (0, "")
+        assert ended.out.count(": ok: ") == 4
+        assert log.read_text().splitlines() == [CALL, "END"]

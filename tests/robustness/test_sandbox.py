@@ -1,0 +1,341 @@
+"""--sandbox: whatever a scenario names, by whatever way, nothing outside of its folder is read or written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import SandboxError, ScenarioRunnerError
+from scenario_runner.files.sandbox import CODE, confined
+from scenario_runner.files.source import SourceFile
+from scenario_runner.plan.model import CompilerOptions
+from scenario_runner.shaders.own_includes import own_include, without_comments
+from scenario_runner.validation import Options, validate_file
+from tests.gpu.ml_scenes import SPIRV, VGF, bindings, tensor
+from tests.program import Program
+from tests.scenes import Scene, glsl
+
+STORE = glsl("c[0] = 7;", "layout(set = 0, binding = 0) buffer C { int c[]; };")
+SAFE = Options(CompilerOptions(), sandbox=True)
+
+
+@pytest.fixture(scope="module")
+def safe() -> Iterator[Runner]:
+    with Runner(sandbox=True) as runner:
+        yield runner
+
+
+@pytest.fixture(scope="module")
+def trusting() -> Iterator[Runner]:
+    with Runner() as runner:
+        yield runner
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Scene:
+    """A scenario in a folder of its own, beside the folder ``outside``."""
+    (tmp_path / "case").mkdir()
+    (tmp_path / "outside").mkdir()
+    return Scene(tmp_path / "case")
+
+
+def parent(scene: Scene, file: Path) -> str:
+    return os.path.relpath(file, scene.folder)
+
+
+def absolute(scene: Scene, file: Path) -> str:
+    return str(file)
+
+
+def link(scene: Scene, file: Path) -> str:
+    (scene.folder / f"link{file.suffix}").symlink_to(file)
+    return f"link{file.suffix}"
+
+
+def folder_link(scene: Scene, file: Path) -> str:
+    (scene.folder / "linked").symlink_to(file.parent)
+    return f"linked/{file.name}"
+
+
+def there_and_back(scene: Scene, file: Path) -> str:
+    (scene.folder / "sub").mkdir()
+    (scene.folder / "sub" / "up").symlink_to("../..")
+    return f"sub/up/{file.parent.name}/{file.name}"
+
+
+WAYS = [parent, absolute, link, folder_link, there_and_back]
+Way = Callable[[Scene, Path], str]
+
+
+def outside(scene: Scene, name: str) -> Path:
+    return scene.folder.parent / "outside" / name
+
+
+def buffer(scene: Scene, way: Way) -> None:
+    file = outside(scene, "a.npy")
+    numpy.save(file, numpy.zeros(1, "i4"))
+    scene.shader("s", STORE).resource("buffer", uid="c", size=4, shader_access="readwrite", src=way(scene, file))
+    scene.dispatch("s", ["c"])
+
+
+def raw_data(scene: Scene, way: Way) -> None:
+    file = outside(scene, "a.npy")
+    numpy.save(file, numpy.zeros(1, "i4"))
+    push = "layout(push_constant) uniform P { int p; };"
+    scene.shader("s", STORE.replace("void", f"{push}\nvoid").replace("7", "p"), push_constants_size=4)
+    scene.resource("raw_data", uid="p", src=way(scene, file)).buffer("c", size=4)
+    scene.dispatch("s", ["c"], push_data_ref="p")
+
+
+def image(scene: Scene, way: Way) -> None:
+    file = outside(scene, "a.npy")
+    numpy.save(file, numpy.zeros((2, 2, 1), "u1"))
+    keys = {"dims": [1, 2, 2, 1], "format": "VK_FORMAT_R8_UNORM", "shader_access": "readonly"}
+    scene.resource("image", uid="i", src=way(scene, file), **keys)
+    text = "layout(set = 0, binding = 0) buffer C { int c[]; };\nlayout(binding = 1) uniform sampler2D t;"
+    scene.shader("s", glsl("c[0] = int(texture(t, vec2(0)).x);", text)).buffer("c", size=4)
+    scene.dispatch("s", ["c", "i"])
+
+
+def source(scene: Scene, way: Way) -> None:
+    outside(scene, "a.comp").write_text(STORE)
+    scene.resource("shader", uid="s", type="GLSL", src=way(scene, outside(scene, "a.comp")))
+    scene.buffer("c", size=4).dispatch("s", ["c"])
+
+
+def included(scene: Scene, way: Way) -> None:
+    outside(scene, "a.glsl").write_text("#define VALUE 7\n")
+    scene.shader("s", STORE.replace("\n", f'\n#include "{way(scene, outside(scene, "a.glsl"))}"\n', 1))
+    scene.buffer("c", size=4).dispatch("s", ["c"])
+
+
+def include_folder(scene: Scene, way: Way) -> None:
+    outside(scene, "a.glsl").write_text("#define VALUE 7\n")
+    folder = os.path.dirname(way(scene, outside(scene, "a.glsl"))) or "."
+    scene.shader("s", STORE.replace("\n", "\n#include <a.glsl>\n", 1), include_dirs=[folder])
+    if folder == ".":
+        (scene.folder / "a.glsl").symlink_to(outside(scene, "a.glsl"))
+    scene.buffer("c", size=4).dispatch("s", ["c"])
+
+
+def option_folder(scene: Scene, way: Way) -> None:
+    outside(scene, "a.glsl").write_text("#define VALUE 7\n")
+    folder = os.path.dirname(way(scene, outside(scene, "a.glsl"))) or "."
+    scene.shader("s", STORE.replace("\n", '\n#include "a.glsl"\n', 1), build_options=f"-I {folder}")
+    if folder == ".":
+        (scene.folder / "a.glsl").symlink_to(outside(scene, "a.glsl"))
+    scene.buffer("c", size=4).dispatch("s", ["c"])
+
+
+def model(scene: Scene, way: Way) -> None:
+    shutil.copy(VGF / "conv.vgf", outside(scene, "a.vgf"))
+    tensor(scene, "x", numpy.ones((1, 8, 8, 2), "f4"))
+    tensor(scene, "c", dims=[1, 8, 8, 4])
+    scene.resource("graph", uid="g", src=way(scene, outside(scene, "a.vgf")))
+    scene.command("dispatch_graph", graph_ref="g", bindings=bindings(["x", "c"]))
+
+
+def _graph(scene: Scene, module: str, weights: str) -> None:
+    tensor(scene, "x", numpy.ones((1, 8, 8, 4), "f4"))
+    tensor(scene, "c", dims=[1, 8, 8, 2])
+    scene.resource("shader", uid="g", type="SPIR-V", src=module)
+    scene.resource("graph_constant", uid="w", dims=[2, 3, 3, 4], format="VK_FORMAT_R32_SFLOAT", src=weights)
+    scene.command("dispatch_spirv_graph", graph_ref="g", bindings=bindings(["x", "c"]), graph_constants=["w"])
+
+
+def module(scene: Scene, way: Way) -> None:
+    shutil.copy(SPIRV / "graph_constant.spv", outside(scene, "a.spv"))
+    _graph(scene, way(scene, outside(scene, "a.spv")), scene.npy("w.npy", numpy.ones((2, 3, 3, 4), "f4")))
+
+
+def constant(scene: Scene, way: Way) -> None:
+    numpy.save(outside(scene, "a.npy"), numpy.ones((2, 3, 3, 4), "f4"))
+    shutil.copy(SPIRV / "graph_constant.spv", scene.folder / "g.spv")
+    _graph(scene, "g.spv", way(scene, outside(scene, "a.npy")))
+
+
+def result(scene: Scene, way: Way) -> None:
+    numpy.save(outside(scene, "a.npy"), numpy.zeros(4, "i1"))
+    scene.shader("s", STORE).buffer("c", size=4, dst=way(scene, outside(scene, "a.npy"))).dispatch("s", ["c"])
+
+
+REFERENCES = [
+    buffer, raw_data, image, source, included, include_folder, option_folder, model, module, constant, result
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("make", REFERENCES)
+def test_no_way_leads_out(
+    case: Scene, safe: Runner, trusting: Runner, make: Callable[[Scene, Way], None], way: Way
+) -> None:
+    """A file outside is refused by name, by a run as by validate, also where a plan is kept that uses it."""
+    make(case, way)
+    path = case.write()
+    validation = validate_file(path)
+    assert validation.exit_code == 0, validation.findings
+    before = {file: file.read_bytes() for file in (case.folder.parent / "outside").iterdir()}
+    for _ in range(2):
+        with pytest.raises(SandboxError, match="leads out of the scenario's folder") as caught:
+            safe.run_to_files(path)
+        assert caught.value.exit_code == 12
+        assert {problem.code for problem in caught.value.problems} == {CODE}
+        assert {file: file.read_bytes() for file in (case.folder.parent / "outside").iterdir()} == before
+        if make is not model:  # the others are quick to run
+            trusting.run_to_files(path)
+            before = {file: file.read_bytes() for file in (case.folder.parent / "outside").iterdir()}
+    validation = validate_file(path, SAFE)
+    assert validation.exit_code == 12
+    assert [each.problem.code for each in validation.findings if each.severity == "error"] == [CODE]
+
+
+@pytest.mark.parametrize("make", REFERENCES)
+def test_what_stays_inside_is_right(case: Scene, safe: Runner, make: Callable[[Scene, Way], None]) -> None:
+    """Sub-folders, "..", absolute paths and links that stay in the folder are as good as ever."""
+
+    def inside(scene: Scene, file: Path) -> str:
+        moved = scene.folder / "data" / file.name
+        moved.parent.mkdir(exist_ok=True)
+        shutil.move(file, moved)
+        (scene.folder / "other").symlink_to("data")
+        return str(scene.folder / "other" / ".." / "data" / file.name)
+
+    make(case, inside)
+    path = case.write()
+    assert validate_file(path, SAFE).exit_code == 0
+    safe.run_to_files(path)
+
+
+def test_the_folders_for_results_are_allowed(case: Scene, safe: Runner, tmp_path: Path) -> None:
+    """Results go where the caller wants them, and not beside that."""
+    case.shader("s", STORE).buffer("c", size=4, dst="c.npy").dispatch("s", ["c"])
+    case.command("mark_boundary", resources=["c"])
+    path = case.write()
+    safe.run_to_files(path, output_dir=tmp_path / "out", capture_dir=tmp_path / "frames")
+    assert (tmp_path / "out" / "c.npy").is_file()
+    assert list((tmp_path / "frames").rglob("c.npy"))
+    case.resources[-1]["buffer"]["dst"] = "../c.npy"
+    path = case.write()
+    with pytest.raises(SandboxError):
+        safe.run_to_files(path, output_dir=tmp_path / "out")
+    assert not (tmp_path / "c.npy").exists()
+
+
+def test_a_scenario_may_be_a_link(case: Scene, safe: Runner, tmp_path: Path) -> None:
+    """The scenario itself is the caller's choice; its folder is that of the name it was given by."""
+    case.shader("s", STORE).buffer("c", size=4).dispatch("s", ["c"])
+    shutil.move(case.write(), tmp_path / "real.json")
+    (case.folder / "scenario.json").symlink_to(tmp_path / "real.json")
+    safe.run_to_files(case.folder / "scenario.json")
+    assert (case.folder / "c.out.npy").is_file()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '#define NAME "FILE"\n#include NAME',
+        '#/**/include "FILE"',
+        '#inc\\\nlude "FILE"',
+        '# \\ \ninclude "FILE"',
+        '%:include "FILE"',
+        "#include<FILE>\\\n",
+        '#import "FILE"',
+        "'/*'\n#include \"FILE\"\n/* */",
+    ],
+)
+@pytest.mark.parametrize("language", ["GLSL", "HLSL"])
+def test_compilers_find_nothing_by_themselves(case: Scene, safe: Runner, line: str, language: str) -> None:
+    """However an include is written, no compiler gets to see it: its file cannot change the outcome."""
+    outcomes = _outcomes(case, safe, line, language)
+    assert outcomes[0] == outcomes[1]
+    assert "found it" not in outcomes[0]
+
+
+@pytest.mark.parametrize("language", ["GLSL", "HLSL"])
+def test_compilers_would_look_by_themselves(case: Scene, trusting: Runner, language: str) -> None:
+    """Without the sandbox a compiler finds the file, so that the test above means something."""
+    outcomes = _outcomes(case, trusting, '#/**/include "FILE"', language)
+    assert outcomes[0] == "runs"
+    assert "found it" in outcomes[1]
+
+
+def _outcomes(case: Scene, runner: Runner, line: str, language: str) -> list[str]:
+    """What a run with a shader that has this line comes to: with an empty file FILE, and with one that does not
+    compile."""
+    file = outside(case, "a.glsl")
+    line = line.replace("FILE", f"{'../' * 30}{str(file)[1:]}")  # compilers look beside a copy of the source
+    text = f"#version 450\n#extension GL_GOOGLE_include_directive : enable\n{line}\n{STORE.split(chr(10), 1)[1]}"
+    if language == "HLSL":
+        text = f"RWStructuredBuffer<int> c;\n{line}\n[numthreads(1, 1, 1)] void main() {{ c[0] = 7; }}\n"
+    case.file("s.txt", text)
+    case.resource("shader", uid="s", type=language, src="s.txt").buffer("c", size=4).dispatch("s", ["c"])
+    path = case.write()
+    outcomes = []
+    for content in ("", "#error found it\n"):
+        file.write_text(content)
+        try:
+            runner.run_to_files(path)
+            outcomes.append("runs")
+        except ScenarioRunnerError as error:
+            outcomes.append(f"{error.exit_code} {error}")
+    return outcomes
+
+
+def test_comments_and_lines_stay_where_they_are() -> None:
+    """Includes that are commented out do not matter, and texts keep their lines."""
+    text = b'a // #include "x"\n/* one\n#include "y"\n*/ b "// #c" /* d */ e\n'
+    assert without_comments(text) == b'a  \n \n\n b "// #c"   e\n'
+    assert own_include(text) == ""
+    assert own_include(b"#include NAME\n") == "include"
+
+
+def test_a_link_that_is_exchanged_while_it_is_opened(tmp_path: Path) -> None:
+    """A file is refused that is not the one which was looked at."""
+    (tmp_path / "case").mkdir()
+    inner, secret, name = tmp_path / "case" / "a", tmp_path / "secret", tmp_path / "case" / "link"
+    inner.write_text("a")
+    secret.write_text("secret")
+    real_open = os.open
+
+    def exchanging(path: str, *arguments: int) -> int:
+        name.unlink()
+        name.symlink_to(secret)
+        descriptor = real_open(path, *arguments)
+        name.unlink()
+        name.symlink_to(inner)
+        return descriptor
+
+    for last in (False, True):
+        name.unlink(missing_ok=True)
+        name.symlink_to(inner)
+        with confined([tmp_path / "case"]), pytest.MonkeyPatch.context() as patch:
+            assert SourceFile(name).read(9) == b"a"
+            patch.setattr(os, "open", exchanging)
+            if last:
+                patch.setattr(os, "open", lambda *arguments: real_open(secret, os.O_RDONLY))
+            with pytest.raises(SandboxError, match="changed while it was opened"):
+                SourceFile(name)
+
+
+def test_the_command_line(case: Scene, program: Program) -> None:
+    """run and validate have --sandbox, with an exit code of its own; without it nothing changes."""
+    buffer(case, parent)
+    path = case.write()
+    ended = program(path, "--sandbox")
+    assert ended.code == 12
+    place = f"{path}:"
+    assert ended.err.startswith(f"error: {place}")
+    assert "/resources/1/buffer/src" in ended.err
+    assert "which the sandbox forbids" in ended.err
+    assert "run without --sandbox if you trust" in ended.err
+    ended = program("validate", "--sandbox", path)
+    assert ended.code == 12
+    assert f"[{CODE}]" in ended.err
+    assert program(path).code == 0
+    assert program("validate", path).code == 0
