@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scenario_runner.errors import ScenarioRunnerError
-    from scenario_runner.result import Frame, Result
+    from scenario_runner.run.result import Frame, Result
     from scenario_runner.runner import Runner
     from scenario_runner.scenario import Scenario, load, loads
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from scenario_runner import log
 from scenario_runner.errors import ScenarioRunnerError, UsageError
-from scenario_runner.opened_device import DeviceOptions, OpenedDevice
-from scenario_runner.output_files import FileWriter
-from scenario_runner.plan.model import CompilerOptions
-from scenario_runner.result import Collector, Result
+from scenario_runner.plan.model.records import CompilerOptions
+from scenario_runner.run.output_files import FileWriter
+from scenario_runner.run.result import Collector, Result
+from scenario_runner.run.session import DeviceOptions, OpenedDevice
 
 if TYPE_CHECKING:
-    from scenario_runner.instrumentation_file import InstrumentationFile
-    from scenario_runner.plan.model import Plan
+    from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.run.driver_start import InstanceStart
+    from scenario_runner.run.instrumentation_file import InstrumentationFile
     from scenario_runner.scenario import Scenario
-    from scenario_runner.start import InstanceStart
     from scenario_runner.vulkan.devices.ml_emulation import Mode
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
@@ -95,7 +95,7 @@ class Runner:
             shader_instrumentation is not None,
         )
         if isinstance(shader_instrumentation, str | os.PathLike):
-            from scenario_runner.instrumentation_file import InstrumentationFile
+            from scenario_runner.run.instrumentation_file import InstrumentationFile
 
             shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
         self._measured = shader_instrumentation
@@ -181,7 +181,7 @@ class Runner:
         """The plan of a scenario file, from the plan cache where nothing changed since."""
         if not (isinstance(scenario, (str, os.PathLike)) and self.compiler.use_cache):
             return self.plan(scenario, output_dir=output_dir)
-        from scenario_runner.plan.cache import PlanCache, Settings
+        from scenario_runner.plan.cache.plan_cache import PlanCache, Settings
 
         compiler = self.compiler
         path = os.fspath(scenario)

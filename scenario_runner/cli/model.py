@@ -18,8 +18,8 @@ from scenario_runner.cli.arguments import (
 from scenario_runner.errors import Problem, ScenarioRunnerError, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
+    from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.scenario import Scenario
-    from scenario_runner.start import InstanceStart
     from scenario_runner.vgf import Port, Vgf
 
 

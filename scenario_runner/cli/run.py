@@ -11,9 +11,9 @@ from scenario_runner.errors import DeviceError, ScenarioRunnerError, UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from scenario_runner.instrumentation_file import InstrumentationFile
+    from scenario_runner.run.driver_start import InstanceStart
+    from scenario_runner.run.instrumentation_file import InstrumentationFile
     from scenario_runner.runner import Runner
-    from scenario_runner.start import InstanceStart
 
 # With one of these nothing is run.
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"})
@@ -106,7 +106,7 @@ def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
     """Start the driver before anything else is imported: it takes as long as the rest, and mostly beside it."""
     if not argv or not _WITHOUT_DRIVER.isdisjoint(argv):
         return None
-    from scenario_runner.start import InstanceStart
+    from scenario_runner.run.driver_start import InstanceStart
 
     files: Sequence[str] = ()
     if not any(argument.startswith(_CHOOSING) for argument in argv):
@@ -118,7 +118,7 @@ def _instrumentation_file(path: str | None) -> InstrumentationFile | None:
     """One for all scenarios, also where a device is lost in between."""
     if path is None:
         return None
-    from scenario_runner.instrumentation_file import InstrumentationFile
+    from scenario_runner.run.instrumentation_file import InstrumentationFile
 
     return InstrumentationFile(path)
 

@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     add_logging_option(parser)
     options = parser.parse_args(argv)
     from scenario_runner.cli.report import set_up_logging
-    from scenario_runner.plan.model import CompilerOptions
+    from scenario_runner.plan.model.records import CompilerOptions
     from scenario_runner.validation import Options, validate_file
 
     set_up_logging(options.log_level)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError
-from scenario_runner.plan.model import Requirements
+from scenario_runner.plan.model.records import Requirements
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.api.ffi import ffi

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.plan.model import Barrier, BufferBarrier, MemoryBarrier
+from scenario_runner.plan.model.plan import Barrier
+from scenario_runner.plan.model.records import BufferBarrier, MemoryBarrier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scenario_runner.plan.layouts import LayoutTracker
-    from scenario_runner.plan.model import ImageBarrier, ResourcePlan
-    from scenario_runner.plan.tensor_plan import TensorBarrier
+    from scenario_runner.plan.model.plan import ResourcePlan
+    from scenario_runner.plan.model.records import ImageBarrier
+    from scenario_runner.plan.model.tensors import TensorBarrier
     from scenario_runner.scenario import DispatchBarrier, Scenario
 
 # VK_WHOLE_SIZE: all from the offset on
@@ -52,7 +54,7 @@ def resolve_barrier(
         for uid in command.image_barrier_refs:
             found += layouts.barriers(scenario.resource(uid), scenario.resource_pointer(uid))
     if command.tensor_barrier_refs:
-        from scenario_runner.plan.tensor_plan import TensorBarrier
+        from scenario_runner.plan.model.tensors import TensorBarrier
 
         for uid in command.tensor_barrier_refs:
             barrier = scenario.resource(uid)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scenario_runner.checks.bindings import RESOURCE_OF, Bound, check_bindings, slots_of
-from scenario_runner.plan.model import BufferPlan, Descriptor, DescriptorKind, LayoutBinding, ResourcePlan
+from scenario_runner.plan.model.plan import ResourcePlan
+from scenario_runner.plan.model.records import Descriptor, DescriptorKind, LayoutBinding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-    from typing import Any, Protocol
+    from typing import Protocol
 
     from scenario_runner.checks.bindings import Slot, Slots
     from scenario_runner.checks.finding import Finding
@@ -98,9 +99,7 @@ def descriptors_of(
 
 def bound_of(resource: ResourcePlan, readonly: bool = False) -> Bound:
     """A planned resource as the rules look at it."""
-    if isinstance(resource, BufferPlan):
+    if resource.kind == "buffer":
         return Bound(resource.uid, "buffer", resource.size_bytes, readonly=readonly)
-    other: Any = resource
-    kind = type(resource).__name__.removesuffix("Plan").lower()
-    dims = other.dims if kind == "tensor" else ()
-    return Bound(resource.uid, kind, resource.size_bytes, other.format, dims, readonly)
+    dims = resource.dims if resource.kind == "tensor" else ()
+    return Bound(resource.uid, resource.kind, resource.size_bytes, resource.format, dims, readonly)

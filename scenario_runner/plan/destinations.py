@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from scenario_runner.errors import FileError, Problem, ScenarioError, ScenarioRunnerError
 from scenario_runner.files.output import check_destination
 from scenario_runner.files.output_set import marker_path
-from scenario_runner.plan.model import BufferPlan
+from scenario_runner.plan.model.records import BufferPlan
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model import Plan, ResourcePlan
+    from scenario_runner.plan.model.plan import Plan, ResourcePlan
 
 Wrong: TypeAlias = "tuple[type[ScenarioRunnerError], Problem]"
 
@@ -76,7 +76,7 @@ def mixed_outputs(plan: Plan) -> Problem | None:
 def _check_extension(path: str, resource: ResourcePlan) -> None:
     """Those of images are checked with their formats."""
     if not isinstance(resource, BufferPlan):
-        from scenario_runner.plan.image_plan import ImagePlan
+        from scenario_runner.plan.model.images import ImagePlan
 
         if isinstance(resource, ImagePlan):
             return

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scenario_runner.errors import ScenarioError, UnsupportedError
-from scenario_runner.plan.image_plan import ImagePlan
-from scenario_runner.plan.model import BufferPlan
+from scenario_runner.plan.model.images import ImagePlan
+from scenario_runner.plan.model.records import BufferPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scenario_runner.plan.model import ResourcePlan
+    from scenario_runner.plan.model.plan import ResourcePlan
     from scenario_runner.plan.problems import Problems
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.plan.model import Descriptor, DescriptorKind
+from scenario_runner.plan.model.records import Descriptor, DescriptorKind
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.image_plan import ImagePlan
+    from scenario_runner.plan.model.images import ImagePlan
     from scenario_runner.scenario import Binding
 
 

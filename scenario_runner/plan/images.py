@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError
 from scenario_runner.formats import format_named, full_mip_count
-from scenario_runner.plan.image_plan import ImagePlan, ImageUsage, image_parts
 from scenario_runner.plan.image_sources import ImageArraySource, ImageFileSource, ZeroSource
-from scenario_runner.plan.model import NeededFeature
+from scenario_runner.plan.model.images import ImagePlan, ImageUsage, image_parts
+from scenario_runner.plan.model.records import NeededFeature
 from scenario_runner.plan.samplers import is_integer, sampler_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scenario_runner.plan.model import DescriptorList, FramePlan, ResourcePlan
+    from scenario_runner.plan.model.plan import FramePlan, ResourcePlan
+    from scenario_runner.plan.model.records import DescriptorList
     from scenario_runner.plan.problems import Problems
     from scenario_runner.scenario import Image, Scenario
 
@@ -169,7 +170,8 @@ def _share_in_groups(resources: Mapping[str, ResourcePlan], usage: dict[str, set
 
 def _moved_by_barriers(frames: Iterable[FramePlan]) -> dict[str, set[str]]:
     """The layouts that barriers move images to."""
-    from scenario_runner.plan.model import Barrier, ImageBarrier
+    from scenario_runner.plan.model.plan import Barrier
+    from scenario_runner.plan.model.records import ImageBarrier
 
     moved: dict[str, set[str]] = {}
     for frame in frames:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioError
-from scenario_runner.plan.image_plan import ImagePlan
-from scenario_runner.plan.model import Barrier, ImageBarrier, ImageLayout
+from scenario_runner.plan.model.images import ImagePlan
+from scenario_runner.plan.model.plan import Barrier
+from scenario_runner.plan.model.records import ImageBarrier, ImageLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scenario_runner.plan.model import ResourcePlan
+    from scenario_runner.plan.model.plan import ResourcePlan
     from scenario_runner.plan.problems import Problems
 
 _REMAINING = 0xFFFF_FFFF

@@ -7,7 +7,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from scenario_runner.checks.finding import Finding, Severity
-from scenario_runner.plan.model import BufferPlan, Dispatch, Plan
+from scenario_runner.plan.model.plan import Plan
+from scenario_runner.plan.model.records import BufferPlan, Dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from scenario_runner.errors import ScenarioRunnerError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scenario_runner.plan.model import Source
+    from scenario_runner.plan.model.records import Source
     from scenario_runner.plan.problems import Problems
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.scenario import DispatchCompute, Scenario

@@ -10,18 +10,14 @@ from scenario_runner.errors import SandboxError, ScenarioRunnerError, Unsupporte
 from scenario_runner.files.sandbox import check_path
 from scenario_runner.plan.barriers import resolve_barrier
 from scenario_runner.plan.bindings import SetLayouts, descriptors, set_layouts
-from scenario_runner.plan.model import (
+from scenario_runner.plan.model.plan import FramePlan, Operation, Output, Plan, ResourcePlan
+from scenario_runner.plan.model.records import (
     CompilerOptions,
     DescriptorList,
     Dispatch,
-    FramePlan,
     NeededFeature,
-    Operation,
-    Output,
     PipelinePlan,
-    Plan,
     Requirements,
-    ResourcePlan,
 )
 from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.push_constants import PushConstants
@@ -36,8 +32,8 @@ from scenario_runner.scenario import (
 )
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.cache import Facts
-    from scenario_runner.plan.graphs import Graphs
+    from scenario_runner.plan.cache.plan_cache import Facts
+    from scenario_runner.plan.graphs.commands import Graphs
     from scenario_runner.plan.layouts import LayoutTracker
     from scenario_runner.scenario import Scenario
 
@@ -201,7 +197,7 @@ class _Resolver:
 
     def facts(self, plan: Plan) -> Facts | None:
         """What ``plan`` was made of."""
-        from scenario_runner.plan.facts import facts_of
+        from scenario_runner.plan.cache.facts import facts_of
 
         return facts_of(
             self._scenario,
@@ -217,7 +213,7 @@ class _Resolver:
         """The graphs that commands run, read; None where there are none."""
         if not any(command.kind in ("dispatch_graph", "dispatch_spirv_graph") for command in self._scenario.commands):
             return None
-        from scenario_runner.plan.graphs import Graphs
+        from scenario_runner.plan.graphs.commands import Graphs
 
         return Graphs(self._scenario, self._tables, self.problems)
 
@@ -225,7 +221,7 @@ class _Resolver:
         """What tensors and graphs need of a device."""
         if not any(resource.kind == "tensor" for resource in self._scenario.resources) and self._graphs is None:
             return ()
-        from scenario_runner.plan.ml_features import ml_features
+        from scenario_runner.plan.graphs.features import ml_features
 
         return ml_features(self._resources.values(), self._tables.graph_pipelines)
 

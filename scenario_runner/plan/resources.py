@@ -8,7 +8,8 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
-from scenario_runner.plan.model import BufferPlan, ResourcePlan, Source
+from scenario_runner.plan.model.plan import ResourcePlan
+from scenario_runner.plan.model.records import BufferPlan, Source
 from scenario_runner.plan.sources import ArraySource, NpySource
 from scenario_runner.scenario import Buffer, Image, RawData, Tensor
 

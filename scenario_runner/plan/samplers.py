@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scenario_runner.errors import ScenarioError
-from scenario_runner.plan.image_plan import SamplerPlan
+from scenario_runner.plan.model.images import SamplerPlan
 
 if TYPE_CHECKING:
     from scenario_runner.formats import Format

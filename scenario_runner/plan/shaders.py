@@ -13,7 +13,7 @@ from scenario_runner.checks.entry_points import check_workgroup, find_entry_poin
 from scenario_runner.checks.module_features import module_features
 from scenario_runner.checks.specialization import specialize
 from scenario_runner.errors import ScenarioRunnerError, ShaderError
-from scenario_runner.plan.model import CompilerOptions, NeededFeature, Specialization
+from scenario_runner.plan.model.records import CompilerOptions, NeededFeature, Specialization
 from scenario_runner.plan.problems import Problems
 from scenario_runner.scenario import DispatchCompute, Shader
 from scenario_runner.spirv import read_module

@@ -6,8 +6,9 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.graph_plan import GraphPipelinePlan
-    from scenario_runner.plan.model import DescriptorList, PipelinePlan, ResourcePlan
+    from scenario_runner.plan.model.graphs import GraphPipelinePlan
+    from scenario_runner.plan.model.plan import ResourcePlan
+    from scenario_runner.plan.model.records import DescriptorList, PipelinePlan
     from scenario_runner.spirv import Module
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioError, UnsupportedError
-from scenario_runner.plan.tensor_plan import TensorPlan
+from scenario_runner.plan.model.tensors import TensorPlan
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model import ResourcePlan
+    from scenario_runner.plan.model.plan import ResourcePlan
     from scenario_runner.plan.problems import Problems
 
 
@@ -27,7 +27,7 @@ def join_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None:
         tensors = [plan for plan in members if isinstance(plan, TensorPlan)]
         if len(members) < 2 or not tensors:
             continue
-        images: list[Any] = [plan for plan in members if type(plan).__name__ == "ImagePlan"]
+        images: list[Any] = [plan for plan in members if plan.kind == "image"]
         for tensor in tensors:
             if not tensor.linear:
                 problems.error(

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UsageError
 from scenario_runner.formats import Format, close_format_names, find_format
+from scenario_runner.plan.model.tensors import TensorPlan
 from scenario_runner.plan.sources import ArraySource, NpySource
-from scenario_runner.plan.tensor_plan import TensorPlan
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model import Source
+    from scenario_runner.plan.model.records import Source
     from scenario_runner.plan.problems import Problems
     from scenario_runner.scenario import Tensor
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scenario_runner.checks.finding import Finding
-    from scenario_runner.plan.model import CompilerOptions
+    from scenario_runner.plan.model.records import CompilerOptions
     from scenario_runner.plan.resolve import Examination
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.scenario import Scenario

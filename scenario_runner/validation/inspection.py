@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.checks.finding import Finding, Severity, error_class
 from scenario_runner.errors import Problem, ScenarioRunnerError, UnsupportedError
-from scenario_runner.plan.model import CompilerOptions
+from scenario_runner.plan.model.records import CompilerOptions
 from scenario_runner.validation.codes_of_problems import code_of
 from scenario_runner.validation.model import Located, Validation
 

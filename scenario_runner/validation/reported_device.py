@@ -14,7 +14,7 @@ from scenario_runner.vulkan.devices.requirements import enabled_for
 
 if TYPE_CHECKING:
     from scenario_runner.checks.stages import Stage
-    from scenario_runner.plan.model import Plan
+    from scenario_runner.plan.model.plan import Plan
 
 MAX_REPORT_BYTES = 64 << 20
 _HELP = "write it with: scenario-runner doctor --json > doctor.json"

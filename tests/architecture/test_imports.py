@@ -17,9 +17,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("suite", "doctor", "viewing"),
     ("__init__",),  # the public names; nothing of ours but the command line may use them
     ("runner", "validation"),
-    ("opened_device", "instrumentation_file"),
-    ("start",),
-    ("vulkan", "output_files", "result"),
+    ("run",),
+    ("vulkan",),
     ("plan",),
     ("checks",),
     ("vgf", "shaders", "scenario"),

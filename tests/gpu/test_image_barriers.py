@@ -9,7 +9,8 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import ScenarioError, UnsupportedError
-from scenario_runner.plan.model import Barrier, ImageBarrier
+from scenario_runner.plan.model.plan import Barrier
+from scenario_runner.plan.model.records import ImageBarrier
 from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage
 from tests.scenes import Scene
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.plan.graph_body import check_graph_body
 from scenario_runner.spirv import read_module
+from scenario_runner.tosa.graph_body import check_graph_body
 
 TESTS = Path(__file__).resolve().parents[1]
 GRAPH = (TESTS / "spirv" / "fixtures" / "graph_constant.spv").read_bytes()

@@ -13,9 +13,9 @@ import numpy
 import pytest
 
 from scenario_runner.files.source import file_identity
-from scenario_runner.plan.cache import PlanCache, Settings
-from scenario_runner.plan.constant_data import in_memory
-from scenario_runner.plan.graph_plan import GraphPipelinePlan
+from scenario_runner.plan.cache.plan_cache import PlanCache, Settings
+from scenario_runner.plan.model.constant_data import in_memory
+from scenario_runner.plan.model.graphs import GraphPipelinePlan
 from scenario_runner.plan.resolve import resolve_to_keep
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load
@@ -105,15 +105,15 @@ def test_a_kept_plan_is_not_checked_again(path: Path) -> None:
     kept(path)
     statements = (
         "import sys\n"
-        "from scenario_runner.plan.cache import PlanCache, Settings\n"
+        "from scenario_runner.plan.cache.plan_cache import PlanCache, Settings\n"
         "assert PlanCache(Settings(sys.argv[1], None, None, sys.argv[2])).load() is not None\n"
         "print(*sorted(sys.modules))"
     )
     command = [sys.executable, "-c", statements, str(path), str(path.parent / "cache")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     modules = done.stdout.split()
-    assert "scenario_runner.plan.graph_plan" in modules
-    assert not {"scenario_runner.tosa", "scenario_runner.plan.graph_body"} & set(modules)
+    assert "scenario_runner.plan.model.graphs" in modules
+    assert not {"scenario_runner.tosa", "scenario_runner.tosa.graph_body"} & set(modules)
 
 
 SQUARE = """#version 450

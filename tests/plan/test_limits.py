@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 
 from scenario_runner.plan.limits import NAMES, exceeded_limits
-from scenario_runner.plan.model import (
+from scenario_runner.plan.model.plan import FramePlan, Plan
+from scenario_runner.plan.model.records import (
     BufferPlan,
     Descriptor,
     DescriptorList,
     Dispatch,
-    FramePlan,
     LayoutBinding,
     PipelinePlan,
-    Plan,
     Requirements,
     Specialization,
 )

@@ -6,9 +6,9 @@ import random
 import struct
 from pathlib import Path
 
-from scenario_runner.plan.graph_body import check_graph_body
 from scenario_runner.spirv import read_module
 from scenario_runner.tosa import COUNT, operator
+from scenario_runner.tosa.graph_body import check_graph_body
 
 FIXTURES = Path(__file__).parent / "fixtures"
 EXT_INST, CONSTANT, COMPOSITE, NULL, TENSOR, INPUT = 12, 43, 44, 46, 4163, 4184

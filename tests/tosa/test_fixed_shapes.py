@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.plan.graph_body import FixedGraph, check_graph_body, fix_shapes
 from scenario_runner.spirv import read_module
 from scenario_runner.tosa import Shape
+from scenario_runner.tosa.graph_body import FixedGraph, check_graph_body, fix_shapes
 from scenario_runner.vgf import read_vgf
 from tests.tosa.graph_words import EXT_INST, FIXTURES, TENSOR, Graph
 

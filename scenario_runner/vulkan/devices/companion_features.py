@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model import Requirements
+    from scenario_runner.plan.model.records import Requirements
     from scenario_runner.vulkan.devices.features import Feature
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 

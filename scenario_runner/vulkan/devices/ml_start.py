@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner import log
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.plan.model import NeededFeature, Requirements
+from scenario_runner.plan.model.records import NeededFeature, Requirements
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.devices.ml_emulation import DATA_GRAPH, TENSORS, open_layered, reason_against, wanted_layers
 from scenario_runner.vulkan.devices.physical_device import choose

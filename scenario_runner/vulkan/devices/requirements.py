@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
-from scenario_runner.plan.model import ML_STRUCTURES, Requirements
+from scenario_runner.plan.model.records import ML_STRUCTURES, Requirements
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.devices.companion_features import companions
 from scenario_runner.vulkan.devices.features import CORE, Feature

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import errors
-from scenario_runner.plan.model import FramePlan, Plan
+from scenario_runner.plan.model.plan import FramePlan, Plan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import chain, new
@@ -156,16 +156,16 @@ class Execution:
             "VkFrameBoundaryEXT",
             flags=vk.FRAME_BOUNDARY_FRAME_END_BIT_EXT,
             frameID=iteration * len(self.plan.frames) + index,
-            pBuffers=self._handles(frame, "BufferPlan"),
-            pImages=self._handles(frame, "ImagePlan"),
+            pBuffers=self._handles(frame, "buffer"),
+            pImages=self._handles(frame, "image"),
         )
-        tensors = self._handles(frame, "TensorPlan")
+        tensors = self._handles(frame, "tensor")
         return chain(boundary, new("VkFrameBoundaryTensorsARM", pTensors=tensors)) if tensors else boundary
 
     def _handles(self, frame: FramePlan, kind: str) -> list[Any]:
         """Of what a frame captures of one kind."""
         plans = self.plan.resources
-        return [self.resources[uid].handle for uid in frame.captures if type(plans[uid]).__name__ == kind]
+        return [self.resources[uid].handle for uid in frame.captures if plans[uid].kind == kind]
 
     def _read(self, uids: list[str] | tuple[str, ...], timeout_s: float | None) -> Pieces:
         for resource, view in self._transfer.read([self.resources[uid] for uid in uids], timeout_s):

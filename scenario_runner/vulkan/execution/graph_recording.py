@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.plan.graph_plan import GraphDispatch
+from scenario_runner.plan.model.graphs import GraphDispatch
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import chain, new
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model import FramePlan
+    from scenario_runner.plan.model.plan import FramePlan
     from scenario_runner.vulkan.execution.prepared import Prepared
 
 ACCESS_MEMORY = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT

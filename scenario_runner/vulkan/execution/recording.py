@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.plan.model import Barrier, BufferBarrier, Dispatch, FramePlan, ImageBarrier, MemoryBarrier
+from scenario_runner.plan.model.plan import Barrier, FramePlan
+from scenario_runner.plan.model.records import BufferBarrier, Dispatch, ImageBarrier, MemoryBarrier
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 

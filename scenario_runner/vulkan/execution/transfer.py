@@ -33,7 +33,7 @@ from scenario_runner.vulkan.resources.buffers import (
 )
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model import Source
+    from scenario_runner.plan.model.records import Source
     from scenario_runner.vulkan.devices.device import Device
     from scenario_runner.vulkan.memory.resource import Resource
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model import Descriptor, ResourcePlan
+    from scenario_runner.plan.model.plan import ResourcePlan
+    from scenario_runner.plan.model.records import Descriptor
     from scenario_runner.vulkan.memory.allocation import Allocation
 
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import errors
-from scenario_runner.plan.model import DescriptorList, LayoutBinding, PipelinePlan
+from scenario_runner.plan.model.records import DescriptorList, LayoutBinding, PipelinePlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
-from scenario_runner.plan.constant_data import in_memory
-from scenario_runner.plan.graph_plan import GraphConstantPlan, GraphPipelinePlan
+from scenario_runner.plan.model.constant_data import in_memory
+from scenario_runner.plan.model.graphs import GraphConstantPlan, GraphPipelinePlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.arm_types import arm_ffi
 from scenario_runner.vulkan.api.ffi import ffi

@@ -20,7 +20,8 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner import errors
-from scenario_runner.plan.model import Dispatch, FramePlan, Plan
+from scenario_runner.plan.model.plan import FramePlan, Plan
+from scenario_runner.plan.model.records import Dispatch
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.arm_types import arm_ffi
 from scenario_runner.vulkan.api.ffi import ffi
@@ -214,7 +215,7 @@ def _dispatches(plan: Plan, frame: FramePlan) -> list[tuple[int | None, str | No
     for operation in frame.operations:
         if isinstance(operation, Dispatch):
             found.append((operation.command, plan.pipelines[operation.pipeline].label))
-        elif type(operation).__name__ == "GraphDispatch":
+        elif operation.kind == "graph_dispatch":
             return []
     return found
 

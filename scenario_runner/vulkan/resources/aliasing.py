@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from scenario_runner import errors
-from scenario_runner.plan.model import BufferPlan
+from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.vulkan.resources.images import Image
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
-from scenario_runner.plan.model import BufferPlan, Descriptor
+from scenario_runner.plan.model.records import BufferPlan, Descriptor
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check

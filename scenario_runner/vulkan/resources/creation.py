@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.plan.model import BufferPlan, ResourcePlan
+from scenario_runner.plan.model.plan import ResourcePlan
+from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.memory.placement import place
 from scenario_runner.vulkan.resources.buffers import Buffer
@@ -30,7 +31,7 @@ def create_resources(
         else:
             others.append(plan)
     if others:
-        from scenario_runner.plan.image_plan import ImagePlan
+        from scenario_runner.plan.model.images import ImagePlan
 
         images = [plan for plan in others if isinstance(plan, ImagePlan)]
         if images:

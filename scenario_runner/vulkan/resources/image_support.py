@@ -13,7 +13,7 @@ from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.image_plan import ImagePlan
+    from scenario_runner.plan.model.images import ImagePlan
     from scenario_runner.vulkan.devices.device import Device
 
 Tiling = Literal["OPTIMAL", "LINEAR"]

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
-from scenario_runner.plan.image_plan import ImagePart, ImagePlan
+from scenario_runner.plan.model.images import ImagePart, ImagePlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
@@ -39,7 +39,8 @@ from scenario_runner.vulkan.resources.mipmaps import record_mip_levels
 from scenario_runner.vulkan.resources.packed_rows import Rows
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model import Descriptor, ImageBarrier, ImageLayout, ResourcePlan
+    from scenario_runner.plan.model.plan import ResourcePlan
+    from scenario_runner.plan.model.records import Descriptor, ImageBarrier, ImageLayout
     from scenario_runner.vulkan.devices.device import Device
     from scenario_runner.vulkan.memory.allocation import Allocation
     from scenario_runner.vulkan.resources.samplers import SamplerCache

@@ -13,7 +13,7 @@ from scenario_runner.vulkan.resources.image_layouts import (
 )
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.image_plan import ImagePlan
+    from scenario_runner.plan.model.images import ImagePlan
     from scenario_runner.vulkan.api.functions import Functions
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.plan.image_plan import SamplerPlan
+from scenario_runner.plan.model.images import SamplerPlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check

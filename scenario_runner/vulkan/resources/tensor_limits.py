@@ -9,7 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import Problem
-from scenario_runner.plan.tensor_plan import TensorPlan
+from scenario_runner.plan.model.tensors import TensorPlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.resources.tensors import (
@@ -19,7 +19,7 @@ from scenario_runner.vulkan.resources.tensors import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scenario_runner.plan.model import Plan
+    from scenario_runner.plan.model.plan import Plan
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 
@@ -108,8 +108,8 @@ def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterato
 
 def _uses(plan: Plan) -> dict[tuple[str, str], str]:
     """Who binds a tensor, by its uid and the kind of its user."""
-    from scenario_runner.plan.graph_plan import GraphDispatch
-    from scenario_runner.plan.model import Barrier
+    from scenario_runner.plan.model.graphs import GraphDispatch
+    from scenario_runner.plan.model.plan import Barrier
 
     found: dict[tuple[str, str], str] = {}
     seen = set()

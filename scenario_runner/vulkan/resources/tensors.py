@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
-from scenario_runner.plan.model import Descriptor
-from scenario_runner.plan.tensor_plan import TensorDescription, TensorPlan
+from scenario_runner.plan.model.records import Descriptor
+from scenario_runner.plan.model.tensors import TensorDescription, TensorPlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.arm_types import arm_ffi
 from scenario_runner.vulkan.api.ffi import ffi

@@ -1,17 +1,13 @@
-"""The plan: what will happen, frame by frame, as frozen data with every size known and no Vulkan object in it.
+"""The records that every plan is made of: buffers, pipelines, descriptors, dispatches, barriers, requirements.
 
-Named tuples, because dataclasses take five times as long to define and a plain run feels it.
-
-Life cycle: `resolve.resolve` makes a `Plan` from a scenario; a device carries it out, as often as asked; nothing is
-ever written back. Sizes and offsets are in bytes. ``pointer`` is the JSON pointer of what the user wrote, for messages.
+Named tuples, because dataclasses take five times as long to define and a plain run feels it. Sizes and offsets are in
+bytes. ``pointer`` is the JSON pointer of what the user wrote, for messages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
-
-from scenario_runner.errors import Problem
+from typing import Literal, NamedTuple, Protocol
 
 DescriptorKind = Literal[
     "storage_buffer", "uniform_buffer", "storage_image", "sampled_image", "combined_image_sampler", "sampler", "tensor"
@@ -57,15 +53,10 @@ class BufferPlan(NamedTuple):
     source: Source | None = None
     zero_fill: bool = True
 
-
-if TYPE_CHECKING:  # what only some scenarios have is imported where it is made and used
-    from scenario_runner.plan.graph_plan import GraphDispatch, GraphPipelinePlan
-    from scenario_runner.plan.image_plan import ImagePlan
-    from scenario_runner.plan.tensor_plan import TensorBarrier, TensorPlan
-
-    ResourcePlan: TypeAlias = BufferPlan | ImagePlan | TensorPlan
-else:
-    ResourcePlan = BufferPlan
+    @property
+    def kind(self) -> Literal["buffer"]:
+        """Which kind of resource it is."""
+        return "buffer"
 
 
 class Specialization(NamedTuple):
@@ -128,6 +119,11 @@ class Dispatch(NamedTuple):
     barrier_after: bool
     command: int
 
+    @property
+    def kind(self) -> Literal["dispatch"]:
+        """Which kind of operation it is."""
+        return "dispatch"
+
 
 class MemoryBarrier(NamedTuple):
     """A global memory barrier."""
@@ -162,31 +158,6 @@ class ImageBarrier(NamedTuple):
     new_layout: ImageLayout
     base_level: int
     level_count: int
-
-
-class Barrier(NamedTuple):
-    """One pipeline barrier command with everything it lists."""
-
-    barriers: tuple[MemoryBarrier | BufferBarrier | ImageBarrier | TensorBarrier, ...]
-    command: int
-
-
-Operation: TypeAlias = "Dispatch | GraphDispatch | Barrier"
-
-
-class FramePlan(NamedTuple):
-    """Operations submitted together and finished before the next frame; ``captures`` are read back at its end.
-
-    The commands after the last boundary form a frame with ``boundary=False`` and nothing to capture. ``layouts`` has
-    the images that are not in "general" at its end, with the layout of each level.
-    """
-
-    operations: tuple[Operation, ...]
-    captures: tuple[str, ...]
-    frame_id: int
-    boundary: bool
-    pointer: str
-    layouts: tuple[tuple[str, tuple[ImageLayout, ...]], ...] = ()
 
 
 # Feature structures of the extensions that emulation layers can bring to a device.
@@ -225,32 +196,3 @@ class Requirements(NamedTuple):
         return frozenset(
             ML_STRUCTURES[feature.structure] for feature in self.features if feature.structure in ML_STRUCTURES
         )
-
-
-class Output(NamedTuple):
-    """A resource to read back at the end, and the file (if any) that the scenario wants it in."""
-
-    uid: str
-    destination: str | None
-
-
-class Plan(NamedTuple):
-    """Everything a run does. ``name`` is the scenario's path or a label, for messages and logs.
-
-    ``reads`` are the files that it was made from or that a run reads, the scenario's own among them.
-    """
-
-    name: str
-    resources: Mapping[str, ResourcePlan]
-    pipelines: tuple[PipelinePlan, ...]
-    descriptor_lists: tuple[DescriptorList, ...]
-    frames: tuple[FramePlan, ...]
-    outputs: tuple[Output, ...]
-    requirements: Requirements
-    warnings: tuple[Problem, ...] = ()
-    graph_pipelines: tuple[GraphPipelinePlan, ...] = ()
-    reads: tuple[str, ...] = ()
-
-    @property
-    def dispatch_count(self) -> int:
-        return sum(not isinstance(operation, Barrier) for frame in self.frames for operation in frame.operations)

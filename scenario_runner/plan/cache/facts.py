@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from scenario_runner.plan.cache import Facts
+from scenario_runner.plan.cache.plan_cache import Facts
 from scenario_runner.plan.shaders import compile_request
 from scenario_runner.plan.sources import NpySource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scenario_runner.plan.graphs import Graphs
-    from scenario_runner.plan.model import Plan, Source
+    from scenario_runner.plan.graphs.commands import Graphs
+    from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.plan.model.records import Source
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.scenario import Scenario, Shader
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.plan.graph_model import VgfGraph
-from scenario_runner.plan.spirv_graphs import SpirvGraph, resolve_spirv_dispatch
-from scenario_runner.plan.vgf_graphs import VgfDispatch, shader_of
+from scenario_runner.plan.graphs.model import VgfGraph
+from scenario_runner.plan.graphs.spirv import SpirvGraph, resolve_spirv_dispatch
+from scenario_runner.plan.graphs.vgf import VgfDispatch, shader_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from scenario_runner.files.source import Identity
     from scenario_runner.plan.layouts import LayoutTracker
-    from scenario_runner.plan.model import Operation
+    from scenario_runner.plan.model.plan import Operation
     from scenario_runner.plan.problems import Problems
     from scenario_runner.plan.push_constants import PushConstants
     from scenario_runner.plan.shaders import LoadedShader
@@ -61,7 +61,7 @@ class Graphs:
         }
         if not open_uids:
             return {}
-        from scenario_runner.plan.shape_inference import infer_shapes
+        from scenario_runner.plan.graphs.shape_inference import infer_shapes
 
         return infer_shapes(self._scenario, self._graphs, self._modules, open_uids, inputs, self._problems)
 

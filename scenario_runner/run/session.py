@@ -9,8 +9,8 @@ from scenario_runner.errors import DeviceError, UnsupportedError
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model import Plan
-    from scenario_runner.start import InstanceStart
+    from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.vulkan.devices.instance import Instance
     from scenario_runner.vulkan.devices.ml_emulation import Mode
     from scenario_runner.vulkan.devices.ml_start import Warm

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError
 from scenario_runner.files.npy import read_header
-from scenario_runner.plan.graph_shapes import row_shapes
+from scenario_runner.plan.graphs.shapes import row_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from scenario_runner.plan.graph_model import VgfGraph
+    from scenario_runner.plan.graphs.model import VgfGraph
+    from scenario_runner.plan.graphs.spirv import SpirvGraph
     from scenario_runner.plan.problems import Problems
-    from scenario_runner.plan.spirv_graphs import SpirvGraph
     from scenario_runner.scenario import Scenario
 
 Shape = tuple[int, ...]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from scenario_runner.plan.constant_data import ConstantData, FilePart
-from scenario_runner.plan.graph_module import GraphModule
+from scenario_runner.plan.model.constant_data import ConstantData, FilePart
+from scenario_runner.tosa.graph_module import GraphModule
 from scenario_runner.vgf.port import input_ports, output_ports
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class VgfGraph:
 
     def __init__(self, scenario: Scenario, graph: Graph) -> None:
         """Raises FileError, and UnsupportedError without the ``ml`` extra."""
-        from scenario_runner.plan.model_files import read_model
+        from scenario_runner.plan.graphs.model_files import read_model
         from scenario_runner.vgf import parse_vgf
 
         self.graph = graph

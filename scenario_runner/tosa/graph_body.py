@@ -15,9 +15,9 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.plan.graph_declarations import TYPES, VALUES, Declarations
 from scenario_runner.spirv import opcodes as op
 from scenario_runner.tosa import COUNT, UNKNOWN, Interface, Kind, Shape, Signatures, operator, with_shapes
+from scenario_runner.tosa.graph_declarations import TYPES, VALUES, Declarations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

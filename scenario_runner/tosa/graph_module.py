@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scenario_runner.errors import ScenarioError, SpirvError
-from scenario_runner.plan.graph_body import FixedGraph, check_graph_body, fix_shapes
-from scenario_runner.plan.graph_parts import lost_part
+from scenario_runner.tosa.graph_body import FixedGraph, check_graph_body, fix_shapes
+from scenario_runner.tosa.graph_parts import lost_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -3,11 +3,11 @@
 # No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
 
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from scenario_runner.plan.constant_data import ConstantData
-from scenario_runner.plan.model import LayoutBinding
-from scenario_runner.plan.tensor_plan import TensorDescription
+from scenario_runner.plan.model.constant_data import ConstantData
+from scenario_runner.plan.model.records import LayoutBinding
+from scenario_runner.plan.model.tensors import TensorDescription
 
 
 class GraphConstantPlan(NamedTuple):
@@ -57,3 +57,8 @@ class GraphDispatch(NamedTuple):
     descriptors: int
     barrier_after: bool
     command: int
+
+    @property
+    def kind(self) -> Literal["graph_dispatch"]:
+        """Which kind of operation it is."""
+        return "graph_dispatch"

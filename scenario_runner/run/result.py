@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.plan.model import BufferPlan
-
 if TYPE_CHECKING:
     import numpy
 
     from scenario_runner.errors import Problem
     from scenario_runner.formats import Format
-    from scenario_runner.plan.model import FramePlan, Plan
+    from scenario_runner.plan.model.plan import FramePlan, Plan
 
 
 class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
@@ -30,9 +28,9 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
 
     def __getitem__(self, uid: str) -> numpy.ndarray[Any, Any]:
         plan: Any = self._plan.resources.get(uid)
-        if isinstance(plan, BufferPlan):
+        if plan is None or plan.kind == "buffer":
             return self.array(uid)
-        if type(plan).__name__ == "TensorPlan":
+        if plan.kind == "tensor":
             return self.array(uid, _tensor_dtype(plan.format), plan.shape)
         return self.level(uid)
 
@@ -59,7 +57,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         """
         import numpy
 
-        from scenario_runner.plan.image_plan import ImagePlan
+        from scenario_runner.plan.model.images import ImagePlan
 
         data, plan = self._data[uid], self._plan.resources[uid]
         if not isinstance(plan, ImagePlan):

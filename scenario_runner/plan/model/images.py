@@ -8,7 +8,7 @@ Apart from `model`, because only scenarios with images pay for the definitions.
 from typing import Literal, NamedTuple
 
 from scenario_runner.formats import Format
-from scenario_runner.plan.model import Source
+from scenario_runner.plan.model.records import Source
 
 # What an image is used for besides copies; see VkImageUsageFlagBits.
 ImageUsage = Literal["sampled", "storage", "color_attachment", "tensor_aliasing"]
@@ -91,6 +91,11 @@ class ImagePlan(NamedTuple):
     source: Source | None = None
     source_levels: int = 0
     zero_fill: bool = True
+
+    @property
+    def kind(self) -> Literal["image"]:
+        """Which kind of resource it is."""
+        return "image"
 
     @property
     def plane_sizes_bytes(self) -> tuple[int, ...]:

@@ -12,11 +12,11 @@ from scenario_runner.errors import FileError, Problem
 from scenario_runner.files.npy import NpyWriter
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.output_set import OutputSet
-from scenario_runner.plan.model import BufferPlan
+from scenario_runner.plan.model.records import BufferPlan
 
 if TYPE_CHECKING:
     from scenario_runner.files.image_writer import ImageWriter
-    from scenario_runner.plan.model import FramePlan, Plan, ResourcePlan
+    from scenario_runner.plan.model.plan import FramePlan, Plan, ResourcePlan
 
     Writer = NpyWriter | ImageWriter
 
@@ -117,7 +117,7 @@ class FileWriter:
         plan = self._plan.resources[uid]
         if isinstance(plan, BufferPlan):
             return ".npy"
-        from scenario_runner.plan.image_plan import ImagePlan
+        from scenario_runner.plan.model.images import ImagePlan
 
         if not isinstance(plan, ImagePlan) or plan.format.dxgi is None:
             return ".npy"
@@ -177,7 +177,7 @@ def _writer(path: str, plan: ResourcePlan, create: CreateOutput) -> Writer:
     """The file that the bytes of a resource go into. Raises FileError."""
     if isinstance(plan, BufferPlan):
         return NpyWriter(path, _BUFFER_DESCR, (plan.size_bytes,), create=create)
-    from scenario_runner.plan.image_plan import ImagePlan
+    from scenario_runner.plan.model.images import ImagePlan
 
     if not isinstance(plan, ImagePlan):
         assert plan.format.numpy_dtype is not None, "every format of a tensor has one"

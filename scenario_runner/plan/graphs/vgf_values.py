@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioError, UnsupportedError
 from scenario_runner.formats import format_of_value
-from scenario_runner.plan.model import BufferPlan, ResourcePlan
-from scenario_runner.plan.tensor_plan import TensorPlan
+from scenario_runner.plan.model.plan import ResourcePlan
+from scenario_runner.plan.model.records import BufferPlan
+from scenario_runner.plan.model.tensors import TensorPlan
 from scenario_runner.vgf.descriptor_type import BUFFER_TYPES, IMAGE_TYPES, TENSOR, descriptor_type_name
 from scenario_runner.vgf.resource_size import format_name, known_format, resource_size_bytes
 
@@ -52,7 +53,7 @@ class Values:
         plan = self._resources.get(binding.resource_ref)
         if plan is None:
             return True  # reported where the resource is
-        rows = [index for index in port.view_indices if _kind_of(self._vgf.resources[index]) == _kind_of_plan(plan)]
+        rows = [index for index in port.view_indices if _kind_of(self._vgf.resources[index]) == plan.kind]
         label = f"{direction} {port.label} of graph {self._graph!r}"
         if not rows:
             kinds = dict.fromkeys(_kind_of(self._vgf.resources[index]) for index in port.view_indices)
@@ -62,7 +63,7 @@ class Values:
                 ScenarioError,
                 f"{place}/resource_ref",
                 f"{label} is a {wanted} of the shape {list(row.shape)}, {format_name(row.format)}; {plan.uid!r} is"
-                f" a {_kind_of_plan(plan)}",
+                f" a {plan.kind}",
             )
             return False
         fits = [index for index in rows if self._mismatch(index, plan) is None]
@@ -230,7 +231,7 @@ class Values:
         return None
 
     def _image(self, index: int, uid: str, memory: str | None, offset: int, owned: bool) -> ResourcePlan | None:
-        from scenario_runner.plan.image_plan import ImagePlan, SamplerPlan, image_parts
+        from scenario_runner.plan.model.images import ImagePlan, SamplerPlan, image_parts
 
         row = self._vgf.resources[index]
         height, width = self._shape(index)[-3:-1]
@@ -252,7 +253,7 @@ _BORDER_COLORS = (
 
 
 def _sampler(sampler: Any) -> Any:
-    from scenario_runner.plan.image_plan import SamplerPlan
+    from scenario_runner.plan.model.images import SamplerPlan
 
     color = sampler.border_color
     return SamplerPlan(
@@ -269,7 +270,3 @@ def _kind_of(row: ModelResource) -> str:
     if row.descriptor_type in IMAGE_TYPES:
         return "image"
     return "tensor" if row.descriptor_type == TENSOR else "value of an unknown kind"
-
-
-def _kind_of_plan(plan: Any) -> str:
-    return type(plan).__name__.removesuffix("Plan").lower()

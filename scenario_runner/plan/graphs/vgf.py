@@ -6,26 +6,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.plan.bindings import descriptors, set_layouts
-from scenario_runner.plan.graph_interface import binding_problems, constant_problems, graph_entry
-from scenario_runner.plan.graph_model import VgfGraph
-from scenario_runner.plan.graph_module import shape_problems
-from scenario_runner.plan.graph_plan import (
+from scenario_runner.plan.graphs.interface import binding_problems, constant_problems, graph_entry
+from scenario_runner.plan.graphs.model import VgfGraph
+from scenario_runner.plan.graphs.shapes import row_shapes
+from scenario_runner.plan.graphs.vgf_values import Values
+from scenario_runner.plan.model.graphs import (
     GraphConstantPlan,
     GraphDispatch,
     GraphPipelinePlan,
     GraphResourcePlan,
 )
-from scenario_runner.plan.graph_shapes import row_shapes
-from scenario_runner.plan.model import Descriptor, DescriptorList, Dispatch, LayoutBinding, PipelinePlan
+from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispatch, LayoutBinding, PipelinePlan
+from scenario_runner.plan.model.tensors import TensorDescription, TensorPlan
 from scenario_runner.plan.problems import Problems
-from scenario_runner.plan.tensor_plan import TensorDescription, TensorPlan
-from scenario_runner.plan.vgf_values import Values
+from scenario_runner.tosa.graph_module import shape_problems
 from scenario_runner.vgf.resource_size import format_name, known_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from scenario_runner.plan.model import Operation
+    from scenario_runner.plan.model.plan import Operation
     from scenario_runner.plan.push_constants import PushConstants
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.plan.tables import Tables

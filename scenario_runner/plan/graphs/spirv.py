@@ -6,22 +6,23 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError
-from scenario_runner.plan.constant_data import ConstantData, FilePart
-from scenario_runner.plan.graph_interface import binding_problems, constant_problems, graph_entry
-from scenario_runner.plan.graph_module import GraphModule, shape_problems
-from scenario_runner.plan.graph_plan import (
+from scenario_runner.plan.graphs.interface import binding_problems, constant_problems, graph_entry
+from scenario_runner.plan.model.constant_data import ConstantData, FilePart
+from scenario_runner.plan.model.graphs import (
     GraphConstantPlan,
     GraphDispatch,
     GraphPipelinePlan,
     GraphResourcePlan,
 )
-from scenario_runner.plan.model import Descriptor, DescriptorList, LayoutBinding
+from scenario_runner.plan.model.records import Descriptor, DescriptorList, LayoutBinding
+from scenario_runner.plan.model.tensors import TensorDescription, TensorPlan
 from scenario_runner.plan.sources import ArraySource, NpySource
-from scenario_runner.plan.tensor_plan import TensorDescription, TensorPlan
 from scenario_runner.plan.tensors import check_content, tensor_format
+from scenario_runner.tosa.graph_module import GraphModule, shape_problems
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model import Operation, Source
+    from scenario_runner.plan.model.plan import Operation
+    from scenario_runner.plan.model.records import Source
     from scenario_runner.plan.problems import Problems
     from scenario_runner.plan.tables import Tables
     from scenario_runner.scenario import DispatchSpirvGraph, Scenario, Shader

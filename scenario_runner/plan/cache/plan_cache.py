@@ -20,7 +20,7 @@ from scenario_runner.content_cache import ContentCache
 from scenario_runner.errors import Problem, ScenarioRunnerError
 from scenario_runner.files.source import SourceFile, file_identity
 from scenario_runner.plan import model
-from scenario_runner.plan.model import Plan
+from scenario_runner.plan.model.plan import Plan
 from scenario_runner.plan.sources import NpySource
 
 _LARGEST_TEXT_BYTES = 16 << 20
@@ -28,8 +28,8 @@ _PLAIN = frozenset({int, str, bytes, bool, float, type(None)})
 _RECORDS: dict[str, Any] = {
     name: kind for name, kind in vars(model).items() if isinstance(kind, type) and issubclass(kind, tuple)
 } | {"Problem": Problem}
-_IMAGE_RECORDS = "scenario_runner.plan.image_plan"
-_ML_RECORDS = ("scenario_runner.plan.tensor_plan", "scenario_runner.plan.graph_plan")
+_IMAGE_RECORDS = "scenario_runner.plan.model.images"
+_ML_RECORDS = ("scenario_runner.plan.model.tensors", "scenario_runner.plan.model.graphs")
 
 
 class Settings(NamedTuple):
@@ -222,7 +222,7 @@ def _decoded(value: Any) -> Any:
         case "set":
             return frozenset(value[1])
         case "constant":
-            from scenario_runner.plan.constant_data import ConstantData, FilePart
+            from scenario_runner.plan.model.constant_data import ConstantData, FilePart
 
             path, identity, start_bytes, size_bytes = value[1]
             found = file_identity(path)
@@ -256,7 +256,8 @@ def _record(name: str) -> Any:
 
 def _add_ml_records() -> None:
     """What plans have only where there are tensors and graphs."""
-    from scenario_runner.plan import graph_plan, tensor_plan
+    from scenario_runner.plan.model import graphs as graph_plan
+    from scenario_runner.plan.model import tensors as tensor_plan
 
     for module in (graph_plan, tensor_plan):
         _RECORDS.update(
@@ -268,7 +269,7 @@ def _add_ml_records() -> None:
 
 def _add_image_records() -> None:
     """What plans have only where there are images."""
-    from scenario_runner.plan import image_plan
+    from scenario_runner.plan.model import images as image_plan
 
     _RECORDS.update((kind.__name__, kind) for kind in (image_plan.ImagePlan, image_plan.ImagePart))
     _RECORDS[image_plan.SamplerPlan.__name__] = image_plan.SamplerPlan

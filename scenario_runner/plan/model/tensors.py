@@ -2,10 +2,10 @@
 
 # No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from scenario_runner.formats import Format
-from scenario_runner.plan.model import Access, Source, Stage
+from scenario_runner.plan.model.records import Access, Source, Stage
 
 
 class TensorDescription(NamedTuple):
@@ -41,6 +41,11 @@ class TensorPlan(NamedTuple):
     offset_bytes: int = 0
     source: Source | None = None
     zero_fill: bool = True
+
+    @property
+    def kind(self) -> Literal["tensor"]:
+        """Which kind of resource it is."""
+        return "tensor"
 
     @property
     def dims(self) -> tuple[int, ...]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.plan.graph_interface import graph_entry
+from scenario_runner.plan.graphs.interface import graph_entry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scenario_runner.plan.graph_model import VgfGraph
+    from scenario_runner.plan.graphs.model import VgfGraph
     from scenario_runner.tosa import Shape
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.plan.model import NeededFeature
-from scenario_runner.plan.tensor_plan import TensorPlan
+from scenario_runner.plan.model.records import NeededFeature
+from scenario_runner.plan.model.tensors import TensorPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from scenario_runner.plan.graph_plan import GraphPipelinePlan
-    from scenario_runner.plan.model import ResourcePlan
+    from scenario_runner.plan.model.graphs import GraphPipelinePlan
+    from scenario_runner.plan.model.plan import ResourcePlan
 
 _TENSORS = "VkPhysicalDeviceTensorFeaturesARM"
 _GRAPHS = "VkPhysicalDeviceDataGraphFeaturesARM"

@@ -14,8 +14,8 @@ from scenario_runner.formats import format_of_value
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from scenario_runner.plan.graph_plan import GraphConstantPlan
-    from scenario_runner.plan.tensor_plan import TensorDescription
+    from scenario_runner.plan.model.graphs import GraphConstantPlan
+    from scenario_runner.plan.model.tensors import TensorDescription
     from scenario_runner.spirv import GraphEntryPoint, Module, Tensor
 
 

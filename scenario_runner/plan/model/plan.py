@@ -1,0 +1,91 @@
+"""The plan: what will happen, frame by frame, as frozen data with every size known and no Vulkan object in it.
+
+Life cycle: `resolve.resolve` makes a `Plan` from a scenario; a device carries it out, as often as asked; nothing is
+ever written back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from scenario_runner.errors import Problem
+from scenario_runner.plan.model.records import (
+    BufferBarrier,
+    BufferPlan,
+    DescriptorList,
+    Dispatch,
+    ImageBarrier,
+    ImageLayout,
+    MemoryBarrier,
+    PipelinePlan,
+    Requirements,
+)
+
+if TYPE_CHECKING:  # what only some scenarios have is imported where it is made and used
+    from scenario_runner.plan.model.graphs import GraphDispatch, GraphPipelinePlan
+    from scenario_runner.plan.model.images import ImagePlan
+    from scenario_runner.plan.model.tensors import TensorBarrier, TensorPlan
+
+    ResourcePlan: TypeAlias = BufferPlan | ImagePlan | TensorPlan
+else:
+    ResourcePlan = BufferPlan
+
+
+class Barrier(NamedTuple):
+    """One pipeline barrier command with everything it lists."""
+
+    barriers: tuple[MemoryBarrier | BufferBarrier | ImageBarrier | TensorBarrier, ...]
+    command: int
+
+    @property
+    def kind(self) -> Literal["barrier"]:
+        """Which kind of operation it is."""
+        return "barrier"
+
+
+Operation: TypeAlias = "Dispatch | GraphDispatch | Barrier"
+
+
+class FramePlan(NamedTuple):
+    """Operations submitted together and finished before the next frame; ``captures`` are read back at its end.
+
+    The commands after the last boundary form a frame with ``boundary=False`` and nothing to capture. ``layouts`` has
+    the images that are not in "general" at its end, with the layout of each level.
+    """
+
+    operations: tuple[Operation, ...]
+    captures: tuple[str, ...]
+    frame_id: int
+    boundary: bool
+    pointer: str
+    layouts: tuple[tuple[str, tuple[ImageLayout, ...]], ...] = ()
+
+
+class Output(NamedTuple):
+    """A resource to read back at the end, and the file (if any) that the scenario wants it in."""
+
+    uid: str
+    destination: str | None
+
+
+class Plan(NamedTuple):
+    """Everything a run does. ``name`` is the scenario's path or a label, for messages and logs.
+
+    ``reads`` are the files that it was made from or that a run reads, the scenario's own among them.
+    """
+
+    name: str
+    resources: Mapping[str, ResourcePlan]
+    pipelines: tuple[PipelinePlan, ...]
+    descriptor_lists: tuple[DescriptorList, ...]
+    frames: tuple[FramePlan, ...]
+    outputs: tuple[Output, ...]
+    requirements: Requirements
+    warnings: tuple[Problem, ...] = ()
+    graph_pipelines: tuple[GraphPipelinePlan, ...] = ()
+    reads: tuple[str, ...] = ()
+
+    @property
+    def dispatch_count(self) -> int:
+        return sum(operation.kind != "barrier" for frame in self.frames for operation in frame.operations)
