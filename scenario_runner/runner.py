@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import log
-from scenario_runner.errors import ScenarioRunnerError, UsageError
+from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError
 from scenario_runner.opened_device import DeviceOptions, OpenedDevice
 from scenario_runner.output_files import FileWriter
 from scenario_runner.plan.model import CompilerOptions
@@ -19,6 +19,7 @@ from scenario_runner.result import Collector, Result
 
 if TYPE_CHECKING:
     from scenario_runner.instrumentation_file import InstrumentationFile
+    from scenario_runner.opened_device import Validation
     from scenario_runner.plan.model import Plan
     from scenario_runner.scenario import Scenario
     from scenario_runner.start import InstanceStart
@@ -43,7 +44,7 @@ class Runner:
         *,
         robustness: bool = False,
         disabled_extensions: Collection[str] = (),
-        validation: bool = False,
+        validation: Validation = False,
         timeout_s: float | None = None,
         compiler: str | None = None,
         cache_dir: str | None = None,
@@ -76,8 +77,11 @@ class Runner:
     def __enter__(self) -> Runner:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:  # whatever ends the block matters more
+            self._opened.close()
 
     def plan(
         self,
@@ -193,6 +197,10 @@ class Runner:
                 if measured is None
                 else lambda found: measured.add(plan.name, device.physical.name, found),
             )
+            self._opened.raise_validation_errors()
+        except ValidationLayerError as error:
+            self._opened.close()  # the layer says the same thing a few times only in the life of an instance
+            raise error.at(path=plan.name) from None
         except ScenarioRunnerError as error:
             if any(problem.path is None and problem.pointer is not None for problem in error.problems):
                 _give_places(error, _loaded(scenario))
@@ -218,8 +226,12 @@ class Runner:
         return self._opened.live_objects
 
     def close(self) -> None:
-        """Destroy the device and the instance; calling it again does nothing, and a later `run` opens both anew."""
+        """Destroy the device and the instance; calling it again does nothing, and a later `run` opens both anew.
+
+        Raises ValidationLayerError for what the validation layer has to say about that.
+        """
         self._opened.close()
+        self._opened.raise_validation_errors()
 
 
 def _written(scenario: Scenario) -> list[str]:

@@ -39,7 +39,12 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", type=_positive_seconds, metavar="S", help="give up on submitted work after S seconds"
     )
-    parser.add_argument("--validation", action="store_true", help="load the Khronos validation layer")
+    parser.add_argument(
+        "--validation", action="store_true", help="load the Khronos validation layer; its errors fail the run"
+    )
+    parser.add_argument(
+        "--validation-report", action="store_true", help="load the validation layer; its errors are only reported"
+    )
     parser.add_argument(
         "--ml-emulation",
         choices=("auto", "on", "off"),
@@ -53,7 +58,7 @@ def device_arguments(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "device": options.device,
         "timeout_s": options.timeout,
-        "validation": options.validation,
+        "validation": "report" if options.validation_report else options.validation,
         "ml_emulation": options.ml_emulation,
     }
 
