@@ -40,7 +40,10 @@ def read_vgf(path: str | os.PathLike[str]) -> Vgf:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if status.st_size else b""
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise FileError(Problem(f"cannot read the VGF file: {reason.lower()}", path=name)) from error
+        from scenario_runner.close_names import close_files_help
+
+        help = close_files_help(name, error)
+        raise FileError(Problem(f"cannot read the VGF file: {reason.lower()}", path=name, help=help)) from error
     return parse_vgf(content, name=name)
 
 
