@@ -27,9 +27,10 @@ class DeviceOptions(NamedTuple):
 
     ``device`` is an index, a UUID or (part of) a name; None takes the fastest kind there is. ``robustness`` asks for
     robust buffer and image access where the device has it. ``disabled_extensions`` are never enabled. ``validation``
-    loads the Khronos validation layer; with "report" its errors fail no run. ``ml_emulation`` tells when tensors and graphs run through emulation layers:
-    "auto" (where the device lacks them), "on" or "off". ``staging`` moves all bytes by copies on the device, as
-    devices with memory of their own need it, also where the host could read and write resources in place.
+    loads the Khronos validation layer; with "report" its errors fail no run. ``ml_emulation`` tells when tensors and
+    graphs run through emulation layers: "auto" (where the device lacks them), "on" or "off". ``staging`` moves all
+    bytes by copies on the device, as devices with memory of their own need it, also where the host could read and
+    write resources in place.
     ``instrument`` asks for shader instrumentation, which the device must have then.
     """
 

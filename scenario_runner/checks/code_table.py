@@ -158,6 +158,11 @@ The scenario says that shaders only read the resource; this one writes it. The w
 Give the resource the shader_access readwrite, or declare the variable readonly.
 JSON Test Description Specification, `shader_access`
 
+SR-ACCESS-002 warning a writeonly resource is read
+The scenario says that shaders and graphs only write the resource; this one reads it. What it reads is there, and programs that believe the scenario may drop it.
+Give the resource the shader_access readwrite (readonly where nothing writes it).
+JSON Test Description Specification, `shader_access`
+
 SR-IMAGE-001 error the image has another shape
 The shader declares a 1D, 3D, cube, arrayed or multisampled image. Images of a scenario are two-dimensional with one layer and one sample.
 Declare it as a 2D image.
@@ -332,6 +337,16 @@ SR-PUSH-004 error more push constants than any device has
 push_constants_size is far beyond what devices offer (128 bytes are sure, 256 are common).
 Put the data into a buffer.
 Vulkan specification, "Limits", maxPushConstantsSize
+
+SR-DISPATCH-001 warning a dispatch that runs nothing
+An entry of rangeND is 0, so that no invocation of the shader runs. Vulkan allows it, and outputs keep their initial content.
+Write at least 1 in each entry, or remove the command.
+Vulkan specification, "Dispatching Commands", vkCmdDispatch
+
+SR-DISPATCH-002 warning far more workgroups than texels
+The command dispatches several times as many workgroups as any resource that it binds has texels (elements, bytes), so most of them have nothing to do. Often rangeND was meant to count invocations: it counts workgroups.
+Divide the size of the image by the workgroup size of the shader, and round up.
+Vulkan specification, "Dispatching Commands", vkCmdDispatch; JSON Test Description Specification, `rangeND`
 
 SR-SPEC-001 warning no such specialization constant
 The scenario gives a value for a constant id that the module does not have; it has no effect.

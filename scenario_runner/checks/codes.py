@@ -41,6 +41,7 @@ FAMILIES: Final = {
     "GRAPH": "Graphs",
     "LAYOUT": "Layouts of blocks",
     "PUSH": "Push constants",
+    "DISPATCH": "Numbers of workgroups",
     "SPEC": "Specialization constants",
     "LIMIT": "Limits of the device",
     "FEATURE": "Features of the device",
