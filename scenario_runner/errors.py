@@ -11,12 +11,13 @@
     │   ├── CompilerNotFoundError     5   no compiler for this language was found
     │   └── SpirvError                5   the bytes are no valid SPIR-V module
     ├── UnsupportedError              6   valid, but this program or this device cannot do it (a skip, not a failure)
-    ├── SandboxError                 12   the scenario wants to read or write outside of the sandbox
-    └── DeviceError                   7   the Vulkan driver failed
-        ├── NoDeviceError             8   no loader, no driver, or no device that was asked for
-        ├── OutOfMemoryError          9   an allocation that the device or the host cannot give
-        ├── FenceTimeoutError        10   the submitted work did not finish in time
-        └── DeviceLostError          11   the driver reports the device as lost
+    ├── DeviceError                   7   the Vulkan driver failed
+    │   ├── NoDeviceError             8   no loader, no driver, or no device that was asked for
+    │   ├── OutOfMemoryError          9   an allocation that the device or the host cannot give
+    │   ├── FenceTimeoutError        10   the submitted work did not finish in time
+    │   └── DeviceLostError          11   the driver reports the device as lost
+    ├── ValidationLayerError         13   the Vulkan validation layer reported errors
+    └── SandboxError                 14   the scenario wants to read or write outside of the sandbox
 
 An interrupted run (Ctrl-C) stays a KeyboardInterrupt; the command line ends with 130 then.
 
@@ -137,7 +138,7 @@ class UnsupportedError(ScenarioRunnerError):
 class SandboxError(ScenarioRunnerError):
     """The scenario wants to read or write a file outside of the sandbox that it was given."""
 
-    exit_code = 12
+    exit_code = 14
 
 
 class DeviceError(ScenarioRunnerError):
@@ -168,3 +169,9 @@ class DeviceLostError(DeviceError):
     """The driver reports the device as lost (VK_ERROR_DEVICE_LOST)."""
 
     exit_code = 11
+
+
+class ValidationLayerError(ScenarioRunnerError):
+    """The Vulkan validation layer reported errors: Vulkan was used in a way that it does not allow."""
+
+    exit_code = 13

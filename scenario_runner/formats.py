@@ -9,9 +9,12 @@ supported file holds them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.errors import ScenarioError, UnsupportedError
+
+if TYPE_CHECKING:
+    from scenario_runner.format_spellings import Spelling
 
 
 class Format(NamedTuple):
@@ -71,13 +74,7 @@ def format_named(name: str) -> Format:
     """The format called ``name``. Raises `ScenarioError` with close matches."""
     found = _BY_NAME.get(name)
     if found is None:
-        close = close_format_names(name)
-        raise ScenarioError(
-            f"no format that this program knows is called {name!r}",
-            help=f"did you mean {' or '.join(map(repr, close))}?"
-            if close
-            else "expected a name like 'VK_FORMAT_R8_UNORM'",
-        )
+        raise ScenarioError(f"no format that this program knows is called {name!r:.100}", help=format_help(name))
     return found
 
 
@@ -95,13 +92,47 @@ def format_of_dxgi(code: int) -> Format | None:
 
 
 def close_format_names(name: str) -> list[str]:
-    """At most three names that ``name`` may be a misspelling of; the prefix ``VK_FORMAT_`` may be missing."""
-    import difflib
+    """At most three names that ``name`` may stand for: what other programs call formats, else a misspelling."""
+    from scenario_runner.close_names import close_names
+    from scenario_runner.format_spellings import spellings
 
     wanted = name.upper()[:100]
+    found = [entry for entry in _BY_NAME if wanted.startswith(_PREFIX) and entry.startswith(f"{wanted}_")]
+    found += [entry.name for spelling in spellings(name) for entry in _spelt(spelling)]
+    if found:
+        return list(dict.fromkeys(found))[:3]
     if not wanted.startswith(_PREFIX):
         wanted = _PREFIX + wanted
-    return difflib.get_close_matches(wanted, _BY_NAME, n=3, cutoff=0.85)
+    return close_names(wanted, _BY_NAME, cutoff=0.85)
+
+
+def format_help(name: str) -> str:
+    """What to write in place of ``name``, which is not the name of a format."""
+    close = close_format_names(name)
+    if not close:
+        return "expected a name like 'VK_FORMAT_R8_UNORM'"
+    return f"did you mean {' or '.join(map(repr, close))}? Formats have the names that Vulkan gives them"
+
+
+def _spelt(spelling: Spelling) -> list[Format]:
+    """The formats that a spelling of another program means; those of its likeliest meaning first.
+
+    Other programs name packed channels from the lowest bit up.
+    """
+    orders = [
+        (spelling.channels, spelling.bits, False),
+        (spelling.channels[::-1], spelling.bits[::-1], True),
+        (spelling.channels, spelling.bits, True),
+    ]
+    found = []
+    for numeric in spelling.numeric:
+        named = [entry for entry in _BY_VALUE.values() if entry.numeric == numeric]
+        if spelling.block:
+            found += [entry for entry in named if entry.name.startswith(f"{_PREFIX}{spelling.block}_")]
+            continue
+        fitting = [[e for e in named if (e.channels, e.channel_bits, e.is_packed) == order] for order in orders]
+        found += fitting[0] or [*fitting[1], *fitting[2]]
+    return found
 
 
 def all_formats() -> tuple[Format, ...]:

@@ -19,13 +19,22 @@ def before_first_record(set_up: Callable[[], None]) -> None:
 
 def warning(logger: str, message: str, *arguments: object) -> None:
     """A record of the logger of this name (a module's ``__name__``)."""
+    _record("warning", logger, message, arguments)
+
+
+def error(logger: str, message: str, *arguments: object) -> None:
+    """The same for what is wrong for certain; what ends a run is raised, not logged."""
+    _record("error", logger, message, arguments)
+
+
+def _record(level: str, logger: str, message: str, arguments: tuple[object, ...]) -> None:
     global _set_up
     import logging
 
     if _set_up is not None:
         set_up, _set_up = _set_up, None
         set_up()
-    logging.getLogger(logger).warning(message, *arguments)
+    getattr(logging.getLogger(logger), level)(message, *arguments)
 
 
 def hears_debug(logger: str) -> bool:

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scenario_runner import log
-from scenario_runner.errors import ScenarioRunnerError, UsageError
+from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError
 from scenario_runner.plan.model.records import CompilerOptions
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.run.result import Collector, Result
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.run.instrumentation_file import InstrumentationFile
+    from scenario_runner.run.session import Validation
     from scenario_runner.scenario import Scenario
     from scenario_runner.vulkan.devices.ml_emulation import Mode
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
@@ -72,7 +73,7 @@ class Runner:
         *,
         robustness: bool = False,
         disabled_extensions: Collection[str] = (),
-        validation: bool = False,
+        validation: Validation = False,
         timeout_s: float | None = None,
         compiler: str | None = None,
         cache_dir: str | None = None,
@@ -107,8 +108,11 @@ class Runner:
     def __enter__(self) -> Runner:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:  # whatever ends the block matters more
+            self._opened.close()
 
     @_in_sandbox
     def plan(
@@ -231,6 +235,10 @@ class Runner:
                 if measured is None
                 else lambda found: measured.add(plan.name, objects.device.physical.name, found),
             )
+            self._opened.raise_validation_errors()
+        except ValidationLayerError as error:
+            self._opened.close()  # the layer says the same thing a few times only in the life of an instance
+            raise error.at(path=plan.name) from None
         except ScenarioRunnerError as error:
             if any(problem.path is None and problem.pointer is not None for problem in error.problems):
                 _give_places(error, _loaded(scenario))
@@ -256,8 +264,12 @@ class Runner:
         return self._opened.live_objects
 
     def close(self) -> None:
-        """Destroy the device and the instance; calling it again does nothing, and a later `run` opens both anew."""
+        """Destroy the device and the instance; calling it again does nothing, and a later `run` opens both anew.
+
+        Raises ValidationLayerError for what the validation layer has to say about that.
+        """
         self._opened.close()
+        self._opened.raise_validation_errors()
 
 
 def _written(scenario: Scenario) -> list[str]:

@@ -194,3 +194,50 @@ def test_nothing_costly_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['scenario_runner.formats']"
+
+
+@pytest.mark.parametrize(
+    "names, expected",
+    [
+        ("float32 float <f4 >f4 f4 np.float32 torch.float32 fp32 f32 r32f R32_FLOAT R32_SFLOAT r32float", "R32_SFLOAT"),
+        ("float16 half <f2 f16 fp16 min16float r16f R16_FLOAT VK_FORMAT_R16_FLOAT torch.float16", "R16_SFLOAT"),
+        ("float64 double <f8", "R64_SFLOAT"),
+        ("int8 i8 int8_t |i1 sbyte char s8 torch.int8 R8_INT VK_FORMAT_R8_INT r8i", "R8_SINT"),
+        ("uint8 u8 uint8_t |u1 byte uchar r8ui numpy.uint8", "R8_UINT"),
+        ("int32 int int32_t <i4 i32", "R32_SINT"),
+        ("int64 <i8", "R64_SINT"),
+        ("bfloat16 bf16 torch.bfloat16", "R16_SFLOAT_FPENCODING_BFLOAT16_ARM"),
+        ("float8_e4m3fn e4m3 fp8_e4m3", "R8_SFLOAT_FPENCODING_FLOAT8E4M3_ARM"),
+        ("float8_e5m2", "R8_SFLOAT_FPENCODING_FLOAT8E5M2_ARM"),
+        ("bool |b1", "R8_BOOL_ARM"),
+        ("vec4 float4 vec4<f32> vec4f float32x4 rgba32f rgba32float R32G32B32A32_FLOAT", "R32G32B32A32_SFLOAT"),
+        ("half4 f16vec4 rgba16f RGBA16_FLOAT GL_RGBA16F rgba16float", "R16G16B16A16_SFLOAT"),
+        ("uvec2 uint2 rg32ui", "R32G32_UINT"),
+        (
+            "rgba8 RGBA rgba8unorm R8G8B8A8 GL_RGBA8 unorm8x4 DXGI_FORMAT_R8G8B8A8_UNORM r8g8b8a8_unorm",
+            "R8G8B8A8_UNORM",
+        ),
+        ("rgba8_snorm rgba8snorm", "R8G8B8A8_SNORM"),
+        ("rgba8unorm-srgb R8G8B8A8_UNORM_SRGB GL_SRGB8_ALPHA8", "R8G8B8A8_SRGB"),
+        ("bgra8unorm BGRA B8G8R8A8_UNORM", "B8G8R8A8_UNORM"),
+        ("r11f_g11f_b10f R11G11B10_FLOAT rg11b10ufloat", "B10G11R11_UFLOAT_PACK32"),
+        ("rgb10_a2 R10G10B10A2_UNORM rgb10a2unorm A2B10G10R10_UNORM", "A2B10G10R10_UNORM_PACK32"),
+        ("R9G9B9E5_SHAREDEXP rgb9e5ufloat", "E5B9G9R9_UFLOAT_PACK32"),
+        ("D32_FLOAT depth32float", "D32_SFLOAT"),
+        ("D24_UNORM_S8_UINT depth24plus-stencil8", "D24_UNORM_S8_UINT"),
+        ("BC7_UNORM bc7-rgba-unorm", "BC7_UNORM_BLOCK"),
+        ("bc7-rgba-unorm-srgb BC7_UNORM_SRGB", "BC7_SRGB_BLOCK"),
+        ("BC6H_UF16", "BC6H_UFLOAT_BLOCK"),
+        ("DXT5", "BC3_UNORM_BLOCK"),
+    ],
+)
+def test_names_that_other_programs_give(names: str, expected: str) -> None:
+    """What NumPy, C, GLSL, WGSL, OpenGL and DXGI call a format leads to Vulkan's name, as the first suggestion."""
+    for name in names.split():
+        assert close_format_names(name)[:1] == [f"VK_FORMAT_{expected}"], name
+
+
+def test_every_format_is_found_without_its_prefix() -> None:
+    """The name of any format in lower case and without the prefix leads to it."""
+    for entry in all_formats():
+        assert entry.name in close_format_names(entry.name.removeprefix("VK_FORMAT_").lower()), entry.name

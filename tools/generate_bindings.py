@@ -63,6 +63,11 @@ def generate() -> dict[str, str]:
             "The enumeration values, flag bits and API constants that the package uses, without their VK_.",
             constants_module(registry, used_constants()),
         ),
+        "extensions.py": (
+            "What a device extension depends on beyond Vulkan 1.1: one of each tuple of extensions and versions.\n\n"
+            "A version is packed as VK_MAKE_API_VERSION(0, major, minor, 0).",
+            extensions_module(registry),
+        ),
         "features.py": (
             "Feature structures that may extend VkDeviceCreateInfo; all their members are VkBool32.\n\n"
             "A version is packed as VK_MAKE_API_VERSION(0, major, minor, 0), and 0 where there is none.",
@@ -147,6 +152,58 @@ def constant_value(text: str) -> str:
     if not found:
         raise ValueError(f"vk.xml: unknown kind of constant {text!r}")
     return found[1]
+
+
+def extensions_module(registry: Registry) -> str:
+    lines = ["DEPENDENCIES = {"]
+    for extension in registry.extensions.values():
+        clauses = dependencies(registry, extension.depends) if extension.kind == "device" else ()
+        if clauses:
+            lines.append(f"    {extension.name!r}: {clauses!r},")
+    lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def dependencies(registry: Registry, expression: str) -> tuple[tuple[str | int, ...], ...]:
+    """A ``depends`` expression as clauses that must all hold, each by any one of its alternatives.
+
+    ``+`` is "and", ``,`` is "or"; both bind equally, from the left (registry schema, "depends"). Vulkan 1.1 and
+    extensions of the instance are taken as given.
+    """
+    tokens = re.findall(r"[+,()]|[^+,()]+", expression)
+    clauses = _any_of(registry, tokens) if tokens else ()
+    if tokens:
+        raise ValueError(f"vk.xml: {expression!r} is not a well-formed dependency")
+    return clauses
+
+
+_Clauses = tuple[tuple[str | int, ...], ...]
+
+
+def _any_of(registry: Registry, tokens: list[str]) -> _Clauses:
+    """The clauses up to the end or a closing parenthesis; takes the tokens away."""
+    found = _one_of(registry, tokens)
+    while tokens and tokens[0] in "+,":
+        operator, other = tokens.pop(0), _one_of(registry, tokens)
+        if operator == "+":
+            found = tuple(dict.fromkeys((*found, *other)))
+        else:
+            pairs = ((*left, *(each for each in right if each not in left)) for left in found for right in other)
+            found = tuple(dict.fromkeys(pairs))
+    return found
+
+
+def _one_of(registry: Registry, tokens: list[str]) -> _Clauses:
+    name = tokens.pop(0)
+    if name == "(":
+        found = _any_of(registry, tokens)
+        if tokens.pop(0) != ")":
+            raise ValueError("vk.xml: a dependency lacks a closing parenthesis")
+        return found
+    if name.startswith("VK_VERSION_"):
+        version = packed_version(name)
+        return () if version <= packed_version("VK_VERSION_1_1") else ((version,),)
+    return () if registry.extensions[name].kind == "instance" else ((name,),)
 
 
 def features_module(registry: Registry) -> str:

@@ -58,9 +58,12 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What one released extension brings."""
+    """What one released extension brings; ``depends`` is the registry's expression of what it needs, ``kind`` is
+    "instance" or "device"."""
 
     name: str
+    kind: str
+    depends: str
     types: tuple[str, ...]
     commands: tuple[str, ...]
 
@@ -249,6 +252,8 @@ def _read_extension(registry: Registry, element: Element) -> None:
     requires = [require for require in element.iterfind("require") if _for_vulkan(require)]
     registry.extensions[name] = Extension(
         name,
+        element.get("type", ""),
+        element.get("depends", ""),
         tuple(kind.attrib["name"] for require in requires for kind in require.iterfind("type")),
         tuple(command.attrib["name"] for require in requires for command in require.iterfind("command")),
     )

@@ -31,5 +31,15 @@ def check_readonly(
     ][:1]
 
 
+def check_writeonly_input(kind: str, uid: str, graph: str, place: str) -> Finding:
+    """The warning for a graph that reads the resource ``uid``, which the scenario calls writeonly."""
+    return warning(
+        "SR-ACCESS-002",
+        place,
+        f"graph {graph!r} reads {kind} {uid!r}, but its shader_access is 'writeonly'",
+        f"give {uid!r} the shader_access 'readonly', or 'readwrite' where something writes it",
+    )
+
+
 def _called(variable: DescriptorBinding) -> str:
     return repr(variable.name) if variable.name else f"set {variable.set}, binding {variable.binding}"

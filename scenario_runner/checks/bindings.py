@@ -161,12 +161,17 @@ def check_bindings(
     where that is not known because something else is wrong with it.
     """
     found: list[Finding] = []
-    bound = set()
+    bindings = list(bindings)
+    bound = {(binding.set, binding.id) for binding in bindings}
+    missing = [slot for key, slot in slots.items() if slot.used and key not in bound]
     for index, binding in enumerate(bindings):
-        key = (binding.set, binding.id)
-        bound.add(key)
-        slot = slots.get(key)
+        slot = slots.get((binding.set, binding.id))
         if slot is None:
+            meant = _meant(binding, missing, resource(binding.resource_ref))
+            if meant is not None:
+                missing.remove(meant)
+                found.append(_misplaced(binding, meant, shaders, f"{pointer}/bindings/{index}"))
+                continue
             found.append(
                 warning(
                     "SR-BIND-002",
@@ -186,10 +191,31 @@ def check_bindings(
             f"nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses",
             f'add {{"set": {slot.set}, "id": {slot.binding}, "resource_ref": "…"}}',
         )
-        for key, slot in slots.items()
-        if slot.used and key not in bound
+        for slot in missing
     ]
     return found
+
+
+def _meant(binding: "Binding", missing: Iterable[Slot], resource: Bound | None) -> Slot | None:
+    """Of the slots that nothing is bound to, the one that a binding to none probably is for: its number is the next
+    one, or the same in another set, and the resource is of its kind."""
+    for slot in missing:
+        near = abs(slot.binding - binding.id) == 1 if slot.set == binding.set else slot.binding == binding.id
+        if near and (resource is None or RESOURCE_OF.get(slot.kind) == resource.kind):
+            return slot
+    return None
+
+
+def _misplaced(binding: "Binding", slot: Slot, shaders: str, place: str) -> Finding:
+    """A missing and an unused binding are one mistake where their numbers are next to each other."""
+    key, wrong, right = ("set", binding.set, slot.set) if slot.set != binding.set else ("id", binding.id, slot.binding)
+    return error(
+        "SR-BIND-001",
+        f"{place}/{key}",
+        f"resource {binding.resource_ref!r} is bound to set {binding.set}, binding {binding.id}, which {shaders} not"
+        f" use, and nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses",
+        f"if {binding.resource_ref!r} is meant for it, write {right} in place of {wrong}",
+    )
 
 
 def _check_binding(slot: Slot, binding: "Binding", resource: Bound, place: str) -> list[Finding]:

@@ -163,6 +163,11 @@ The scenario says that shaders only read the resource; this one writes it. The w
 Give the resource the shader_access readwrite, or declare the variable readonly.
 JSON Test Description Specification, `shader_access`
 
+SR-ACCESS-002 warning a writeonly resource is read
+The scenario says that shaders and graphs only write the resource; this one reads it. What it reads is there, and programs that believe the scenario may drop it.
+Give the resource the shader_access readwrite (readonly where nothing writes it).
+JSON Test Description Specification, `shader_access`
+
 SR-IMAGE-001 error the image has another shape
 The shader declares a 1D, 3D, cube, arrayed or multisampled image. Images of a scenario are two-dimensional with one layer and one sample.
 Declare it as a 2D image.
@@ -338,6 +343,16 @@ push_constants_size is far beyond what devices offer (128 bytes are sure, 256 ar
 Put the data into a buffer.
 Vulkan specification, "Limits", maxPushConstantsSize
 
+SR-DISPATCH-001 warning a dispatch that runs nothing
+An entry of rangeND is 0, so that no invocation of the shader runs. Vulkan allows it, and outputs keep their initial content.
+Write at least 1 in each entry, or remove the command.
+Vulkan specification, "Dispatching Commands", vkCmdDispatch
+
+SR-DISPATCH-002 warning far more workgroups than texels
+The command dispatches several times as many workgroups as any resource that it binds has texels (elements, bytes), so most of them have nothing to do. Often rangeND was meant to count invocations: it counts workgroups.
+Divide the size of the image by the workgroup size of the shader, and round up.
+Vulkan specification, "Dispatching Commands", vkCmdDispatch; JSON Test Description Specification, `rangeND`
+
 SR-SPEC-001 warning no such specialization constant
 The scenario gives a value for a constant id that the module does not have; it has no effect.
 Correct the id: the message lists those of the module.
@@ -407,36 +422,6 @@ SR-FEATURE-002 error the device lacks a feature that the scenario asks for
 Something beside the shaders' capabilities needs a device feature: the layout of a block, a custom border color, tensors, graphs.
 Use another device, or do without.
 Vulkan specification, "Features"
-
-SR-HAZARD-001 warning read after write without a barrier
-A command reads memory that an earlier command writes, and nothing between them makes the write visible: it may see old, new or mixed values.
-Leave implicit_barrier of the first command on, or insert a dispatch_barrier between the two whose stages and accesses cover both. Atomics of both on the same memory need none.
-Vulkan specification, "Execution and Memory Dependencies"
-
-SR-HAZARD-002 warning write after read without a barrier
-A command writes memory that an earlier command may still be reading.
-Leave implicit_barrier of the first command on, or insert a dispatch_barrier between the two; it needs to name the stages only.
-Vulkan specification, "Execution and Memory Dependencies"
-
-SR-HAZARD-003 warning write after write without a barrier
-Two commands write the same memory and nothing orders them: which value stays is not defined.
-Leave implicit_barrier of the first command on, or insert a dispatch_barrier between the two.
-Vulkan specification, "Execution and Memory Dependencies"
-
-SR-HAZARD-004 warning a barrier is there and does not cover it
-Between the two commands there is a barrier, but its stages, accesses or range leave this dependency out.
-Name the stage and access of the first command as source and those of the second one as destination; the stage `all` with memory_write and memory_read covers every case.
-Vulkan specification, "Execution and Memory Dependencies"
-
-SR-HAZARD-005 warning a barrier covers a part of the memory only
-Between the two commands there is a barrier whose range (bytes of a buffer, mip levels of an image) leaves out memory that both use. Which bytes a shader touches is not known beyond the size of its block, so where the shaders keep to the covered part all is well.
-Widen the range of the barrier, or use a memory_barrier, which covers all memory.
-Vulkan specification, "Synchronization and Cache Control", "Buffer Memory Barriers" and "Image Memory Barriers"
-
-SR-HAZARD-006 warning a layout transition that nothing orders
-A change of an image's layout reads and writes the image between the source and the destination of its barrier. Here a command before it is not covered by src_stage and src_access, or one behind it not by dst_stage and dst_access, so that both may happen at once.
-Let the image barrier name the stage and access of the command before as source, and those of the command behind as destination.
-Vulkan specification, "Synchronization and Cache Control", "Image Layout Transitions"
 
 SR-RUN-001 note right, but not run by this version
 The scenario follows the format, and this version of the program does not carry this part out.

@@ -8,6 +8,7 @@ Codes are stable: a rule that goes away leaves its number unused. docs/codes.md 
 from typing import Final, NamedTuple
 
 from scenario_runner.checks.code_table import TABLE
+from scenario_runner.checks.hazard_code_table import TABLE as HAZARDS
 
 
 class Code(NamedTuple):
@@ -42,6 +43,7 @@ FAMILIES: Final = {
     "GRAPH": "Graphs",
     "LAYOUT": "Layouts of blocks",
     "PUSH": "Push constants",
+    "DISPATCH": "Numbers of workgroups",
     "SPEC": "Specialization constants",
     "LIMIT": "Limits of the device",
     "FEATURE": "Features of the device",
@@ -60,7 +62,7 @@ def _parsed(text: str) -> dict[str, Code]:
     return found
 
 
-CODES: Final = _parsed(TABLE)
+CODES: Final = _parsed(TABLE) | _parsed(HAZARDS)
 """Every code."""
 
 

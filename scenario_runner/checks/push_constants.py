@@ -24,9 +24,13 @@ def check_size(uid: str, interface: Interface, size: int, pointer: str) -> list[
         return [error("SR-PUSH-004", place, message)]
     block = interface.push_constants
     if block is not None and block.size_bytes > size:
-        message = f"shader {uid!r} declares {block.size_bytes} bytes of push constants, but push_constants_size is"
-        help = f"set push_constants_size to {-(-block.size_bytes // 4) * 4}"
-        return [error("SR-PUSH-001", place, f"{message} {size}", help)]
+        needed = -(-block.size_bytes // 4) * 4
+        declares = f"shader {uid!r} declares {block.size_bytes} bytes of push constants"
+        if not size:
+            help = f'add "push_constants_size": {needed} to the shader'
+            return [error("SR-PUSH-001", pointer, f"{declares}, but has no push_constants_size", help)]
+        help = f"set push_constants_size to {needed}"
+        return [error("SR-PUSH-001", place, f"{declares}, but push_constants_size is {size}", help)]
     return []
 
 

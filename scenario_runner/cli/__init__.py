@@ -5,6 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scenario_runner.errors import UsageError
 
 COMMANDS = {
     "run": "run scenarios (what happens when no command is named)",
@@ -15,6 +19,7 @@ COMMANDS = {
     "vgf": "show what is in a VGF model, or make a scenario that runs it",
     "schema": "print the JSON Schema of the scenario format",
     "doctor": "show what this machine has and lacks for running scenarios",
+    "help": "show the options of a command",
 }
 
 INTERRUPTED_EXIT_CODE = 130
@@ -27,12 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     the name of a command is given as ``./run``.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    name = "run"
-    if arguments and arguments[0] in COMMANDS:
-        name = arguments.pop(0)
     from scenario_runner.errors import OutOfMemoryError, ScenarioRunnerError
 
     try:
+        name, arguments = _command(arguments)
         return int(import_module(f"scenario_runner.cli.{name}").main(arguments))
     except SystemExit as end:  # --help
         return end.code if isinstance(end.code, int) else 0
@@ -55,6 +58,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, OSError) and error.filename is None:  # files are mapped below; this is a full disk, say
             return _system_refused(error)
         return _internal_error(error)
+
+
+def _command(arguments: list[str]) -> tuple[str, list[str]]:
+    """The command and its own arguments. Raises UsageError for a word that is nearly a command, and is not a file."""
+    first = arguments[0] if arguments else ""
+    if first == "help":
+        name = arguments[1] if len(arguments) > 1 else "run"
+        if name not in COMMANDS:
+            raise _no_command(name)
+        return ("run" if name == "help" else name), ["--help"]
+    if first in COMMANDS:
+        return first, arguments[1:]
+    if first.replace("-", "").replace("_", "").isalpha() and first[:1] != "-":
+        error = _no_command(first)
+        if " (did you mean " in str(error):
+            import os
+
+            if not os.path.exists(first):
+                raise error
+    return "run", arguments
+
+
+def _no_command(word: str) -> UsageError:
+    from scenario_runner.close_names import close_names, did_you_mean
+    from scenario_runner.errors import UsageError
+
+    meant = did_you_mean(close_names(word, COMMANDS, most=1))
+    return UsageError(f"there is no command {word!r}{meant}", help=f"the commands: {', '.join(COMMANDS)}")
 
 
 def _system_refused(error: OSError) -> int:

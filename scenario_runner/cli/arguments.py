@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import Any, NoReturn
 
 from scenario_runner.errors import UsageError
@@ -20,7 +21,32 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, formatter_class=_formatter, **arguments)
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, help=f"{self.prog} --help shows all options")
+        raise UsageError(f"{message}{self._meant(message)}", help=f"{self.prog} --help shows all options")
+
+    def _meant(self, message: str) -> str:
+        """The options or words that may have been meant by those that argparse refuses."""
+        from scenario_runner.close_names import close_names, did_you_mean
+
+        choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message)
+        if choice:
+            return did_you_mean(close_names(choice[1], (each.strip(" '") for each in choice[2].split(",")), most=1))
+        meant = []
+        if message.startswith("unrecognized arguments: "):
+            options = {option.lstrip("-"): option for option in self._option_names() if option.startswith("--")}
+            for word in message.split(": ", 1)[1].split():
+                if word.startswith("-"):
+                    name = word.partition("=")[0].lstrip("-").replace("_", "-")
+                    meant += [options[each] for each in close_names(name, options, most=1)]
+        return did_you_mean(meant)
+
+    def _option_names(self) -> list[str]:
+        """Those of subcommands as well: what they do not know, argparse refuses here."""
+        names = list(self._option_string_actions)
+        for action in self._actions:
+            if isinstance(action.choices, dict):
+                for parser in action.choices.values():
+                    names += parser._option_names()
+        return names
 
 
 def _positive_seconds(text: str) -> float:
@@ -39,7 +65,12 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", type=_positive_seconds, metavar="S", help="give up on submitted work after S seconds"
     )
-    parser.add_argument("--validation", action="store_true", help="load the Khronos validation layer")
+    parser.add_argument(
+        "--validation", action="store_true", help="load the Khronos validation layer; its errors fail the run"
+    )
+    parser.add_argument(
+        "--validation-report", action="store_true", help="load the validation layer; its errors are only reported"
+    )
     parser.add_argument(
         "--ml-emulation",
         choices=("auto", "on", "off"),
@@ -53,7 +84,7 @@ def device_arguments(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "device": options.device,
         "timeout_s": options.timeout,
-        "validation": options.validation,
+        "validation": "report" if options.validation_report else options.validation,
         "ml_emulation": options.ml_emulation,
     }
 

@@ -111,7 +111,8 @@ def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
     files: Sequence[str] = ()
     if not any(argument.startswith(_CHOOSING) for argument in argv):
         files = [argument for argument in argv if argument[:1] != "-"][:_MOST_LOOKED_AT]
-    return InstanceStart(validation="--validation" in argv, files=files)
+    validation = "--validation" in argv or "--validation-report" in argv
+    return InstanceStart(validation=validation, files=files)
 
 
 def _instrumentation_file(path: str | None) -> InstrumentationFile | None:

@@ -77,7 +77,8 @@ def _show(validation: Validation) -> None:
     from scenario_runner.cli.report import write
 
     for severity, problem in validation.findings:
-        write(severity, f"{problem} [{problem.code}]", problem.help)
+        first, newline, rest = str(problem).partition("\n")
+        write(severity, f"{first} [{problem.code}]{newline}{rest}", problem.help)
     if not validation.exit_code:
         counts = f"{validation.resources} resources, {validation.commands} commands"
         warnings = validation.count("warning")

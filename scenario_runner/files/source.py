@@ -81,7 +81,10 @@ class SourceFile:
             status = os.fstat(self._descriptor)
         except (OSError, ValueError) as error:
             self.close()
-            raise file_error(self.path, f"cannot be opened: {reason_of(error)}") from error
+            from scenario_runner.close_names import close_files_help
+
+            help = close_files_help(self.path, error)
+            raise file_error(self.path, f"cannot be opened: {reason_of(error)}", help=help) from error
         if not stat.S_ISREG(status.st_mode):
             self.close()
             kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, a device or a socket"

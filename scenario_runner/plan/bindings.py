@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 from scenario_runner.checks.bindings import RESOURCE_OF, Bound, check_bindings, slots_of
 from scenario_runner.plan.model.plan import ResourcePlan
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from scenario_runner.checks.bindings import Slot, Slots
     from scenario_runner.checks.finding import Finding
+    from scenario_runner.checks.workgroup_count import Extent
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.scenario import Binding
 
@@ -95,6 +97,25 @@ def descriptors_of(
         else:
             result.append(Descriptor(binding.set, binding.id, kind, resource.uid))
     return tuple(result)
+
+
+def extents_of(bindings: Iterable[Binding], resources: Mapping[str, ResourcePlan]) -> list[Extent]:
+    """How much there is to work on in each resource that is bound."""
+    from scenario_runner.checks.workgroup_count import Extent
+
+    found = []
+    for binding in bindings:
+        resource: Any = resources.get(binding.resource_ref)
+        if resource is None:
+            continue
+        kind, count = bound_of(resource).kind, resource.size_bytes
+        if kind == "image":
+            level = binding.lod or 0
+            count = max(1, resource.width >> level) * max(1, resource.height >> level)
+        elif kind == "tensor":
+            count = prod(resource.shape)
+        found.append(Extent(resource.uid, kind, count))
+    return found
 
 
 def bound_of(resource: ResourcePlan, readonly: bool = False) -> Bound:

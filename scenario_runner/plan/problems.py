@@ -53,7 +53,7 @@ class Problems:
             place, message = problem.pointer or pointer, problem.message
             if problem.path is not None:  # a place in a file of its own
                 inside = f"{problem.pointer}: " if problem.pointer else ""
-                line = "" if problem.line is None else f":{problem.line}"
+                line = "".join(f":{number}" for number in (problem.line, problem.column) if number is not None)
                 place, message = pointer, f"{problem.path}{line}: {inside}{message}"
             self.error(type(error), place, message, problem.help, problem.code)
 

@@ -160,8 +160,9 @@ class _Resolver:
         self._note_unsupported()
         graphs = self._graphs = self._used_graphs()
         shapes = {} if graphs is None else graphs.shapes(self._inputs)
+        deferred = frozenset() if graphs is None else graphs.deferred(shapes)
         self._resources, self._raw_data = resolve_resources(
-            self._scenario, self._inputs, problems, shapes, self._shown()
+            self._scenario, self._inputs, problems, shapes, self._shown(), deferred
         )
         if any(resource.kind == "tensor" for resource in self._scenario.resources):
             from scenario_runner.plan.tensor_groups import join_groups
@@ -176,6 +177,8 @@ class _Resolver:
             places = graphs.add_shaders(shaders)
         self.shaders = load_shaders(self._scenario, shaders, self._compiler, problems, places, thorough=self._thorough)
         frames = self._frames()
+        if graphs is not None and deferred:
+            graphs.report_unknown_shapes(deferred)
         features: tuple[NeededFeature, ...] = ()
         if self._image_layouts is not None:
             from scenario_runner.plan.images import with_usage
@@ -314,7 +317,19 @@ class _Resolver:
         pipeline, descriptor_list, push_constants = prepared
         counts = command.rangeND
         groups = (counts[0], counts[1] if len(counts) > 1 else 1, counts[2] if len(counts) > 2 else 1)
+        if 0 in groups or self._image_layouts is not None:
+            self._check_count(command, index, groups)
         return Dispatch(pipeline, descriptor_list, groups, push_constants, command.implicit_barrier, index)
+
+    def _check_count(self, command: DispatchCompute, index: int, groups: tuple[int, int, int]) -> None:
+        from scenario_runner.checks.workgroup_count import check_no_workgroups, check_too_many
+        from scenario_runner.plan.bindings import extents_of
+
+        pointer, shader = self._scenario.command_pointer(index), self.shaders[command.shader_ref]
+        self.problems.report(check_no_workgroups(groups, shader.uid, pointer))
+        extents = extents_of(command.bindings, self._resources)
+        size = shader.interface.local_size() or (1, 1, 1)
+        self.problems.report(check_too_many(groups, size, shader.uid, extents, pointer))
 
     def _prepare(self, command: DispatchCompute, index: int) -> tuple[int, int, bytes] | None:
         """Pipeline, descriptors and push constants of a dispatch unlike any before; None when something is wrong."""

@@ -24,10 +24,12 @@ def resolve_resources(
     problems: Problems,
     shapes: Mapping[str, tuple[int, ...]],
     shown: Collection[str] = (),
+    deferred: Collection[str] = (),
 ) -> tuple[dict[str, ResourcePlan], dict[str, Source]]:
     """Everything that gets memory on the device, and the sources of raw_data, by uid.
 
-    ``inputs`` goes before the data and the ``src`` of a resource; ``shapes`` are those that graphs give to tensors.
+    ``inputs`` goes before the data and the ``src`` of a resource; ``shapes`` are those that graphs give to tensors, and
+    ``deferred`` the tensors that lack one which a graph should give.
     All of the resources in ``shown`` is read back, also what the file of their ``dst`` does not hold. What is wrong
     goes into ``problems``.
     """
@@ -51,7 +53,9 @@ def resolve_resources(
                 from scenario_runner.plan.tensors import resolve_tensor
 
                 source = source_of(scenario, resource, inputs)
-                tensor = resolve_tensor(resource, source, pointer, shapes.get(resource.uid), problems)
+                tensor = resolve_tensor(
+                    resource, source, pointer, shapes.get(resource.uid), problems, deferred=resource.uid in deferred
+                )
                 if tensor is not None:
                     planned[resource.uid] = tensor
             elif isinstance(resource, Image):

@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UsageError
-from scenario_runner.formats import Format, close_format_names, find_format
+from scenario_runner.formats import Format, find_format, format_help
 from scenario_runner.plan.model.tensors import TensorPlan
 from scenario_runner.plan.sources import ArraySource, NpySource
 
@@ -35,9 +35,9 @@ def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
     """The format called ``name`` if tensors can have it; what is wrong goes into ``problems``."""
     format = find_format(name)
     if format is None:
-        close = close_format_names(name)
-        hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-        problems.error(ScenarioError, pointer, f"no format that this program knows is called {name!r:.100}{hint}")
+        problems.error(
+            ScenarioError, pointer, f"no format that this program knows is called {name!r:.100}", format_help(name)
+        )
         return None
     if (
         format.components != 1
@@ -61,15 +61,18 @@ def resolve_tensor(
     pointer: str,
     inferred: tuple[int, ...] | None,
     problems: Problems,
+    *,
+    deferred: bool = False,
 ) -> TensorPlan | None:
     """The plan of one tensor; ``inferred`` is the shape that graphs give it, for dimensions that are 0 or less.
 
-    What is wrong goes into ``problems``; None is returned then.
+    What is wrong goes into ``problems``; None is returned then. Nothing is said of the missing shape of a ``deferred``
+    tensor: a graph writes it, and why the graph gives it none is found later.
     """
     format = tensor_format(tensor.format, f"{pointer}/format", problems)
     if source is not None and inferred is not None and not _holds(tensor.dims, source, tensor.uid, pointer, problems):
         return None
-    shape = _shape(tensor, pointer, inferred, problems)
+    shape = None if deferred else _shape(tensor, pointer, inferred, problems)
     if format is None or shape is None:
         return None
     if source is not None and not check_content(source, format, shape, f"tensor {tensor.uid!r}", pointer, problems):
@@ -111,13 +114,7 @@ def _shape(
     shape = tensor.dims
     if any(size <= 0 for size in shape):
         if inferred is None:
-            problems.error(
-                ScenarioError,
-                f"{pointer}/dims",
-                f"tensor {tensor.uid!r} has the shape {list(shape)}, and no graph of the scenario says what its"
-                " dimensions of 0 or less are",
-                "give the shape, or bind the tensor to a graph whose shapes are fixed or follow from its inputs'",
-            )
+            report_unknown_shape(tensor, pointer, problems)
             return None
         shape = inferred
     if len(shape) > _MOST_DIMENSIONS or prod(shape) > _MOST_ELEMENTS:
@@ -126,6 +123,17 @@ def _shape(
         )
         return None
     return shape
+
+
+def report_unknown_shape(tensor: Tensor, pointer: str, problems: Problems) -> None:
+    """Note that nothing says the dimensions that a tensor leaves open."""
+    problems.error(
+        ScenarioError,
+        f"{pointer}/dims",
+        f"tensor {tensor.uid!r} has the shape {list(tensor.dims)}, and no graph of the scenario says what its"
+        " dimensions of 0 or less are",
+        "give the shape, or bind the tensor to a graph whose shapes are fixed or follow from its inputs'",
+    )
 
 
 def check_content(

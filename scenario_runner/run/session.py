@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scenario_runner import log
-from scenario_runner.errors import DeviceError, UnsupportedError
+from scenario_runner.errors import DeviceError, Problem, UnsupportedError, ValidationLayerError
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 
 if TYPE_CHECKING:
@@ -18,21 +18,26 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.execution.device_objects import DeviceObjects
 
 
+_MOST_CHARACTERS = 300  # of a message of the validation layer, where it was shown as a whole before
+Validation = bool | Literal["report"]
+
+
 class DeviceOptions(NamedTuple):
     """Which device to use and how to open it.
 
     ``device`` is an index, a UUID or (part of) a name; None takes the fastest kind there is. ``robustness`` asks for
     robust buffer and image access where the device has it. ``disabled_extensions`` are never enabled. ``validation``
-    loads the Khronos validation layer. ``ml_emulation`` tells when tensors and graphs run through emulation layers:
-    "auto" (where the device lacks them), "on" or "off". ``staging`` moves all bytes by copies on the device, as
-    devices with memory of their own need it, also where the host could read and write resources in place.
+    loads the Khronos validation layer; with "report" its errors fail no run. ``ml_emulation`` tells when tensors and
+    graphs run through emulation layers: "auto" (where the device lacks them), "on" or "off". ``staging`` moves all
+    bytes by copies on the device, as devices with memory of their own need it, also where the host could read and
+    write resources in place.
     ``instrument`` asks for shader instrumentation, which the device must have then.
     """
 
     device: str | None = None
     robustness: bool = False
     disabled_extensions: frozenset[str] = frozenset()
-    validation: bool = False
+    validation: Validation = False
     ml_emulation: Mode = "auto"
     staging: bool = False
     instrument: bool = False
@@ -53,7 +58,10 @@ class OpenedDevice:
         self._opened: tuple[Instance, PhysicalDevice] | None = None
         self._objects: DeviceObjects | None = None
         self._live: dict[str, int] = {}
+        self._validation = bool(options.validation)
         self.messages: list[str] = []
+        self._validation_errors: list[str] = []
+        self._raised = 0  # how many of them have failed a run
 
     @property
     def physical_device(self) -> PhysicalDevice:
@@ -88,11 +96,12 @@ class OpenedDevice:
 
             starting, self._starting = self._starting, None
             self._started = starting
-            if starting is not None and starting.validation == self._options.validation:
+            if starting is not None and starting.validation == self._validation:
                 instance = starting.result()
             else:
-                instance = Instance(validation=self._options.validation)
-            self.messages = instance.validation_messages
+                instance = Instance(validation=self._validation)
+            self._listen(instance)
+            self._raised = 0
             try:
                 self._opened = instance, choose(instance.physical_devices, self._options.device)
             except BaseException:
@@ -113,16 +122,34 @@ class OpenedDevice:
         warm = started.warm() if layers and started is not None else None
         if warm is not None:
             if self._take(warm, physical):
+                warm.instance.follow(instance)
                 instance.close()
-                self.messages = warm.instance.validation_messages
+                self._listen(warm.instance)
                 return warm.instance, warm.physical
             warm.close()
         if layers:
             self._close_device()
-            self._opened = reopen(instance, physical, layers, validation=self._options.validation)
-            self.messages = self._opened[0].validation_messages
+            self._opened = reopen(instance, physical, layers, validation=self._validation)
+            self._listen(self._opened[0])
             return self._opened
         return instance, physical
+
+    def _listen(self, instance: Instance) -> None:
+        self.messages = instance.validation_messages
+        self._validation_errors = instance.validation_errors
+
+    def raise_validation_errors(self) -> None:
+        """Raise a ValidationLayerError for the errors of the validation layer that were in none before.
+
+        With validation="report" there is none."""
+        new = self._validation_errors[self._raised :]
+        self._raised += len(new)
+        if not new or self._options.validation == "report":
+            return
+        errors = "an error" if len(new) == 1 else f"{len(new)} errors"
+        first = new[0].strip().splitlines()[0][:_MOST_CHARACTERS]
+        help = "--validation-report (in Python: validation='report') reports such errors and lets the run succeed"
+        raise ValidationLayerError(Problem(f"the validation layer reported {errors}: {first}", help=help))
 
     def _take(self, warm: Warm, physical: PhysicalDevice) -> bool:
         """Take over a device that was opened ahead of time, if it is the one that was chosen."""

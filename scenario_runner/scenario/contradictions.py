@@ -10,8 +10,8 @@ from scenario_runner.errors import Problem
 _WHOLE_SIZE = 2**64 - 1
 _REMAINING = 2**32 - 1
 
-Finding = tuple[str, str]
-"""Where in the entry (a JSON pointer), and what is wrong there."""
+Finding = tuple[str, str] | tuple[str, str, str]
+"""Where in the entry (a JSON pointer), what is wrong there, and perhaps what to do."""
 
 Resources = dict[str, Any]
 
@@ -37,9 +37,9 @@ def check_contradictions(
                 rule = rules.get(entry.kind)
                 if rule is None:
                     continue
-                for inside, message in rule(entry, by_uid):
+                for inside, message, *help in rule(entry, by_uid):
                     here = f"/{name}/{index}/{keys[index] if keys else entry.kind}{inside}"
-                    found.append(Problem(message, pointer=here))
+                    found.append(Problem(message, pointer=here, help=help[0] if help else None))
     for index, message in _memory_groups(resources):
         here = f"/resources/{index}/{resource_keys[index] if resource_keys else resources[index].kind}"
         errors.append(Problem(message, pointer=f"{here}/memory_group"))
@@ -152,7 +152,9 @@ def _push_data(command: Any, shaders: Sequence[str], by_uid: Resources) -> Itera
         names = " and ".join(f"{shader.uid!r:.100}" for shader in found)
         one = len(found) == 1
         takes, its = (f"shader {names} takes", "its") if one else (f"shaders {names} take", "their")
-        yield "/push_data_ref", f"the {takes} no push constants: {its} push_constants_size is 0"
+        message = f"the {takes} no push constants: {its} push_constants_size is 0"
+        help = 'add "push_constants_size", the size of the data in bytes, to the shader, or remove push_data_ref'
+        yield "/push_data_ref", message, help
 
 
 def _spirv_graph(command: Any, by_uid: Resources) -> Iterator[Finding]:

@@ -44,9 +44,11 @@ def load(path: str | os.PathLike[str]) -> Scenario:
         with open(name, "rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise FileError(
-            Problem(f"cannot read the scenario: {(error.strerror or str(error)).lower()}", path=name)
-        ) from error
+        from scenario_runner.close_names import close_files_help
+
+        reason = (error.strerror or str(error)).lower()
+        help = close_files_help(name, error)
+        raise FileError(Problem(f"cannot read the scenario: {reason}", path=name, help=help)) from error
     except ValueError as error:
         raise FileError(f"cannot read the scenario {name!r:.100}: {error}") from error
     return loads(content, name, os.getcwd() if is_stream(name) else None)

@@ -69,6 +69,10 @@ class _Enough(Exception):  # noqa: N818  (control flow inside this module)
     """There are `MAX_FAULTS`."""
 
 
+_COMMENT = ("//", "/*", "#")
+_NO_COMMENTS = "JSON has no comments; remove it"
+
+
 class _Fatal(Exception):  # noqa: N818  (control flow inside this module)
     def __init__(self, offset: int, pointer: str, message: str, help: str | None = None) -> None:
         self.fault = Fault(offset, pointer, message, help, fatal=True)
@@ -120,7 +124,8 @@ def _scan(text: str, visit: Visit, start: int, pointer: str, faults: list[Fault]
                 if whole:
                     at = _skip(text, at)
                     if at < len(text):
-                        raise _Fatal(at, "", f"expected the end of the file, got {text[at]!r}")
+                        advice = _NO_COMMENTS if text.startswith(_COMMENT, at) else None
+                        raise _Fatal(at, "", f"expected the end of the file, got {_excerpt(text, at)}", advice)
                 return
             inner = stack[-1]
             at = _skip(text, at)
@@ -190,7 +195,7 @@ def _scalar(text: str, at: int, pointer: str, stack: list[_Container], faults: l
         _add(faults, Fault(at, pointer, f"{word} is not a number of JSON"))
         return match.end()
     if not stack:
-        raise _Fatal(at, pointer, f"expected an object, got {_excerpt(text, at)}")
+        raise _Fatal(at, pointer, f"expected an object, got {_excerpt(text, at)}", _advice(text, at))
     raise _unexpected(text, at, stack[-1], "a value")
 
 
@@ -253,15 +258,33 @@ def _unexpected(text: str, at: int, inner: _Container, expected: str) -> _Fatal:
         what = "object" if inner.is_object else "array"
         message = f"the file ends inside the {what} that begins at {line}:{column}: expected {expected}"
         return _Fatal(at, inner.pointer, message, "the file may be truncated")
-    advice = None
-    if text.startswith(("//", "/*", "#"), at):
-        advice = "JSON has no comments"
-    elif text[at] == "'":
-        advice = "JSON has strings in double quotes only"
-    return _Fatal(at, inner.pointer, f"expected {expected}, got {_excerpt(text, at)}", advice)
+    return _Fatal(at, inner.pointer, f"expected {expected}, got {_excerpt(text, at)}", _advice(text, at))
+
+
+_IN_JSON = {"True": "true", "False": "false", "TRUE": "true", "FALSE": "false"}
+
+
+def _advice(text: str, at: int) -> str | None:
+    """What to do about something that other languages have here."""
+    if text.startswith(_COMMENT, at):
+        return _NO_COMMENTS
+    if text[at : at + 1] == "'":
+        return "JSON has strings in double quotes only"
+    match = _WORD.match(text, at)
+    word = match.group() if match else ""
+    if word in ("None", "undefined", "nil"):
+        return "leave the key out to get its default"
+    if word in _IN_JSON:
+        return f"write {_IN_JSON[word]}"
+    if re.compile(r"[-+]?0[xXbBoO]|[+]|[-+]?[.]").match(text, at):
+        return "JSON has decimal numbers only, such as 16 or -0.5"
+    return None
 
 
 def _excerpt(text: str, at: int) -> str:
-    """The word, or the one character, that stands here."""
+    """The word, the mark of a comment, or the one character, that stands here."""
+    comment = next((mark for mark in _COMMENT if text.startswith(mark, at)), None)
+    if comment is not None:
+        return f"a comment ({comment!r})"
     match = re.compile(r"[\w.+-]{1,40}").match(text, at)
     return repr(match.group() if match else text[at])

@@ -58,14 +58,9 @@ def close_match(name: Any, candidates: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` for the candidate most like a name, or nothing."""
     if not isinstance(name, str) or not name:
         return ""
-    from difflib import get_close_matches
+    from scenario_runner.close_names import close_names, did_you_mean
 
-    name = name[:100]
-    folded: dict[str, str] = {}
-    for candidate in candidates:
-        folded.setdefault(candidate.lower(), candidate)
-    found = get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
-    return f" (did you mean {folded[found[0]]!r}?)" if found else ""
+    return did_you_mean(close_names(name, candidates, most=1))
 
 
 def findings(model: type[Model], error: ValidationError) -> Iterator[Finding]:

@@ -66,7 +66,8 @@ def _compile_with(
         )
     output = os.path.join(folder, OUTPUT_NAME)
     if done.code != 0:
-        problem = compile_problem(request, job.assembled, done.output)
+        said = _all_errors(compiler, argv, done.output, folder, processes, timeout_s)
+        problem = compile_problem(request, job.assembled, said)
         if _UNSUPPORTED in done.output:
             advice = f"{names([compiler])} lacks the extension; a newer glslang, or Arm's glslc, may have it: "
             problem = Problem(
@@ -82,3 +83,24 @@ def _compile_with(
         text = f"{who}the shader compiler {compiler.path!r} wrote {len(module)} bytes that are no SPIR-V module"
         raise CompileError(Problem(text, place))
     return module, done.output
+
+
+def _all_errors(
+    compiler: Compiler, argv: list[str], said: str, folder: str, processes: Processes, timeout_s: float
+) -> str:
+    """What glslang says when it is asked to go on behind the first error and to give columns, which versions before 14
+    cannot; ``said`` where that brings nothing more. Other compilers do both by themselves.
+
+    It is not asked so at once, because it may crash when it goes on.
+    """
+    if compiler.flavour != "glslang":
+        return said
+    first = next((line.split(": ", 2)[-1] for line in said.splitlines() if line.startswith("ERROR: ")), None)
+    for more in (["-C", "--error-column"], ["-C"]):
+        try:
+            done = run_program([argv[0], *more, *argv[1:]], folder=folder, timeout_s=timeout_s, processes=processes)
+        except (OSError, ValueError):
+            break
+        if not done.failure and first is not None and first in done.output:
+            return done.output
+    return said

@@ -8,11 +8,13 @@ from scenario_runner.errors import Problem
 from scenario_runner.shaders.command import SOURCE_NAME
 from scenario_runner.shaders.request import CompileRequest
 from scenario_runner.shaders.source import FIRST_FILE, OPTIONS_FILE, Assembled
+from scenario_runner.shaders.source_lines import SourceLines
 
-_MAX_LINES = 40
+_MAX_ERRORS = 1000
 _MAX_LINE = 500
-# glslang: "ERROR: file:3: text"; dxc: "file:3:7: error: text"; shaderc: "file:3: error: text".
-_GLSLANG = re.compile(r"(ERROR|WARNING): (.*?):(-?\d+): (.*)")
+# glslang: "ERROR: file:3: text", or "file:3:7:" on request; dxc: "file:3:7: error: text"; shaderc: "file:3: error:
+# text".
+_GLSLANG = re.compile(r"(ERROR|WARNING): (.*?):(-?\d+):(?:(\d+):)? (.*)")
 _CLANG = re.compile(r"(.+?):(\d+):(?:(\d+):)? ((?:fatal )?error|warning): (.*)")
 _NOISE = re.compile(
     r"ERROR: \d+ compilation errors\..*|\d+ (?:errors?|warnings?)(?: and \d+ errors?)? generated\.|"
@@ -24,7 +26,7 @@ _NOISE = re.compile(
 
 
 def compile_problem(request: CompileRequest, assembled: Assembled, output: str) -> Problem:
-    """The first error's place and text; the further ones follow on lines of their own, with theirs."""
+    """The first error's place, text and source line; the further ones follow, with theirs."""
     names = {SOURCE_NAME: request.place, "0": request.place, str(OPTIONS_FILE): "build_options"}
     names.update({str(FIRST_FILE + index): name for index, name in enumerate(assembled.files)})
     said: list[tuple[str | None, int | None, int | None, str]] = []
@@ -40,7 +42,8 @@ def compile_problem(request: CompileRequest, assembled: Assembled, output: str) 
             noise.append(line)
         elif glslang:
             if glslang[1] == "ERROR":
-                said.append((names.get(glslang[2], glslang[2]), int(glslang[3][:9]), None, glslang[4].strip()))
+                column = int(glslang[4][:9]) if glslang[4] else None
+                said.append((names.get(glslang[2], glslang[2]), int(glslang[3][:9]), column, glslang[5].strip()))
         elif clang:
             if clang[4] != "warning":
                 column = int(clang[3][:9]) if clang[3] else None
@@ -54,17 +57,25 @@ def compile_problem(request: CompileRequest, assembled: Assembled, output: str) 
         reasons = [line.removeprefix("ERROR:").strip() for line in noise if line.startswith("ERROR: Linking")]
         text = next(iter(reasons), "the compiler gave no reason")
         said.append((None, None, None, text))
+    said = list(dict.fromkeys(said))
     path, number, column, text = said[0]
     number = number if number is None or number > 0 else None
+    source = SourceLines(request)
+    shown: list[str] = []
     if path == "build_options":
         path, number, text = request.place, None, f"in build_options: {text}"
+    elif path is not None and number is not None:
+        shown, column = source.shown(path, number, column, text)
     who = f"shader {request.label!r}: " if request.label else ""
-    lines = [f"{who}{text}"]
-    for other, at, col, more in said[1:_MAX_LINES]:
+    lines = [f"{who}{text}", *shown]
+    for other, at, col, more in said[1:_MAX_ERRORS]:
+        quoted: list[str] = []
+        if other is not None and at is not None:
+            quoted, col = source.shown(other, at, col, more)
         place = "" if other is None else f"{other}:{at}: " if col is None else f"{other}:{at}:{col}: "
-        lines.append(f"  {place}{more}")
-    if len(said) > _MAX_LINES:
-        lines.append(f"  and {len(said) - _MAX_LINES} more")
+        lines += [f"  {place}{more}", *quoted]
+    if len(said) > _MAX_ERRORS:
+        lines.append(f"  and {len(said) - _MAX_ERRORS} more")
     return Problem("\n".join(lines), path or request.place, number, column, help=_help(request, assembled, output))
 
 

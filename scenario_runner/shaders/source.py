@@ -79,7 +79,10 @@ def read_source(path: str) -> bytes:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise FileError(Problem(f"cannot read the shader source: {reason}", path)) from error
+        from scenario_runner.close_names import close_files_help
+
+        help = close_files_help(path, error)
+        raise FileError(Problem(f"cannot read the shader source: {reason}", path, help=help)) from error
     if len(data) > MAX_BYTES:
         raise FileError(Problem(f"a shader source of more than {MAX_BYTES >> 20} MiB is not read", path))
     return data

@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("tosa",),
     ("spirv",),
     ("formats", "content_cache", "streams"),
-    ("errors", "log"),
+    ("errors", "log", "close_names", "format_spellings"),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 

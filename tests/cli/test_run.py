@@ -210,7 +210,7 @@ def test_shader_that_does_not_compile(program: Program, scene: Scene) -> None:
     scene.buffer("x", size=4).dispatch("bad", ["x"]).write()
     ended = program("scenario.json")
     assert (ended.code, ended.out) == (5, "")
-    assert re.match(r"error: (\S*/)?bad\.comp:6: .*'wrong' : undeclared identifier", ended.err)
+    assert re.match(r"error: (\S*/)?bad\.comp:6:8: .*'wrong' : undeclared identifier", ended.err)
 
 
 def test_what_is_not_run_yet_is_refused_by_name(program: Program, scene: Scene) -> None:

@@ -142,13 +142,24 @@ def test_block_larger_than_its_buffer(scene: Scene, runner: Runner) -> None:
 
 
 @pytest.mark.parametrize(
-    "bindings, message",
+    "bindings, message, inside, help",
     [
-        ([], "nothing is bound to storage buffer 'B' at set 0, binding 0, which shader 's' uses"),
-        ({(1, 0): "x"}, "nothing is bound to storage buffer 'B' at set 0, binding 0, which shader 's' uses"),
+        (
+            [],
+            "nothing is bound to storage buffer 'B' at set 0, binding 0, which shader 's' uses",
+            "",
+            'add {"set": 0, "id": 0, "resource_ref": "…"}',
+        ),
+        (
+            {(1, 0): "x"},
+            "resource 'x' is bound to set 1, binding 0, which shader 's' does not use, and nothing is bound to storage"
+            " buffer 'B' at set 0, binding 0, which shader 's' uses",
+            "/0/set",
+            "if 'x' is meant for it, write 0 in place of 1",
+        ),
     ],
 )
-def test_missing_binding(scene: Scene, runner: Runner, bindings: Any, message: str) -> None:
+def test_missing_binding(scene: Scene, runner: Runner, bindings: Any, message: str, inside: str, help: str) -> None:
     """A descriptor that the shader uses and nothing is bound to is an error, with the line that mends it."""
     scene.shader("s", glsl("a[0] = 1u;", ONE))
     path = scene.buffer("x", size=8).dispatch("s", bindings).write()
@@ -156,8 +167,8 @@ def test_missing_binding(scene: Scene, runner: Runner, bindings: Any, message: s
         runner.run(path)
     (problem,) = caught.value.problems
     assert problem.message == message
-    assert problem.pointer == "/commands/0/dispatch_compute/bindings"
-    assert problem.help == 'add {"set": 0, "id": 0, "resource_ref": "…"}'
+    assert problem.pointer == f"/commands/0/dispatch_compute/bindings{inside}"
+    assert problem.help == help
 
 
 def test_wrong_descriptor_type(scene: Scene, runner: Runner) -> None:

@@ -122,11 +122,11 @@ def test_inputs_that_do_not_fit_each_other(scene: Scene) -> None:
 
 
 def test_a_shape_that_nothing_says(any_size: Scene) -> None:
-    """Without a shape of the input there is none of the output; both tensors are named."""
+    """Without a shape of the input there is none of the output; the input is the cause, and the only one named."""
     tensor(tensor(any_size, "x", dims=OPEN), "y", dims=OPEN)
     text = problem(dispatch(any_size, "any", "x", "y"))
-    for uid in ("x", "y"):
-        assert f"tensor '{uid}' has the shape [-1, -1, -1, -1], and no graph of the scenario says what its" in text
+    assert "tensor 'x' has the shape [-1, -1, -1, -1], and no graph of the scenario says what its" in text
+    assert "'y'" not in text
 
 
 def test_a_value_between_operators_that_is_too_large(ml: Runner, scene: Scene) -> None:

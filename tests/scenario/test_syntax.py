@@ -40,8 +40,8 @@ from scenario_runner.scenario.syntax import MAX_DEPTH, scan
         ('["a\tb"]', 3, "control character '\\t' in a string"),
         ('["C:\\dir"]', 4, "unknown escape '\\\\d' in a string"),
         ('["\\u12"]', 2, "unknown escape '\\\\u' in a string"),
-        ("[1] // one", 4, "expected the end of the file, got '/'"),
-        ("[\n// one\n1]", 2, "expected a value, got '/'"),
+        ("[1] // one", 4, "expected the end of the file, got a comment ('//')"),
+        ("[\n// one\n1]", 2, "expected a value, got a comment ('//')"),
     ],
 )
 def test_syntax_errors(text, offset, message):

@@ -23,7 +23,8 @@ VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
 # What tensors a format can have is asked through all layers; the structure and the formats are VK_ARM_tensors' own.
 _ASKED_FOR_TENSORS = re.compile(r"vkGetPhysicalDeviceFormatProperties2\b.*\(100046000\d\)", re.DOTALL)
 
-_WARNING_AND_ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | vk.DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT
+_ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT
+_WARNING_AND_ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | _ERROR
 _VALIDATION_AND_PERFORMANCE = (
     vk.DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | vk.DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT
 )
@@ -33,11 +34,13 @@ class Instance:
     """One VkInstance. Raises NoDeviceError when there is no loader or no driver that it accepts.
 
     ``layers`` are enabled in this order, the first one next to the application. ``validation=True`` enables the Khronos
-    validation layer and collects what it says in ``validation_messages``.
+    validation layer and collects what it says in ``validation_messages``; those of severity error are in
+    ``validation_errors`` as well.
     """
 
     def __init__(self, *, layers: Sequence[str] = (), validation: bool = False) -> None:
         self.validation_messages: list[str] = []
+        self.validation_errors: list[str] = []
         self.layers = tuple(layers)
         self._stack = ExitStack()
         lib = loader.load()
@@ -99,12 +102,16 @@ class Instance:
 
     def _listen(self) -> None:
         @ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT")  # type: ignore[untyped-decorator]
-        def on_message(_severity: int, _types: int, data: Any, _user: Any) -> int:
+        def on_message(severity: int, _types: int, data: Any, _user: Any) -> int:
             text = ffi.string(data.pMessage).decode(errors="replace")
             if self.layers and _ASKED_FOR_TENSORS.search(text):
                 return 0  # a validation layer below, older than the extensions that the layers above it bring
             self.validation_messages.append(text)
-            log.warning(__name__, "validation layer: %s", text)
+            if severity >= _ERROR:
+                self.validation_errors.append(text)
+                log.error(__name__, "validation layer: %s", text)
+            else:
+                log.warning(__name__, "validation layer: %s", text)
             return 0
 
         self._on_message = on_message  # cffi callbacks live as long as this reference
@@ -120,6 +127,11 @@ class Instance:
             "vkCreateDebugUtilsMessengerEXT",
         )
         self._stack.callback(self.fn.vkDestroyDebugUtilsMessengerEXT, self.handle, messenger[0], ffi.NULL)
+
+    def follow(self, earlier: Instance) -> None:
+        """Take over what the validation layer said of an instance that this one replaces."""
+        self.validation_messages[:0] = earlier.validation_messages
+        self.validation_errors[:0] = earlier.validation_errors
 
     def close(self) -> None:
         """Destroy the instance; every device made from it must be closed before. Calling it again does nothing."""

@@ -98,7 +98,7 @@ def reopen(
     layered = open_layered(layers, validation=validation)
     for device in layered.physical_devices:
         if device.index == physical.index and device.uuid == physical.uuid:
-            layered.validation_messages[:0] = instance.validation_messages
+            layered.follow(instance)
             instance.close()
             return layered, device
     layered.close()

@@ -135,7 +135,14 @@ def enabled_for(
         feature = physical.features.find("VkPhysicalDeviceFrameBoundaryFeaturesEXT", "frameBoundary")
         if feature is not None:
             features.add(feature)
-    extensions |= {feature.extension for feature in features if feature.extension}
+    if features or extensions:  # most scenarios need neither
+        from scenario_runner.vulkan.devices.dependencies import dependent_extensions, implied_features
+
+        features = implied_features(physical, features)
+        extensions |= {feature.extension for feature in features if feature.extension}
+        extensions, problems = dependent_extensions(physical, extensions, disabled_extensions)
+        if problems:
+            raise errors.UnsupportedError(problems)
     if "VK_KHR_portability_subset" in physical.extensions:
         extensions.add("VK_KHR_portability_subset")  # a device that has it must be opened with it
     return Enabled(frozenset(features), frozenset(extensions))

@@ -1,0 +1,93 @@
+"""Features and extensions that depend on others are enabled together with them, for whatever a shader declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from scenario_runner.errors import UnsupportedError
+from scenario_runner.plan.model.records import Requirements
+from scenario_runner.vulkan.api._generated.extensions import DEPENDENCIES
+from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
+from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
+from scenario_runner.vulkan.devices.dependencies import IMPLIED, dependent_extensions
+from scenario_runner.vulkan.devices.device import Device
+from scenario_runner.vulkan.devices.features import CORE
+from scenario_runner.vulkan.devices.instance import Instance
+from scenario_runner.vulkan.devices.physical_device import PhysicalDevice, choose
+from scenario_runner.vulkan.devices.requirements import Enabled, enabled_for
+
+
+@pytest.fixture(scope="module")
+def instance(validation: bool) -> Iterator[Instance]:
+    instance = Instance(validation=validation)
+    yield instance
+    instance.close()
+
+
+@pytest.fixture(scope="module")
+def physical(instance: Instance) -> PhysicalDevice:
+    return choose(instance.physical_devices, None)
+
+
+def _enabled(physical: PhysicalDevice, **requirements: str) -> Enabled | None:
+    """What a device is opened with for one capability or extension; None where the device lacks it."""
+    needed = {kind: {name: "a shader"} for kind, name in requirements.items()}
+    try:
+        return enabled_for(physical, Requirements(**{"capabilities": {}, "spirv_extensions": {}, **needed}))
+    except UnsupportedError:
+        return None
+
+
+def test_device_opens_cleanly_for_every_capability_and_extension_of_spirv(
+    instance: Instance, physical: PhysicalDevice
+) -> None:
+    """The validation layer has nothing to say about any combination of features that one declaration leads to."""
+    wanted = {f"capability {name}": _enabled(physical, capabilities=name) for name in CAPABILITIES}
+    wanted |= {f"extension {name}": _enabled(physical, spirv_extensions=name) for name in EXTENSIONS}
+    opened = set()
+    for name, enabled in wanted.items():
+        if enabled is None or (enabled.features, enabled.extensions) in opened:
+            continue
+        opened.add((enabled.features, enabled.extensions))
+        Device(instance, physical, enabled).close()
+        assert instance.validation_messages == [], name
+    assert len(opened) > 10
+
+
+def test_variable_pointers_bring_those_of_storage_buffers(physical: PhysicalDevice) -> None:
+    """VUID-VkPhysicalDeviceVariablePointersFeatures-variablePointers-01431."""
+    enabled = _enabled(physical, capabilities="VariablePointers")
+    assert enabled is not None
+    assert {feature.member for feature in enabled.features} == {"variablePointers", "variablePointersStorageBuffer"}
+
+
+def test_every_implied_feature_is_in_the_registry() -> None:
+    """Both sides of each implication name members that feature structures have."""
+    members = {member for _, _, _, names in FEATURES.values() for member in names} | {*CORE_FEATURES}
+    for member, (structure, implied) in IMPLIED.items():
+        assert member in members
+        assert implied in (CORE_FEATURES if structure == CORE else FEATURES[structure][3])
+
+
+def test_dependencies_of_extensions_are_those_of_the_specification() -> None:
+    """Alternatives stand side by side, everything else must hold; Vulkan 1.1 and the instance are taken as given."""
+    vulkan_1_3 = 1 << 22 | 3 << 12
+    assert DEPENDENCIES["VK_EXT_shader_atomic_float2"] == (("VK_EXT_shader_atomic_float",),)
+    assert set(DEPENDENCIES["VK_ARM_data_graph"]) == {
+        (vulkan_1_3,),
+        ("VK_KHR_extended_flags", "VK_KHR_maintenance5"),
+        ("VK_KHR_deferred_host_operations",),
+    }
+    assert "VK_KHR_maintenance4" not in DEPENDENCIES
+    assert "VK_KHR_shader_clock" not in DEPENDENCIES
+
+
+def test_extension_whose_dependency_is_disabled_is_refused(physical: PhysicalDevice) -> None:
+    """--disable-extension leaves no device that is opened in a way that Vulkan forbids."""
+    needed, depends = "VK_EXT_shader_atomic_float2", "VK_EXT_shader_atomic_float"
+    assert {needed, depends} <= set(physical.extensions)
+    assert dependent_extensions(physical, {needed}, ()) == ({needed, depends}, [])
+    _, problems = dependent_extensions(physical, {needed}, {depends})
+    assert [str(problem) for problem in problems] == [f"the extension {needed} depends on {depends}, which is disabled"]

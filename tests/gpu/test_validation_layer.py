@@ -1,0 +1,79 @@
+"""What the validation layer reports ends a run, unless it is asked to report only."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import ValidationLayerError
+from tests.program import Program
+from tests.scenes import Scene, glsl
+
+# The layer finds hazards only when it is asked to; a hazard is an error to it, and the only one that a scenario can
+# bring about, since everything else is refused before it reaches Vulkan.
+ENABLE = ("VK_LAYER_ENABLES", "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT")
+PAIR = "layout(binding = 0) buffer A { uint a[]; };\nlayout(binding = 1) buffer B { uint b[]; };\n"
+
+
+@pytest.fixture
+def hazard(scene: Scene, monkeypatch: pytest.MonkeyPatch, validation: bool) -> Path:
+    """A scenario whose second dispatch reads what the first one writes, without a barrier."""
+    assert validation, "this test needs the package vulkan-validationlayers"
+    monkeypatch.setenv(*ENABLE)
+    scene.shader("copy", glsl("b[gl_WorkGroupID.x] = a[gl_WorkGroupID.x];", PAIR))
+    scene.buffer("x", np.array([1, 2, 3, 4], np.uint32), dst=None).buffer("y", size=16, dst=None)
+    scene.buffer("z", size=16)
+    scene.dispatch("copy", ["x", "y"], [4], implicit_barrier=False).dispatch("copy", ["y", "z"], [4])
+    return scene.write()
+
+
+@pytest.fixture
+def clean(scene: Scene, hazard: Path) -> Path:
+    """The same with the barrier."""
+    scene.commands[0]["dispatch_compute"]["implicit_barrier"] = True
+    return scene.write("clean.json")
+
+
+def test_errors_of_the_layer_fail_the_run(scene: Scene, hazard: Path, clean: Path, program: Program) -> None:
+    """The message is shown as an error, the exit code is 12, nothing is written, and other scenarios still run."""
+    done = program("--validation", hazard.name, clean.name)
+    assert done.code == 12
+    assert re.search(r"^error: validation layer: .*READ_AFTER_WRITE", done.err, re.MULTILINE | re.DOTALL)
+    assert re.search(r"^error: scenario.json: the validation layer reported an error: ", done.err, re.MULTILINE)
+    assert "help: --validation-report" in done.err
+    assert [line.partition(": ")[0] for line in done.out.splitlines()] == ["clean.json"]
+
+
+def test_nothing_is_written_when_the_layer_reports_errors(scene: Scene, hazard: Path, program: Program) -> None:
+    """The outputs of such a run are as little there as those of any other run that failed."""
+    before = sorted(path.name for path in scene.folder.iterdir())
+    assert program("--validation", hazard.name).code == 12
+    assert sorted(path.name for path in scene.folder.iterdir()) == before
+
+
+def test_errors_are_only_reported_on_request(hazard: Path, program: Program) -> None:
+    """With --validation-report the messages are the same and the run succeeds."""
+    done = program("--validation-report", hazard.name)
+    assert (done.code, "READ_AFTER_WRITE" in done.err) == (0, True)
+    assert done.out.startswith("scenario.json: ok: ")
+
+
+def test_runner_raises_for_every_run(hazard: Path, clean: Path) -> None:
+    """In Python each run raises, however often the layer has said so before; a clean run between them succeeds."""
+    with Runner(validation=True) as runner:
+        for _ in range(12):  # the layer repeats a message ten times in the life of an instance
+            with pytest.raises(ValidationLayerError, match=r"READ.AFTER.WRITE"):
+                runner.run(hazard, write_files=False)
+        assert runner.run(clean, write_files=False)["z"].view(np.uint32).tolist() == [1, 2, 3, 4]
+    assert not any(runner.live_objects.values())
+
+
+def test_runner_that_reports_keeps_the_messages(hazard: Path) -> None:
+    """With validation="report" the result is returned and validation_messages holds what was said."""
+    with Runner(validation="report") as runner:
+        runner.run(hazard, write_files=False)
+        assert any("READ_AFTER_WRITE" in message for message in runner.validation_messages)
