@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import log
-from scenario_runner.errors import DeviceError, UnsupportedError
+from scenario_runner.errors import UnsupportedError
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class OpenedDevice:
 
     Life cycle: the instance is made and the physical device chosen when either is first asked for (``starting``: an
     instance that is being made already); `device_for` opens the device with what the first plan requires, and anew when
-    a later plan requires more; `close` destroys everything.
+    a later plan requires more. After a loss or a timeout it opens the instance and the device anew. `close` destroys
+    everything, except a device whose work did not finish: that one is left to the end of the process.
     """
 
     def __init__(self, options: DeviceOptions, starting: InstanceStart | None = None) -> None:
@@ -59,6 +60,11 @@ class OpenedDevice:
     def physical_device(self) -> PhysicalDevice:
         """The chosen physical device. Raises NoDeviceError."""
         return self._open()[1]
+
+    @property
+    def opened_name(self) -> str | None:
+        """The name of the physical device, None before it is chosen; opens nothing."""
+        return None if self._opened is None else self._opened[1].name
 
     @property
     def live_objects(self) -> dict[str, int]:
@@ -136,6 +142,9 @@ class OpenedDevice:
         from scenario_runner.vulkan.device import Device
         from scenario_runner.vulkan.requirements import enabled_for
 
+        if self._device is not None and not self._device.usable:
+            log.warning(__name__, "the device was lost or did not finish its work; it is opened again")
+            self.close()
         instance, physical = self._instance_for(plan)
         beyond = exceeded_limits(plan, {name: _limit(physical.limits, name) for name in NAMES}, physical.name)
         for finding in beyond:
@@ -163,10 +172,6 @@ class OpenedDevice:
             if problems:
                 raise UnsupportedError(problems)
         device = self._device
-        if device is not None and not device.usable:
-            raise DeviceError(
-                "the device cannot be used any more after it was lost or did not finish; make a new Runner"
-            )
         if device is None or not device.enabled.covers(needed):
             if device is not None:
                 needed = needed.union(device.enabled)

@@ -6,7 +6,7 @@ import os
 import stat
 from types import TracebackType
 
-from scenario_runner.errors import FileError, Problem
+from scenario_runner.errors import FileError, Problem, file_error_class
 
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
 _HAS_PREADV = hasattr(os, "preadv")
@@ -41,7 +41,8 @@ class SourceFile:
             status = os.fstat(self._descriptor)
         except (OSError, ValueError) as error:
             self.close()
-            raise file_error(self.path, f"cannot be opened: {reason_of(error)}") from error
+            problem = Problem(f"cannot be opened: {reason_of(error)}", path=self.path)
+            raise file_error_class(error)(problem) from error
         if not stat.S_ISREG(status.st_mode):
             self.close()
             kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, a device or a socket"

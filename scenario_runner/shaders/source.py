@@ -11,7 +11,7 @@ import os
 import re
 import stat
 
-from scenario_runner.errors import FileError, Problem
+from scenario_runner.errors import FileError, Problem, file_error_class
 from scenario_runner.shaders.options import BuildOptions
 from scenario_runner.shaders.request import CompileRequest
 
@@ -64,7 +64,7 @@ def read_source(path: str) -> bytes:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise FileError(Problem(f"cannot read the shader source: {reason}", path)) from error
+        raise file_error_class(error)(Problem(f"cannot read the shader source: {reason}", path)) from error
     if len(data) > MAX_BYTES:
         raise FileError(Problem(f"a shader source of more than {MAX_BYTES >> 20} MiB is not read", path))
     return data

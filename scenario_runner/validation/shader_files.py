@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from scenario_runner.errors import FileError, Problem
+from scenario_runner.errors import FileError, Problem, file_error_class
 from scenario_runner.spirv import read_module
 from scenario_runner.spirv.describe import describe
 
@@ -51,7 +51,7 @@ def _head(path: str) -> bytes:
             return file.read(4)
     except OSError as error:
         text = (error.strerror or str(error)).lower()
-        raise FileError(Problem(f"cannot read the shader: {text}", path=path)) from error
+        raise file_error_class(error)(Problem(f"cannot read the shader: {text}", path=path)) from error
 
 
 def _quoted(text: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from scenario_runner.errors import FileError, Problem
+from scenario_runner.errors import FileError, Problem, file_error_class
 from scenario_runner.vgf.check import find_problems
 from scenario_runner.vgf.constants import read_constants
 from scenario_runner.vgf.header import Section, read_header
@@ -40,7 +40,7 @@ def read_vgf(path: str | os.PathLike[str]) -> Vgf:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if status.st_size else b""
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise FileError(Problem(f"cannot read the VGF file: {reason.lower()}", path=name)) from error
+        raise file_error_class(error)(Problem(f"cannot read the VGF file: {reason.lower()}", path=name)) from error
     return parse_vgf(content, name=name)
 
 
