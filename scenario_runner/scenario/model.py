@@ -70,10 +70,11 @@ class Model(BaseModel):
         # Tells pydantic that this __init__ only wraps its own, so that parsing does not take the slow way through it.
         __init__.__pydantic_base_init__ = True
 
+    # Here and not in each class: the descriptions of the fields are the one place for what they mean.
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         fields = "".join(f"\n    {name}: {field.description}" for name, field in cls.model_fields.items())
-        cls.__doc__ = f"{cls.__doc__}{_FIELDS}{fields}"
+        cls.__doc__ = f"{cls.__doc__ or cls.__name__}{_FIELDS}{fields}"  # python -OO has no docstrings
 
     @classmethod
     def model_rebuild(cls, **options: Any) -> bool | None:
