@@ -10,20 +10,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scenario_runner.errors import ScenarioRunnerError
+    from scenario_runner.run.prepared import Prepared
     from scenario_runner.run.result import Frame, Result
     from scenario_runner.runner import Runner
-    from scenario_runner.scenario import Scenario, load, loads
+    from scenario_runner.scenario import Scenario, from_dict, load, loads
 
 __version__ = "0.1.0"
 
-__all__ = ["Frame", "Result", "Runner", "Scenario", "ScenarioRunnerError", "__version__", "load", "loads"]
+__all__ = [
+    "Frame",
+    "Prepared",
+    "Result",
+    "Runner",
+    "Scenario",
+    "ScenarioRunnerError",
+    "__version__",
+    "from_dict",
+    "load",
+    "loads",
+]
 
 _HOME = {
     "Frame": "result",
+    "Prepared": "prepared",
     "Result": "result",
     "Runner": "runner",
     "Scenario": "scenario",
     "ScenarioRunnerError": "errors",
+    "from_dict": "scenario",
     "load": "scenario",
     "loads": "scenario",
 }

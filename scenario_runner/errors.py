@@ -6,6 +6,7 @@
     ├── UsageError                    2   the command line or the API call cannot be understood
     ├── ScenarioError                 3   the scenario is wrong: syntax, shape, references, contradictions
     ├── FileError                     4   a file that the scenario names cannot be read, used or written
+    │   └── MissingFileError          4   it does not exist (Python's FileNotFoundError as well)
     ├── ShaderError                   5   a shader cannot be used
     │   ├── CompileError              5   the shader compiler refused the source
     │   ├── CompilerNotFoundError     5   no compiler for this language was found
@@ -28,6 +29,7 @@ Messages are in lower case, quote values with ``repr`` and begin with the place 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from errno import ENOENT
 from typing import NamedTuple
 
 
@@ -109,6 +111,21 @@ class FileError(ScenarioRunnerError):
     """A file that the scenario names cannot be read, does not fit, or cannot be written."""
 
     exit_code = 4
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """A file does not exist. ``filename`` is its path, or None where the problems name it at a place of a scenario."""
+
+    def __init__(self, message: str | Problem | Iterable[Problem], *, help: str | None = None) -> None:
+        super().__init__(message, help=help)
+        self.errno = ENOENT
+        first = self.problems[0]
+        self.filename = first.path if first.pointer is None else None
+
+
+def file_error_class(error: OSError | ValueError) -> type[FileError]:
+    """The class that says what the operating system said about a file."""
+    return MissingFileError if isinstance(error, FileNotFoundError) else FileError
 
 
 class ShaderError(ScenarioRunnerError):

@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from scenario_runner import log
 from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError
 from scenario_runner.plan.model.records import CompilerOptions
 from scenario_runner.run.output_files import FileWriter
-from scenario_runner.run.result import Collector, Result
 from scenario_runner.run.session import DeviceOptions, OpenedDevice
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.run.instrumentation_file import InstrumentationFile
+    from scenario_runner.run.prepared import Prepared
+    from scenario_runner.run.result import Collector, Result
     from scenario_runner.run.session import Validation
     from scenario_runner.scenario import Scenario
     from scenario_runner.vulkan.devices.ml_emulation import Mode
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 StrPath = str | os.PathLike[str]
+AnyScenario: TypeAlias = "StrPath | Scenario | Mapping[str, Any]"
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -37,7 +39,7 @@ def _in_sandbox(method: _Method) -> _Method:
     """The method, whose first argument is a scenario, with a sandbox around it where the Runner has one."""
 
     @wraps(method)
-    def confined(self: Runner, scenario: StrPath | Scenario, *args: Any, **kwargs: Any) -> Any:
+    def confined(self: Runner, scenario: AnyScenario, *args: Any, **kwargs: Any) -> Any:
         if not self.sandbox:
             return method(self, scenario, *args, **kwargs)
         from scenario_runner.files import sandbox
@@ -48,7 +50,7 @@ def _in_sandbox(method: _Method) -> _Method:
             folders.append(os.path.dirname(os.path.abspath(scenario)))
             files.append(scenario)
         else:
-            folders.append(scenario.base_dir)
+            folders.append(getattr(scenario, "base_dir", "."))
         with sandbox.confined(folders, files):
             return method(self, scenario, *args, **kwargs)
 
@@ -114,10 +116,14 @@ class Runner:
         else:  # whatever ends the block matters more
             self._opened.close()
 
+    def __repr__(self) -> str:
+        name = self._opened.opened_name
+        return "<Runner, no device opened>" if name is None else f"<Runner on {name!r}>"
+
     @_in_sandbox
     def plan(
         self,
-        scenario: StrPath | Scenario,
+        scenario: AnyScenario,
         inputs: Mapping[str, Any] | None = None,
         *,
         outputs: Collection[str] | None = None,
@@ -126,14 +132,46 @@ class Runner:
         """What a run would do; see `plan.resolve.resolve`. No device is touched."""
         from scenario_runner.plan.resolve import resolve
 
+        if isinstance(outputs, str):
+            outputs = [outputs]
         return resolve(
             _loaded(scenario), inputs=inputs, outputs=outputs, output_dir=_text(output_dir), compiler=self.compiler
         )
 
     @_in_sandbox
+    def prepare(
+        self,
+        scenario: AnyScenario,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        outputs: Collection[str] | None = None,
+        output_dir: StrPath | None = None,
+    ) -> Prepared:
+        """Plan a scenario once, for many runs with other inputs or push constants. No device is touched.
+
+        The arguments and the errors are those of `run`.
+        """
+        from scenario_runner.run.prepared import Prepared
+
+        if isinstance(scenario, str | os.PathLike) and os.fspath(scenario).lower().endswith(".vgf"):
+            from scenario_runner.run.bare_model import scenario_with
+
+            loaded = scenario_with(os.fspath(scenario), inputs or {}, to_files=output_dir is not None)
+            inputs = None
+        else:
+            loaded = _loaded(scenario)
+        if outputs is None:
+            outputs = _written(loaded)
+
+        def plan_with(changed: Mapping[str, Any]) -> Plan:
+            return self.plan(loaded, {**(inputs or {}), **changed}, outputs=outputs, output_dir=output_dir)
+
+        return Prepared(loaded, plan_with({}), plan_with, partial(self._execute, loaded))
+
+    @_in_sandbox
     def run(
         self,
-        scenario: StrPath | Scenario,
+        scenario: AnyScenario,
         inputs: Mapping[str, Any] | None = None,
         *,
         outputs: Collection[str] | None = None,
@@ -144,28 +182,30 @@ class Runner:
         keep_state: bool = False,
         dry_run: bool = False,
     ) -> Result:
-        """Run a scenario (a path, or one built in code) and return what it wrote, as NumPy arrays by uid.
+        """Run a scenario and return what it wrote, as NumPy arrays by uid.
 
-        ``inputs`` replaces the initial content of buffers and raw_data. ``outputs`` names what is returned; by default
-        whatever has a ``dst`` or is not readonly. Files named by ``dst`` are written unless ``write_files`` is false,
-        relative to ``output_dir`` (default: the scenario's folder). ``repeat`` runs all commands that often, with the
-        inputs restored before each iteration unless ``keep_state``.
+        ``scenario`` is a path, a `Scenario`, a dict of the shape that the JSON has, or the path of a VGF model. A model
+        runs with its ``inputs`` by name or binding number, and writes files only where ``output_dir`` is given.
+
+        ``inputs`` replaces the initial content of resources. ``outputs`` names what is returned (one uid, or several);
+        by default whatever has a ``dst`` or is not readonly. Files named by ``dst`` are written unless ``write_files``
+        is false, relative to ``output_dir`` (default: the scenario's folder). ``repeat`` runs all commands that often,
+        with the inputs restored before each iteration unless ``keep_state``.
 
         Raises a subclass of ScenarioRunnerError; no output is written then, and the frames captured before stay.
         """
-        loaded = _loaded(scenario)
-        if outputs is None:
-            outputs = _written(loaded)
-        plan = self.plan(loaded, inputs, outputs=outputs, output_dir=output_dir)
-        collector = Collector(plan)
-        with FileWriter(plan, outputs=write_files, capture_dir=_text(capture_dir), repeat=repeat) as writer:
-            self._execute(loaded, plan, (collector, writer), repeat=repeat, keep_state=keep_state, dry_run=dry_run)
-        return collector.result()
+        return self.prepare(scenario, inputs, outputs=outputs, output_dir=output_dir).run(
+            capture_dir=capture_dir,
+            write_files=write_files,
+            repeat=repeat,
+            keep_state=keep_state,
+            dry_run=dry_run,
+        )
 
     @_in_sandbox
     def run_to_files(
         self,
-        scenario: StrPath | Scenario,
+        scenario: AnyScenario,
         *,
         output_dir: StrPath | None = None,
         capture_dir: StrPath | None = None,
@@ -181,7 +221,7 @@ class Runner:
             self._execute(scenario, plan, (writer,), repeat=repeat, keep_state=keep_state, dry_run=dry_run)
         return plan
 
-    def _plan_for_files(self, scenario: StrPath | Scenario, output_dir: str | None) -> Plan:
+    def _plan_for_files(self, scenario: AnyScenario, output_dir: str | None) -> Plan:
         """The plan of a scenario file, from the plan cache where nothing changed since."""
         if not (isinstance(scenario, (str, os.PathLike)) and self.compiler.use_cache):
             return self.plan(scenario, output_dir=output_dir)
@@ -203,7 +243,7 @@ class Runner:
 
     def _execute(
         self,
-        scenario: StrPath | Scenario,
+        scenario: AnyScenario,
         plan: Plan,
         sinks: tuple[Collector | FileWriter, ...],
         *,
@@ -281,9 +321,11 @@ def _text(path: StrPath | None) -> str | None:
     return None if path is None else os.fspath(path)
 
 
-def _loaded(scenario: StrPath | Scenario) -> Scenario:
-    from scenario_runner.scenario import Scenario, load
+def _loaded(scenario: AnyScenario) -> Scenario:
+    from scenario_runner.scenario import Scenario, from_dict, load
 
+    if isinstance(scenario, Mapping):
+        return from_dict(scenario)
     return scenario if isinstance(scenario, Scenario) else load(os.fspath(scenario))
 
 

@@ -134,7 +134,7 @@ def test_outputs_are_chosen(runner: Runner) -> None:
     for name, reason in (("q", "no resource has the uid 'q'"), ("shift", "'shift' is a raw_data, which has none")):
         with pytest.raises(UsageError, match=f"^outputs: {reason}"):
             runner.run(scenario, outputs=[name])
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match=r"'y' was not read back"):
         result["y"]
 
 

@@ -15,12 +15,12 @@ from scenario_runner.cli.arguments import (
     compiler_arguments,
     device_arguments,
 )
-from scenario_runner.errors import Problem, ScenarioRunnerError, UnsupportedError, UsageError
+from scenario_runner.errors import Problem, ScenarioRunnerError, UsageError
 
 if TYPE_CHECKING:
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.scenario import Scenario
-    from scenario_runner.vgf import Port, Vgf
+    from scenario_runner.vgf import Vgf
 
 
 def main(argv: Sequence[str], starting: InstanceStart | None = None) -> int:
@@ -70,35 +70,19 @@ def _scenario(vgf: Vgf, options: Any) -> Any:
     """The scenario of the template with the user's files in it."""
     import json
 
+    from scenario_runner.run.bare_model import BareModel
     from scenario_runner.scenario import loads
-    from scenario_runner.vgf import find_port, input_ports, output_ports
-    from scenario_runner.vgf.resource_size import format_name
-    from scenario_runner.vgf.scenario_template import scenario_for
 
-    described = scenario_for(vgf, os.path.abspath(options.model))
-    bodies = {body["uid"]: body for entry in described["resources"] for body in entry.values()}
-    command = described["commands"][0]["dispatch_graph"]
-    uid_of = {binding["id"]: binding["resource_ref"] for binding in command["bindings"]}
-    ports = input_ports(vgf)
-    missing: dict[int, Port] = {port.binding: port for port in ports}
+    model = BareModel(vgf, options.model)
+    described, bodies, command, missing = model.described, model.bodies, model.command, model.missing
     for name, path in _pairs("--input", options.input):
-        port = find_port(ports, name)
-        if missing.pop(port.binding, None) is None:
-            raise UsageError(f"--input: {port.label} is given twice")
-        body = bodies[uid_of[port.binding]]
+        body = model.input(name, "--input")
         body["src"] = os.path.abspath(path)
         if body.get("size") == 0:  # a buffer of an unknown format, or with a dimension that the model leaves open
             from scenario_runner.files.npy import read_header
 
             body["size"] = read_header(body["src"]).data_size_bytes
-    for port in output_ports(vgf):
-        if bodies[uid_of[port.binding]].get("size") == 0:
-            row = vgf.resources[port.resource_index]
-            raise UnsupportedError(
-                f"{options.model}: nothing says how large the output {port.label} is, a buffer of the shape"
-                f" {list(row.shape)} and {format_name(row.format)}",
-                help="write a scenario with 'scenario-runner vgf scenario', and the size of the buffer in it",
-            )
+    model.check_outputs()
     if missing:
         raise UsageError(
             f"no file is given for the input {next(iter(missing.values())).label}",

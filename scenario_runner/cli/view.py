@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.cli.arguments import Parser
+from scenario_runner.cli.viewed_file import check_picture, plain, shown_content, write_picture
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 
 if TYPE_CHECKING:
     import argparse
 
     from scenario_runner.viewing.content import Channel, Content
-    from scenario_runner.viewing.difference import Difference, Error
 
-DIFFERENT_EXIT_CODE = 1
 # Values of these may begin with a minus sign, which argparse would take for an option.
 _SIGNED = ("--range", "--shape")
 _TABLE_ROWS = 16
 _TEXEL_CHANNELS = 4
-_PNG_SIDE = 65_535
 
 
 def main(argv: Sequence[str]) -> int:
     """Returns 0, or the exit code of the first file that cannot be shown; with --diff 1 where the files differ."""
     options = _parse(argv)
     if options.diff:
-        return _show_difference(options)
+        from scenario_runner.cli.view_difference import show_difference
+
+        return show_difference(options)
     from scenario_runner.cli.report import show_error
 
     code = 0
@@ -36,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
         if number:
             print()
         try:
-            _show(_content(path, options), options)
+            _show(shown_content(path, options), options)
         except ScenarioRunnerError as error:
             show_error(error)
             code = code or error.exit_code
@@ -50,7 +49,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "The exit code of --diff is 0 where the files are equal and 1 where they differ.",
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help="image or tensor to show")
-    parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="show where two files differ")
+    parser.add_argument(
+        "--diff", nargs=2, metavar=("A", "B"), help="show where two files, or the files of two folders, differ"
+    )
+    parser.add_argument("--atol", metavar="X", type=_error, default=0.0, help="with --diff: absolute errors to accept")
+    parser.add_argument("--rtol", metavar="X", type=_error, default=0.0, help="with --diff: relative errors to accept")
+    parser.add_argument("--ulp", metavar="N", type=_steps, default=0, help="with --diff: errors in ULP to accept")
     parser.add_argument(
         "--png", metavar="OUT", help="write the picture to a PNG file; with --diff, the errors as colours"
     )
@@ -64,6 +68,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(_joined(argv))
     if bool(options.files) == bool(options.diff):
         raise UsageError("expected files to show, or --diff A B", help="scenario-runner view result.npy")
+    if not options.diff and (options.atol or options.rtol or options.ulp):
+        raise UsageError("--atol, --rtol and --ulp are for --diff", help="scenario-runner view --diff A B --rtol 1e-3")
     if options.png and len(options.files) > 1:
         raise UsageError("--png takes the picture of one file")
     if options.png and not options.png.lower().endswith(".png"):
@@ -93,6 +99,26 @@ def _range(text: str) -> tuple[float, float]:
     if not (math.isfinite(limits[0]) and math.isfinite(limits[1]) and limits[0] < limits[1]):
         raise argparse.ArgumentTypeError(f"{text!r}: expected two finite numbers, the smaller one first")
     return limits
+
+
+def _error(text: str) -> float:
+    import argparse
+
+    try:
+        limit = float(text)
+    except ValueError:
+        limit = math.nan
+    if not 0 <= limit < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 0 or more, such as 1e-3")
+    return limit
+
+
+def _steps(text: str) -> int:
+    import argparse
+
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of 0 or more")
+    return int(text)
 
 
 def _level(text: str) -> int:
@@ -126,18 +152,11 @@ def _shape(text: str) -> tuple[int, ...]:
     return shape
 
 
-def _content(path: str, options: argparse.Namespace) -> Content:
-    from scenario_runner.viewing.content import read_content
-
-    content = read_content(path, mip=options.mip, element=options.dtype, shape=options.shape)
-    return content if options.channel is None else content.select(options.channel)
-
-
 def _show(content: Content, options: argparse.Namespace) -> None:
     from scenario_runner.cli.terminal_picture import color_console, draw
     from scenario_runner.viewing.picture import picture_of, shown_channels, value_range
 
-    print(f"{_plain(content.path)}: {content.title}")
+    print(f"{plain(content.path)}: {content.title}")
     for line in _table(content):
         print(line)
     console = color_console()
@@ -145,14 +164,14 @@ def _show(content: Content, options: argparse.Namespace) -> None:
         for line in _corner(content):
             print(line)
     if options.png:
-        _check_picture(content)
+        check_picture(content)
     elif console is None or not math.prod(content.shape) or not content.channels:
         return
     limits = options.range or value_range(content)
     picture = picture_of(content, limits)
     print(f"  black is {limits[0]:g}, white is {limits[1]:g}{_names(shown_channels(content), content)}")
     if options.png:
-        _write_png(options.png, picture)
+        write_picture(options.png, picture)
     if console is not None:
         draw(console, picture)
 
@@ -162,29 +181,6 @@ def _names(shown: Sequence[Channel], content: Content) -> str:
     if len(shown) == len(content.channels):
         return ""
     return f" of channel{'s' * (len(shown) > 1)} {', '.join(channel.name for channel in shown)}"
-
-
-def _check_picture(content: Content) -> None:
-    from scenario_runner.files.source import file_error
-
-    if not math.prod(content.shape) or not content.channels:
-        raise file_error(content.path, "is empty: there is no picture of it")
-    sides = content.shape[-1] if content.shape else 1, math.prod(content.shape[:-1])
-    if max(sides) > _PNG_SIDE:
-        raise file_error(
-            content.path,
-            f"makes a picture of {sides[0]}x{sides[1]}, expected at most {_PNG_SIDE} each way",
-            help="give it another shape: --shape",
-        )
-
-
-def _write_png(path: str, picture: Any) -> None:
-    from scenario_runner.files.png import write_png
-    from scenario_runner.formats import format_named
-
-    height, width, count = picture.shape
-    format = format_named("VK_FORMAT_R8G8B8_UNORM" if count == 3 else "VK_FORMAT_R8G8B8A8_UNORM")
-    write_png(path, format, width, height, picture.tobytes())
 
 
 def _table(content: Content) -> Iterator[str]:
@@ -228,62 +224,3 @@ def _corner(content: Content) -> Iterator[str]:
     yield f"  first values{_names(channels, content)}:"
     for row_texts in texts:
         yield "    " + "  ".join(text.rjust(width) for text, width in zip(row_texts, widths, strict=True))
-
-
-def _show_difference(options: argparse.Namespace) -> int:
-    from scenario_runner.cli.terminal_picture import color_console, draw
-    from scenario_runner.viewing.difference import compare, error_map
-    from scenario_runner.viewing.picture import heat
-
-    one, other = (_content(path, options) for path in options.diff)
-    found = compare(one, other)
-    for line in _report(found, one, other):
-        print(line)
-    console = None if found.is_equal else color_console()
-    if (options.png or console is not None) and found.mismatch is None and found.total:
-        if options.png:
-            _check_picture(one)
-        greatest = options.range[1] if options.range else found.absolute.value if found.absolute else 1.0
-        picture = heat(error_map(one, other), greatest if math.isfinite(greatest) else 1.0)
-        if options.png:
-            _write_png(options.png, picture)
-        if console is not None:
-            draw(console, picture)
-    return 0 if found.is_equal else DIFFERENT_EXIT_CODE
-
-
-def _report(found: Difference, one: Content, other: Content) -> Iterator[str]:
-    names = f"{_plain(one.path)} and {_plain(other.path)}"
-    if found.mismatch is not None:
-        yield f"{names} cannot be compared: {found.mismatch}"
-        return
-    if found.is_equal:
-        yield f"{names} are equal: {_count(found.total)}"
-    else:
-        share = 100 * found.count / found.total
-        yield f"{names} differ: {found.count} of {_count(found.total)} ({share:.3g} %)"
-    if found.first is not None:
-        index, first, second = found.first
-        yield f"  first at       {list(index)}: {first} against {second}"
-    for label, error in (("absolute error", found.absolute), ("relative error", found.relative), ("ULP", found.ulp)):
-        if error is not None:
-            yield f"  {label:14} {_number(error)} at {list(error.index)}"
-    if any(found.nan_counts):
-        only_one, only_other, both = found.nan_counts
-        yield f"  NaN            {only_one} in the first alone, {only_other} in the second alone, {both} in both"
-    if found.box is not None:
-        top, left, bottom, right = found.box
-        yield f"  within         rows {top} to {bottom}, columns {left} to {right}"
-
-
-def _number(error: Error) -> str:
-    return str(error.value) if isinstance(error.value, int) else f"{error.value:.9g}"
-
-
-def _count(number: int) -> str:
-    return f"{number} element{'' if number == 1 else 's'}"
-
-
-def _plain(path: str) -> str:
-    """A name must not move the cursor or colour the terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in os.fspath(path))

@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 from typing import NamedTuple
 
-from scenario_runner.errors import FileError, Problem
+from scenario_runner.errors import FileError, Problem, file_error_class
 from scenario_runner.files.sandbox import check_opened, check_path
 
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
@@ -83,8 +83,9 @@ class SourceFile:
             self.close()
             from scenario_runner.close_names import close_files_help
 
-            help = close_files_help(self.path, error)
-            raise file_error(self.path, f"cannot be opened: {reason_of(error)}", help=help) from error
+            message = f"cannot be opened: {reason_of(error)}"
+            problem = Problem(message, path=self.path, help=close_files_help(self.path, error))
+            raise file_error_class(error)(problem) from error
         if not stat.S_ISREG(status.st_mode):
             self.close()
             kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, a device or a socket"

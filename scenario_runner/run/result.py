@@ -20,6 +20,8 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
     as (height, width, items) in the type that its format has in a .npy file: one item a component, or one unsigned
     integer where the format is packed; `level` gives the others. A tensor has its own shape and type: bfloat16 and
     float8 are those of the package ml_dtypes, or raw bytes where it is not installed.
+
+    An unknown uid is a KeyError whose message lists the uids there are.
     """
 
     def __init__(self, data: dict[str, bytearray], plan: Plan) -> None:
@@ -27,8 +29,9 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         self._plan = plan
 
     def __getitem__(self, uid: str) -> numpy.ndarray[Any, Any]:
-        plan: Any = self._plan.resources.get(uid)
-        if plan is None or plan.kind == "buffer":
+        self._bytes(uid)
+        plan: Any = self._plan.resources[uid]
+        if plan.kind == "buffer":
             return self.array(uid)
         if plan.kind == "tensor":
             return self.array(uid, _tensor_dtype(plan.format), plan.shape)
@@ -40,6 +43,36 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
     def __len__(self) -> int:
         return len(self._data)
 
+    def __repr__(self) -> str:
+        """A headline, then the kind, the type and the shape of each array."""
+        rows = [(repr(uid), self._kind(uid), str(array.dtype), str(array.shape)) for uid, array in self.items()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
+        return "\n  ".join([self._headline(), *(line.rstrip() for line in lines)])
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
+    def _headline(self) -> str:
+        return f"{type(self).__name__} of {self._plan.name}: {_count(len(self), 'array')}"
+
+    def _kind(self, uid: str) -> str:
+        plan: Any = self._plan.resources[uid]
+        if plan.kind == "buffer":
+            return "buffer"
+        return f"{plan.kind} {plan.format.name.removeprefix('VK_FORMAT_')}"
+
+    def _bytes(self, uid: str) -> bytearray:
+        data = self._data.get(uid)
+        if data is not None:
+            return data
+        if not isinstance(uid, str) or not self._data:
+            raise KeyError(f"{uid!r}: expected the uid of a resource that was read back; there are: {list(self)}")
+        from scenario_runner.scenario.wording import close_match, listed
+
+        what = "was not read back (outputs=[...] does)" if uid in self._plan.resources else "does not exist"
+        raise KeyError(f"{uid!r} {what}{close_match(uid, self._data)}; there are: {listed(self)}")
+
     def array(self, uid: str, dtype: Any = "int8", shape: tuple[int, ...] = (-1,)) -> numpy.ndarray[Any, Any]:
         """The bytes of a resource as an array of ``dtype`` and ``shape``, without a copy.
 
@@ -47,7 +80,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         """
         import numpy
 
-        return numpy.frombuffer(self._data[uid], dtype=dtype).reshape(shape)
+        return numpy.frombuffer(self._bytes(uid), dtype=dtype).reshape(shape)
 
     def level(self, uid: str, level: int = 0, aspect: str | None = None) -> numpy.ndarray[Any, Any]:
         """One mip level of an image as (height, width, items), without a copy; of depth and stencil one ``aspect``.
@@ -59,9 +92,9 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
 
         from scenario_runner.plan.model.images import ImagePlan
 
-        data, plan = self._data[uid], self._plan.resources[uid]
+        data, plan = self._bytes(uid), self._plan.resources[uid]
         if not isinstance(plan, ImagePlan):
-            raise TypeError(f"{uid!r} is no image")
+            raise TypeError(f"{uid!r} is not an image")
         part = plan.part(level, aspect)
         dtype, shape = plan.array_type(part)
         view = memoryview(data)[part.offset_bytes : part.end_bytes]
@@ -97,6 +130,9 @@ class Frame(Arrays):
         self.frame_id = frame_id
         self.iteration = iteration
 
+    def _headline(self) -> str:
+        return f"Frame {self.frame_id} of iteration {self.iteration}: {_count(len(self), 'array')}"
+
 
 class Result(Arrays):
     """What a run left behind: the outputs by uid, ``frames`` in the order in which they ended, and warnings."""
@@ -105,6 +141,14 @@ class Result(Arrays):
         super().__init__(data, plan)
         self.frames = frames
         self.warnings: tuple[Problem, ...] = plan.warnings
+
+    def _headline(self) -> str:
+        extra = [_count(len(found), what) for found, what in ((self.frames, "frame"), (self.warnings, "warning"))]
+        return ", ".join([super()._headline(), *(text for text in extra if text[0] != "0")])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 class _Receiver:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scenario_runner import log
-from scenario_runner.errors import DeviceError, Problem, UnsupportedError, ValidationLayerError
+from scenario_runner.errors import Problem, UnsupportedError, ValidationLayerError
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class OpenedDevice:
 
     Life cycle: the instance is made and the physical device chosen when either is first asked for (``starting``: an
     instance that is being made already); `device_for` opens the device with what the first plan requires, and anew when
-    a later plan requires more; `close` destroys everything.
+    a later plan requires more. After a loss or a timeout it opens the instance and the device anew. `close` destroys
+    everything, except a device whose work did not finish: that one is left to the end of the process.
     """
 
     def __init__(self, options: DeviceOptions, starting: InstanceStart | None = None) -> None:
@@ -67,6 +68,11 @@ class OpenedDevice:
     def physical_device(self) -> PhysicalDevice:
         """The chosen physical device. Raises NoDeviceError."""
         return self._open()[1]
+
+    @property
+    def opened_name(self) -> str | None:
+        """The name of the physical device, None before it is chosen; opens nothing."""
+        return None if self._opened is None else self._opened[1].name
 
     @property
     def live_objects(self) -> dict[str, int]:
@@ -167,6 +173,9 @@ class OpenedDevice:
         from scenario_runner.vulkan.devices.requirements import enabled_for
         from scenario_runner.vulkan.execution.device_objects import DeviceObjects
 
+        if self._objects is not None and not self._objects.device.usable:
+            log.warning(__name__, "the device was lost or did not finish its work; it is opened again")
+            self.close()
         instance, physical = self._instance_for(plan)
         beyond = exceeded_limits(plan, {name: _limit(physical.limits, name) for name in NAMES}, physical.name)
         for finding in beyond:
@@ -194,13 +203,8 @@ class OpenedDevice:
             if problems:
                 raise UnsupportedError(problems)
         objects = self._objects
-        if objects is not None and not objects.device.usable:
-            raise DeviceError(
-                "the device cannot be used any more after it was lost or did not finish; make a new Runner"
-            )
         if objects is None or not objects.device.enabled.covers(needed):
             from scenario_runner.vulkan.devices.device import Device
-            from scenario_runner.vulkan.execution.device_objects import DeviceObjects
 
             if objects is not None:
                 needed = needed.union(objects.device.enabled)

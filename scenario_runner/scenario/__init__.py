@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scenario_runner.scenario.graph_commands import DispatchGraph, DispatchSpirvGraph, PushConstantMap
     from scenario_runner.scenario.graphs import Graph, GraphConstant, ShaderSubstitution, SpecializationConstantMap
     from scenario_runner.scenario.images import Image
-    from scenario_runner.scenario.loader import load, loads
+    from scenario_runner.scenario.loader import from_dict, load, loads
     from scenario_runner.scenario.memory import MemoryGroup
     from scenario_runner.scenario.model import Model
     from scenario_runner.scenario.optical_flow import DispatchOpticalFlow, OpticalFlowBindings
@@ -70,6 +70,7 @@ _HOME = {
     "Tensor": "tensors",
     "TensorBarrier": "barriers",
     "check_references": "references",
+    "from_dict": "loader",
     "json_schema": "schema",
     "load": "loader",
     "loads": "loader",
@@ -108,6 +109,7 @@ __all__ = [
     "Tensor",
     "TensorBarrier",
     "check_references",
+    "from_dict",
     "json_schema",
     "load",
     "loads",

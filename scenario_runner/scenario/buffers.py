@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from scenario_runner.errors import ScenarioError
 from scenario_runner.scenario.memory import OptionalMemoryGroup
 from scenario_runner.scenario.model import Model, OptionalPath, ShaderAccess, Uid
 
@@ -13,11 +14,28 @@ class Buffer(Model):
 
     kind: ClassVar[str] = "buffer"
     code_only: ClassVar[frozenset[str]] = frozenset({"data"})
+    required_in_json: ClassVar[frozenset[str]] = frozenset({"size"})
 
     uid: Uid = Field(description="Name of the resource, unique in the file.")
-    size: Annotated[int, Field(ge=1, le=2**63 - 1)] = Field(description="Size in bytes.")
+    size: Annotated[int, Field(ge=1, le=2**63 - 1)] = Field(
+        default=None, validate_default=True, description="Size in bytes."
+    )
     shader_access: ShaderAccess = Field(description="How shaders use the buffer.")
     src: OptionalPath = Field(default=None, description="NumPy file with the initial content, exactly `size` bytes.")
     dst: OptionalPath = Field(default=None, description="NumPy file that receives the content after the last command.")
     memory_group: OptionalMemoryGroup = Field(default=None, description="Memory shared with other resources.")
-    data: Any = Field(default=None, description="Initial content, in place of src.")
+    data: Any = Field(default=None, description="Initial content, in place of src; gives the size where there is none.")
+
+    @classmethod
+    def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
+        data = values.get("data")
+        if "size" in values or data is None:
+            return values
+        size = getattr(data, "nbytes", None)  # also of arrays with types that have no buffer, such as bfloat16
+        if not isinstance(size, int):
+            try:
+                size = memoryview(data).nbytes
+            except TypeError:
+                message = f"Buffer.data: expected a NumPy array or bytes, got {type(data).__name__}"
+                raise ScenarioError(message) from None
+        return {**values, "size": size}

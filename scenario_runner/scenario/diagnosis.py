@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from scenario_runner.errors import Problem
+from scenario_runner.errors import Problem, ScenarioError
 from scenario_runner.scenario.contradictions import check_contradictions
 from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
 from scenario_runner.scenario.loader import NO_FILE, model_of
@@ -49,6 +49,12 @@ def diagnose(text: str, path: str | None) -> list[Problem]:
     return limited(problems)
 
 
+def diagnose_tree(tree: Any, path: str | None) -> list[Problem]:
+    """The problems of a scenario that was given as data. At least one."""
+    problems = [Problem(one.message, path, None, None, one.pointer, one.help) for one in _shape(tree, in_code=True)]
+    return limited(problems or [Problem("the scenario is wrong in a way that this program cannot describe", path)])
+
+
 def _placed_at(text: str, path: str, fault: Fault) -> Problem:
     line, column = line_and_column(text, fault.offset)
     # the words of a syntax error are like those of other rules, so it has its code from here
@@ -56,7 +62,7 @@ def _placed_at(text: str, path: str, fault: Fault) -> Problem:
     return Problem(fault.message, path, line, column, fault.pointer or None, fault.help, code)
 
 
-def _shape(tree: Any) -> list[Finding]:
+def _shape(tree: Any, *, in_code: bool = False) -> list[Finding]:
     """Findings on the whole tree: keys and types first, then the references between the entries that are right."""
     if not isinstance(tree, dict):
         return [Finding((), f"expected an object with the keys 'resources' and 'commands', got {shown(tree)}")]
@@ -73,8 +79,8 @@ def _shape(tree: Any) -> list[Finding]:
             found.append(Finding((key,), f"unknown key {shown(key)}{hint}", advice, on_key=True))
             if len(found) > 4 * MAX_PROBLEMS:
                 break
-    resources = _Entries("resources", RESOURCES, COMMANDS)
-    commands = _Entries("commands", COMMANDS, RESOURCES)
+    resources = _Entries("resources", RESOURCES, COMMANDS, in_code)
+    commands = _Entries("commands", COMMANDS, RESOURCES, in_code)
     found += resources.read(tree.get("resources", []))
     found += commands.read(tree.get("commands", []))
     parsed = (resources.models, commands.models, resources.keys, commands.keys)
@@ -89,10 +95,16 @@ def _steps(pointer: str) -> tuple[str | int, ...]:
 
 
 class _Entries:
-    """The entries of one of the two arrays: those that are right as models, and of the others what is known of them."""
+    """The entries of one of the two arrays: those that are right as models, and of the others what is known of them.
 
-    def __init__(self, name: str, kinds: dict[str, tuple[str, str]], others: dict[str, tuple[str, str]]) -> None:
+    ``in_code`` is for data that is not from a file: fields for code are keys like any other.
+    """
+
+    def __init__(
+        self, name: str, kinds: dict[str, tuple[str, str]], others: dict[str, tuple[str, str]], in_code: bool
+    ) -> None:
         self.name = name
+        self.in_code = in_code
         self.kinds = kinds
         self.others = others
         self.models: list[Any] = []
@@ -149,19 +161,21 @@ class _Entries:
             yield Finding(here, f"expected an object, got {shown(body)}")
             return
         wrong: list[Finding] = []
-        for name in sorted(model.code_only & body.keys()):
-            wrong.append(unknown_key(model, (name,)))
-        wrong += [
-            Finding((), f"the required key {name!r} is missing")
-            for name in sorted(model.required_in_json - body.keys())
-        ]
+        missing: frozenset[str] = frozenset()
+        if not self.in_code:
+            missing = model.required_in_json - body.keys()
+            wrong += [unknown_key(model, (name,)) for name in sorted(model.code_only & body.keys())]
+            wrong += [Finding((), f"the required key {name!r} is missing") for name in sorted(missing)]
+            body = {name: value for name, value in body.items() if name not in model.code_only}
         try:
-            parsed = model.model_validate({name: value for name, value in body.items() if name not in model.code_only})
+            parsed = model.model_validate(model.completed(body))
+        except ScenarioError as error:
+            wrong += [Finding((), problem.message) for problem in error.problems]
         except ValidationError as error:
             wrong += [
                 finding
                 for finding in islice(findings(model, error), 4 * MAX_PROBLEMS)
-                if finding.loc or not finding.message.startswith("one of 'src'")
+                if finding.loc or not any(finding.message.startswith(f"one of {name!r} ") for name in missing)
             ]
         else:
             if not wrong:

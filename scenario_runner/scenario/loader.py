@@ -8,12 +8,12 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from scenario_runner.errors import FileError, Problem, ScenarioError
+from scenario_runner.errors import FileError, Problem, ScenarioError, file_error_class
 from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
 from scenario_runner.streams import is_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from scenario_runner.scenario.model import Model
     from scenario_runner.scenario.scenario import Scenario
@@ -47,11 +47,32 @@ def load(path: str | os.PathLike[str]) -> Scenario:
         from scenario_runner.close_names import close_files_help
 
         reason = (error.strerror or str(error)).lower()
-        help = close_files_help(name, error)
-        raise FileError(Problem(f"cannot read the scenario: {reason}", path=name, help=help)) from error
+        problem = Problem(f"cannot read the scenario: {reason}", path=name, help=close_files_help(name, error))
+        raise file_error_class(error)(problem) from error
     except ValueError as error:
         raise FileError(f"cannot read the scenario {name!r:.100}: {error}") from error
     return loads(content, name, os.getcwd() if is_stream(name) else None)
+
+
+def from_dict(tree: Mapping[str, Any], path: str | None = None, base_dir: str = ".") -> Scenario:
+    """A scenario from data of the shape that the JSON has: ``{"resources": [{"buffer": {...}}], "commands": []}``.
+
+    The fields for code, such as ``data`` and ``source``, may be given as well. ``path`` is named in messages; relative
+    paths start from ``base_dir``. Raises `ScenarioError` with everything that is wrong.
+    """
+    from scenario_runner.scenario.scenario import Scenario
+
+    tree = {key: list(value) if isinstance(value, tuple) else value for key, value in tree.items()}
+    try:
+        if tree.keys() - {"$schema"} != {"resources", "commands"}:
+            raise _Suspect
+        resources, resource_keys = _entries(tree["resources"], RESOURCES, in_code=True)
+        commands, command_keys = _entries(tree["commands"], COMMANDS, in_code=True)
+    except _Suspect:
+        from scenario_runner.scenario.diagnosis import diagnose_tree
+
+        raise ScenarioError(diagnose_tree(tree, path)) from None
+    return Scenario(resources, commands, path, base_dir, (), resource_keys, command_keys)
 
 
 def loads(text: str | bytes, path: str | None = None, base_dir: str | None = None) -> Scenario:
@@ -109,7 +130,7 @@ def _parsed(text: str, path: str | None, base_dir: str) -> Scenario:
     return Scenario(resources, commands, path, base_dir, tuple(warnings), resource_keys, command_keys, text)
 
 
-def _entries(entries: Any, kinds: dict[str, tuple[str, str]]) -> tuple[list[Any], list[str]]:
+def _entries(entries: Any, kinds: dict[str, tuple[str, str]], *, in_code: bool = False) -> tuple[list[Any], list[str]]:
     if type(entries) is not list:
         raise _Suspect
     validators: dict[str, tuple[Callable[[Any], Any], frozenset[str]]] = {}
@@ -125,11 +146,13 @@ def _entries(entries: Any, kinds: dict[str, tuple[str, str]]) -> tuple[list[Any]
                 model = model_of(kinds[key])
                 known = validators[key] = (model.__pydantic_validator__.validate_python, model.code_only)
             validate, code_only = known
-            if code_only and not code_only.isdisjoint(body):
+            if in_code:
+                body = model_of(kinds[key]).completed(body)
+            elif code_only and not code_only.isdisjoint(body):
                 raise _Suspect
             models.append(validate(body))
             keys.append(key)
-    except (ValidationError, AttributeError, ValueError, KeyError, TypeError):
+    except (ScenarioError, ValidationError, AttributeError, ValueError, KeyError, TypeError):
         raise _Suspect from None
     return models, keys
 

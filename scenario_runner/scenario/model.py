@@ -7,12 +7,32 @@ fields have the names that the JSON has: only the spellings of enum values diffe
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
 from scenario_runner.errors import ScenarioError
+
+_FIELDS = "\n\n    Fields:"
+
+
+class _PlainSignature:
+    """``inspect.signature`` of a model: its fields as keyword arguments, also before pydantic has built the model."""
+
+    def __get__(self, instance: Model | None, model: type[Model]) -> Signature:
+        types = get_type_hints(model)  # without what Annotated adds, which only pydantic reads
+        parameters = [
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                annotation=types[name],
+                default=Parameter.empty if field.is_required() else field.default,
+            )
+            for name, field in model.model_fields.items()
+        ]
+        return Signature(parameters, return_annotation=None)
 
 
 class Model(BaseModel):
@@ -32,11 +52,17 @@ class Model(BaseModel):
     required_in_json: ClassVar[frozenset[str]] = frozenset()
     """Fields that a file must give although code may give a code-only field in their place."""
 
+    @classmethod
+    def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """The values given in code, with those that follow from them. Raises ScenarioError."""
+        return values
+
     if not TYPE_CHECKING:
+        __signature__ = _PlainSignature()
 
         def __init__(self, /, **values: Any) -> None:
             try:
-                super().__init__(**values)
+                super().__init__(**self.completed(values))
             except ValidationError as error:
                 from scenario_runner.scenario.wording import problems_in_code
 
@@ -44,6 +70,24 @@ class Model(BaseModel):
 
         # Tells pydantic that this __init__ only wraps its own, so that parsing does not take the slow way through it.
         __init__.__pydantic_base_init__ = True
+
+    # Here and not in each class: the descriptions of the fields are the one place for what they mean.
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        fields = "".join(f"\n    {name}: {field.description}" for name, field in cls.model_fields.items())
+        cls.__doc__ = f"{cls.__doc__ or cls.__name__}{_FIELDS}{fields}"  # python -OO has no docstrings
+
+    @classmethod
+    def model_rebuild(cls, **options: Any) -> bool | None:
+        built = super().model_rebuild(**options)
+        if "__signature__" in cls.__dict__:
+            del cls.__signature__  # pydantic's own, which shows every validator
+        return built
+
+    @classmethod
+    def summary(cls) -> str:
+        """The docstring without the list of fields."""
+        return (cls.__doc__ or "").partition(_FIELDS)[0]
 
 
 def wrong(message: str) -> PydanticCustomError:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from scenario_runner.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
+    import os
+
     from scenario_runner.scenario.entries import Command, Resource
     from scenario_runner.scenario.places import Places
 
@@ -54,6 +56,26 @@ class Scenario:
             raise ScenarioError(limited(sorted(placed, key=lambda problem: (problem.line or 0, problem.column or 0))))
         warnings = [*self.warnings, *warnings]
         object.__setattr__(self, "warnings", tuple(self._placed(warning) for warning in warnings[:MAX_PROBLEMS]))
+
+    def to_json(self) -> str:
+        """The text of a file that says the same in the folder ``base_dir``.
+
+        Raises `ScenarioError` for content that JSON cannot hold (``data``, ``source``); `save` writes it to files.
+        """
+        from scenario_runner.scenario.writing import to_json
+
+        return to_json(self.resources, self.commands)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a scenario file, and each ``data`` and ``source`` to a file beside it: ``<file>_<uid>.npy`` and such.
+
+        Relative paths of files that are read are adapted to the folder; a relative ``dst`` stays, so that outputs go
+        beside the new file. Files of these names are replaced, the scenario last. Raises `FileError`, and
+        `ScenarioError` for data that no file can hold.
+        """
+        from scenario_runner.scenario.writing import save
+
+        save(self.resources, self.commands, self.base_dir, path)
 
     def resource(self, uid: str) -> Resource:
         """The resource with this uid. Raises `ScenarioError` when there is none."""

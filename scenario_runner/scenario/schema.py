@@ -68,6 +68,7 @@ def _definition(model: type[Model], definition: dict[str, Any]) -> dict[str, Any
     """A model's schema as pydantic makes it, less what only code can give and what only code can leave out."""
     cleaned: dict[str, Any] = _without_null(definition)
     cleaned.pop("title", None)
+    cleaned["description"] = model.summary()
     properties = {name: part for name, part in cleaned["properties"].items() if name not in model.code_only}
     for part in properties.values():
         part.pop("title", None)

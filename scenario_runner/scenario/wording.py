@@ -92,6 +92,8 @@ def _finding(
         every = re.findall(r"'([^']*)'", str(context["expected"]))
         ours = [spelling for spelling in every if spelling not in VALUES]
         return Finding(loc, f"expected one of {listed(ours)}, got {got}{close_match(value, ours + every)}")
+    if model.kind == "buffer" and loc == ("size",) and value is None:
+        return Finding((), "one of 'size' and 'data' is required")
     if type in _EXPECTED:
         return Finding(loc, f"expected {_EXPECTED[type]}, got {got}")
     if type in ("greater_than_equal", "less_than_equal"):

@@ -12,6 +12,7 @@ from scenario_runner.errors import (
     CompileError,
     CompilerNotFoundError,
     FileError,
+    MissingFileError,
     ScenarioError,
     ScenarioRunnerError,
     UsageError,
@@ -258,6 +259,8 @@ def _labelled(error: ScenarioRunnerError, request: CompileRequest) -> ScenarioRu
 def _together(failures: list[ScenarioRunnerError]) -> ScenarioRunnerError:
     problems = tuple(dict.fromkeys(problem for error in failures for problem in error.problems))
     kinds = {type(error) for error in failures}
+    if kinds == {FileError, MissingFileError}:
+        kinds = {FileError}
     raised = (kinds.pop() if len(kinds) == 1 else CompileError)(problems)
     raised.__cause__ = failures[0].__cause__
     return raised

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 
-from scenario_runner.errors import FileError, Problem, SandboxError
+from scenario_runner.errors import FileError, Problem, SandboxError, file_error_class
 from scenario_runner.files.sandbox import CODE, check_opened, check_path, is_confined
 from scenario_runner.shaders.options import BuildOptions
 from scenario_runner.shaders.own_includes import own_include, without_comments
@@ -81,8 +81,8 @@ def read_source(path: str) -> bytes:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         from scenario_runner.close_names import close_files_help
 
-        help = close_files_help(path, error)
-        raise FileError(Problem(f"cannot read the shader source: {reason}", path, help=help)) from error
+        problem = Problem(f"cannot read the shader source: {reason}", path, help=close_files_help(path, error))
+        raise file_error_class(error)(problem) from error
     if len(data) > MAX_BYTES:
         raise FileError(Problem(f"a shader source of more than {MAX_BYTES >> 20} MiB is not read", path))
     return data

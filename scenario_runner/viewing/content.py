@@ -152,8 +152,17 @@ def _read_npy(path: str, element: Element | None, shape: tuple[int, ...] | None)
     title = f"{stored.name}, shape {tuple(array.shape)}"
     if array.ndim < 3:
         return Content(path, title, (Channel("all", array, stored),), False, (0,))
-    channels = tuple(Channel(str(number), array[..., number], stored) for number in range(array.shape[-1]))
+    full_range = _range_of_texels(array) if element is None else None
+    channels = tuple(Channel(str(number), array[..., number], stored, full_range) for number in range(array.shape[-1]))
     return Content(path, title, channels, True, tuple(range(array.shape[-1])))
+
+
+def _range_of_texels(array: Array) -> tuple[int, int] | None:
+    """The range of colours of 8 or 16 bits, where an array has the shape in which a run writes images."""
+    is_image = array.ndim == 4 and array.shape[0] == 1 and 1 <= array.shape[3] <= 4
+    if not is_image or array.dtype.kind != "u" or array.dtype.itemsize > 2:
+        return None
+    return 0, (1 << 8 * array.dtype.itemsize) - 1
 
 
 def _whole_shape(path: str, shape: tuple[int, ...], count: int) -> tuple[int, ...]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scenario_runner.files.image_file import extension_of
 
 if TYPE_CHECKING:
     import numpy
@@ -22,24 +25,39 @@ class Error:
     index: tuple[int, ...]
 
 
+class Tolerance(NamedTuple):
+    """Errors that do not count: an element is within it where any one of its errors is at most that large."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+    ulp: int = 0
+
+
+_EXACT = Tolerance()
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """What `compare` found.
 
-    ``count`` of ``total`` elements differ. ``first`` is the index of the first one and its two values. ``absolute``,
-    ``relative`` (to the larger of the two magnitudes) and ``ulp`` are the greatest errors among those that are numbers
-    on both sides; ``ulp`` is for floats of one kind. ``nan_counts`` are the elements that are NaN in the first file
-    alone, in the second alone and in both; the latter are equal. ``box`` is (top, left, bottom, right), inclusive, over
-    the last two axes that channels share, where there are two. ``mismatch`` says why nothing could be compared.
+    ``count`` of ``total`` elements differ by more than the tolerance, ``tolerated`` by no more. ``first`` is the index
+    of the first that counts and its two values. ``absolute``, ``relative`` (to the larger of the two magnitudes) and
+    ``ulp`` are the greatest errors, tolerated ones included, among those that are numbers on both sides; ``ulp`` is for
+    floats of one kind. ``nan_counts`` are the elements that are NaN in the first file alone, in the second alone and in
+    both; the latter are equal. ``psnr`` is the peak signal-to-noise ratio in dB of images that differ and are numbers
+    everywhere. ``box`` is (top, left, bottom, right), inclusive, over the last two axes that channels share, where
+    there are two. ``mismatch`` says why nothing could be compared.
     """
 
     count: int = 0
+    tolerated: int = 0
     total: int = 0
     first: tuple[tuple[int, ...], str, str] | None = None
     absolute: Error | None = None
     relative: Error | None = None
     ulp: Error | None = None
     nan_counts: tuple[int, int, int] = (0, 0, 0)
+    psnr: float | None = None
     box: tuple[int, int, int, int] | None = None
     mismatch: str | None = None
 
@@ -48,14 +66,15 @@ class Difference:
         return self.mismatch is None and not self.count
 
 
-def compare(one: Content, other: Content) -> Difference:
+def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Difference:
     """Compare values as numbers: NaN equals NaN, and both zeros are equal. Outer axes of length 1 do not count."""
     import numpy
 
     mismatch = _mismatch(one, other)
     if mismatch is not None:
         return Difference(mismatch=mismatch)
-    count, only_one, only_other, in_both = 0, 0, 0, 0
+    count, tolerated, only_one, only_other, in_both = 0, 0, 0, 0, 0
+    noise = 0.0  # the sum of squared errors, each relative to the peak of its channel
     first: tuple[int, int, str, str] | None = None
     worst: dict[str, Error] = {}
     box = None
@@ -68,27 +87,40 @@ def compare(one: Content, other: Content) -> Difference:
         where = numpy.flatnonzero(_unequal(values, wanted) & ~(nan & other_nan))
         if not where.size:
             continue
+        counts = numpy.ones(where.size, bool)
+        are_numbers = ~(nan | other_nan)[where]
+        numbers_at = where[are_numbers]
+        if numbers_at.size:
+            errors = _errors(a, b, numbers_at)
+            for name, found in errors.items():
+                worst_at = int(found.argmax())
+                if name not in worst or found[worst_at] > worst[name].value:
+                    worst[name] = Error(found[worst_at].item(), one.index(int(numbers_at[worst_at]), number))
+            counts[are_numbers] = ~_is_within(errors, tolerance)
+            noise += float(((errors["absolute"].astype("f8") / _peak(a)) ** 2).sum())
+        tolerated += int(where.size - counts.sum())
+        where = where[counts]
+        if not where.size:
+            continue
         count += where.size
         box = _joined(box, _box(one.shape, where))
         at = int(where[0])
         if first is None or (at, number) < first[:2]:
             one_text, other_text = (channel.element.text(channel.raw.reshape(-1)[at : at + 1]) for channel in (a, b))
             first = at, number, one_text, other_text
-        where = where[~(nan | other_nan)[where]]
-        if not where.size:
-            continue
-        for name, errors in _errors(a, b, where).items():
-            worst_at = int(errors.argmax())
-            if name not in worst or errors[worst_at] > worst[name].value:
-                worst[name] = Error(errors[worst_at].item(), one.index(int(where[worst_at]), number))
+    total = len(one.channels) * int(numpy.prod(one.shape, dtype=numpy.int64))
+    is_image = one.has_channel_axis or extension_of(one.path) != ".npy"
+    has_ratio = is_image and 0 < noise < math.inf and not (only_one or only_other)
     return Difference(
         count=count,
-        total=len(one.channels) * int(numpy.prod(one.shape, dtype=numpy.int64)),
+        tolerated=tolerated,
+        total=total,
         first=None if first is None else (one.index(first[0], first[1]), first[2], first[3]),
         absolute=worst.get("absolute"),
         relative=worst.get("relative"),
         ulp=worst.get("ulp"),
         nan_counts=(only_one, only_other, in_both),
+        psnr=10 * math.log10(total / noise) if has_ratio else None,
         box=box,
     )
 
@@ -105,6 +137,27 @@ def error_map(one: Content, other: Content) -> Array:
         found = numpy.where(_unequal(values, wanted) & ~(nan & other_nan), _distance(values, wanted), 0.0)
         errors = numpy.maximum(errors, found)
     return errors.reshape(-1, width) if errors.size else errors.reshape(0, max(width, 1))
+
+
+def _is_within(errors: dict[str, Array], tolerance: Tolerance) -> Array:
+    import numpy
+
+    within = numpy.zeros(errors["absolute"].shape, bool)
+    for name, limit in (("absolute", tolerance.absolute), ("relative", tolerance.relative), ("ulp", tolerance.ulp)):
+        if limit and name in errors:  # without a limit nothing is tolerated, also where doubles see no difference
+            within |= errors[name] <= limit
+    return within
+
+
+def _peak(channel: Channel) -> float:
+    """The greatest value that a channel can have: 1.0 of floats, that of the type of integers."""
+    import numpy
+
+    if channel.full_range is not None:
+        return float(channel.full_range[1])
+    return (
+        1.0 if channel.element.is_float or channel.raw.dtype.kind == "b" else float(numpy.iinfo(channel.raw.dtype).max)
+    )
 
 
 def _errors(a: Channel, b: Channel, where: Array) -> dict[str, Array]:

@@ -95,16 +95,11 @@ def test_every_call_fails_once(
             callers = {report["failed"], report["failed"].replace("EnumerateDeviceExtensionProperties", "CreateDevice")}
             assert any(f"{caller} failed with {name}" in message for caller in callers)
             assert report["left"] == [], report
-        if report["again"] is None:
-            outputs = {uid: bytes.fromhex(content)[header:] for uid, content in report["outputs"].items()}
-            assert outputs["y.out.npy"] == y.tobytes(), report
-            assert outputs["z.out.npy"] == z.tobytes(), report
-            assert outputs["w.out.npy"] == z.tobytes() + bytes(48), report
-        else:  # a lost device is not used again
-            assert result == DEVICE_LOST
-            assert report["failed"] in ("vkQueueSubmit", "vkWaitForFences")
-            assert report["again"][0] == "DeviceError"
-            assert "make a new Runner" in report["again"][1]
+        assert report["again"] is None, report  # also after a loss: the device is opened again
+        outputs = {uid: bytes.fromhex(content)[header:] for uid, content in report["outputs"].items()}
+        assert outputs["y.out.npy"] == y.tobytes(), report
+        assert outputs["z.out.npy"] == z.tobytes(), report
+        assert outputs["w.out.npy"] == z.tobytes() + bytes(48), report
     failed = [report["failed"] for report in reports]
     assert {
         "vkCreateInstance",

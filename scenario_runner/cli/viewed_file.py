@@ -1,0 +1,49 @@
+"""What every way of viewing does with a file: reading it as the options say, and writing its picture."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+
+    from scenario_runner.viewing.content import Content
+
+_PNG_SIDE = 65_535
+
+
+def shown_content(path: str, options: argparse.Namespace) -> Content:
+    from scenario_runner.viewing.content import read_content
+
+    content = read_content(path, mip=options.mip, element=options.dtype, shape=options.shape)
+    return content if options.channel is None else content.select(options.channel)
+
+
+def check_picture(content: Content) -> None:
+    from scenario_runner.files.source import file_error
+
+    if not math.prod(content.shape) or not content.channels:
+        raise file_error(content.path, "is empty: there is no picture of it")
+    sides = content.shape[-1] if content.shape else 1, math.prod(content.shape[:-1])
+    if max(sides) > _PNG_SIDE:
+        raise file_error(
+            content.path,
+            f"makes a picture of {sides[0]}x{sides[1]}, expected at most {_PNG_SIDE} each way",
+            help="give it another shape: --shape",
+        )
+
+
+def write_picture(path: str, picture: Any) -> None:
+    from scenario_runner.files.png import write_png
+    from scenario_runner.formats import format_named
+
+    height, width, count = picture.shape
+    format = format_named("VK_FORMAT_R8G8B8_UNORM" if count == 3 else "VK_FORMAT_R8G8B8A8_UNORM")
+    write_png(path, format, width, height, picture.tobytes())
+
+
+def plain(path: str) -> str:
+    """A name must not move the cursor or colour the terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in os.fspath(path))

@@ -1,0 +1,78 @@
+"""A scenario that was planned once and can run many times."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.run.output_files import FileWriter
+from scenario_runner.run.result import Collector, Result
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.scenario import Scenario
+
+    # Carries a plan out: plan, sinks, and the options of a run by name.
+    Execute = Callable[..., None]
+
+
+class Prepared:
+    """A scenario with its plan, from `Runner.prepare`; usable as long as the Runner is.
+
+    Shaders are compiled and files are looked at when it is made, and raw_data is read: what changes on disk later is
+    not seen, except for the content of sources, which each run reads.
+    """
+
+    def __init__(
+        self, scenario: Scenario, plan: Plan, plan_again: Callable[[Mapping[str, Any]], Plan], execute: Execute
+    ) -> None:
+        """``plan_again`` gives the plan for inputs that change more than their content."""
+        self._scenario = scenario
+        self._plan = plan
+        self._plan_again = plan_again
+        self._execute = execute
+        self._context = copy_context()  # which has the Runner's sandbox, where there is one
+
+    @property
+    def plan(self) -> Plan:
+        """What a run without inputs does."""
+        return self._plan
+
+    def run(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        capture_dir: str | os.PathLike[str] | None = None,
+        write_files: bool = True,
+        repeat: int = 1,
+        keep_state: bool = False,
+        dry_run: bool = False,
+    ) -> Result:
+        """Run it, with ``inputs`` in place of those it was prepared with; they hold for this run alone.
+
+        ``inputs`` are buffers, tensors, images and raw_data (push constants) by uid. The other arguments, the result
+        and the errors are those of `Runner.run`.
+        """
+        folder = None if capture_dir is None else os.fspath(capture_dir)
+        options = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run}
+        return self._context.run(self._run, inputs or {}, folder, write_files, options)
+
+    def _run(
+        self, inputs: Mapping[str, Any], capture_dir: str | None, write_files: bool, options: Mapping[str, Any]
+    ) -> Result:
+        plan = self._plan
+        if inputs:
+            from scenario_runner.plan.replacement import with_inputs
+
+            plan = with_inputs(plan, self._scenario, inputs) or self._plan_again(inputs)
+        collector = Collector(plan)
+        repeat: int = options["repeat"]
+        with FileWriter(plan, outputs=write_files, capture_dir=capture_dir, repeat=repeat) as writer:
+            self._execute(plan, (collector, writer), **options)
+        return collector.result()
+
+    def __repr__(self) -> str:
+        outputs = ", ".join(repr(output.uid) for output in self._plan.outputs) or "none"
+        return f"<Prepared {self._plan.name}, outputs: {outputs}>"

@@ -1,0 +1,189 @@
+"""From a scenario to a file: its JSON, and files for the content that was given in code."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.errors import ScenarioError
+from scenario_runner.files.npy import NpyWriter
+from scenario_runner.files.output import OutputFile
+from scenario_runner.formats import Format, find_format
+
+if TYPE_CHECKING:
+    import numpy
+
+    from scenario_runner.scenario.model import Model
+
+_SHADER_EXTENSIONS = {"compute": ".comp", "vertex": ".vert", "fragment": ".frag"}
+
+
+def to_json(resources: Sequence[Model], commands: Sequence[Model]) -> str:
+    """The text of a scenario. Raises ScenarioError for content that was given in code."""
+    for resource in resources:
+        name = _content_field(resource)
+        if name is not None:
+            message = f"the {name} of {resource.kind} {_uid(resource)!r} was given in code, and JSON cannot hold it"
+            raise ScenarioError(message, help="Scenario.save writes it to a file")
+    return _text([(each, _body(each)) for each in resources], commands)
+
+
+def save(resources: Sequence[Model], commands: Sequence[Model], base_dir: str, path: str | os.PathLike[str]) -> None:
+    """Write a scenario and the content given in code; all files get their names at the end. See `Scenario.save`."""
+    path = os.fspath(path)
+    folder = os.path.dirname(os.path.abspath(path))
+    moved = os.path.realpath(folder) != os.path.realpath(base_dir)
+    entries = [(each, _body(each)) for each in resources]
+    if moved:
+        for _, body in entries:
+            _move(body, base_dir, folder)
+    names = _Names(os.path.splitext(os.path.basename(path))[0], [body for _, body in entries])
+    with ExitStack() as files:
+        text = files.enter_context(OutputFile(path))  # the first one in is the last one to get its name
+        for resource, body in entries:
+            if _content_field(resource) is not None:
+                body["src"] = names.make(_uid(resource), _extension(resource))
+                _write(os.path.join(folder, body["src"]), resource, files)
+        text.write(_text(entries, commands).encode())
+
+
+def _text(entries: Sequence[tuple[Model, dict[str, Any]]], commands: Sequence[Model]) -> str:
+    tree = {
+        "resources": [{resource.kind: body} for resource, body in entries],
+        "commands": [{command.kind: _body(command)} for command in commands],
+    }
+    return json.dumps(tree, indent=2, allow_nan=False) + "\n"
+
+
+def _body(model: Model) -> dict[str, Any]:
+    """What was said of an entry, less what only code can say and what is left to its default."""
+    return model.model_dump(mode="json", exclude_unset=True, exclude_none=True, exclude=set(model.code_only))
+
+
+def _uid(resource: Model) -> str:
+    return str(getattr(resource, "uid", ""))
+
+
+def _content_field(resource: Model) -> str | None:
+    """The field with content that was given in code; None where there is none."""
+    return next((name for name in resource.code_only if getattr(resource, name) is not None), None)
+
+
+def _move(body: dict[str, Any], base_dir: str, folder: str) -> None:
+    """Make the paths of files that are read relative to ``folder`` instead of ``base_dir``."""
+
+    def moved(path: str) -> str:
+        if os.path.isabs(path):
+            return path
+        try:
+            return os.path.relpath(os.path.join(base_dir, path), folder).replace(os.sep, "/")
+        except ValueError:  # another drive
+            return os.path.abspath(os.path.join(base_dir, path))
+
+    if "src" in body:
+        body["src"] = moved(body["src"])
+    if "include_dirs" in body:
+        body["include_dirs"] = [moved(each) for each in body["include_dirs"]]
+    if "-I" in body.get("build_options", ""):
+        import shlex
+
+        words = shlex.split(body["build_options"])
+        for index, word in enumerate(words):
+            if word.startswith("-I") and word != "-I":
+                words[index] = f"-I{moved(word[2:])}"
+            elif index and words[index - 1] == "-I":
+                words[index] = moved(word)
+        body["build_options"] = shlex.join(words)
+
+
+class _Names:
+    """Names of files beside a scenario: ``<stem>_<uid><extension>``, unlike those that the scenario names itself."""
+
+    def __init__(self, stem: str, bodies: Sequence[dict[str, Any]]) -> None:
+        self._stem = stem
+        self._taken = {
+            os.path.normpath(body[key]).casefold() for body in bodies for key in ("src", "dst") if key in body
+        }
+
+    def make(self, uid: str, extension: str) -> str:
+        safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in uid[:80])
+        name, count = f"{self._stem}_{safe}{extension}", 1
+        while name.casefold() in self._taken:
+            count += 1
+            name = f"{self._stem}_{safe}~{count}{extension}"
+        self._taken.add(name.casefold())
+        return name
+
+
+def _extension(resource: Any) -> str:
+    """Of the file for the content of a resource."""
+    match resource.kind:
+        case "shader":
+            return {"SPIR-V": ".spv", "HLSL": ".hlsl"}.get(resource.type) or _SHADER_EXTENSIONS[resource.stage]
+        case "graph":
+            return ".vgf"
+        case "image" if _format(resource).numpy_dtype is None:
+            return ".dds"
+        case _:
+            return ".npy"
+
+
+def _write(path: str, resource: Any, files: ExitStack) -> None:
+    """Write the content of a resource; the file gets its name when ``files`` ends well."""
+    content = getattr(resource, _content_field(resource) or "")
+    if resource.kind in ("shader", "graph"):
+        data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else memoryview(content)
+        files.enter_context(OutputFile(path)).write(data)
+        return
+    array = _array(resource, content)
+    if path.endswith(".dds"):
+        from scenario_runner.files.image_writer import ImageWriter
+
+        _, width, height, _ = resource.dims
+        writer = ImageWriter(path, _format(resource), width, height, (array.nbytes,))
+        files.enter_context(writer).write(array.tobytes())
+        return
+    descr = f"|V{array.dtype.itemsize}" if array.dtype.kind == "V" else array.dtype.str
+    files.enter_context(NpyWriter(path, descr, array.shape)).write(array.tobytes())
+
+
+def _array(resource: Any, content: Any) -> numpy.ndarray[Any, Any]:
+    """The content as an array, little-endian. Raises ScenarioError where it cannot be one."""
+    import numpy
+
+    what = f"the data of {resource.kind} {_uid(resource)!r}"
+    try:
+        array = content if isinstance(content, numpy.ndarray | numpy.generic) else _from_bytes(resource, content)
+        array = numpy.asarray(array)
+    except (TypeError, ValueError, BufferError) as error:
+        raise ScenarioError(f"{what} cannot be written to a file: {error}") from error
+    if array.dtype.hasobject:
+        raise ScenarioError(f"{what} is an array of Python objects, expected numbers")
+    return array.astype(array.dtype.newbyteorder("<"), copy=False)
+
+
+def _from_bytes(resource: Any, content: Any) -> numpy.ndarray[Any, Any]:
+    """Plain bytes with the type and the shape that the resource gives them."""
+    import numpy
+
+    data = memoryview(content).tobytes()
+    format = _format(resource) if resource.kind in ("image", "tensor", "graph_constant") else None
+    if format is None or format.numpy_dtype is None:
+        return numpy.frombuffer(data, "int8")
+    shape = tuple(resource.dims)
+    if resource.kind == "image":
+        shape = (shape[2], shape[1], format.numpy_items)
+    array = numpy.frombuffer(data, format.numpy_dtype)
+    return array.reshape(shape) if prod(shape) == array.size else array
+
+
+def _format(resource: Any) -> Format:
+    found = find_format(resource.format)
+    if found is None:
+        message = f"no format that this program knows is called {resource.format!r:.100}"
+        raise ScenarioError(f"{resource.kind} {_uid(resource)!r}: {message}")
+    return found

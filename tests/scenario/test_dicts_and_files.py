@@ -1,0 +1,250 @@
+"""Scenarios as dicts, and scenarios written to files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from scenario_runner import Runner, Scenario, ScenarioRunnerError, from_dict, load, loads
+from scenario_runner.errors import ScenarioError
+from scenario_runner.scenario import Binding, Buffer, DispatchCompute, Image, RawData, Shader, Tensor
+from tests.scenes import assemble, glsl
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((CHECKOUT / "scenarios").glob("*/*/scenario.json"))
+ADD = glsl(
+    "b[gl_WorkGroupID.x] = a[gl_WorkGroupID.x] + STEP;",
+    "layout(binding = 0) buffer A { uint a[]; };\nlayout(binding = 1) buffer B { uint b[]; };\n",
+)
+
+
+@pytest.fixture(scope="module")
+def runner(shader_cache: Path) -> Any:
+    with Runner(timeout_s=60) as runner:
+        yield runner
+
+
+def add(**content: Any) -> dict[str, Any]:
+    bindings = [{"set": 0, "id": number, "resource_ref": uid} for number, uid in enumerate("xy")]
+    return {
+        "resources": [
+            {"shader": {"uid": "add", "source": ADD, "build_options": "-DSTEP=3u"}},
+            {"buffer": {"uid": "x", "shader_access": "readonly", **(content or {"data": numpy.uint32([1, 2, 5])})}},
+            {"buffer": {"uid": "y", "shader_access": "writeonly", "size": 12, "dst": "y.npy"}},
+        ],
+        "commands": [{"dispatch_compute": {"shader_ref": "add", "bindings": bindings, "rangeND": (3,)}}],
+    }
+
+
+def test_a_dict_is_a_scenario(runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dict of the shape of the JSON is accepted wherever a scenario is, with content given in code."""
+    monkeypatch.chdir(tmp_path)
+    assert runner.run(add(), write_files=False).array("y", "u4").tolist() == [4, 5, 8]
+    assert runner.prepare(add()).run(write_files=False).array("y", "u4").tolist() == [4, 5, 8]
+    assert [output.uid for output in runner.plan(add()).outputs] == ["y"]
+    runner.run_to_files(add(), output_dir=tmp_path / "out")
+    assert numpy.load(tmp_path / "out" / "y.npy").view("u4").tolist() == [4, 5, 8]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
+def test_dicts_are_what_texts_are(path: Path) -> None:
+    """The data of every example is the scenario that its text is."""
+    text = path.read_text()
+    found, expected = from_dict(json.loads(text)), loads(text)
+    assert (found.resources, found.commands) == (expected.resources, expected.commands)
+
+
+@pytest.mark.parametrize(
+    "change, messages",
+    [
+        (lambda tree: tree.pop("commands"), ["the required key 'commands' is missing"]),
+        (
+            lambda tree: tree["resources"][1]["buffer"].update(sise=3, shader_access="none"),
+            [
+                "/resources/1/buffer/shader_access: expected one of 'readonly', 'writeonly', 'readwrite',"
+                " 'image_read', got 'none'",
+                "/resources/1/buffer/sise: unknown key 'sise' (did you mean 'size'?)",
+            ],
+        ),
+        (
+            lambda tree: tree["resources"][1]["buffer"].pop("data"),
+            ["/resources/1/buffer: one of 'size' and 'data' is required"],
+        ),
+        (
+            lambda tree: tree["resources"][1]["buffer"].update(data=[1]),
+            ["/resources/1/buffer: Buffer.data: expected a NumPy array or bytes, got list"],
+        ),
+        (
+            lambda tree: tree["resources"].append({"bufer": {}}),
+            ["/resources/3/bufer: unknown kind of resource: 'bufer' (did you mean 'buffer'?)"],
+        ),
+        (lambda tree: tree["resources"].append(7), ["/resources/3: expected an object whose key is the kind of the"]),
+        (
+            lambda tree: tree["commands"][0]["dispatch_compute"].update(shader_ref="ad"),
+            ["/commands/0/dispatch_compute/shader_ref: no resource has the uid 'ad'"],
+        ),
+        (lambda tree: tree["resources"][0]["shader"].update({3: 4}), ["/resources/0/shader"]),
+        (lambda tree: tree.update(commands={}), ["/commands: expected an array"]),
+        (lambda tree: tree.update({1: 2}), ["unknown key"]),
+    ],
+)
+def test_wrong_dicts(change: Any, messages: list[str]) -> None:
+    """What is wrong with a dict is said as for a file: all of it, each with its pointer."""
+    tree = add()
+    change(tree)
+    with pytest.raises(ScenarioError) as caught:
+        from_dict(tree)
+    found = str(caught.value).splitlines()
+    assert len(found) == len(messages)
+    for line, message in zip(sorted(found), sorted(messages), strict=True):
+        assert message in line
+
+
+def test_a_file_needs_its_size() -> None:
+    """What code may leave out is still required in a file."""
+    text = '{"resources": [{"buffer": {"uid": "x", "shader_access": "readonly"}}], "commands": []}'
+    with pytest.raises(ScenarioError) as caught:
+        loads(text)
+    assert [problem.message for problem in caught.value.problems] == ["the required key 'size' is missing"]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
+def test_json_of_every_example(path: Path) -> None:
+    """The text that a scenario gives is the same scenario again."""
+    scenario = load(path)
+    again = loads(scenario.to_json(), base_dir=scenario.base_dir)
+    assert (again.resources, again.commands) == (scenario.resources, scenario.commands)
+    assert again.to_json() == scenario.to_json()
+
+
+def test_json_holds_no_arrays() -> None:
+    """Content given in code is an error of to_json, which says what does write it."""
+    with pytest.raises(ScenarioError, match=r"^the source of shader 'add' was given in code, and JSON cannot hold it"):
+        from_dict(add()).to_json()
+
+
+def test_saved_scenarios_run(runner: Runner, tmp_path: Path) -> None:
+    """`save` writes content given in code beside the scenario; the program then runs it from there."""
+    from_dict(add()).save(tmp_path / "new" / "sum.json")
+    names = sorted(path.name for path in (tmp_path / "new").iterdir())
+    assert names == ["sum.json", "sum_add.comp", "sum_x.npy"]
+    assert runner.run(tmp_path / "new" / "sum.json").array("y", "u4").tolist() == [4, 5, 8]
+    assert (tmp_path / "new" / "y.npy").exists()
+
+
+def test_saved_elsewhere(runner: Runner, tmp_path: Path) -> None:
+    """Files that are read are found from another folder, also folders of includes; outputs go beside the new file."""
+    for folder in ("from", "from/one", "from/two words"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "from" / "one" / "one.glsl").write_text("#define ONE 1u\n")
+    (tmp_path / "from" / "two words" / "two.glsl").write_text("#define TWO 2u\n")
+    source = ADD.replace("#version 450", '#version 450\n#include "one.glsl"\n#include "two.glsl"\n')
+    (tmp_path / "from" / "add.comp").write_text(source)
+    numpy.save(tmp_path / "from" / "x.npy", numpy.uint32([1, 2, 5]))
+    tree = add(src="x.npy", size=12)
+    tree["resources"][0]["shader"] = {
+        "uid": "add",
+        "src": "add.comp",
+        "include_dirs": ["one"],
+        "build_options": "-DSTEP=(ONE+TWO) -I 'two words'",
+    }
+    (tmp_path / "from" / "a.json").write_text(json.dumps(tree))
+    load(tmp_path / "from" / "a.json").save(tmp_path / "to" / "deeper" / "b.json")
+    assert runner.run(tmp_path / "to" / "deeper" / "b.json").array("y", "u4").tolist() == [4, 5, 8]
+    assert [path.name for path in sorted((tmp_path / "to" / "deeper").iterdir())] == ["b.json", "y.npy"]
+
+
+def test_content_of_every_kind(runner: Runner, tmp_path: Path) -> None:
+    """Arrays and bytes of each kind of resource come back from their files as they were."""
+    rng = numpy.random.default_rng(5)
+    texels = rng.integers(0, 256, (3, 5, 4)).astype("u1")
+    blocks = rng.integers(0, 256, (2, 2, 8)).astype("u1")
+    floats = rng.standard_normal((2, 3)).astype(">f4")
+    code = assemble("OpCapability Shader\nOpMemoryModel Logical GLSL450\n")
+    access: Any = {"shader_access": "readwrite"}
+    rgba: Any = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": (1, 5, 3, 1), **access}
+    real: Any = {"format": "VK_FORMAT_R32_SFLOAT", "dims": (2, 3), **access}
+    scenario = Scenario(
+        resources=[
+            Buffer(uid="a/b", data=floats.T, **access),
+            Buffer(uid="a_b", data=b"bytes", **access),
+            Image(uid="image", data=texels, **rgba),
+            Image(uid="image bytes", data=texels.tobytes(), **rgba),
+            Image(uid="blocks", format="VK_FORMAT_BC1_RGB_UNORM_BLOCK", dims=(1, 8, 8, 1), data=blocks, **access),
+            Tensor(uid="tensor", data=floats, **real),
+            Tensor(uid="tensor bytes", data=floats.astype("<f4").tobytes(), **real),
+            RawData(uid="raw", data=numpy.float32(2.5)),
+            Shader(uid="spirv", source=code),
+            Shader(uid="hlsl", source="// nothing", type="HLSL"),
+            Shader(uid="fragment", source="// nothing", stage="fragment"),
+        ],
+    )
+    scenario.save(tmp_path / "s.json")
+    saved = load(tmp_path / "s.json")
+    names = {each.uid: each.src for each in saved.resources}  # type: ignore[union-attr]
+    assert names == {
+        "a/b": "s_a_b.npy",
+        "a_b": "s_a_b~2.npy",
+        "image": "s_image.npy",
+        "image bytes": "s_image_bytes.npy",
+        "blocks": "s_blocks.dds",
+        "tensor": "s_tensor.npy",
+        "tensor bytes": "s_tensor_bytes.npy",
+        "raw": "s_raw.npy",
+        "spirv": "s_spirv.spv",
+        "hlsl": "s_hlsl.hlsl",
+        "fragment": "s_fragment.frag",
+    }
+    assert (tmp_path / "s_spirv.spv").read_bytes() == code
+    assert numpy.load(tmp_path / "s_raw.npy") == numpy.float32(2.5)
+    uids = [uid for uid, name in names.items() if not name.endswith((".spv", ".hlsl", ".frag", "raw.npy"))]
+    one = runner.run(scenario, outputs=uids)
+    other = runner.run(saved, outputs=uids)
+    for uid in uids:
+        assert one[uid].tobytes() == other[uid].tobytes()
+    assert other.array("a/b", "f4").reshape(3, 2).tolist() == floats.T.tolist()
+    assert (other["image bytes"] == texels).all()
+
+
+def test_names_that_the_scenario_uses_are_left_alone(tmp_path: Path) -> None:
+    """A file for content never takes the name of a file that the scenario reads or writes."""
+    scenario = Scenario(
+        resources=[
+            Buffer(uid="x", data=b"1234", shader_access="readonly"),
+            Buffer(uid="y", size=4, shader_access="writeonly", dst="s_x.npy"),
+        ]
+    )
+    scenario.save(tmp_path / "s.json")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.json", "s_x~2.npy"]
+
+
+@pytest.mark.parametrize("data", [numpy.array([None]), "text", [1, 2]])
+def test_data_that_no_file_holds(tmp_path: Path, data: Any) -> None:
+    """Data that is not an array of numbers is an error, and nothing is written."""
+    scenario = Scenario(
+        resources=[
+            Buffer(uid="good", data=b"1234", shader_access="readonly"),
+            Buffer(uid="bad", size=4, data=data, shader_access="readonly"),
+        ]
+    )
+    with pytest.raises(ScenarioError, match="the data of buffer 'bad'"):
+        scenario.save(tmp_path / "s.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_saving_where_no_file_can_be(tmp_path: Path) -> None:
+    """A folder in the way is a FileError."""
+    (tmp_path / "s.json").mkdir()
+    with pytest.raises(ScenarioRunnerError, match="is a folder"):
+        from_dict(add()).save(tmp_path / "s.json")
+
+
+def test_commands_and_resources_may_be_any_sequence() -> None:
+    """Models and dicts give the same scenario."""
+    bindings = (Binding(set=0, id=0, resource_ref="x"), Binding(set=0, id=1, resource_ref="y"))
+    found = from_dict(add(size=12))
+    assert found.commands == (DispatchCompute(shader_ref="add", bindings=bindings, rangeND=(3,)),)

@@ -1,0 +1,135 @@
+"""The models as people meet them in an editor or a notebook: signatures, docstrings, types."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from scenario_runner import scenario
+from scenario_runner.errors import ScenarioError
+from scenario_runner.scenario import Buffer, json_schema
+from scenario_runner.scenario.model import Model
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+MODELS = [
+    value
+    for value in (getattr(scenario, name) for name in scenario.__all__)
+    if inspect.isclass(value) and issubclass(value, Model) and value is not Model
+]
+SIGNATURES = """
+import inspect, json
+from scenario_runner import scenario
+from scenario_runner.scenario.model import Model
+found = {}
+for name in scenario.__all__:
+    value = getattr(scenario, name)
+    if inspect.isclass(value) and issubclass(value, Model) and value is not Model:
+        assert not value.__pydantic_complete__, name
+        found[name] = str(inspect.signature(value))
+print(json.dumps(found))
+"""
+
+
+def test_signatures_before_first_use() -> None:
+    """``inspect.signature`` shows the fields of every model before pydantic has built it, and the same afterwards."""
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNATURES], cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=60
+    )
+    before = json.loads(done.stdout)
+    assert sorted(before) == sorted(model.__name__ for model in MODELS)
+    assert before["Binding"].startswith("(*, set: int, id: int, resource_ref: str, lod: Optional[int] = None, descrip")
+    for model in MODELS:
+        model.model_rebuild()
+        assert str(inspect.signature(model)) == before[model.__name__]
+        parameters = inspect.signature(model).parameters
+        assert list(parameters) == list(model.model_fields)
+        for name, parameter in parameters.items():
+            assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
+            assert (parameter.default is inspect.Parameter.empty) == model.model_fields[name].is_required()
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_docstrings_name_the_fields(model: type[Model]) -> None:
+    """The docstring of a model ends with a line for each field; its JSON Schema has the first part alone."""
+    summary, _, fields = (inspect.getdoc(model) or "").partition("\n\nFields:\n")
+    assert summary
+    lines = [line.strip().partition(": ") for line in fields.splitlines()]
+    assert [name for name, _, _ in lines] == list(model.model_fields)
+    assert all(text for _, _, text in lines)
+    described = json_schema()["$defs"]
+    if model.__name__ in described:
+        assert described[model.__name__]["description"] == summary
+
+
+WRONG = """
+from scenario_runner.scenario import Binding, Buffer
+
+good = Buffer(uid="a", data=b"1234", shader_access="readonly")
+size: int = good.size
+Buffer(uid=1, size=4, shader_access="readonly")
+Buffer(uid="a", size=4, shader_access="never")
+Buffer(uid="a", sise=4, shader_access="readonly")
+Binding(set=0, id=0)
+"""
+
+
+def test_a_type_checker_sees_the_fields(tmp_path: Path) -> None:
+    """mypy knows the names and types of the fields, and which are required."""
+    (tmp_path / "wrong.py").write_text(WRONG)
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--no-error-summary", "--hide-error-context"]
+    command += ["--ignore-missing-imports", "--follow-imports=silent", f"--cache-dir={tmp_path}", "wrong.py"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={"MYPYPATH": str(CHECKOUT), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.stderr == ""
+    found = [line.split(":", 2)[1:] for line in done.stdout.splitlines()]
+    assert [line for line, _ in found] == ["6", "7", "8", "9"], done.stdout
+    for (_, text), words in zip(found, ('"uid"', '"shader_access"', '"sise"', '"resource_ref"'), strict=True):
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    "data, size",
+    [
+        (numpy.zeros((3, 5), "f8"), 120),
+        (numpy.zeros((4, 4), "u2")[:, ::2], 16),
+        (numpy.float32(1), 4),
+        (b"12345", 5),
+        (bytearray(7), 7),
+        (memoryview(numpy.zeros(3, "u4")), 12),
+    ],
+)
+def test_data_gives_the_size_of_a_buffer(data: Any, size: int) -> None:
+    """A buffer with data needs no size: it is that of the data."""
+    assert Buffer(uid="b", data=data, shader_access="readonly").size == size
+    assert Buffer(uid="b", data=data, size=64, shader_access="readonly").size == 64  # the run says that they differ
+
+
+@pytest.mark.parametrize(
+    "keys, message",
+    [
+        ({}, "Buffer: one of 'size' and 'data' is required"),
+        ({"src": "x.npy"}, "Buffer: one of 'size' and 'data' is required"),
+        ({"data": [1, 2]}, "Buffer.data: expected a NumPy array or bytes, got list"),
+        ({"data": b""}, "Buffer.size: expected an integer of at least 1, got 0"),
+        ({"data": b"", "size": 0}, "Buffer.size: expected an integer of at least 1, got 0"),
+    ],
+)
+def test_buffers_without_a_size(keys: dict[str, Any], message: str) -> None:
+    """Without data, or with what has no size, a buffer is an error."""
+    with pytest.raises(ScenarioError) as caught:
+        Buffer(uid="b", shader_access="readonly", **keys)
+    assert str(caught.value) == message
