@@ -7,6 +7,7 @@ import os
 import sys
 
 from scenario_runner.cli import main
+from scenario_runner.cli.supervisor import supervised
 
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
 
@@ -20,7 +21,7 @@ def console() -> None:
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     if sys.stdout is not None:
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # names that are no UTF-8
-    code = main()
+    code = supervised(main)
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:  # closed by whoever started us

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner import log
+from scenario_runner import log, progress
 from scenario_runner.errors import DeviceError, UnsupportedError
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 
@@ -82,6 +82,7 @@ class OpenedDevice:
             from scenario_runner.vulkan.instance import Instance
             from scenario_runner.vulkan.physical_device import choose
 
+            progress.doing("starting the driver")
             starting, self._starting = self._starting, None
             self._started = starting
             if starting is not None and starting.validation == self._options.validation:
@@ -104,6 +105,7 @@ class OpenedDevice:
             return instance, physical
         from scenario_runner.vulkan.ml_emulation import reopen, wanted_layers
 
+        progress.doing("starting the emulation layers")
         layers = wanted_layers(physical, needed, self._options.ml_emulation)
         started, self._started = self._started, None
         warm = started.warm() if layers and started is not None else None
@@ -172,6 +174,7 @@ class OpenedDevice:
                 needed = needed.union(device.enabled)
                 device.close()
                 self._device = None
+            progress.doing("opening the device")
             self._device = device = Device(instance, physical, needed, staging=self._options.staging)
         return device
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner import log
+from scenario_runner import log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.opened_device import DeviceOptions, OpenedDevice
 from scenario_runner.output_files import FileWriter
@@ -136,6 +136,7 @@ class Runner:
         dry_run: bool = False,
     ) -> Plan:
         """Run a scenario for its files alone: results go straight from the device to disk. Returns what was planned."""
+        progress.doing("reading it")
         plan = self._plan_for_files(scenario, _text(output_dir))
         if capture_dir is None:  # without a folder nobody sees what frames capture
             plan = plan._replace(frames=tuple(frame._replace(captures=()) for frame in plan.frames))

@@ -17,8 +17,6 @@ COMMANDS = {
     "doctor": "show what this machine has and lacks for running scenarios",
 }
 
-INTERRUPTED_EXIT_CODE = 130
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code; see `errors` for what each code means.
@@ -36,9 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(import_module(f"scenario_runner.cli.{name}").main(arguments))
     except SystemExit as end:  # --help
         return end.code if isinstance(end.code, int) else 0
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED_EXIT_CODE
+    except KeyboardInterrupt as interrupt:
+        return _interrupted(interrupt)
     except BrokenPipeError:
         return 1  # whoever read our output has gone; there is nobody to tell
     except ScenarioRunnerError as error:
@@ -55,6 +52,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, OSError) and error.filename is None:  # files are mapped below; this is a full disk, say
             return _output_lost(error)
         return _internal_error(error)
+
+
+def _interrupted(interrupt: KeyboardInterrupt) -> int:
+    from signal import SIGINT, Signals
+
+    from scenario_runner.cli.signals import EXIT_CODE_BASE
+
+    number = getattr(interrupt, "number", SIGINT)
+    try:
+        print("interrupted" if number == SIGINT else f"interrupted by {Signals(number).name}", file=sys.stderr)
+    except OSError:
+        pass  # the terminal has gone, hence SIGHUP
+    return EXIT_CODE_BASE + number
 
 
 def _output_lost(error: OSError) -> int:

@@ -6,6 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from scenario_runner import progress
+from scenario_runner.cli import supervisor
+from scenario_runner.cli.crash import crash_error
 from scenario_runner.errors import DeviceError, ScenarioRunnerError, UsageError
 
 if TYPE_CHECKING:
@@ -23,13 +26,19 @@ _MOST_LOOKED_AT = 8
 
 
 def main(argv: Sequence[str]) -> int:
-    """Returns 0, or the exit code of the first scenario that failed."""
-    starting = _start_driver(argv)
+    """Returns 0, or the exit code of the first scenario that failed.
+
+    After a crash of the process before this one, it says so and goes on with what is left (see `supervisor`).
+    """
+    crash = supervisor.crash
+    starting = _start_driver(argv) if crash is None else None
     if argv and argv[0].lower().endswith(".vgf"):
+        if crash is not None:
+            raise crash_error(crash, argv[0])
         from scenario_runner.cli.model import main as run_model
 
         return run_model(argv, starting)
-    from scenario_runner.cli.run_options import parse, without_effect
+    from scenario_runner.cli.run_options import parse
 
     options = parse(argv)
     if options.version:
@@ -37,30 +46,51 @@ def main(argv: Sequence[str]) -> int:
 
         return show_version()
     if options.list_devices:
+        if crash is not None:
+            raise crash_error(crash, None)
         from scenario_runner.cli.devices import list_devices
 
         return list_devices()
     files = [*options.scenario, *options.files]
     if not files:
         raise UsageError("no scenario file was given", help="scenario-runner test.json, or --help for all options")
-    repeat = options.repeat
-    if repeat < 1:
-        raise UsageError(f"--repeat is {repeat}, expected 1 or more")
-    from scenario_runner.cli.report import set_up_logging, show_error, write
+    if options.repeat < 1:
+        raise UsageError(f"--repeat is {options.repeat}, expected 1 or more")
+    from scenario_runner.cli.report import set_up_logging, show_error
 
     set_up_logging(options.log_level)
+    if crash is None:
+        progress.files(len(files))
+        _announce(options)
+        return _run(files, options, starting)
+    ended = crash.seen.ended
+    show_error(crash_error(crash, files[ended] if ended < len(files) else None))
+    return _run(files, options, None, ended + 1)
+
+
+def _announce(options: argparse.Namespace) -> None:
+    """What is to be said, and waited for, before the first scenario."""
+    from scenario_runner.cli.report import write
+    from scenario_runner.cli.run_options import without_effect
+
     for option in without_effect(options):
         write("warning", f"option {option} has no effect in this program")
-    if options.dry_run and repeat > 1:
+    if options.dry_run and options.repeat > 1:
         write("warning", "a dry run runs nothing, so --repeat is 1")
-        repeat = 1
     if options.wait_for_key_stroke_before_run:
         _wait_for_enter("press Enter to run")
-    code = 0
+
+
+def _run(files: Sequence[str], options: argparse.Namespace, starting: InstanceStart | None, first: int = 0) -> int:
+    """Run the files from number ``first`` on; the exit code of the first that failed, of all files."""
+    from scenario_runner.cli.report import show_error
+
+    repeat = 1 if options.dry_run else options.repeat
+    code = progress.seen().code
     measured = _instrumentation_file(options.shader_instrumentation)
     runner = _runner(options, measured, starting)
     try:
-        for file in files:
+        for file in files[first:]:
             started = time.perf_counter()
             try:
                 plan = runner.run_to_files(
@@ -74,13 +104,16 @@ def main(argv: Sequence[str]) -> int:
             except ScenarioRunnerError as error:
                 show_error(error)
                 code = code or error.exit_code
+                progress.ended(code)
                 if isinstance(error, DeviceError) and len(files) > 1:
                     runner.close()  # the next scenario gets a device of its own
                     runner = _runner(options, measured)
                 continue
+            progress.ended(0, measured=measured is not None)
             if not options.quiet:
                 _summarise(file, plan.dispatch_count, len(plan.outputs), repeat, options.dry_run, started, runner)
     finally:
+        progress.doing("closing the device")
         runner.close()
         if options.pause_on_exit:
             _wait_for_enter("press Enter to exit")
@@ -100,12 +133,12 @@ def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
 
 
 def _instrumentation_file(path: str | None) -> InstrumentationFile | None:
-    """One for all scenarios, also where a device is lost in between."""
+    """One for all scenarios, also where a device is lost or a process crashes in between."""
     if path is None:
         return None
     from scenario_runner.instrumentation_file import InstrumentationFile
 
-    return InstrumentationFile(path)
+    return InstrumentationFile(path, keep=progress.seen().measured)
 
 
 def _runner(

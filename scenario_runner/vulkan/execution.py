@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner import errors
+from scenario_runner import errors, progress
 from scenario_runner.plan.model import BufferPlan, FramePlan, Plan, ResourcePlan
 from scenario_runner.vulkan.api import ffi
 from scenario_runner.vulkan.buffers import Buffer
@@ -62,9 +62,11 @@ class Execution:
     def __init__(self, device: Device, plan: Plan, stack: ExitStack) -> None:
         self.device = device
         self.plan = plan
+        progress.doing("creating its resources")
         self.resources = create_resources(device, stack, plan.resources.values())
         self.pipelines: list[Pipeline] = [device.pipelines.get(pipeline) for pipeline in plan.pipelines]
         self.graphs = [device.graphs.get(graph, self.resources) for graph in plan.graph_pipelines]
+        progress.doing("creating its descriptor sets")
         self.descriptor_sets = allocate_sets(
             device, stack, plan.descriptor_lists, device.pipelines.set_layouts, self.resources
         )
@@ -92,11 +94,14 @@ class Execution:
             self.instrumentation = Instrumentation(self.device, self.plan, self._stack)
         transfer = self.device.transfer
         everything = list(self.resources.values())
+        progress.doing("filling its resources")
         transfer.fill(everything, options.timeout_s)
         for iteration in range(options.repeat):
             if iteration and not options.keep_state:
+                progress.doing("filling its resources again")
                 transfer.fill(everything, options.timeout_s)
             for index, frame in enumerate(self.plan.frames):
+                progress.doing(*_work(frame))
                 commands = self._commands(index, frame, keep=options.repeat > 1)
                 if options.dry_run:
                     continue
@@ -105,6 +110,7 @@ class Execution:
                     self._submission.wait(_name(frame, index), options.timeout_s)
                 except errors.ScenarioRunnerError as error:
                     raise error.at(pointer=frame.pointer) from None
+                progress.doing("reading results back")
                 self._follow_layouts(frame)
                 if self.instrumentation is not None:
                     self.instrumentation.collect(iteration, index, frame)
@@ -200,6 +206,16 @@ def create_resources(device: Device, stack: ExitStack, plans: Iterable[ResourceP
         resources.update(create_tensors(device, stack, tensors, resources))
     place(device, stack, resources.values())
     return resources
+
+
+def _work(frame: FramePlan) -> tuple[str, str]:
+    """What is run with a frame, and the JSON pointer to it."""
+    if not frame.operations:
+        return "ending a frame", frame.pointer
+    first, last = frame.operations[0].command, frame.operations[-1].command
+    if first == last:
+        return "running this command", f"/commands/{first}"
+    return f"running the commands {first} to {last}", "/commands"
 
 
 def _name(frame: FramePlan, index: int) -> str:
