@@ -165,6 +165,7 @@ static VkResult layer_vkWaitForFences(Handle owner, uint32_t fences, const Handl
 
 static void layer_vkDestroyDevice(Handle which, const void *allocator) {
   if (!which) return;
+  if (crash) fails("vkDestroyDevice"); /* it has no other way to */
   ((void (*)(Handle, const void *))next_device(which, "vkDestroyDevice"))(which, allocator);
   alive[Device]--;
 }

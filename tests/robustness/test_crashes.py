@@ -33,9 +33,7 @@ def crashing(fault_layer: dict[str, str], call: str, at: int = 1, by: int = sign
 
 def results(folder: Path) -> dict[int, list[int]]:
     """The outputs that are there, by the number of their scenario."""
-    return {
-        int(path.name[1]): numpy.load(path).view("u4").tolist() for path in sorted(folder.glob("x?.out.npy"))
-    }
+    return {int(path.name[1]): numpy.load(path).view("u4").tolist() for path in sorted(folder.glob("x?.out.npy"))}
 
 
 def test_the_rest_goes_on_after_a_crash(
@@ -87,9 +85,7 @@ def test_one_scenario(
     assert scene.leftovers() == []
 
 
-def test_a_crash_when_all_is_done(
-    program: Program, scene: Scene, four: list[str], fault_layer: dict[str, str]
-) -> None:
+def test_a_crash_when_all_is_done(program: Program, scene: Scene, four: list[str], fault_layer: dict[str, str]) -> None:
     """A driver that crashes when the device is closed is reported too; every result is there."""
     ended = program(*four, env=crashing(fault_layer, "vkDestroyDevice"))
     assert ended.code == CRASHED
@@ -131,4 +127,3 @@ def test_other_ways_to_run_name_a_crash(
     ended = program(model, "--output-dir", "out", env=crash)
     assert ended.code == CRASHED
     assert f"error: {model}: the process that ran it was ended by SIGSEGV while " in ended.err
-
