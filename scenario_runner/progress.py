@@ -6,31 +6,25 @@ costs nothing: so it is for programs that use the library.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mmap import mmap
 
+ENDED = 0
+"""How many files have ended, well or not."""
+TOTAL = 1
+"""How many there are; 0 before the arguments are read."""
+CODE = 2
+"""The exit code of the first file that failed."""
+MEASURED = 3
+"""How many are in the file of shader instrumentation."""
+
 _SIZE_BYTES = 4096
-_NUMBER_BYTES = 4
-_ENDED, _TOTAL, _CODE, _MEASURED, _COUNT = range(5)
-_TEXT = _COUNT * _NUMBER_BYTES
+_TEXT = 4 * 4
 
 _page: mmap | None = None
 _numbers: memoryview[int] | None = None
-
-
-class Progress(NamedTuple):
-    """``ended`` of ``total`` files have ended (0 of 0: the arguments are not read yet), ``code`` is the exit code of the
-    first that failed, ``measured`` counts those in the file of shader instrumentation. ``what`` is being done now, at
-    the JSON pointer ``pointer`` of the file numbered ``ended``."""
-
-    ended: int
-    total: int
-    code: int
-    measured: int
-    what: str
-    pointer: str
 
 
 def share() -> None:
@@ -42,26 +36,31 @@ def share() -> None:
     _numbers = memoryview(_page)[:_TEXT].cast("i")
 
 
-def seen() -> Progress:
-    """What was noted last, by this process or the one that it forked."""
-    if _page is None or _numbers is None:
-        return Progress(0, 0, 0, 0, "", "")
-    what, pointer, *_ = [*_page[_TEXT:].decode("utf-8", "replace").split("\0"), "", ""]
-    return Progress(_numbers[_ENDED], _numbers[_TOTAL], _numbers[_CODE], _numbers[_MEASURED], what, pointer)
+def number(which: int) -> int:
+    """One of the numbers above; 0 where nothing is kept."""
+    return 0 if _numbers is None else _numbers[which]
+
+
+def work() -> tuple[str, str]:
+    """What was done last, and the JSON pointer of what it was done for, in the file number `ENDED`."""
+    if _page is None:
+        return "", ""
+    what, pointer, *_ = _page[_TEXT:].decode("utf-8", "replace").split("\0")
+    return what, pointer
 
 
 def files(total: int) -> None:
     """So many files will be run."""
     if _numbers is not None:
-        _numbers[_TOTAL] = total
+        _numbers[TOTAL] = total
 
 
 def ended(code: int, *, measured: bool = False) -> None:
     """One file has ended, with this exit code."""
     if _numbers is not None:
-        _numbers[_CODE] = _numbers[_CODE] or code
-        _numbers[_MEASURED] += measured
-        _numbers[_ENDED] += 1
+        _numbers[CODE] = _numbers[CODE] or code
+        _numbers[MEASURED] += measured
+        _numbers[ENDED] += 1
 
 
 def doing(what: str, pointer: str = "") -> None:

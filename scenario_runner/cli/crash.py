@@ -4,39 +4,47 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from scenario_runner import progress
 from scenario_runner.errors import DriverCrashError, Problem, ScenarioRunnerError
-from scenario_runner.progress import Progress
 
 if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario
 
 _HELP = (
-    "the Vulkan driver or a layer is the usual cause, often because of an invalid shader: spirv-val checks SPIR-V files,"
-    " --device chooses another device"
+    "the Vulkan driver or a layer is the usual cause, often because of an invalid shader:"
+    " spirv-val checks SPIR-V files, --device chooses another device"
 )
 _HELP_WHEN_KILLED = "memory that has run out is the usual cause; the system's log may say more"
 
 
 class Crash(NamedTuple):
-    """The signal ``number`` ended the process, while it did what ``seen`` says."""
+    """The signal ``number`` ended the process in the file number ``file``, while it was doing ``what`` for the part of
+    it at the JSON pointer ``pointer``."""
 
     number: int
-    seen: Progress
+    file: int
+    what: str
+    pointer: str
+
+    @classmethod
+    def by(cls, number: int) -> Crash:
+        """The crash of the process that has just ended."""
+        return cls(number, progress.number(progress.ENDED), *progress.work())
 
 
 def crash_error(crash: Crash, file: str | None) -> DriverCrashError:
     """The error for ``file``, the scenario or model that was being run (None: no file was)."""
     from signal import SIGKILL
 
-    seen = crash.seen
     help = _HELP_WHEN_KILLED if crash.number == SIGKILL else _HELP
-    message = f"the process that ran it was ended by {_name(crash.number)} while {seen.what or 'starting'}"
+    message = f"the process that ran it was ended by {_name(crash.number)} while {crash.what or 'starting'}"
     if file is None:
         return DriverCrashError(message.replace(" that ran it", ""), help=help)
-    scenario = _loaded(file) if seen.pointer else None
+    pointer = crash.pointer
+    scenario = _loaded(file) if pointer else None
     if scenario is None:
-        return DriverCrashError(Problem(message, file, pointer=seen.pointer or None, help=help))
-    return DriverCrashError(scenario.problem(seen.pointer, message + _used_by(scenario, seen.pointer), help))
+        return DriverCrashError(Problem(message, file, pointer=pointer or None, help=help))
+    return DriverCrashError(scenario.problem(pointer, message + _used_by(scenario, pointer), help))
 
 
 def _name(number: int) -> str:

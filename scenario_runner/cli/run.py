@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from scenario_runner import progress
 from scenario_runner.cli import supervisor
-from scenario_runner.cli.crash import crash_error
-from scenario_runner.errors import DeviceError, ScenarioRunnerError, UsageError
+from scenario_runner.errors import DeviceError, DriverCrashError, ScenarioRunnerError, UsageError
 
 if TYPE_CHECKING:
     import argparse
 
+    from scenario_runner.cli.crash import Crash
     from scenario_runner.instrumentation_file import InstrumentationFile
     from scenario_runner.runner import Runner
     from scenario_runner.start import InstanceStart
@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     starting = _start_driver(argv) if crash is None else None
     if argv and argv[0].lower().endswith(".vgf"):
         if crash is not None:
-            raise crash_error(crash, argv[0])
+            raise _crashed(crash, argv[0])
         from scenario_runner.cli.model import main as run_model
 
         return run_model(argv, starting)
@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
         return show_version()
     if options.list_devices:
         if crash is not None:
-            raise crash_error(crash, None)
+            raise _crashed(crash, None)
         from scenario_runner.cli.devices import list_devices
 
         return list_devices()
@@ -63,9 +63,14 @@ def main(argv: Sequence[str]) -> int:
         progress.files(len(files))
         _announce(options)
         return _run(files, options, starting)
-    ended = crash.seen.ended
-    show_error(crash_error(crash, files[ended] if ended < len(files) else None))
-    return _run(files, options, None, ended + 1)
+    show_error(_crashed(crash, files[crash.file] if crash.file < len(files) else None))
+    return _run(files, options, None, crash.file + 1)
+
+
+def _crashed(crash: Crash, file: str | None) -> DriverCrashError:
+    from scenario_runner.cli.crash import crash_error
+
+    return crash_error(crash, file)
 
 
 def _announce(options: argparse.Namespace) -> None:
@@ -86,7 +91,7 @@ def _run(files: Sequence[str], options: argparse.Namespace, starting: InstanceSt
     from scenario_runner.cli.report import show_error
 
     repeat = 1 if options.dry_run else options.repeat
-    code = progress.seen().code
+    code = progress.number(progress.CODE)
     measured = _instrumentation_file(options.shader_instrumentation)
     runner = _runner(options, measured, starting)
     try:
@@ -138,7 +143,7 @@ def _instrumentation_file(path: str | None) -> InstrumentationFile | None:
         return None
     from scenario_runner.instrumentation_file import InstrumentationFile
 
-    return InstrumentationFile(path, keep=progress.seen().measured)
+    return InstrumentationFile(path, keep=progress.number(progress.MEASURED))
 
 
 def _runner(

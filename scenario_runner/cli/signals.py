@@ -5,8 +5,11 @@ from __future__ import annotations
 # What the module `signal` is made of: that one makes an enum of every name, which takes a tenth of a small run.
 import _signal  # type: ignore[import-not-found]
 import time
-from collections.abc import Callable
-from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
 
 INTERRUPTING: tuple[int, ...] = tuple(
     getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name)

@@ -11,12 +11,15 @@ import _signal  # type: ignore[import-not-found]  # see signals.py
 import os
 import sys
 from collections.abc import Callable, Sequence
-from types import FrameType
+from typing import TYPE_CHECKING
 
 from scenario_runner import progress
 from scenario_runner.cli import COMMANDS, signals
-from scenario_runner.cli.crash import Crash
-from scenario_runner.errors import DriverCrashError
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from scenario_runner.cli.crash import Crash
 
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version"})
 
@@ -60,7 +63,7 @@ class _Supervisor:
         signals.handle(self._pass_on)
         global crash
         while True:
-            before = progress.seen()
+            before = progress.number(progress.ENDED)
             if self._asked:  # while there was no child
                 return signals.EXIT_CODE_BASE + self._asked
             try:
@@ -68,7 +71,7 @@ class _Supervisor:
                     return main()
             except OSError:  # no more processes: without one that waits, then
                 if crash is not None:
-                    return before.code
+                    return progress.number(progress.CODE)
                 signals.handle(signals.interrupt)
                 return main()
             _, status = os.waitpid(self._child, 0)
@@ -77,11 +80,14 @@ class _Supervisor:
             number = self._asked or os.WTERMSIG(status)
             if number in signals.INTERRUPTING:
                 return signals.EXIT_CODE_BASE + number
-            seen = progress.seen()
+            from scenario_runner.cli.crash import Crash
+            from scenario_runner.errors import DriverCrashError
+
+            found = Crash.by(number)
             progress.ended(DriverCrashError.exit_code)
-            if crash is not None and before.ended >= (before.total or len(sys.argv)):
-                return progress.seen().code  # it had nothing left to do but to say what had happened
-            crash = Crash(number, seen)
+            if crash is not None and before >= (progress.number(progress.TOTAL) or len(sys.argv)):
+                return progress.number(progress.CODE)  # it had nothing left to do but to say what had happened
+            crash = found
 
     def _fork(self) -> int:
         """Fork; false in the child. No signal comes in between, when it could not be passed on."""
