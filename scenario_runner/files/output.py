@@ -8,8 +8,10 @@ import stat
 from types import TracebackType
 
 from scenario_runner.files.source import file_error, reason_of
+from scenario_runner.leftovers import owner, remove_leftovers
 
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
+_PREFIX, _SUFFIX = ".new-", ".tmp"
 _OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -52,7 +54,8 @@ class OutputFile:
             check_destination(self.path)
             os.makedirs(folder, exist_ok=True)
             # A short name of its own: the target's name may already be as long as the file system allows.
-            temporary = os.path.join(folder, f".new-{os.getpid()}-{os.urandom(6).hex()}.tmp")
+            remove_leftovers(folder, _PREFIX, _SUFFIX)
+            temporary = os.path.join(folder, f"{_PREFIX}{owner()}-{os.urandom(6).hex()}{_SUFFIX}")
             self._descriptor = os.open(temporary, _OPEN_FLAGS, 0o666)
             self._temporary = temporary
         except (OSError, ValueError) as error:

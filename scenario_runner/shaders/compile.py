@@ -172,6 +172,7 @@ def _compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, t
     """Fill ``module`` or ``failure`` of each, with at most ``jobs`` processes at a time."""
     import tempfile
 
+    from scenario_runner.leftovers import folder_prefix
     from scenario_runner.shaders.alone import compile_alone
     from scenario_runner.shaders.batch import batches, compile_batch
     from scenario_runner.shaders.process import Processes
@@ -190,7 +191,7 @@ def _compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, t
         except OSError as error:
             job.failure = FileError(f"cannot compile shaders in {os.path.dirname(folder)!r}: {error}")
 
-    with tempfile.TemporaryDirectory(prefix="scenario-runner-", ignore_cleanup_errors=True) as root:
+    with tempfile.TemporaryDirectory(prefix=folder_prefix(), ignore_cleanup_errors=True) as root:
         tasks: list[Callable[[str], None]] = [partial(together, batch) for batch in batches(missing, jobs)]
         tasks += [partial(alone, job) for job in missing if job.batch is None]
         _work_off(tasks, os.path.join(root, "first"), jobs, processes)
