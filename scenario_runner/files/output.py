@@ -7,7 +7,7 @@ import os
 import stat
 from types import TracebackType
 
-from scenario_runner.files.source import file_error, reason_of
+from scenario_runner.files.source import GUARDED_CHUNK_SIZE_BYTES, file_error, reason_of
 from scenario_runner.leftovers import owner, remove_leftovers
 
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
@@ -75,10 +75,19 @@ class OutputFile:
         done = 0
         while done < len(view):
             try:
-                done += os.write(self._descriptor, view[done : done + _CHUNK_SIZE_BYTES])
+                done += self._write_some(view[done : done + _CHUNK_SIZE_BYTES])
             except OSError as error:
                 raise file_error(self.path, f"cannot be written: {reason_of(error)}") from error
         self._written_bytes += done
+
+    def _write_some(self, part: memoryview) -> int:
+        try:
+            return os.write(self._descriptor, part)
+        except OSError as error:
+            if error.errno != errno.EFAULT:
+                raise
+        # memory that a capture tool guards: its handler lets us read it, but not the system
+        return os.write(self._descriptor, bytes(part[:GUARDED_CHUNK_SIZE_BYTES]))
 
     def commit(self) -> None:
         """Give the file its name. Nothing can be written afterwards."""
