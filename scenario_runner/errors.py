@@ -30,6 +30,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from scenario_runner.visible import one_line
+
 
 class Problem(NamedTuple):
     """One thing that is wrong, and where.
@@ -48,10 +50,10 @@ class Problem(NamedTuple):
     code: str | None = None
 
     def __str__(self) -> str:
-        place = self.path or ""
+        place = one_line(self.path or "")
         if self.line is not None:
             place += f":{self.line}" if self.column is None else f":{self.line}:{self.column}"
-        parts = [part for part in (place, self.pointer) if part]
+        parts = [part for part in (place, one_line(self.pointer or "")) if part]
         return ": ".join([*parts, self.message])
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from scenario_runner import progress
 from scenario_runner.cli import supervisor
 from scenario_runner.errors import DeviceError, DriverCrashError, ScenarioRunnerError, UsageError
+from scenario_runner.visible import one_line
 
 if TYPE_CHECKING:
     import argparse
@@ -170,7 +171,8 @@ def _summarise(
     times = f" x {repeat}" if repeat > 1 else ""
     ran = _count(dispatches, "dispatch", "dispatches") + times
     wrote = _count(0 if dry_run else outputs, "output", "outputs")
-    print(f"{file}: {done}: {ran}, {wrote}, {milliseconds:.1f} ms on {runner.physical_device.name}", flush=True)
+    took = f"{milliseconds:.1f} ms on {runner.physical_device.name}"
+    print(f"{one_line(file)}: {done}: {ran}, {wrote}, {took}", flush=True)
 
 
 def _wait_for_enter(prompt: str) -> None:

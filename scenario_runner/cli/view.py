@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.cli.arguments import Parser
 from scenario_runner.errors import ScenarioRunnerError, UsageError
+from scenario_runner.visible import one_line
 
 if TYPE_CHECKING:
     import argparse
@@ -137,7 +137,7 @@ def _show(content: Content, options: argparse.Namespace) -> None:
     from scenario_runner.cli.terminal_picture import color_console, draw
     from scenario_runner.viewing.picture import picture_of, shown_channels, value_range
 
-    print(f"{_plain(content.path)}: {content.title}")
+    print(f"{one_line(content.path)}: {content.title}")
     for line in _table(content):
         print(line)
     console = color_console()
@@ -253,7 +253,7 @@ def _show_difference(options: argparse.Namespace) -> int:
 
 
 def _report(found: Difference, one: Content, other: Content) -> Iterator[str]:
-    names = f"{_plain(one.path)} and {_plain(other.path)}"
+    names = f"{one_line(one.path)} and {one_line(other.path)}"
     if found.mismatch is not None:
         yield f"{names} cannot be compared: {found.mismatch}"
         return
@@ -282,8 +282,3 @@ def _number(error: Error) -> str:
 
 def _count(number: int) -> str:
     return f"{number} element{'' if number == 1 else 's'}"
-
-
-def _plain(path: str) -> str:
-    """A name must not move the cursor or colour the terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in os.fspath(path))

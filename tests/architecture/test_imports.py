@@ -27,6 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("spirv",),
     ("formats", "content_cache", "leftovers"),
     ("errors", "log", "progress"),
+    ("visible",),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 
