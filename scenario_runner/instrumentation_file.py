@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scenario_runner import progress
+
 if TYPE_CHECKING:
     from scenario_runner.vulkan.instrumentation import Block, Instrumentation
 
@@ -42,6 +44,7 @@ class InstrumentationFile:
 
         with OutputFile(self._path) as file:
             file.write(json.dumps(content, indent=1).encode() + b"\n")
+        progress.measured(len(self._runs))
 
 
 def _runs_in(path: str) -> list[dict[str, Any]]:

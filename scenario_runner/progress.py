@@ -18,7 +18,7 @@ TOTAL = 1
 CODE = 2
 """The exit code of the first file that failed."""
 MEASURED = 3
-"""How many are in the file of shader instrumentation."""
+"""How many runs are in the file of shader instrumentation."""
 
 _SIZE_BYTES = 4096
 _TEXT = 4 * 4
@@ -55,12 +55,18 @@ def files(total: int) -> None:
         _numbers[TOTAL] = total
 
 
-def ended(code: int, *, measured: bool = False) -> None:
+def ended(code: int) -> None:
     """One file has ended, with this exit code."""
     if _numbers is not None:
         _numbers[CODE] = _numbers[CODE] or code
-        _numbers[MEASURED] += measured
         _numbers[ENDED] += 1
+        doing("")
+
+
+def measured(count: int) -> None:
+    """So many runs are in the file of shader instrumentation."""
+    if _numbers is not None:
+        _numbers[MEASURED] = count
 
 
 def doing(what: str, pointer: str = "") -> None:

@@ -43,7 +43,7 @@ def crash_error(crash: Crash, file: str | None) -> DriverCrashError:
     pointer = crash.pointer
     scenario = _loaded(file) if pointer else None
     if scenario is None:
-        return DriverCrashError(Problem(message, file, pointer=pointer or None, help=help))
+        return DriverCrashError(Problem(message, file, help=help))
     return DriverCrashError(scenario.problem(pointer, message + _used_by(scenario, pointer), help))
 
 
@@ -68,7 +68,7 @@ def _loaded(file: str) -> Scenario | None:
 def _used_by(scenario: Scenario, pointer: str) -> str:
     """The first command that uses the shader at a pointer, as the message goes on."""
     match pointer.split("/"):
-        case ["", "resources", index, "shader", *_]:
+        case ["", "resources", index, "shader", *_] if int(index) < len(scenario.resources):
             uid = scenario.resources[int(index)].uid
             for number, command in enumerate(scenario.commands):
                 if getattr(command, "shader_ref", None) == uid:

@@ -112,10 +112,11 @@ def _run(files: Sequence[str], options: argparse.Namespace, starting: InstanceSt
                 code = code or error.exit_code
                 progress.ended(code)
                 if isinstance(error, DeviceError) and len(files) > 1:
+                    progress.doing("closing the device")
                     runner.close()  # the next scenario gets a device of its own
                     runner = _runner(options, measured)
                 continue
-            progress.ended(0, measured=measured is not None)
+            progress.ended(0)
             if not options.quiet:
                 _summarise(file, plan.dispatch_count, len(plan.outputs), repeat, options.dry_run, started, runner)
     finally:

@@ -66,13 +66,7 @@ class _Supervisor:
             before = progress.number(progress.ENDED)
             if self._asked:  # while there was no child
                 return signals.EXIT_CODE_BASE + self._asked
-            try:
-                if not self._fork():
-                    return main()
-            except OSError:  # no more processes: without one that waits, then
-                if crash is not None:
-                    return progress.number(progress.CODE)
-                signals.handle(signals.interrupt)
+            if not self._fork():
                 return main()
             _, status = os.waitpid(self._child, 0)
             if os.WIFEXITED(status):
@@ -90,10 +84,15 @@ class _Supervisor:
             crash = found
 
     def _fork(self) -> int:
-        """Fork; false in the child. No signal comes in between, when it could not be passed on."""
+        """Fork; false in the child, and where there are no more processes to be had. No signal comes in between, when
+        it could not be passed on."""
         before = _signal.pthread_sigmask(_signal.SIG_BLOCK, signals.INTERRUPTING)
         try:
-            self._child = os.fork()
+            try:
+                self._child = os.fork()
+            except OSError:
+                signals.handle(signals.interrupt)
+                return 0
             if not self._child:
                 signals.handle(signals.interrupt)
                 self._die_with_parent()
