@@ -67,7 +67,7 @@ class LongRun:
         def set_up() -> None:
             if terminal is not None:
                 os.login_tty(os.dup(terminal))
-            for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
                 signal.signal(number, signal.SIG_IGN if number == ignored else signal.SIG_DFL)  # not what we have
 
         self.process = subprocess.Popen(
