@@ -15,7 +15,7 @@ import pytest
 
 from scenario_runner.files.output import OutputFile
 from scenario_runner.leftovers import folder_prefix, owner, remove_leftovers
-from tests.cli.long_run import ADD, wait_until
+from tests.cli.long_run import ADD, usual_signals, wait_until
 from tests.program import COMMAND, Program, python_path
 from tests.scenes import Scene, glsl
 
@@ -151,7 +151,9 @@ def compiling(checkout: Path, scene: Scene) -> Iterator[subprocess.Popen[bytes]]
     slow = glsl("uint x = a[0]; A6 a[0] = x;", LONG_TO_COMPILE + "layout(binding = 0) buffer B { uint a[]; };\n")
     path = scene.shader("slow", slow).buffer("x", size=16).dispatch("slow", ["x"], [1]).write()
     environment = {**os.environ, "PYTHONPATH": python_path(checkout), **_places(scene)}
-    with subprocess.Popen([*COMMAND, str(path)], env=environment, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [*COMMAND, str(path)], env=environment, stderr=subprocess.PIPE, preexec_fn=usual_signals
+    ) as process:
         wait_until(lambda: list(temporary.glob("scenario-runner-*/*")), "the compiler runs")
         yield process
         process.kill()

@@ -51,6 +51,12 @@ def state(process_id: int) -> str:
     return "" if letter in "ZX" else letter
 
 
+def usual_signals(ignored: signal.Signals | None = None) -> None:
+    """In a process that starts: the signals as a shell leaves them, whatever the tests were started with."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN if number == ignored else signal.SIG_DFL)
+
+
 class LongRun:
     """The program with a slow scenario, once its long frame runs; ``child`` is the process that runs it."""
 
@@ -67,8 +73,7 @@ class LongRun:
         def set_up() -> None:
             if terminal is not None:
                 os.login_tty(os.dup(terminal))
-            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
-                signal.signal(number, signal.SIG_IGN if number == ignored else signal.SIG_DFL)  # not what we have
+            usual_signals(ignored)
 
         self.process = subprocess.Popen(
             [*COMMAND, str(path), *map(str, more), "--capture-dir", str(capture)],
@@ -95,5 +100,5 @@ class LongRun:
     def ended(self) -> Ended:
         """How it ended; the child is gone then."""
         out, err = self.process.communicate(timeout=_LONGEST_S)
-        assert not state(self.child)
+        wait_until(lambda: not state(self.child), "the child ends")
         return Ended(self.process.returncode, out, err)
