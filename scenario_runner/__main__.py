@@ -6,7 +6,8 @@ import gc
 import os
 import sys
 
-from scenario_runner.cli import main
+from scenario_runner.cli import main, streams
+from scenario_runner.cli.supervisor import supervised
 
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
 
@@ -18,9 +19,8 @@ def console() -> None:
     one by one takes longer than a small scenario. Garbage is looked for seldom: what is imported is none.
     """
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
-    if sys.stdout is not None:
-        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # names that are no UTF-8
-    code = main()
+    streams.set_up()
+    code = supervised(main)
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:  # closed by whoever started us

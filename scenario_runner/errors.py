@@ -16,11 +16,13 @@
     │   ├── NoDeviceError             8   no loader, no driver, or no device that was asked for
     │   ├── OutOfMemoryError          9   an allocation that the device or the host cannot give
     │   ├── FenceTimeoutError        10   the submitted work did not finish in time
-    │   └── DeviceLostError          11   the driver reports the device as lost
+    │   ├── DeviceLostError          11   the driver reports the device as lost
+    │   └── DriverCrashError         12   the process was ended by a signal, such as SIGSEGV in the driver
     ├── ValidationLayerError         13   the Vulkan validation layer reported errors
     └── SandboxError                 14   the scenario wants to read or write outside of the sandbox
 
-An interrupted run (Ctrl-C) stays a KeyboardInterrupt; the command line ends with 130 then.
+An interrupted run (Ctrl-C) stays a KeyboardInterrupt. The command line takes SIGTERM and SIGHUP for interrupts too, and
+ends with 128 and the number of the signal then: 130, 143, 129.
 
 Messages are in lower case, quote values with ``repr`` and begin with the place where one is known:
 ``path:line:column: /json/pointer: what is wrong``. All problems that one look at a file finds travel in one error.
@@ -31,6 +33,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from errno import ENOENT
 from typing import NamedTuple
+
+from scenario_runner.visible import one_line
 
 
 class Problem(NamedTuple):
@@ -50,10 +54,10 @@ class Problem(NamedTuple):
     code: str | None = None
 
     def __str__(self) -> str:
-        place = self.path or ""
+        place = one_line(self.path or "")
         if self.line is not None:
             place += f":{self.line}" if self.column is None else f":{self.line}:{self.column}"
-        parts = [part for part in (place, self.pointer) if part]
+        parts = [part for part in (place, one_line(self.pointer or "")) if part]
         return ": ".join([*parts, self.message])
 
 
@@ -186,6 +190,12 @@ class DeviceLostError(DeviceError):
     """The driver reports the device as lost (VK_ERROR_DEVICE_LOST)."""
 
     exit_code = 11
+
+
+class DriverCrashError(DeviceError):
+    """A signal such as SIGSEGV ended the process that ran the scenario; only the command line outlives that."""
+
+    exit_code = 12
 
 
 class ValidationLayerError(ScenarioRunnerError):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from scenario_runner import log
+from scenario_runner import log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError
 from scenario_runner.plan.model.records import CompilerOptions
 from scenario_runner.run.output_files import FileWriter
@@ -214,6 +214,7 @@ class Runner:
         dry_run: bool = False,
     ) -> Plan:
         """Run a scenario for its files alone: results go straight from the device to disk. Returns what was planned."""
+        progress.doing("reading it")
         plan = self._plan_for_files(scenario, _text(output_dir))
         if capture_dir is None:  # without a folder nobody sees what frames capture
             plan = plan._replace(frames=tuple(frame._replace(captures=()) for frame in plan.frames))

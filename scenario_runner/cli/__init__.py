@@ -22,8 +22,6 @@ COMMANDS = {
     "help": "show the options of a command",
 }
 
-INTERRUPTED_EXIT_CODE = 130
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code; see `errors` for what each code means.
@@ -39,9 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(import_module(f"scenario_runner.cli.{name}").main(arguments))
     except SystemExit as end:  # --help
         return end.code if isinstance(end.code, int) else 0
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED_EXIT_CODE
+    except KeyboardInterrupt as interrupt:
+        return _interrupted(interrupt)
     except BrokenPipeError:
         return 1  # whoever read our output has gone; there is nobody to tell
     except ScenarioRunnerError as error:
@@ -86,6 +83,19 @@ def _no_command(word: str) -> UsageError:
 
     meant = did_you_mean(close_names(word, COMMANDS, most=1))
     return UsageError(f"there is no command {word!r}{meant}", help=f"the commands: {', '.join(COMMANDS)}")
+
+
+def _interrupted(interrupt: KeyboardInterrupt) -> int:
+    from signal import SIGINT, Signals
+
+    from scenario_runner.cli.signals import EXIT_CODE_BASE
+
+    number = getattr(interrupt, "number", SIGINT)
+    try:
+        print("interrupted" if number == SIGINT else f"interrupted by {Signals(number).name}", file=sys.stderr)
+    except OSError:
+        pass  # the terminal has gone, hence SIGHUP
+    return EXIT_CODE_BASE + number
 
 
 def _system_refused(error: OSError) -> int:

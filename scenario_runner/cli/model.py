@@ -16,6 +16,7 @@ from scenario_runner.cli.arguments import (
     device_arguments,
 )
 from scenario_runner.errors import Problem, ScenarioRunnerError, UsageError
+from scenario_runner.visible import one_line
 
 if TYPE_CHECKING:
     from scenario_runner.run.driver_start import InstanceStart
@@ -62,7 +63,8 @@ def main(argv: Sequence[str], starting: InstanceStart | None = None) -> int:
         milliseconds = (time.perf_counter() - started) * 1e3
         if not options.quiet:
             names = ", ".join(os.path.basename(output.destination or output.uid) for output in plan.outputs)
-            print(f"{options.model}: ok: {names} in {milliseconds:.1f} ms on {runner.physical_device.name}")
+            took = f"{milliseconds:.1f} ms on {runner.physical_device.name}"
+            print(f"{one_line(options.model)}: ok: {one_line(names)} in {took}")
     return 0
 
 

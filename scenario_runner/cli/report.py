@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from scenario_runner import log
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.visible import one_line
 
 if TYPE_CHECKING:
     import logging
+    from collections.abc import Iterator
 
+    from rich.segment import Segment
+
+_LONGEST_LINE, _MOST_LINES = 4000, 200
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan", "debug": "dim"}
 
 
@@ -25,6 +30,7 @@ def write(label: str, text: str, help: str | None = None, stream: TextIO | None 
     stream = stream or sys.stderr
     if stream is None:
         return  # whoever started us closed it
+    text, help = _readable(text), help and _readable(help)
     if is_terminal(stream):
         console = rich_console(stream)
         console.print(f"[{_STYLES.get(label, 'bold')}]{label}:[/]", end=" ")
@@ -37,6 +43,15 @@ def write(label: str, text: str, help: str | None = None, stream: TextIO | None 
         print(f"  help: {help}", file=stream)
 
 
+def _readable(text: str) -> str:
+    """A message of no more lines and characters than somebody can read. Its further lines are indented, so that none
+    of them looks like a message of its own."""
+    if "\n" not in text:
+        return one_line(text, _LONGEST_LINE)
+    first, *lines = (one_line(line, _LONGEST_LINE) for line in text.split("\n", _MOST_LINES)[:_MOST_LINES])
+    return "\n".join([first, *(line if line.startswith("  ") else f"  {line}" for line in lines)])
+
+
 def is_terminal(stream: TextIO) -> bool:
     """Whether a stream is a terminal."""
     try:
@@ -46,10 +61,19 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def rich_console(stream: TextIO) -> Any:
-    """A rich console on ``stream``; rich takes a while to import, so only terminals pay for it."""
+    """A rich console on ``stream`` that escapes what `visible` does; rich takes a while to import, so only terminals
+    pay for it."""
     from rich.console import Console
+    from rich.segment import Segment
 
-    return Console(file=stream)
+    from scenario_runner.visible import visible
+
+    class VisibleConsole(Console):
+        def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
+            for text, style, control in super().render(*arguments, **options):
+                yield Segment(text if control else visible(text), style, control)
+
+    return VisibleConsole(file=getattr(stream, "styled", stream))
 
 
 def set_up_logging(level: str) -> None:

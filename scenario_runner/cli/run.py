@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from scenario_runner.errors import DeviceError, ScenarioRunnerError, UsageError
+from scenario_runner import progress
+from scenario_runner.cli import supervisor
+from scenario_runner.errors import DeviceError, DriverCrashError, ScenarioRunnerError, UsageError
+from scenario_runner.visible import one_line
 
 if TYPE_CHECKING:
     import argparse
 
+    from scenario_runner.cli.crash import Crash
+    from scenario_runner.cli.run_outputs import RunOutputs
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.run.instrumentation_file import InstrumentationFile
     from scenario_runner.runner import Runner
+    from scenario_runner.scenario import Scenario
 
 # With one of these nothing is run.
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"})
@@ -23,13 +29,19 @@ _MOST_LOOKED_AT = 8
 
 
 def main(argv: Sequence[str]) -> int:
-    """Returns 0, or the exit code of the first scenario that failed."""
-    starting = _start_driver(argv)
+    """Returns 0, or the exit code of the first scenario that failed.
+
+    After a crash of the process before this one, it says so and goes on with what is left (see `supervisor`).
+    """
+    crash = supervisor.crash
+    starting = _start_driver(argv) if crash is None else None
     if argv and argv[0].lower().endswith(".vgf"):
+        if crash is not None:
+            raise _crashed(crash, argv[0])
         from scenario_runner.cli.model import main as run_model
 
         return run_model(argv, starting)
-    from scenario_runner.cli.run_options import parse, without_effect
+    from scenario_runner.cli.run_options import parse
 
     options = parse(argv)
     if options.version:
@@ -37,37 +49,70 @@ def main(argv: Sequence[str]) -> int:
 
         return show_version()
     if options.list_devices:
+        if crash is not None:
+            raise _crashed(crash, None)
         from scenario_runner.cli.devices import list_devices
 
         return list_devices()
     files = [*options.scenario, *options.files]
     if not files:
         raise UsageError("no scenario file was given", help="scenario-runner test.json, or --help for all options")
-    repeat = options.repeat
-    if repeat < 1:
-        raise UsageError(f"--repeat is {repeat}, expected 1 or more")
-    from scenario_runner.cli.report import set_up_logging, show_error, write
+    if options.repeat < 1:
+        raise UsageError(f"--repeat is {options.repeat}, expected 1 or more")
+    from scenario_runner.cli.report import set_up_logging, show_error
 
     set_up_logging(options.log_level)
-    for option in without_effect(options):
-        write("warning", f"option {option} has no effect in this program")
-    if options.dry_run and repeat > 1:
-        write("warning", "a dry run runs nothing, so --repeat is 1")
-        repeat = 1
     from scenario_runner.cli.run_outputs import RunOutputs, read_streams
 
     streams = read_streams(files)
     outputs = RunOutputs(
         files, streams, output=options.output, capture_dir=options.capture_dir, folder_each=options.folder_each
     )
-    outputs.refuse_collisions()
+    if crash is None:
+        outputs.refuse_collisions()
+        progress.files(len(files))
+        _announce(options)
+        return _run(files, streams, outputs, options, starting)
+    show_error(_crashed(crash, files[crash.file] if crash.file < len(files) else None))
+    return _run(files, streams, outputs, options, None, crash.file + 1)
+
+
+def _crashed(crash: Crash, file: str | None) -> DriverCrashError:
+    from scenario_runner.cli.crash import crash_error
+
+    return crash_error(crash, file)
+
+
+def _announce(options: argparse.Namespace) -> None:
+    """What is to be said, and waited for, before the first scenario."""
+    from scenario_runner.cli.report import write
+    from scenario_runner.cli.run_options import without_effect
+
+    for option in without_effect(options):
+        write("warning", f"option {option} has no effect in this program")
+    if options.dry_run and options.repeat > 1:
+        write("warning", "a dry run runs nothing, so --repeat is 1")
     if options.wait_for_key_stroke_before_run:
         _wait_for_enter("press Enter to run")
-    code = 0
+
+
+def _run(
+    files: Sequence[str],
+    streams: Mapping[str, Scenario | ScenarioRunnerError],
+    outputs: RunOutputs,
+    options: argparse.Namespace,
+    starting: InstanceStart | None,
+    first: int = 0,
+) -> int:
+    """Run the files from number ``first`` on; the exit code of the first that failed, of all files."""
+    from scenario_runner.cli.report import show_error, write
+
+    repeat = 1 if options.dry_run else options.repeat
+    code = progress.number(progress.CODE)
     measured = _instrumentation_file(options.shader_instrumentation)
     runner = _runner(options, measured, starting)
     try:
-        for file in files:
+        for file in files[first:]:
             started = time.perf_counter()
             try:
                 scenario = streams.get(file, file)
@@ -89,13 +134,17 @@ def main(argv: Sequence[str]) -> int:
                 if note is not None:
                     write("note", note, "--clean removes the outputs of earlier runs before a run")
                 code = code or error.exit_code
+                progress.ended(code)
                 if isinstance(error, DeviceError) and len(files) > 1:
+                    progress.doing("closing the device")
                     runner.close()  # the next scenario gets a device of its own
                     runner = _runner(options, measured)
                 continue
+            progress.ended(0)
             if not options.quiet:
                 _summarise(file, plan.dispatch_count, len(plan.outputs), repeat, options.dry_run, started, runner)
     finally:
+        progress.doing("closing the device")
         runner.close()
         if options.pause_on_exit:
             _wait_for_enter("press Enter to exit")
@@ -116,12 +165,12 @@ def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
 
 
 def _instrumentation_file(path: str | None) -> InstrumentationFile | None:
-    """One for all scenarios, also where a device is lost in between."""
+    """One for all scenarios, also where a device is lost or a process crashes in between."""
     if path is None:
         return None
     from scenario_runner.run.instrumentation_file import InstrumentationFile
 
-    return InstrumentationFile(path)
+    return InstrumentationFile(path, keep=progress.number(progress.MEASURED))
 
 
 def _runner(
@@ -149,7 +198,8 @@ def _summarise(
     times = f" x {repeat}" if repeat > 1 else ""
     ran = _count(dispatches, "dispatch", "dispatches") + times
     wrote = _count(0 if dry_run else outputs, "output", "outputs")
-    print(f"{file}: {done}: {ran}, {wrote}, {milliseconds:.1f} ms on {runner.physical_device.name}", flush=True)
+    took = f"{milliseconds:.1f} ms on {runner.physical_device.name}"
+    print(f"{one_line(file)}: {done}: {ran}, {wrote}, {took}", flush=True)
 
 
 def _wait_for_enter(prompt: str) -> None:

@@ -12,6 +12,7 @@ from scenario_runner.cli.arguments import (
     add_sandbox_option,
     compiler_arguments,
 )
+from scenario_runner.visible import one_line
 
 if TYPE_CHECKING:
     from scenario_runner.validation import Validation
@@ -83,4 +84,4 @@ def _show(validation: Validation) -> None:
         counts = f"{validation.resources} resources, {validation.commands} commands"
         warnings = validation.count("warning")
         more = f", {warnings} {'warning' if warnings == 1 else 'warnings'}" if warnings else ""
-        print(f"{validation.file}: valid: {counts}{more}")
+        print(f"{one_line(validation.file)}: valid: {counts}{more}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from scenario_runner.cli.arguments import Parser
 from scenario_runner.errors import UsageError
+from scenario_runner.visible import one_line
 
 _ACTIONS = ("show", "scenario")
 
@@ -136,17 +137,12 @@ def _report(path: str, model: dict[str, Any]) -> Iterator[str]:
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
     if not rows:
         return
-    texts = [tuple(map(_plain, row)) for row in rows]
+    texts = [tuple(one_line(str(value)) for value in row) for row in rows]
     widths = [max(map(len, column)) for column in zip(heads, *texts, strict=True)]
     yield ""
     yield title
     for row in (heads, *texts):
         yield "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _plain(value: Any) -> str:
-    """Text from a file must not move the cursor or colour the terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in str(value))
 
 
 def _kind(port: dict[str, Any]) -> tuple[str, str]:

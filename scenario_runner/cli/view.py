@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.cli.arguments import Parser
-from scenario_runner.cli.viewed_file import check_picture, plain, shown_content, write_picture
+from scenario_runner.cli.viewed_file import check_picture, shown_content, write_picture
 from scenario_runner.errors import ScenarioRunnerError, UsageError
+from scenario_runner.visible import one_line
 
 if TYPE_CHECKING:
     import argparse
@@ -156,7 +157,7 @@ def _show(content: Content, options: argparse.Namespace) -> None:
     from scenario_runner.cli.terminal_picture import color_console, draw
     from scenario_runner.viewing.picture import picture_of, shown_channels, value_range
 
-    print(f"{plain(content.path)}: {content.title}")
+    print(f"{one_line(content.path)}: {content.title}")
     for line in _table(content):
         print(line)
     console = color_console()

@@ -7,8 +7,9 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from scenario_runner.cli.viewed_file import check_picture, plain, shown_content, write_picture
+from scenario_runner.cli.viewed_file import check_picture, shown_content, write_picture
 from scenario_runner.errors import ScenarioRunnerError, UsageError
+from scenario_runner.visible import one_line
 
 if TYPE_CHECKING:
     import argparse
@@ -51,7 +52,7 @@ def _show_folders(options: argparse.Namespace) -> int:
             differing += 1
     for folder, names in ((one, found.only_one), (other, found.only_other)):
         for name in names:
-            print(f"only in {plain(folder)}: {plain(name)}")
+            print(f"only in {one_line(folder)}: {one_line(name)}")
     alone = len(found.only_one) + len(found.only_other)
     equal = len(found.both) - differing
     print(f"{len(found.both) + alone} files: {equal} equal, {differing} different, {alone} in one folder alone")
@@ -81,7 +82,7 @@ def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
 
 
 def _report(found: Difference, one: Content, other: Content) -> Iterator[str]:
-    names = f"{plain(one.path)} and {plain(other.path)}"
+    names = f"{one_line(one.path)} and {one_line(other.path)}"
     if found.mismatch is not None:
         yield f"{names} cannot be compared: {found.mismatch}"
         return

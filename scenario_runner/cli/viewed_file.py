@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,8 +41,3 @@ def write_picture(path: str, picture: Any) -> None:
     height, width, count = picture.shape
     format = format_named("VK_FORMAT_R8G8B8_UNORM" if count == 3 else "VK_FORMAT_R8G8B8A8_UNORM")
     write_png(path, format, width, height, picture.tobytes())
-
-
-def plain(path: str) -> str:
-    """A name must not move the cursor or colour the terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in os.fspath(path))

@@ -103,8 +103,10 @@ def _scratch() -> str | None:
     """A folder for what a probe writes, or None where none can be made."""
     import tempfile
 
+    from scenario_runner.leftovers import folder_prefix
+
     try:
-        return tempfile.mkdtemp(prefix="scenario-runner-doctor-")
+        return tempfile.mkdtemp(prefix=folder_prefix())
     except OSError:
         return None
 

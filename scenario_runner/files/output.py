@@ -11,9 +11,11 @@ from types import TracebackType
 from typing import TypeAlias
 
 from scenario_runner.files.sandbox import check_opened, check_path
-from scenario_runner.files.source import file_error, reason_of
+from scenario_runner.files.source import GUARDED_CHUNK_SIZE_BYTES, file_error, reason_of
+from scenario_runner.leftovers import remove_leftovers
 
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
+_PREFIX, _SUFFIX = ".new-", ".tmp"
 _OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -86,6 +88,7 @@ class OutputFile:
             folder = os.path.dirname(self.target)
             check_destination(self.path)
             self._make_folders(folder)
+            remove_leftovers(folder, _PREFIX, _SUFFIX)
             temporary = _temporary_name(folder)
             self._descriptor = os.open(temporary, _OPEN_FLAGS, 0o666)
             self._temporary = temporary
@@ -108,10 +111,19 @@ class OutputFile:
         done = 0
         while done < len(view):
             try:
-                done += os.write(self._descriptor, view[done : done + _CHUNK_SIZE_BYTES])
+                done += self._write_some(view[done : done + _CHUNK_SIZE_BYTES])
             except OSError as error:
                 raise file_error(self.path, f"cannot be written: {reason_of(error)}") from error
         self._written_bytes += done
+
+    def _write_some(self, part: memoryview) -> int:
+        try:
+            return os.write(self._descriptor, part)
+        except OSError as error:
+            if error.errno != errno.EFAULT:
+                raise
+        # memory that a capture tool guards: its handler lets us read it, but not the system
+        return os.write(self._descriptor, bytes(part[:GUARDED_CHUNK_SIZE_BYTES]))
 
     def commit(self) -> None:
         """Give the file its name, or hand it over. Nothing can be written afterwards."""
@@ -236,7 +248,7 @@ class OutputFile:
 
 def _temporary_name(folder: str) -> str:
     """A short name of its own: the target's name may already be as long as the file system allows."""
-    return os.path.join(folder, f".new-{os.getpid()}-{os.urandom(6).hex()}.tmp")
+    return os.path.join(folder, f"{_PREFIX}{owner()}-{os.urandom(6).hex()}{_SUFFIX}")
 
 
 def remove_folders(folders: list[str]) -> None:

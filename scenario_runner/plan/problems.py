@@ -52,9 +52,7 @@ class Problems:
         for problem in error.problems:
             place, message = problem.pointer or pointer, problem.message
             if problem.path is not None:  # a place in a file of its own
-                inside = f"{problem.pointer}: " if problem.pointer else ""
-                line = "".join(f":{number}" for number in (problem.line, problem.column) if number is not None)
-                place, message = pointer, f"{problem.path}{line}: {inside}{message}"
+                place, message = pointer, str(problem)
             self.error(type(error), place, message, problem.help, problem.code)
 
     def raise_if_any(self) -> None:

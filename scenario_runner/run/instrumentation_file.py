@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scenario_runner import progress
+
 if TYPE_CHECKING:
     from scenario_runner.vulkan.pipelines.instrumentation import Block, Instrumentation
 
@@ -14,13 +16,16 @@ SCHEMA = 1
 class InstrumentationFile:
     """Gathers what runs measured; the file is complete after each of them."""
 
-    def __init__(self, path: str) -> None:
-        """Raises FileError for a path that no file can be written to."""
+    def __init__(self, path: str, keep: int = 0) -> None:
+        """``keep`` is how many runs of an existing file stay in it, those of a process that crashed later.
+
+        Raises FileError for a path that no file can be written to.
+        """
         from scenario_runner.files.output import check_destination
 
         check_destination(path)
         self.path = path
-        self._runs: list[dict[str, Any]] = []
+        self._runs: list[dict[str, Any]] = _runs_in(path)[:keep] if keep else []
 
     def add(self, scenario: str, device: str, measured: Instrumentation) -> None:
         """Take in what one run of ``scenario`` measured, and write the file anew. Raises FileError."""
@@ -39,6 +44,17 @@ class InstrumentationFile:
 
         with OutputFile(self.path) as file:
             file.write(json.dumps(content, indent=1).encode() + b"\n")
+        progress.measured(len(self._runs))
+
+
+def _runs_in(path: str) -> list[dict[str, Any]]:
+    import json
+
+    try:
+        with open(path, "rb") as file:
+            return list(json.load(file)["runs"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return []  # somebody else has changed it
 
 
 def _block(block: Block, names: list[str]) -> dict[str, Any]:

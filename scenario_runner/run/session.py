@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from scenario_runner import log
+from scenario_runner import log, progress
 from scenario_runner.errors import Problem, UnsupportedError, ValidationLayerError
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 
@@ -100,6 +100,7 @@ class OpenedDevice:
             from scenario_runner.vulkan.devices.instance import Instance
             from scenario_runner.vulkan.devices.physical_device import choose
 
+            progress.doing("starting the driver")
             starting, self._starting = self._starting, None
             self._started = starting
             if starting is not None and starting.validation == self._validation:
@@ -123,6 +124,7 @@ class OpenedDevice:
             return instance, physical
         from scenario_runner.vulkan.devices.ml_emulation import reopen, wanted_layers
 
+        progress.doing("starting the emulation layers")
         layers = wanted_layers(physical, needed, self._options.ml_emulation)
         started, self._started = self._started, None
         warm = started.warm() if layers and started is not None else None
@@ -209,6 +211,7 @@ class OpenedDevice:
             if objects is not None:
                 needed = needed.union(objects.device.enabled)
                 self._close_device()
+            progress.doing("opening the device")
             device = Device(instance, physical, needed, staging=self._options.staging)
             self._objects = objects = DeviceObjects(device)
         return objects

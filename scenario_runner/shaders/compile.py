@@ -172,6 +172,7 @@ def _compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, t
     """Fill ``module`` or ``failure`` of each, with at most ``jobs`` processes at a time."""
     import tempfile
 
+    from scenario_runner.leftovers import folder_prefix
     from scenario_runner.shaders.alone import compile_alone
     from scenario_runner.shaders.batch import batches, compile_batch
     from scenario_runner.shaders.process import Processes
@@ -191,7 +192,7 @@ def _compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, t
             job.failure = FileError(f"cannot compile shaders in {os.path.dirname(folder)!r}: {error}")
 
     try:
-        temporary = tempfile.TemporaryDirectory(prefix="scenario-runner-", ignore_cleanup_errors=True)
+        temporary = tempfile.TemporaryDirectory(prefix=folder_prefix(), ignore_cleanup_errors=True)
     except OSError as error:
         reason = f"no folder for temporary files can be used to compile shaders: {error.strerror or error}"
         raise FileError(reason, help="set TMPDIR to a folder that can be written and has room") from error

@@ -5,6 +5,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from scenario_runner.visible import one_line
+
 MOST_ROWS = 200
 """Rows of one table; the JSON form has them all."""
 MOST_CHARACTERS = 100
@@ -145,4 +147,4 @@ def _table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]
 def _cell(text: str) -> str:
     """A word of the module as a terminal may see it: names are any bytes, control characters and whole books too."""
     text = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
-    return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    return one_line(text)

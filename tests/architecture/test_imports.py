@@ -25,8 +25,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("files",),
     ("tosa",),
     ("spirv",),
-    ("formats", "content_cache", "streams"),
-    ("errors", "log", "close_names", "format_spellings"),
+    ("formats", "content_cache", "streams", "leftovers"),
+    ("errors", "log", "progress", "close_names", "format_spellings"),
+    ("visible",),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 

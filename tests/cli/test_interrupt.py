@@ -1,7 +1,8 @@
-"""Ctrl-C, time limits, and outputs that cannot be written."""
+"""Ctrl-C and other signals, time limits, and outputs that cannot be written."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -13,28 +14,15 @@ from pathlib import Path
 import numpy
 import pytest
 
-from tests.program import COMMAND, Program, python_path
-from tests.scenes import Scene, glsl
-
-# Endless loops are cut short by software drivers, so: many workgroups of a long one. All results matter.
-SLOW = glsl(
-    """
-  uint x = gl_GlobalInvocationID.x + 1u;
-  for (uint i = 0; i < 20000u; i++) for (uint j = 0; j < 20000u; j++) { x ^= x << 13; x ^= x >> 17; x ^= x << 5; }
-  a[gl_GlobalInvocationID.x % 64u] = x;
-""",
-    "layout(binding = 0) buffer B { uint a[]; };\n",
-    local_size=64,
-)
-ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
+from tests.cli.long_run import ADD, LongRun, slow_scenario, state, wait_until
+from tests.program import Program, python_path
+from tests.scenes import Scene
 
 
 @pytest.fixture
 def slow(scene: Scene) -> Path:
     """A scenario that would run for minutes, with a quick frame before."""
-    scene.shader("slow", SLOW).shader("add", ADD).buffer("x", size=256)
-    scene.dispatch("add", ["x"], [4]).command("mark_boundary", resources=["x"], frame_id=1)
-    return scene.dispatch("slow", ["x"], [20000]).write()
+    return slow_scenario(scene)
 
 
 def test_time_limit(program: Program, scene: Scene, slow: Path) -> None:
@@ -87,39 +75,129 @@ os._exit(0)  # the abandoned work would keep the driver from ending
     assert done.stdout.splitlines() == ["FenceTimeoutError", "[1, 1, 1, 1]"] * 2 + ["0"], done.stderr
 
 
-def interrupted(checkout: Path, path: Path, capture: Path, times: int) -> tuple[int, str, float]:
-    """Start a run, press Ctrl-C once its first frame is there, and again if asked; how it ended and how soon."""
-    process = subprocess.Popen(
-        [*COMMAND, str(path), "--capture-dir", str(capture)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": python_path(checkout)},
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever we were started with
-    )
-    deadline = time.monotonic() + 30
-    while not (capture / "frame_1" / "x.npy").exists():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    time.sleep(0.3)  # now the slow frame runs
-    started = time.monotonic()
-    for _ in range(times):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.2)
-    out, err = process.communicate(timeout=30)
-    assert out == ""
-    return process.returncode, err, time.monotonic() - started
-
-
 @pytest.mark.parametrize("times", [1, 2])
-def test_interrupt(checkout: Path, scene: Scene, slow: Path, shader_cache: Path, tmp_path: Path, times: int) -> None:
-    """Ctrl-C during a long shader ends the run soon, with exit code 130 and nothing half-written."""
-    code, err, seconds = interrupted(checkout, slow, tmp_path / "captured", times)
-    assert (code, err) == (130, "interrupted\n")
-    assert seconds < 4
-    assert not list(scene.folder.glob("*.out.npy"))
-    assert scene.leftovers() == []
+@pytest.mark.parametrize(
+    "number, code, said",
+    [
+        (signal.SIGINT, 130, "interrupted\n"),
+        (signal.SIGTERM, 143, "interrupted by SIGTERM\n"),
+        (signal.SIGHUP, 129, "interrupted by SIGHUP\n"),
+    ],
+)
+def test_interrupt(
+    checkout: Path,
+    scene: Scene,
+    slow: Path,
+    shader_cache: Path,
+    tmp_path: Path,
+    number: signal.Signals,
+    code: int,
+    said: str,
+    times: int,
+) -> None:
+    """A signal during a long shader ends the run soon, with its own exit code and nothing half-written."""
+    with LongRun(checkout, slow, tmp_path / "captured") as run:
+        started = time.monotonic()
+        for _ in range(times):
+            run.process.send_signal(number)
+            time.sleep(0.2)
+        assert run.ended() == (code, "", said)
+        assert time.monotonic() - started < 4
+        assert not list(scene.folder.glob("*.out.npy"))
+        assert scene.leftovers() == []
+
+
+def test_the_next_files_do_not_run_after_an_interrupt(
+    checkout: Path, slow: Path, shader_cache: Path, tmp_path: Path
+) -> None:
+    """A signal ends the whole call, not only the file that it came in."""
+    with LongRun(checkout, slow, tmp_path / "captured", "missing.json") as run:
+        run.process.send_signal(signal.SIGTERM)
+        assert run.ended() == (143, "", "interrupted by SIGTERM\n")
+
+
+def test_ignored_hangup(checkout: Path, slow: Path, shader_cache: Path, tmp_path: Path) -> None:
+    """A run that was started with SIGHUP ignored, as nohup does it, goes on when one comes."""
+    with LongRun(checkout, slow, tmp_path / "captured", ignored=signal.SIGHUP) as run:
+        for process_id in (run.process.pid, run.child):
+            os.kill(process_id, signal.SIGHUP)
+        time.sleep(0.5)
+        assert state(run.child)
+        run.process.send_signal(signal.SIGTERM)
+        assert run.ended().code == 143
+
+
+@pytest.mark.parametrize("key, code, said", [(b"\x03", 130, "interrupted"), (b"\x1c", -signal.SIGQUIT, "")])
+def test_keys_of_a_terminal(
+    checkout: Path, slow: Path, shader_cache: Path, tmp_path: Path, key: bytes, code: int, said: str
+) -> None:
+    """Ctrl-C on a terminal reaches both processes and is told once; Ctrl-\\ ends both at once."""
+    terminal, end = os.openpty()
+    with LongRun(checkout, slow, tmp_path / "captured", terminal=end) as run:
+        os.close(end)
+        os.write(terminal, key)
+        assert run.ended().code == code
+        text = _all_of(terminal).replace("^C", "").replace("^\\", "").strip()
+        assert text == said
+
+
+def test_suspending(checkout: Path, slow: Path, shader_cache: Path, tmp_path: Path) -> None:
+    """Ctrl-Z stops both processes, as it does for every process of a job, and SIGCONT lets them go on."""
+    with LongRun(checkout, slow, tmp_path / "captured", process_group=0) as run:
+        both = (run.process.pid, run.child)
+        os.killpg(run.process.pid, signal.SIGTSTP)
+        wait_until(lambda: [state(each) for each in both] == ["T", "T"], "both are stopped")
+        os.killpg(run.process.pid, signal.SIGCONT)
+        wait_until(lambda: "T" not in [state(each) for each in both], "both go on")
+        run.process.send_signal(signal.SIGTERM)
+        assert run.ended().code == 143
+
+
+def test_killed(checkout: Path, scene: Scene, slow: Path, shader_cache: Path, tmp_path: Path) -> None:
+    """SIGKILL, which nobody can pass on, ends the process that runs the scenario as well."""
+    with LongRun(checkout, slow, tmp_path / "captured") as run:
+        run.process.kill()
+        run.process.communicate(timeout=30)
+        wait_until(lambda: not state(run.child), "the child ends")
+        assert not list(scene.folder.glob("*.out.npy"))
+
+
+def test_killed_for_want_of_memory(
+    checkout: Path, scene: Scene, slow: Path, shader_cache: Path, tmp_path: Path
+) -> None:
+    """When the process that runs the scenarios is killed alone, that is said, and the next scenario runs."""
+    other = Scene(scene.folder / "other")
+    other.folder.mkdir()
+    quick = other.shader("add", ADD).buffer("y", size=16).dispatch("add", ["y"], [4]).write()
+    with LongRun(checkout, slow, tmp_path / "captured", quick) as run:
+        os.kill(run.child, signal.SIGKILL)
+        ended = run.ended()
+        assert ended.code == 12
+        assert ended.out.startswith(f"{quick}: ok: ")
+        error, help = ended.err.splitlines()
+        assert error.startswith(f"error: {slow}:")
+        assert error.endswith(": /commands/2: the process that ran it was ended by SIGKILL while running this command")
+        assert "memory that has run out" in help
+        assert other.output("y", "u4").tolist() == [1, 1, 1, 1]
+
+
+def test_standard_input_is_the_users(program: Program, scene: Scene) -> None:
+    """What is typed reaches the process that waits for it."""
+    path = scene.shader("add", ADD).buffer("x", size=16).dispatch("add", ["x"], [4]).write()
+    ended = program(path, "--wait-for-key-stroke-before-run", "--pause-on-exit", stdin="\n\n")
+    assert ended.code == 0
+    assert ended.out.startswith("press Enter to run")
+    assert ended.out.endswith("press Enter to exit")
+
+
+def _all_of(terminal: int) -> str:
+    """What was written to a terminal that nobody has open any more."""
+    text = b""
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 4096):
+            text += part
+    os.close(terminal)
+    return text.decode()
 
 
 def test_missing_folders_are_created(program: Program, scene: Scene) -> None:

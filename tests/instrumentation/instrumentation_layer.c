@@ -13,10 +13,12 @@
      INSTRUMENTATION_LACKS "feature", "maintenance5": what the device does not have
      INSTRUMENTATION_LIES  "metrics": vkEnumerate... gives another number than the properties; "blocks": as many as fit;
                            "lost": the third reading of values in a process loses the device
+                           "crash": the third reading of values in a process ends it
 
    What is declared here is the binary interface of Vulkan and of the loader; handles are pointers on the 64-bit systems
    where the tests run. */
 
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,7 +132,9 @@ static VkResult layer_vkGetShaderInstrumentationValuesARM(Handle owner, Handle o
   uint32_t found = 0, room = *count;
   Values *values = out;
   static int readings;
-  if (is(lies, "lost") && values && ++readings == 3) return -4; /* VK_ERROR_DEVICE_LOST */
+  if (values) readings++;
+  if (is(lies, "lost") && values && readings == 3) return -4; /* VK_ERROR_DEVICE_LOST */
+  if (is(lies, "crash") && values && readings == 3) raise(SIGSEGV);
   if (flags) LOG("WRONG flags");
   for (size_t i = 0; i < record_count; i++) {
     Record *each = &records[i];

@@ -138,6 +138,18 @@ def test_a_lost_device_keeps_what_was_measured(counting: Scene, run: Run) -> Non
     assert [len(each["results"]) for each in runs] == [6, 6]
 
 
+def test_a_crash_keeps_what_was_measured(counting: Scene, run: Run) -> None:
+    """The scenarios before and after one that crashes the driver are in the file, and nothing of an older file."""
+    counting.write("second.json")
+    counting.write("third.json")
+    (counting.folder / "m.json").write_text('{"runs": [1, 2, 3]}')
+    ended = run("scenario.json", "second.json", "third.json", *OPTION, INSTRUMENTATION_LIES="crash")
+    assert ended.code == 12
+    assert "error: second.json: the process that ran it was ended by SIGSEGV while reading results back" in ended.err
+    runs = written(counting)["runs"]
+    assert [Path(each["scenario"]).name for each in runs] == ["scenario.json", "third.json"]
+
+
 def test_a_plain_run_is_not_instrumented(counting: Scene, run: Run) -> None:
     """Without the option the same device is opened without the extension, and nothing is measured."""
     assert run("scenario.json").code == 0

@@ -4,6 +4,7 @@
      FAULT_AT      which of the calls counted below fails, from 1 on (0 or unset: none)
      FAULT_CALL    count only calls of this name
      FAULT_RESULT  the VkResult that the failing call returns (default -4, VK_ERROR_DEVICE_LOST)
+     FAULT_SIGNAL  the failing call raises this signal instead, as a crash of the driver does
      FAULT_STAYS   1: every later counted call of the same name fails as well
      FAULT_TYPE    VkPhysicalDeviceType that devices report (so that a software driver passes for a discrete GPU)
      FAULT_LOG     file that one line per counted call is added to, and the objects that were never destroyed
@@ -13,6 +14,7 @@
    and of the loader (its LoaderLayerInterface document, version 2); handles are pointers on the 64-bit systems where
    the tests run. */
 
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +52,7 @@ static FILE *log_file;
 static long at, count;
 static const char *wanted;
 static VkResult result;
-static int stays, type_override;
+static int stays, type_override, crash;
 static char failed[64];
 
 static long number(const char *name, long otherwise) {
@@ -63,6 +65,7 @@ static void configure(void) {
   at = number("FAULT_AT", 0);
   wanted = getenv("FAULT_CALL");
   result = (VkResult)number("FAULT_RESULT", -4);
+  crash = (int)number("FAULT_SIGNAL", 0);
   stays = (int)number("FAULT_STAYS", 0);
   type_override = (int)number("FAULT_TYPE", -1);
   count = 0;
@@ -78,6 +81,7 @@ static int fails(const char *name) {
   int now = count == at || (stays && failed[0] && !strcmp(failed, name));
   if (now) snprintf(failed, sizeof failed, "%s", name);
   if (log_file) { fprintf(log_file, "%s%s\n", name, now ? " FAILS" : ""); fflush(log_file); }
+  if (now && crash) raise(crash);
   return now;
 }
 
@@ -181,6 +185,7 @@ static VkResult layer_vkWaitForFences(Handle owner, uint32_t fences, const Handl
 
 static void layer_vkDestroyDevice(Handle which, const void *allocator) {
   if (!which) return;
+  if (crash) fails("vkDestroyDevice"); /* it has no other way to */
   ((void (*)(Handle, const void *))next_device(which, "vkDestroyDevice"))(which, allocator);
   alive[Device]--;
 }

@@ -162,7 +162,9 @@ def _manifest_folder() -> str | None:
     except OSError:  # no cache folder, no room in it, or not this user's alone
         import tempfile
 
-        folder = tempfile.mkdtemp(prefix="scenario-runner-layers-")
+        from scenario_runner.leftovers import folder_prefix
+
+        folder = tempfile.mkdtemp(prefix=folder_prefix())
         _write(folder, texts)
     return folder
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner import errors
+from scenario_runner import errors, progress
 from scenario_runner.plan.model.plan import FramePlan, Plan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
@@ -54,9 +54,11 @@ class Execution:
     def __init__(self, objects: DeviceObjects, plan: Plan, stack: ExitStack) -> None:
         self.device = device = objects.device
         self.plan = plan
+        progress.doing("creating its resources")
         self.resources = create_resources(device, stack, plan.resources.values(), lambda: objects.samplers)
         pipelines = [objects.pipelines.get(pipeline) for pipeline in plan.pipelines]
         graphs = [objects.graphs.get(graph, self.resources) for graph in plan.graph_pipelines]
+        progress.doing("creating its descriptor sets")
         sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
         self._prepared = Prepared(device, self.resources, pipelines, graphs, sets)
         self._transfer = objects.transfer
@@ -84,11 +86,14 @@ class Execution:
             self.instrumentation = Instrumentation(self.device, self.plan, self._stack)
         transfer = self._transfer
         everything = list(self.resources.values())
+        progress.doing("filling its resources")
         transfer.fill(everything, options.timeout_s)
         for iteration in range(options.repeat):
             if iteration and not options.keep_state:
+                progress.doing("filling its resources again")
                 transfer.fill(everything, options.timeout_s)
             for index, frame in enumerate(self.plan.frames):
+                progress.doing(*_work(frame))
                 commands = self._commands(index, frame, keep=options.repeat > 1)
                 if options.dry_run:
                     continue
@@ -97,6 +102,7 @@ class Execution:
                     self._submission.wait(_name(frame, index), options.timeout_s)
                 except errors.ScenarioRunnerError as error:
                     raise error.at(pointer=frame.pointer) from None
+                progress.doing("reading results back")
                 self._follow_layouts(frame)
                 if self.instrumentation is not None:
                     self.instrumentation.collect(iteration, index, frame)
@@ -170,6 +176,16 @@ class Execution:
     def _read(self, uids: list[str] | tuple[str, ...], timeout_s: float | None) -> Pieces:
         for resource, view in self._transfer.read([self.resources[uid] for uid in uids], timeout_s):
             yield resource.plan.uid, view
+
+
+def _work(frame: FramePlan) -> tuple[str, str]:
+    """What is run with a frame, and the JSON pointer to it."""
+    if not frame.operations:
+        return "ending a frame", frame.pointer
+    first, last = frame.operations[0].command, frame.operations[-1].command
+    if first == last:
+        return "running this command", f"/commands/{first}"
+    return f"running the commands {first} to {last}", "/commands"
 
 
 def _name(frame: FramePlan, index: int) -> str:

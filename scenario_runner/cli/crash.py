@@ -1,0 +1,76 @@
+"""A crash of the process that ran scenarios, as an error that says what it was doing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from scenario_runner import progress
+from scenario_runner.errors import DriverCrashError, Problem, ScenarioRunnerError
+
+if TYPE_CHECKING:
+    from scenario_runner.scenario import Scenario
+
+_HELP = (
+    "the Vulkan driver or a layer is the usual cause, often because of an invalid shader:"
+    " spirv-val checks SPIR-V files, --device chooses another device"
+)
+_HELP_WHEN_KILLED = "memory that has run out is the usual cause; the system's log may say more"
+
+
+class Crash(NamedTuple):
+    """The signal ``number`` ended the process in the file number ``file``, while it was doing ``what`` for the part of
+    it at the JSON pointer ``pointer``."""
+
+    number: int
+    file: int
+    what: str
+    pointer: str
+
+    @classmethod
+    def by(cls, number: int) -> Crash:
+        """The crash of the process that has just ended."""
+        return cls(number, progress.number(progress.ENDED), *progress.work())
+
+
+def crash_error(crash: Crash, file: str | None) -> DriverCrashError:
+    """The error for ``file``, the scenario or model that was being run (None: no file was)."""
+    from signal import SIGKILL
+
+    help = _HELP_WHEN_KILLED if crash.number == SIGKILL else _HELP
+    message = f"the process that ran it was ended by {_name(crash.number)} while {crash.what or 'starting'}"
+    if file is None:
+        return DriverCrashError(message.replace(" that ran it", ""), help=help)
+    pointer = crash.pointer
+    scenario = _loaded(file) if pointer else None
+    if scenario is None:
+        return DriverCrashError(Problem(message, file, help=help))
+    return DriverCrashError(scenario.problem(pointer, message + _used_by(scenario, pointer), help))
+
+
+def _name(number: int) -> str:
+    from signal import Signals
+
+    try:
+        return Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _loaded(file: str) -> Scenario | None:
+    from scenario_runner.scenario import load
+
+    try:
+        return load(file)
+    except ScenarioRunnerError:  # a model, or a file that has changed
+        return None
+
+
+def _used_by(scenario: Scenario, pointer: str) -> str:
+    """The first command that uses the shader at a pointer, as the message goes on."""
+    match pointer.split("/"):
+        case ["", "resources", index, "shader", *_] if int(index) < len(scenario.resources):
+            uid = scenario.resources[int(index)].uid
+            for number, command in enumerate(scenario.commands):
+                if getattr(command, "shader_ref", None) == uid:
+                    return f" for /commands/{number}/{command.kind}"
+    return ""

@@ -1,0 +1,76 @@
+"""How far a call has come, kept in memory that outlives the process: a crash of the driver is explained from it.
+
+`share` makes that memory, before the process that runs the scenarios is forked. Without it nothing is kept, and noting
+costs nothing: so it is for programs that use the library.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mmap import mmap
+
+ENDED = 0
+"""How many files have ended, well or not."""
+TOTAL = 1
+"""How many there are; 0 before the arguments are read."""
+CODE = 2
+"""The exit code of the first file that failed."""
+MEASURED = 3
+"""How many runs are in the file of shader instrumentation."""
+
+_SIZE_BYTES = 4096
+_TEXT = 4 * 4
+
+_page: mmap | None = None
+_numbers: memoryview[int] | None = None
+
+
+def share() -> None:
+    """Keep progress from now on, for this process and those that it forks."""
+    global _page, _numbers
+    from mmap import mmap
+
+    _page = mmap(-1, _SIZE_BYTES)
+    _numbers = memoryview(_page)[:_TEXT].cast("i")
+
+
+def number(which: int) -> int:
+    """One of the numbers above; 0 where nothing is kept."""
+    return 0 if _numbers is None else _numbers[which]
+
+
+def work() -> tuple[str, str]:
+    """What was done last, and the JSON pointer of what it was done for, in the file number `ENDED`."""
+    if _page is None:
+        return "", ""
+    what, pointer, *_ = _page[_TEXT:].decode("utf-8", "replace").split("\0")
+    return what, pointer
+
+
+def files(total: int) -> None:
+    """So many files will be run."""
+    if _numbers is not None:
+        _numbers[TOTAL] = total
+
+
+def ended(code: int) -> None:
+    """One file has ended, with this exit code."""
+    if _numbers is not None:
+        _numbers[CODE] = _numbers[CODE] or code
+        _numbers[ENDED] += 1
+        doing("")
+
+
+def measured(count: int) -> None:
+    """So many runs are in the file of shader instrumentation."""
+    if _numbers is not None:
+        _numbers[MEASURED] = count
+
+
+def doing(what: str, pointer: str = "") -> None:
+    """Note what is being done, as it goes on after 'while' in a message, and what of the scenario it is done for."""
+    if _page is not None:
+        text = f"{what[:500]}\0{pointer}\0".encode("utf-8", "replace")[: _SIZE_BYTES - _TEXT - 2] + b"\0\0"
+        _page[_TEXT : _TEXT + len(text)] = text

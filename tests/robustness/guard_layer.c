@@ -1,0 +1,171 @@
+/* A Vulkan layer that guards mapped memory, as capture tools do to see what a program writes: whatever touches a page
+   first after it was mapped, or after a submission, ends in a handler of SIGSEGV, which lets it go on. System calls do
+   not run that handler: they fail with EFAULT where they meet a guarded page.
+
+   Only whole pages inside of a mapping are guarded. What is declared here is the binary interface of Vulkan 1.0 and of
+   the loader (its LoaderLayerInterface document, version 2), on 64-bit systems. */
+
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef int32_t VkResult;
+typedef void *Handle;
+typedef void (*Function)(void);
+typedef Function (*GetProcAddr)(Handle, const char *);
+
+typedef struct { int32_t type; const void *next; } Base;
+typedef struct InstanceLink { struct InstanceLink *next; GetProcAddr get_instance, get_physical; } InstanceLink;
+typedef struct DeviceLink { struct DeviceLink *next; GetProcAddr get_instance, get_device; } DeviceLink;
+typedef struct { int32_t type; const void *next; int32_t function; union { InstanceLink *instance; DeviceLink *device; } link; } LayerInfo;
+typedef struct { int32_t type; void *next; uint32_t version; GetProcAddr get_instance, get_device, get_physical; } Negotiation;
+typedef struct { int32_t type; const void *next; uint64_t size; uint32_t type_index; } AllocateInfo;
+
+#define EXPORT __attribute__((visibility("default")))
+enum { LOADER_INSTANCE = 47, LOADER_DEVICE = 48, LINK_INFO = 0, MOST = 4096 };
+
+static GetProcAddr next_instance, next_device;
+static Handle instance, device;
+static struct sigaction before;
+static struct { Handle memory; uint64_t size; uintptr_t start, end; } known[MOST];
+static int count;
+
+static uintptr_t page_size(void) { return (uintptr_t)sysconf(_SC_PAGESIZE); }
+
+static void protect(int index, int protection) {
+  if (known[index].end > known[index].start)
+    mprotect((void *)known[index].start, known[index].end - known[index].start, protection);
+}
+
+static void touched(int number, siginfo_t *info, void *context) {
+  uintptr_t address = (uintptr_t)info->si_addr;
+  for (int i = 0; i < count; i++)
+    if (address >= known[i].start && address < known[i].end) {
+      mprotect((void *)(address & ~(page_size() - 1)), page_size(), PROT_READ | PROT_WRITE);
+      return;
+    }
+  if (before.sa_flags & SA_SIGINFO) before.sa_sigaction(number, info, context);
+  else signal(number, SIG_DFL); /* it happens again at once */
+}
+
+#define BELOW(name, type) ((type)next_device(device, name))
+
+static VkResult layer_vkAllocateMemory(Handle owner, const AllocateInfo *info, const void *allocator, Handle *out) {
+  VkResult code = BELOW("vkAllocateMemory", VkResult (*)(Handle, const AllocateInfo *, const void *, Handle *))(
+      owner, info, allocator, out);
+  if (code >= 0 && count < MOST) {
+    known[count].memory = *out;
+    known[count].size = info->size;
+    known[count].start = known[count].end = 0;
+    count++;
+  }
+  return code;
+}
+
+static VkResult layer_vkMapMemory(Handle owner, Handle memory, uint64_t offset, uint64_t size, uint32_t flags, void **out) {
+  VkResult code = BELOW("vkMapMemory", VkResult (*)(Handle, Handle, uint64_t, uint64_t, uint32_t, void **))(
+      owner, memory, offset, size, flags, out);
+  for (int i = 0; code >= 0 && i < count; i++)
+    if (known[i].memory == memory) {
+      uintptr_t first = (uintptr_t)*out, last = first + (size == UINT64_MAX ? known[i].size - offset : size);
+      known[i].start = (first + page_size() - 1) & ~(page_size() - 1);
+      known[i].end = last & ~(page_size() - 1);
+      protect(i, PROT_NONE);
+    }
+  return code;
+}
+
+/* Lets go of a piece of memory before the driver does. */
+static void release(Handle memory) {
+  for (int i = 0; i < count; i++)
+    if (known[i].memory == memory) {
+      protect(i, PROT_READ | PROT_WRITE);
+      known[i].start = known[i].end = 0;
+    }
+}
+
+static void layer_vkUnmapMemory(Handle owner, Handle memory) {
+  release(memory);
+  BELOW("vkUnmapMemory", void (*)(Handle, Handle))(owner, memory);
+}
+
+static void layer_vkFreeMemory(Handle owner, Handle memory, const void *allocator) {
+  release(memory);
+  for (int i = 0; i < count; i++)
+    if (known[i].memory == memory) known[i].memory = NULL;
+  BELOW("vkFreeMemory", void (*)(Handle, Handle, const void *))(owner, memory, allocator);
+}
+
+static VkResult layer_vkQueueSubmit(Handle queue, uint32_t submits, const void *infos, Handle fence) {
+  for (int i = 0; i < count; i++) protect(i, PROT_NONE);
+  return BELOW("vkQueueSubmit", VkResult (*)(Handle, uint32_t, const void *, Handle))(queue, submits, infos, fence);
+}
+
+static LayerInfo *link_of(const void *info, int32_t type) {
+  for (const Base *each = ((const Base *)info)->next; each; each = each->next)
+    if (each->type == type && ((const LayerInfo *)each)->function == LINK_INFO) return (LayerInfo *)each;
+  return NULL;
+}
+
+static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
+  LayerInfo *chain = link_of(info, LOADER_INSTANCE);
+  if (!chain) return -3;
+  next_instance = chain->link.instance->get_instance;
+  chain->link.instance = chain->link.instance->next;
+  VkResult code = ((VkResult (*)(const void *, const void *, Handle *))next_instance(NULL, "vkCreateInstance"))(
+      info, allocator, out);
+  if (code >= 0) instance = *out;
+  return code;
+}
+
+static VkResult layer_vkCreateDevice(Handle physical, const void *info, const void *allocator, Handle *out) {
+  LayerInfo *chain = link_of(info, LOADER_DEVICE);
+  if (!chain) return -3;
+  GetProcAddr below = chain->link.device->get_instance;
+  next_device = chain->link.device->get_device;
+  chain->link.device = chain->link.device->next;
+  VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(instance, "vkCreateDevice"))(
+      physical, info, allocator, out);
+  if (code >= 0) {
+    struct sigaction action = { .sa_sigaction = touched, .sa_flags = SA_SIGINFO };
+    device = *out;
+    sigaction(SIGSEGV, &action, &before);
+  }
+  return code;
+}
+
+#define ENTRY(name) { #name, (Function)layer_##name },
+static const struct { const char *name; Function function; } functions[] = {
+  ENTRY(vkCreateInstance) ENTRY(vkCreateDevice) ENTRY(vkAllocateMemory) ENTRY(vkMapMemory) ENTRY(vkUnmapMemory)
+  ENTRY(vkFreeMemory) ENTRY(vkQueueSubmit)
+};
+
+static Function ours(const char *name) {
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+    if (!strcmp(name, functions[i].name)) return functions[i].function;
+  return NULL;
+}
+
+static Function layer_get_device(Handle which, const char *name) {
+  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
+  Function found = ours(name);
+  return found ? found : which && next_device ? next_device(which, name) : NULL;
+}
+
+static Function layer_get_instance(Handle which, const char *name) {
+  if (!strcmp(name, "vkGetInstanceProcAddr")) return (Function)layer_get_instance;
+  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
+  Function found = ours(name);
+  return found ? found : which && next_instance ? next_instance(which, name) : NULL;
+}
+
+EXPORT VkResult vkNegotiateLoaderLayerInterfaceVersion(Negotiation *wish) {
+  if (wish->version > 2) wish->version = 2;
+  wish->get_instance = layer_get_instance;
+  wish->get_device = layer_get_device;
+  wish->get_physical = NULL;
+  return 0;
+}

@@ -1,0 +1,129 @@
+"""A driver that crashes: the scenario that it crashed with is named, and the others run."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import numpy
+import pytest
+
+from tests.program import Program
+from tests.scenes import Scene, glsl
+
+DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
+ADD = glsl("a[gl_WorkGroupID.x] += 1u;", DATA)
+CRASHED = 12
+
+
+@pytest.fixture
+def four(scene: Scene) -> list[str]:
+    """Four scenarios, each of one dispatch on numbers of its own."""
+    names = []
+    for number in range(4):
+        one = Scene(scene.folder).shader("add", ADD)
+        one.buffer(f"x{number}", numpy.full(4, number, numpy.uint32)).dispatch("add", [f"x{number}"], [4])
+        names.append(one.write(f"{number}.json").name)
+    return names
+
+
+def crashing(fault_layer: dict[str, str], call: str, at: int = 1, by: int = signal.SIGSEGV) -> dict[str, str]:
+    return {**fault_layer, "FAULT_CALL": call, "FAULT_AT": str(at), "FAULT_SIGNAL": str(int(by))}
+
+
+def results(folder: Path) -> dict[int, list[int]]:
+    """The outputs that are there, by the number of their scenario."""
+    return {int(path.name[1]): numpy.load(path).view("u4").tolist() for path in sorted(folder.glob("x?.out.npy"))}
+
+
+def test_the_rest_goes_on_after_a_crash(
+    program: Program, scene: Scene, four: list[str], fault_layer: dict[str, str]
+) -> None:
+    """Every second scenario crashes the driver: each is named with its command, and the others' results are there."""
+    ended = program(*four, env=crashing(fault_layer, "vkQueueSubmit", at=2))
+    assert ended.code == CRASHED
+    assert [line.partition(": ok: ")[0] for line in ended.out.splitlines()] == ["0.json", "2.json"]
+    message = "the process that ran it was ended by SIGSEGV while running this command"
+    first, help, second, help_again = ended.err.splitlines()
+    assert first.startswith("error: 1.json:")
+    assert first.endswith(f": /commands/0: {message}")
+    assert second.startswith("error: 3.json:")
+    assert help == help_again
+    assert help.startswith("  help: the Vulkan driver or a layer is the usual cause")
+    assert results(scene.folder) == {0: [1] * 4, 2: [3] * 4}
+
+
+@pytest.mark.parametrize(
+    "call, place, what",
+    [
+        ("vkCreateInstance", ": ", "while starting the driver"),
+        ("vkCreateDevice", ": ", "while opening the device"),
+        ("vkCreateBuffer", ": ", "while creating its resources"),
+        (
+            "vkCreateComputePipelines",
+            ": /resources/0/shader: ",
+            "while creating the pipeline of shader 'add' for /commands/0/dispatch_compute",
+        ),
+        ("vkAllocateDescriptorSets", ": ", "while creating its descriptor sets"),
+        ("vkWaitForFences", ": /commands: ", "while running the commands 0 to 1"),
+    ],
+)
+@pytest.mark.parametrize("by", [signal.SIGSEGV, signal.SIGABRT])
+def test_one_scenario(
+    program: Program, scene: Scene, fault_layer: dict[str, str], call: str, place: str, what: str, by: signal.Signals
+) -> None:
+    """The message names the scenario, the signal, and what the driver was asked to do; nothing is written."""
+    scene.shader("add", ADD).buffer("x", size=16).dispatch("add", ["x"], [4]).dispatch("add", ["x"], [4]).write()
+    ended = program("scenario.json", env=crashing(fault_layer, call, by=by))
+    assert (ended.code, ended.out) == (CRASHED, "")
+    line, help = ended.err.splitlines()
+    assert line.startswith("error: scenario.json")
+    if what != "while starting the driver":  # it starts on a thread, while arguments and scenario are read
+        assert line.endswith(f"{place}the process that ran it was ended by {by.name} {what}")
+    assert help.startswith("  help: the Vulkan driver or a layer")
+    assert not list(scene.folder.glob("*.out.npy"))
+    assert scene.leftovers() == []
+
+
+def test_a_crash_when_all_is_done(program: Program, scene: Scene, four: list[str], fault_layer: dict[str, str]) -> None:
+    """A driver that crashes when the device is closed is reported too; every result is there."""
+    ended = program(*four, env=crashing(fault_layer, "vkDestroyDevice"))
+    assert ended.code == CRASHED
+    assert len(ended.out.splitlines()) == 4
+    assert ended.err.startswith("error: the process was ended by SIGSEGV while closing the device\n  help: ")
+    assert len(results(scene.folder)) == 4
+
+
+def test_the_first_failure_gives_the_exit_code(
+    program: Program, scene: Scene, four: list[str], fault_layer: dict[str, str]
+) -> None:
+    """A failure before a crash keeps its exit code, and one after it does not change that of the crash."""
+    crash = crashing(fault_layer, "vkQueueSubmit", at=2)
+    assert program("missing.json", *four[:2], env=crash).code == 4
+    ended = program(*four[:2], "missing.json", four[2], env=crash)
+    assert ended.code == CRASHED
+    assert [line.partition(": ok: ")[0] for line in ended.out.splitlines()] == ["0.json", "2.json"]
+
+
+def test_a_driver_that_crashes_at_once_ends_every_file(
+    program: Program, four: list[str], fault_layer: dict[str, str]
+) -> None:
+    """Where no scenario can run, each is named once and the call ends."""
+    ended = program(*four, env=crashing(fault_layer, "vkCreateInstance"))
+    assert (ended.code, ended.out) == (CRASHED, "")
+    errors = [line for line in ended.err.splitlines() if line.startswith("error: ")]
+    assert [line[len("error: ") :].split(":")[0] for line in errors] == four
+
+
+def test_other_ways_to_run_name_a_crash(
+    program: Program, checkout: Path, four: list[str], fault_layer: dict[str, str]
+) -> None:
+    """A list of devices and a model that crash the driver end in one line as well."""
+    crash = crashing(fault_layer, "vkCreateInstance")
+    ended = program("--list-devices", env=crash)
+    assert (ended.code, ended.out) == (CRASHED, "")
+    assert ended.err.startswith("error: the process was ended by SIGSEGV while ")
+    model = next((checkout / "scenarios").rglob("*.vgf"))
+    ended = program(model, "--output-dir", "out", env=crash)
+    assert ended.code == CRASHED
+    assert f"error: {model}: the process that ran it was ended by SIGSEGV while " in ended.err
