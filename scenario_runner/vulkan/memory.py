@@ -22,6 +22,9 @@ HOST_CACHED = 0x8
 # Scenarios that need less than this need not ask what the machine has.
 _UNCHECKED_BYTES = 256 << 20
 
+# NULL, and MAP_FAILED: Mesa's lavapipe returns VK_SUCCESS also where its mmap() fails.
+_UNUSABLE_ADDRESSES = (0, (1 << 64) - 1)
+
 
 class Allocation:
     """One VkDeviceMemory of ``size_bytes``; ``mapped`` is its whole range where the host sees it."""
@@ -104,6 +107,13 @@ def allocate(
     if mapped:
         pointer = ffi.new("void**")
         check(device.fn.vkMapMemory(device.handle, handle, 0, size_bytes, 0, pointer), "vkMapMemory", purpose)
+        if (address := int(ffi.cast("uintptr_t", pointer[0]))) in _UNUSABLE_ADDRESSES:
+            raise errors.OutOfMemoryError(
+                f"vkMapMemory returned VK_SUCCESS and the unusable address {address:#x}:"
+                f" {purpose} asked for {readable_size(size_bytes)}",
+                help="the driver could not map the memory; a limit of the address space (ulimit -v)"
+                " or too little free memory is the usual cause",
+            )
         allocation.mapped = ffi.cast("char*", pointer[0])
     return allocation
 

@@ -4,6 +4,7 @@
      FAULT_AT      which of the calls counted below fails, from 1 on (0 or unset: none)
      FAULT_CALL    count only calls of this name
      FAULT_RESULT  the VkResult that the failing call returns (default -4, VK_ERROR_DEVICE_LOST)
+     FAULT_POINTER a number: a failing vkMapMemory returns VK_SUCCESS with this address instead of FAULT_RESULT
      FAULT_STAYS   1: every later counted call of the same name fails as well
      FAULT_TYPE    VkPhysicalDeviceType that devices report (so that a software driver passes for a discrete GPU)
      FAULT_LOG     file that one line per counted call is added to, and the objects that were never destroyed
@@ -38,7 +39,7 @@ static Function below_destroy_instance, below_enumerate, below_extensions, below
 static Handle instance, device;
 static FILE *log_file;
 static long at, count;
-static const char *wanted;
+static const char *wanted, *pointer;
 static VkResult result;
 static int stays, type_override;
 static char failed[64];
@@ -52,6 +53,7 @@ static void configure(void) {
   const char *path = getenv("FAULT_LOG");
   at = number("FAULT_AT", 0);
   wanted = getenv("FAULT_CALL");
+  pointer = getenv("FAULT_POINTER");
   result = (VkResult)number("FAULT_RESULT", -4);
   stays = (int)number("FAULT_STAYS", 0);
   type_override = (int)number("FAULT_TYPE", -1);
@@ -135,8 +137,6 @@ typedef uint64_t A;
   return fails(#name) ? result : ((VkResult (*)(A, A, A))DEVICE_FUNCTION(#name))(a, b, c); }
 #define CALL4(name) static VkResult layer_##name(A a, A b, A c, A d) { \
   return fails(#name) ? result : ((VkResult (*)(A, A, A, A))DEVICE_FUNCTION(#name))(a, b, c, d); }
-#define CALL6(name) static VkResult layer_##name(A a, A b, A c, A d, A e, A f) { \
-  return fails(#name) ? result : ((VkResult (*)(A, A, A, A, A, A))DEVICE_FUNCTION(#name))(a, b, c, d, e, f); }
 CALL2(vkBeginCommandBuffer)
 CALL3(vkResetFences)
 CALL3(vkAllocateCommandBuffers)
@@ -144,7 +144,14 @@ CALL3(vkAllocateDescriptorSets)
 CALL4(vkBindBufferMemory)
 CALL4(vkBindImageMemory)
 CALL4(vkQueueSubmit)
-CALL6(vkMapMemory)
+
+static VkResult layer_vkMapMemory(A owner, A memory, A offset, A size, A flags, void **out) {
+  if (!fails("vkMapMemory"))
+    return ((VkResult (*)(A, A, A, A, A, void **))DEVICE_FUNCTION("vkMapMemory"))(owner, memory, offset, size, flags, out);
+  if (!pointer || !*pointer) return result;
+  *out = (void *)strtol(pointer, NULL, 10);
+  return 0;
+}
 
 static VkResult layer_vkEndCommandBuffer(Handle commands) {
   return fails("vkEndCommandBuffer") ? result
