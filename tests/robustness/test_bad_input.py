@@ -274,7 +274,9 @@ def test_out_of_memory_in_the_middle(shader_cache: Path, checkout: Path, scene: 
         env={**os.environ, "PYTHONPATH": python_path(checkout)},
     )
     assert (done.returncode, done.stdout) == (9, "")
-    assert re.match(r"error: [^\n]+/resources/\d/buffer: vkAllocateMemory failed with VK_ERROR_OUT_OF_", done.stderr)
+    # Drivers notice it when memory is allocated or when it is mapped; Mesa 25 does not notice a failure to map.
+    failure = r"vkAllocateMemory failed with VK_ERROR_OUT_OF_|vkMapMemory (failed with|returned VK_SUCCESS and) "
+    assert re.match(rf"error: [^\n]+/resources/\d/buffer: ({failure})", done.stderr)
     assert "asked for 1000.0 MiB (1048576000 bytes)" in done.stderr
     assert not list(scene.folder.glob("*.out.npy"))
     assert scene.leftovers() == []
