@@ -11,11 +11,12 @@
     │   ├── CompilerNotFoundError     5   no compiler for this language was found
     │   └── SpirvError                5   the bytes are no valid SPIR-V module
     ├── UnsupportedError              6   valid, but this program or this device cannot do it (a skip, not a failure)
-    └── DeviceError                   7   the Vulkan driver failed
-        ├── NoDeviceError             8   no loader, no driver, or no device that was asked for
-        ├── OutOfMemoryError          9   an allocation that the device or the host cannot give
-        ├── FenceTimeoutError        10   the submitted work did not finish in time
-        └── DeviceLostError          11   the driver reports the device as lost
+    ├── DeviceError                   7   the Vulkan driver failed
+    │   ├── NoDeviceError             8   no loader, no driver, or no device that was asked for
+    │   ├── OutOfMemoryError          9   an allocation that the device or the host cannot give
+    │   ├── FenceTimeoutError        10   the submitted work did not finish in time
+    │   └── DeviceLostError          11   the driver reports the device as lost
+    └── LimitError                   12   the system refuses this process another thread or process
 
 An interrupted run (Ctrl-C) stays a KeyboardInterrupt; the command line ends with 130 then.
 
@@ -161,3 +162,9 @@ class DeviceLostError(DeviceError):
     """The driver reports the device as lost (VK_ERROR_DEVICE_LOST)."""
 
     exit_code = 11
+
+
+class LimitError(ScenarioRunnerError):
+    """The system refuses this process another thread or process; the message names the limit that was met."""
+
+    exit_code = 12

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner import errors
+from scenario_runner import errors, system_limits
 from scenario_runner.vulkan.api import ffi
 from scenario_runner.vulkan.buffers import USAGE_TRANSFER_DST, USAGE_TRANSFER_SRC, bind_buffer, create_buffer
 from scenario_runner.vulkan.commands import CommandPool
@@ -297,7 +297,11 @@ def _fill_in_place(sourced: Sequence[Resource], cleared: Sequence[Resource], *, 
     import concurrent.futures
 
     with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
-        for done in [pool.submit(job) for job in jobs]:
+        try:
+            started = [pool.submit(job) for job in jobs]
+        except RuntimeError as error:  # a thread that could not be started
+            raise system_limits.refusal("thread") from error
+        for done in started:
             done.result()
 
 

@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("vgf", "shaders", "files", "scenario"),
     ("tosa",),
     ("spirv",),
-    ("formats", "content_cache"),
+    ("formats", "content_cache", "system_limits"),
     ("errors", "log"),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
