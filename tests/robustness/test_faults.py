@@ -258,7 +258,7 @@ def test_memory_mapped_at_an_unusable_address(
 def test_fence_that_never_signals(program: Program, everything: Scene, fault_layer: dict[str, str]) -> None:
     """A fence that does not signal within --timeout ends with exit code 10; the process does not hang."""
     environment = {**fault_layer, "FAULT_CALL": "vkWaitForFences", "FAULT_AT": "1", "FAULT_STAYS": "1"}
-    ended = program("scenario.json", "--timeout", "0.3", env={**environment, "FAULT_RESULT": TIMEOUT}, timeout_s=20)
+    ended = program("scenario.json", "--timeout", "0.3", env={**environment, "FAULT_RESULT": TIMEOUT})
     assert (ended.code, ended.out) == (10, "")
     assert "/commands/1/mark_boundary: frame 0 did not finish within 0.3 s\n" in ended.err
     assert not list(everything.folder.glob("*.out.npy"))
