@@ -10,7 +10,7 @@ from pathlib import Path
 import imageio.v3
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -19,7 +19,7 @@ from scenario_runner.files.png import PngHeader, read_header, read_texels, write
 from scenario_runner.formats import format_named
 from tests.effort import calls_of
 
-SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=100)
+MANY_EXAMPLES = settings(max_examples=100)
 RGBA8 = format_named("VK_FORMAT_R8G8B8A8_UNORM")
 
 
@@ -117,7 +117,7 @@ def test_bits_are_widened_and_rounded(tmp_path: Path) -> None:
     assert texels_of(tmp_path / "b.png", "R8_UNORM", "u1").ravel().tolist() == expected.tolist()
 
 
-@SHARED_FOLDER
+@MANY_EXAMPLES
 @given(data=st.data())
 def test_what_is_written_comes_back(tmp_path: Path, data: st.DataObject) -> None:
     """Every format with a PNG form survives writing and reading, and other programs see the same channels."""
@@ -251,7 +251,7 @@ def test_a_bomb_is_refused_without_decoding(tmp_path: Path) -> None:
     assert calls < 5_000
 
 
-@SHARED_FOLDER
+@MANY_EXAMPLES
 @given(data=st.data())
 def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.DataObject) -> None:
     """Whatever is done to a file, reading ends in texels or an error of ours, in memory bounded by the file."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scenario_runner.errors import SpirvError
@@ -109,7 +109,7 @@ def test_the_seeds_are_good(seeds: list[bytes]) -> None:
         assert all(not entry_point["problems"] for entry_point in described["entry_points"])
 
 
-@settings(max_examples=250, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=250)
 @given(data=st.data())
 def test_mutated_words_give_a_reading_or_an_error(seeds: list[bytes], data: st.DataObject) -> None:
     """Words replaced by ids, opcodes, extremes and neighbours never give anything but a reading or our error."""
@@ -123,7 +123,7 @@ def test_mutated_words_give_a_reading_or_an_error(seeds: list[bytes], data: st.D
     look_at_everything(struct.pack(f"<{len(words)}I", *words))
 
 
-@settings(max_examples=100, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100)
 @given(data=st.data())
 def test_cut_and_doubled_instructions_give_a_reading_or_an_error(seeds: list[bytes], data: st.DataObject) -> None:
     """Instructions that are missing, doubled, swapped or cut short never give anything else either."""
@@ -143,7 +143,7 @@ def test_cut_and_doubled_instructions_give_a_reading_or_an_error(seeds: list[byt
     look_at_everything(struct.pack(f"<{len(words)}I", *words))
 
 
-@settings(max_examples=100, deadline=2000)
+@settings(max_examples=100)
 @given(st.binary(max_size=200))
 def test_random_bytes_give_an_error(tail: bytes) -> None:
     """Noise behind a good header is refused or read, nothing else."""
