@@ -19,7 +19,8 @@
     │   ├── DeviceLostError          11   the driver reports the device as lost
     │   └── DriverCrashError         12   the process was ended by a signal, such as SIGSEGV in the driver
     ├── ValidationLayerError         13   the Vulkan validation layer reported errors
-    └── SandboxError                 14   the scenario wants to read or write outside of the sandbox
+    ├── SandboxError                 14   the scenario wants to read or write outside of the sandbox
+    └── LimitError                   15   the system refuses this process another thread or process
 
 An interrupted run (Ctrl-C) stays a KeyboardInterrupt. The command line takes SIGTERM and SIGHUP for interrupts too, and
 ends with 128 and the number of the signal then: 130, 143, 129.
@@ -202,3 +203,9 @@ class ValidationLayerError(ScenarioRunnerError):
     """The Vulkan validation layer reported errors: Vulkan was used in a way that it does not allow."""
 
     exit_code = 13
+
+
+class LimitError(ScenarioRunnerError):
+    """The system refuses this process another thread or process; the message names the limit that was met."""
+
+    exit_code = 15

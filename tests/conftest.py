@@ -7,9 +7,16 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.program import Program, run_program
 from tests.scenes import Scene
+
+# A slow or busy machine is not a failure, and examples may share a test's folder.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,7 @@ def run_program(
     *arguments: str | Path,
     env: dict[str, str] | None = None,
     stdin: str = "",
-    timeout_s: float = 60,
+    timeout_s: float = 300,
 ) -> Ended:
     """Run the program of ``checkout`` in ``folder``; it must never show a traceback."""
     done = subprocess.run(

@@ -14,6 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from scenario_runner import system_limits
+from scenario_runner.errors import LimitError
+
 _FACTS_BYTES = 64 << 20
 _MESSAGES_BYTES = 256 << 10
 _MESSAGES_LINES = 200
@@ -68,8 +71,13 @@ class Child:
             return
         assert self._process.stdout is not None
         assert self._process.stderr is not None
-        self._output.start(self._process.stdout)
-        self._messages.start(self._process.stderr)
+        try:
+            self._output.start(self._process.stdout)
+            self._messages.start(self._process.stderr)
+        except LimitError as error:
+            self.stop()
+            self._process = None
+            self._refused = f"could not be read: {error}"
 
     def finish(self) -> Outcome:
         """Wait until it ends, or kill it when its time is over."""
@@ -115,7 +123,7 @@ class _Reader:
 
     def start(self, stream: IO[bytes]) -> None:
         self._thread = threading.Thread(target=self._drain, args=(stream,), daemon=True)
-        self._thread.start()
+        system_limits.start(self._thread)
 
     def text(self) -> str:
         """What was read; a process that holds the pipe beyond its parent's end is not waited for."""

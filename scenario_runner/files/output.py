@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from scenario_runner.files.sandbox import check_opened, check_path
 from scenario_runner.files.source import GUARDED_CHUNK_SIZE_BYTES, file_error, reason_of
-from scenario_runner.leftovers import remove_leftovers
+from scenario_runner.leftovers import owner, remove_leftovers
 
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
 _PREFIX, _SUFFIX = ".new-", ".tmp"

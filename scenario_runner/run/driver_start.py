@@ -16,6 +16,8 @@ import zlib  # noqa: F401
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from scenario_runner import system_limits
+
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.instance import Instance
     from scenario_runner.vulkan.devices.ml_start import Warm
@@ -45,7 +47,7 @@ class InstanceStart:
 
         self._make = Instance
         self._thread = threading.Thread(target=self._run, name="driver-start", daemon=True)
-        self._thread.start()
+        system_limits.start(self._thread)
 
     def result(self) -> Instance:
         """The instance. Raises what making it raised (NoDeviceError, mostly), each time it is asked."""

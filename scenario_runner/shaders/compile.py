@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from scenario_runner import system_limits
 from scenario_runner.errors import (
     CompileError,
     CompilerNotFoundError,
@@ -235,7 +236,7 @@ def _work_off(tasks: Sequence[Callable[[str], None]], prefix: str, count: int, p
     threads = [threading.Thread(target=work, daemon=True) for _ in range(min(count, len(tasks)))]
     try:
         for thread in threads:
-            thread.start()
+            system_limits.start(thread)
         for thread in threads:
             while thread.is_alive():
                 thread.join(0.2)  # with a limit, because a signal may reach another thread, which wakes nobody here

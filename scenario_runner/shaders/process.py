@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from scenario_runner import system_limits
 from scenario_runner.shaders.module import MAX_FILE_BYTES
 
 MAX_OUTPUT_BYTES = 1 << 20
@@ -38,20 +39,26 @@ class Processes:
 
     @contextlib.contextmanager
     def started(self, argv: list[str], folder: str | None) -> Iterator[subprocess.Popen[bytes]]:
-        """Start one in a process group of its own; on the way out it and its group are dead. Raises OSError."""
+        """Start one in a process group of its own; on the way out it and its group are dead.
+
+        Raises OSError, and LimitError where the system has no process to give.
+        """
         process = None
         try:
             with self._lock:
                 if self.stopped:
                     raise InterruptedError("the compilation was stopped")
-                process = subprocess.Popen(
-                    argv,
-                    cwd=folder,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
+                try:
+                    process = subprocess.Popen(
+                        argv,
+                        cwd=folder,
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.STDOUT,
+                        start_new_session=True,
+                    )
+                except BlockingIOError as error:  # EAGAIN of fork()
+                    raise system_limits.refusal("process") from error
                 self._running.add(process)
             _limit(process.pid)
             yield process
@@ -73,8 +80,10 @@ class Processes:
 def run_program(
     argv: list[str], *, folder: str | None, timeout_s: float, processes: Processes | None = None
 ) -> Finished:
-    """Run ``argv`` in ``folder`` to its end, or kill it after ``timeout_s`` seconds. Raises OSError when it cannot be
-    started."""
+    """Run ``argv`` in ``folder`` to its end, or kill it after ``timeout_s`` seconds.
+
+    Raises OSError or LimitError when it cannot be started.
+    """
     deadline = time.monotonic() + timeout_s
     chunks: list[bytes] = []
     failure = ""
@@ -91,7 +100,7 @@ def run_program(
 
         # A thread, because a pipe cannot be read with a time limit on every platform.
         reader = threading.Thread(target=drain, daemon=True)
-        reader.start()
+        system_limits.start(reader)
         reader.join(timeout_s)
         if reader.is_alive():
             failure = f"did not finish within {timeout_s:g} s"

@@ -88,7 +88,7 @@ CAPABILITIES: Final = {
     6016: "DotProductInputAll", 6017: "DotProductInput4x8Bit", 6018: "DotProductInput4x8BitPacked",
     6019: "DotProduct", 6020: "RayCullMaskKHR", 6022: "CooperativeMatrixKHR", 6024: "ReplicatedCompositesEXT",
     6025: "BitInstructions", 6026: "GroupNonUniformRotateKHR", 6029: "FloatControls2",
-    6033: "AtomicFloat32AddEXT", 6034: "AtomicFloat64AddEXT", 6089: "LongConstantCompositeINTEL",
+    6033: "AtomicFloat32AddEXT", 6034: "AtomicFloat64AddEXT", 6089: "LongCompositesINTEL",
     6094: "OptNoneINTEL", 6095: "AtomicFloat16AddEXT", 6114: "DebugInfoModuleINTEL", 6141: "SplitBarrierINTEL",
     6400: "GroupUniformArithmeticKHR",
 }

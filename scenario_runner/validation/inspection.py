@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.checks.finding import Finding, Severity, error_class
-from scenario_runner.errors import Problem, ScenarioRunnerError, UnsupportedError
+from scenario_runner.errors import LimitError, Problem, ScenarioRunnerError, UnsupportedError
 from scenario_runner.plan.model.records import CompilerOptions
 from scenario_runner.validation.codes_of_problems import code_of
 from scenario_runner.validation.model import Located, Validation
@@ -72,7 +72,10 @@ def _validate(file: str, options: Options) -> Validation:
 
 
 def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
-    """Everything that is wrong with a scenario that was read already."""
+    """Everything that is wrong with a scenario that was read already.
+
+    Raises LimitError, which says nothing about the scenario.
+    """
     from scenario_runner.plan.resolve import examine
 
     examination = examine(scenario, options.compiler, options.output_dir)
@@ -87,6 +90,8 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
         found.setdefault((problem.pointer, problem.message), Located(severity, problem))
 
     for kind, problem in examination.problems.errors:
+        if kind is LimitError:
+            raise LimitError(problem)
         coded = _coded(kind, problem, "error")
         add("note" if coded.code == "SR-RUN-001" else "error", coded, kind)
     for problem in (*scenario.warnings, *examination.problems.warnings):

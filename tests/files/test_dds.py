@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.dds import DdsWriter, open_dds, read_header, write_dds
 from scenario_runner.formats import all_formats, format_named
 
-SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+MANY_EXAMPLES = settings(max_examples=150)
 WITH_DXGI = [entry for entry in all_formats() if entry.dxgi is not None]
 R8 = format_named("VK_FORMAT_R8_UNORM")
 
@@ -54,7 +54,7 @@ def test_the_header_is_the_one_that_the_reference_writes(tmp_path: Path) -> None
     assert (tmp_path / "a.dds").read_bytes() == expected
 
 
-@SHARED_FOLDER
+@MANY_EXAMPLES
 @given(data=st.data())
 def test_every_format_round_trips_with_all_its_levels(tmp_path: Path, data: st.DataObject) -> None:
     """What is written comes back bit by bit, at every level, however it was cut when written and read."""
@@ -283,7 +283,7 @@ def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message
     assert str(caught.value) == f"{path}: {message}"
 
 
-@SHARED_FOLDER
+@MANY_EXAMPLES
 @given(data=st.data())
 def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.DataObject) -> None:
     """Whatever is done to a file, reading ends in texels or an error of ours, with little memory."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scenario_runner.errors import FileError
@@ -29,7 +29,7 @@ def write(
             writer.write(memoryview(data)[start:stop])
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50)
 @given(cuts=st.lists(st.integers(0, sum(PLANES)), max_size=6).map(sorted))
 def test_cuts_change_nothing(tmp_path: Path, cuts: list[int]) -> None:
     """A .dds file with levels and a .npy file of the first one are the same however the bytes come."""

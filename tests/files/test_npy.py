@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.npy import NpyWriter, open_npy, parse_descr, read_array, read_header, write_npy
 
-SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+MANY_EXAMPLES = settings(max_examples=150)
 
 
 def npy_bytes(header: str, payload: bytes = b"", version: tuple[int, int] = (1, 0), length: int | None = None) -> bytes:
@@ -67,7 +67,7 @@ arrays = hnp.arrays(
 )
 
 
-@SHARED_FOLDER
+@MANY_EXAMPLES
 @given(array=arrays, fortran=st.booleans(), data=st.data())
 def test_any_order_reads_as_c_order_little_endian(
     tmp_path: Path, array: np.ndarray, fortran: bool, data: st.DataObject
@@ -230,7 +230,7 @@ def test_a_header_of_python_2_and_of_the_reference_are_read(tmp_path: Path) -> N
         assert read_header(path).shape == (2,)
 
 
-@SHARED_FOLDER
+@MANY_EXAMPLES
 @given(data=st.data())
 def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.DataObject) -> None:
     """Whatever is done to a file, it is read like NumPy reads it or refused by an error of ours."""
@@ -263,7 +263,7 @@ def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.Dat
     assert array.tobytes() == np.ascontiguousarray(expected).astype(expected.dtype.newbyteorder("<")).tobytes()
 
 
-@SHARED_FOLDER
+@MANY_EXAMPLES
 @given(
     array=hnp.arrays(
         dtype=st.sampled_from(["<f4", "|i1", "<u2", "|b1", "<c8", "<i8"]),

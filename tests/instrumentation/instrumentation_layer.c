@@ -43,8 +43,10 @@ typedef struct { uint32_t result, sub, stages, block; uint64_t values[2]; } Valu
 
 #define EXPORT __attribute__((visibility("default")))
 enum { LOADER_INSTANCE = 47, LOADER_DEVICE = 48, LINK_INFO = 0, INCOMPLETE = 5, METRICS = 2, COMPUTE = 0x20 };
-enum { MAINTENANCE5 = 1000470000, FLAGS2 = 1000470005, FEATURES = 1000607000, PROPERTIES, CREATE_INFO, DESCRIPTION };
+enum { VULKAN14 = 55, MAINTENANCE5 = 1000470000, FLAGS2 = 1000470005, FEATURES = 1000607000, PROPERTIES, CREATE_INFO, DESCRIPTION };
 #define INSTRUMENT 0x8000000000ull
+/* Maintenance5 is a feature of its own extension, and of VkPhysicalDeviceVulkan14Features, where it is the 16th. */
+typedef struct { int32_t type; void *next; uint32_t before[15], maintenance5; } Vulkan14;
 
 static const Extension extensions[] = {{"VK_ARM_shader_instrumentation", 1}, {"VK_KHR_maintenance5", 1}};
 /* Several instances may live at once, one device. The calls below an instance are taken while it is made: later the
@@ -245,7 +247,9 @@ static void layer_vkGetPhysicalDeviceFeatures2(Handle physical, Base *features) 
   Feature *feature = (Feature *)find(features, FEATURES);
   if (feature) feature->enabled = !is(lacks, "feature");
   feature = (Feature *)find(features, MAINTENANCE5);
-  if (feature) feature->enabled = 1;
+  if (feature) feature->enabled = !is(lacks, "maintenance5");
+  Vulkan14 *core = (Vulkan14 *)find(features, VULKAN14);
+  if (core) core->maintenance5 = !is(lacks, "maintenance5");
 }
 
 static void layer_vkGetPhysicalDeviceProperties2(Handle physical, Base *properties) {
@@ -258,14 +262,23 @@ static VkResult layer_vkEnumerateDeviceExtensionProperties(Handle physical, cons
   VkResult (*below)(Handle, const char *, uint32_t *, Extension *) =
       (VkResult (*)(Handle, const char *, uint32_t *, Extension *))instance_of(physical)->extensions;
   if (layer) return below(physical, layer, count, out);
-  uint32_t own = is(lacks, "maintenance5") ? 1 : 2, there = 0;
+  uint32_t there = 0, kept = 0, own = sizeof extensions / sizeof *extensions - is(lacks, "maintenance5");
   VkResult code = below(physical, NULL, &there, NULL);
   if (code < 0) return code;
-  if (!out) { *count = there + own; return 0; }
-  if (*count < there + own) return INCOMPLETE;
-  code = below(physical, NULL, &there, out);
-  memcpy(out + there, extensions, own * sizeof *extensions);
-  *count = there + own;
+  Extension *all = calloc(there + own, sizeof *all);
+  if (!all) return -1;
+  code = below(physical, NULL, &there, all);
+  /* The driver's, less those that are this layer's to give or to hide, and then this layer's. */
+  for (uint32_t i = 0; i < there; i++)
+    if (strcmp(all[i].name, extensions[0].name) && strcmp(all[i].name, extensions[1].name)) all[kept++] = all[i];
+  memcpy(all + kept, extensions, own * sizeof *extensions);
+  kept += own;
+  if (code >= 0 && out) {
+    if (*count < kept) code = INCOMPLETE;
+    else memcpy(out, all, kept * sizeof *all);
+  }
+  if (code == 0) *count = kept;
+  free(all);
   return code;
 }
 
@@ -308,8 +321,10 @@ static VkResult layer_vkCreateDevice(Handle physical, const void *info, const vo
   GetProcAddr below = chain->link.device->get_instance;
   next_device = chain->link.device->get_device;
   chain->link.device = chain->link.device->next;
-  Feature *feature = (Feature *)find(((const Base *)info)->next, FEATURES), *flags = (Feature *)find(((const Base *)info)->next, MAINTENANCE5);
-  enabled = feature && feature->enabled && flags && flags->enabled;
+  Base *wanted = ((const Base *)info)->next;
+  Feature *feature = (Feature *)find(wanted, FEATURES), *flags = (Feature *)find(wanted, MAINTENANCE5);
+  Vulkan14 *core = (Vulkan14 *)find(wanted, VULKAN14);
+  enabled = feature && feature->enabled && ((flags && flags->enabled) || (core && core->maintenance5));
   LOG(enabled ? "device with instrumentation" : "device without");
   VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(instance_of(physical)->handle, "vkCreateDevice"))(physical, info, allocator, out);
   if (code >= 0) device = *out;

@@ -7,7 +7,6 @@ import re
 import shlex
 import struct
 import subprocess
-import time
 from pathlib import Path
 
 import numpy
@@ -82,13 +81,25 @@ def test_bytes_that_are_no_utf8(program: Program, scene: Scene) -> None:
     refused(program, scene, 3, r"scenario\.json:1:33: the byte 0xff is no UTF-8")
 
 
-def test_huge_json(program: Program, scene: Scene) -> None:
-    """A scenario file of gigabytes is refused at once."""
-    with (scene.folder / "scenario.json").open("wb") as file:
+def in_little_memory(checkout: Path, path: Path) -> subprocess.CompletedProcess[str]:
+    """Run the program in an address space of 6 GB."""
+    return subprocess.run(
+        ["sh", "-c", f"ulimit -v 6000000; exec {shlex.join([*COMMAND, str(path)])}"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": python_path(checkout)},
+        check=False,
+    )
+
+
+def test_huge_json(checkout: Path, scene: Scene) -> None:
+    """A scenario file of gigabytes is refused without reading all of it: there is no room for it."""
+    path = scene.folder / "scenario.json"
+    with path.open("wb") as file:
         file.truncate(8 << 30)
-    started = time.monotonic()
-    refused(program, scene, 3, r"scenario\.json: a scenario of more than \d+ MiB is not read")
-    assert time.monotonic() - started < 10
+    done = in_little_memory(checkout, path)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert re.match(r"error: \S+/scenario\.json: a scenario of more than \d+ MiB is not read\n  help: ", done.stderr)
 
 
 @pytest.mark.parametrize(
@@ -266,15 +277,11 @@ def test_out_of_memory_in_the_middle(shader_cache: Path, checkout: Path, scene: 
     for number in range(8):
         scene.buffer(f"b{number}", size=1000 << 20)
     path = scene.buffer("x", size=16).write()
-    line = shlex.join([*COMMAND, str(path)])
-    done = subprocess.run(
-        ["sh", "-c", f"ulimit -v 6000000; exec {line}"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": python_path(checkout)},
-    )
+    done = in_little_memory(checkout, path)
     assert (done.returncode, done.stdout) == (9, "")
-    assert re.match(r"error: [^\n]+/resources/\d/buffer: vkAllocateMemory failed with VK_ERROR_OUT_OF_", done.stderr)
+    # Drivers notice it when memory is allocated or when it is mapped; Mesa 25 does not notice a failure to map.
+    failure = r"vkAllocateMemory failed with VK_ERROR_OUT_OF_|vkMapMemory (failed with|returned VK_SUCCESS and) "
+    assert re.match(rf"error: [^\n]+/resources/\d/buffer: ({failure})", done.stderr)
     assert "asked for 1000.0 MiB (1048576000 bytes)" in done.stderr
     assert not list(scene.folder.glob("*.out.npy"))
     assert scene.leftovers() == []

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scenario_runner.errors import FileError, Problem, ScenarioError
@@ -220,7 +220,7 @@ def test_everything():
     assert accepts(SCHEMA, EVERYTHING)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(mutated())
 def test_structure(tree):
     """A mutated scenario loads or raises errors of ours, each with a place, and a null is never let through."""
@@ -233,7 +233,7 @@ def test_structure(tree):
     assert found or "null" not in text
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_bytes(data):
     """A scenario with bytes replaced, removed or added, or cut off, loads or raises an error of ours."""
@@ -249,7 +249,7 @@ def test_bytes(data):
         assert "cannot describe" not in problem.message
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50)
 @given(st.binary(max_size=200))
 def test_any_file(tmp_path, content):
     """A file of any bytes raises an error of ours: by chance none is a scenario."""
@@ -337,7 +337,7 @@ BEYOND_SCHEMA = (
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(mutated())
 def test_schema_agrees(tree):
     """The schema accepts whatever loads, and refuses what is refused for its shape."""

@@ -202,9 +202,7 @@ def test_a_compiler_that_fails_at_one_shader_spoils_no_other(
     # The longest come first: shader 3 is in the midst of the batch.
     lines = [f"//{'TROUBLE' if number == 3 else ''}".ljust(90 - 10 * number, ".") for number in range(6)]
     requests = [one._replace(source=f"{one.source}{line}\n") for one, line in zip(requests, lines, strict=True)]
-    start = time.monotonic()
     modules = compile_all(requests, jobs=1, timeout_s=4)
-    assert time.monotonic() - start < 40
     assert [holds(module, number + 0.25) for number, module in enumerate(modules)] == [True] * 6
     assert [made_by(module) for module in modules] == [GLSLANG if n == 3 else SHADERC for n in range(6)]
     assert sizes()[0] == 6
@@ -363,7 +361,7 @@ def test_ctrl_c_during_a_batch(counted: Callable[..., Callable[[], list[int]]], 
     output, errors = process.communicate(timeout=60)
     assert (output, errors) == (b"interrupted\n", b"")
     started = [int(pid) for pid in pids.read_text().split()]
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while any(alive(pid) for pid in started) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not any(alive(pid) for pid in started)

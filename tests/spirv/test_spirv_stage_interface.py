@@ -25,12 +25,15 @@ layout(constant_id = 0) const int N = 2;
 struct S { vec3 x; float y[2]; };
 layout(location = 3) in vec4 place;
 layout(location = 0) out vec3 color;
-layout(location = 0, component = 3) flat out int number;
+layout(location = 0, component = 3) out float alpha;
+layout(location = 1, component = 2) flat out int number;
 layout(location = 2) out Block { mat3x2 m; layout(location = 30) S s; noperspective float z; } block;
 layout(location = 10) out vec2 list[N];
 layout(location = 20) centroid out S structs[2];
 layout(location = 40) flat out dvec3 wide;
-void main() { gl_Position = place; color = vec3(1); number = 2; block.z = 1; list[0] = vec2(0); wide = dvec3(0); }
+void main() {
+    gl_Position = place; color = vec3(1); alpha = 1; number = 2; block.z = 1; list[0] = vec2(0); wide = dvec3(0);
+}
 """
 
 
@@ -40,7 +43,8 @@ def test_locations_follow_the_types(glsl: Source) -> None:
     assert places(found.inputs) == [("place", 3, 1, 0, "float32x4")]
     assert places(found.outputs) == [
         ("color", 0, 1, 0, "float32x3"),
-        ("number", 0, 1, 3, "int32"),
+        ("alpha", 0, 1, 3, "float32"),
+        ("number", 1, 1, 2, "int32"),
         ("block.m", 2, 3, 0, "float32x2x3"),
         ("list", 10, 2, 0, "float32x2[2]"),
         ("structs", 20, 6, 0, "S[2]"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.validation import Options, validate_file
 from scenario_runner.validation.reported_device import read_device
 from scenarios.generate import HERE, cases
+from tests.effort import calls_of
 from tests.scenes import Scene, assemble, glsl
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
@@ -150,15 +150,14 @@ def test_problems_of_the_text_have_codes(tmp_path: Path, text: str | bytes, code
     assert set(found) <= set(CODES)
 
 
-def test_a_hundred_thousand_unknown_keys_cost_little(tmp_path: Path) -> None:
+def test_ten_thousand_unknown_keys_cost_little(tmp_path: Path) -> None:
     """Close matches are looked for as long as somebody reads them."""
     path = tmp_path / "scenario.json"
-    keys = ", ".join(f'"key{number}": 1' for number in range(100_000))
+    keys = ", ".join(f'"key{number}": 1' for number in range(10_000))
     path.write_text(BUFFER.replace('"uid"', keys + ', "uid"'))
-    start = time.perf_counter()
-    found = validate_file(path).findings
-    assert time.perf_counter() - start < 2
-    assert len(found) == 101
+    validation, calls = calls_of(lambda: validate_file(path))
+    assert len(validation.findings) == 101
+    assert calls < 200 * 10_000
 
 
 def test_against_the_device_that_is_here(report: Path) -> None:

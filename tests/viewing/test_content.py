@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scenario_runner.errors import FileError, UsageError
@@ -149,7 +149,7 @@ def test_every_format_of_a_dds_file_is_read_or_refused(tmp_path: Path, format) -
     assert len(content.channels) >= format.components
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_mutated_files_are_errors_of_ours(tmp_path: Path, data: st.DataObject) -> None:
     """A file with a few bytes changed, or cut short, is read or refused with an error of ours."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scenario_runner.viewing.content import Content, read_content
@@ -23,7 +23,7 @@ def compared(folder: Path, one: Any, other: Any) -> Difference:
     return compare(content(folder, "a", one), content(folder, "b", other))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 1 << 30), dtype=st.sampled_from(["f2", "f4", "f8", "u1", "i4", "i8", "u8"]))
 def test_counts_errors_and_places(tmp_path: Path, seed: int, dtype: str) -> None:
     """Count, first index, worst error and bounding box are those that NumPy finds, for every type."""

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner import errors
+from scenario_runner import errors, system_limits
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.execution.commands import CommandPool
@@ -327,7 +327,11 @@ def _fill_in_place(sourced: Sequence[Resource], cleared: Sequence[Resource], *, 
     from contextvars import copy_context  # which files may be read is a matter of the context
 
     with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
-        for done in [pool.submit(copy_context().run, job) for job in jobs]:
+        try:
+            started = [pool.submit(copy_context().run, job) for job in jobs]
+        except RuntimeError as error:  # a thread that could not be started
+            raise system_limits.refusal("thread") from error
+        for done in started:
             done.result()
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 # Scenarios that need less than this need not ask what the machine has.
 _UNCHECKED_BYTES = 256 << 20
 
+# NULL, and MAP_FAILED: Mesa's lavapipe returns VK_SUCCESS also where its mmap() fails.
+_UNUSABLE_ADDRESSES = (0, (1 << 64) - 1)
+
 
 class Allocation:
     """One VkDeviceMemory of ``size_bytes``; ``mapped`` is its whole range where the host sees it."""
@@ -99,7 +102,14 @@ def allocate(
     allocation = Allocation(handle, size_bytes, type_index)
     if mapped:
         pointer = ffi.new("void**")
-        check(device.fn.vkMapMemory(device.handle, handle, 0, size_bytes, 0, pointer), "vkMapMemory", purpose)
+        asked = f"{purpose} asked for {readable_size(size_bytes)}"
+        check(device.fn.vkMapMemory(device.handle, handle, 0, size_bytes, 0, pointer), "vkMapMemory", asked)
+        if (address := int(ffi.cast("uintptr_t", pointer[0]))) in _UNUSABLE_ADDRESSES:
+            raise errors.OutOfMemoryError(
+                f"vkMapMemory returned VK_SUCCESS and the unusable address {address:#x}: {asked}",
+                help="the driver could not map the memory; a limit of the address space (ulimit -v)"
+                " or too little free memory is the usual cause",
+            )
         allocation.mapped = ffi.cast("char*", pointer[0])
     return allocation
 

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from scenario_runner import system_limits
+
 # Below this much, the thread costs more than it saves.
 _WORTHWHILE_BYTES = 64 << 20
 # How much a driver reads in the meantime: about 10 MB.
@@ -33,7 +35,7 @@ def read_once(views: Iterable[memoryview]) -> Iterator[None]:
             _drop(mappings)
 
     thread = threading.Thread(target=drop, name="drop-read-pages", daemon=True)
-    thread.start()
+    system_limits.start(thread)
     try:
         yield
     finally:

@@ -1,0 +1,111 @@
+"""Threads and processes that the system refuses, and the limit that was met."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from scenario_runner.errors import LimitError
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterator
+
+
+class Limit(NamedTuple):
+    """A limit that a new thread or process counts against: ``used`` of ``most``, and the new one needs ``more``."""
+
+    name: str
+    used: int
+    most: int
+    more: int = 1
+
+
+def start(thread: threading.Thread) -> None:
+    """Start a thread. Raises LimitError where the system refuses it."""
+    try:
+        thread.start()
+    except RuntimeError as error:  # "can't start new thread" is all that Python says
+        raise refusal("thread") from error
+
+
+def refusal(what: str) -> LimitError:
+    """The error for a ``what`` ('thread', 'process') that could not be started: it names the limit that was met, or all
+    known limits where none of them seems to be."""
+    known = list(_limits())
+    limits = [limit for limit in known if limit.used + limit.more > limit.most] or known
+    named = "; ".join(f"{one.name}: {one.used} of {one.most} in use, {one.more} more asked for" for one in limits)
+    return LimitError(
+        f"the system refuses to start another {what}" + (f" ({named})" if named else ""),
+        help="raise the limit, or end other programs",
+    )
+
+
+def _limits() -> Iterator[Limit]:
+    """The limits of this process that can be read on this system, a stack being what a thread asks for."""
+    import os
+
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return
+    address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
+    stack, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    used = _number("/proc/self/statm")
+    if address_space != resource.RLIM_INFINITY and used is not None:
+        # a thread's stack is as large as this limit, and a few MiB where there is none
+        stack = 2 << 20 if stack == resource.RLIM_INFINITY else stack
+        yield Limit("bytes of address space (ulimit -v)", used * resource.getpagesize(), address_space, stack)
+    processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    if processes != resource.RLIM_INFINITY:
+        yield Limit("processes and threads of this user (ulimit -u)", _threads(os.getuid()), processes)
+    for folder in _control_groups():
+        used, most = _number(f"{folder}/pids.current"), _number(f"{folder}/pids.max")
+        if used is not None and most is not None:
+            yield Limit(f"processes and threads of the control group ({folder}/pids.max)", used, most)
+    most = _number("/proc/sys/kernel/threads-max")
+    if most is not None:
+        yield Limit("processes and threads of this machine (kernel.threads-max)", _threads(None), most)
+
+
+def _number(path: str) -> int | None:
+    """The number that a file begins with; None where there is none, as in 'max'."""
+    try:
+        with open(path, encoding="ascii") as file:
+            return int(file.read().split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _threads(user: int | None) -> int:
+    """How many threads there are in the processes that this one can see: all, or those of a (real) user id."""
+    import os
+
+    count = 0
+    for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        try:
+            with open(f"/proc/{entry}/status", encoding="utf-8", errors="replace") as file:
+                fields = dict(line.split(":", 1) for line in file)
+            if user is None or int(fields["Uid"].split()[0]) == user:
+                count += int(fields["Threads"])
+        except (OSError, ValueError, KeyError):
+            continue  # it is not a process, or it has ended
+    return count
+
+
+def _control_groups() -> Iterator[str]:
+    """The folders of the control groups that limit this process: its own and those around it (cgroups(7))."""
+    import os
+
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8") as file:
+            lines = [line.rstrip("\n").split(":", 2) for line in file]
+    except OSError:
+        return
+    for _, controllers, path in lines:
+        if controllers in ("", "pids"):
+            root = f"/sys/fs/cgroup/{controllers}".rstrip("/")
+            folder = root + path.rstrip("/")
+            while folder != root:
+                yield folder
+                folder = os.path.dirname(folder)
+            yield root
