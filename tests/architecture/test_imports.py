@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("tosa",),
     ("spirv",),
     ("formats", "content_cache"),
-    ("errors", "log"),
+    ("errors", "log", "arm_glslc", "system_packages"),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from scenario_runner.system_packages import package_names
+from tools.bootstrap.packages import NEEDED, WELCOME
+
 # An interpreter that writes down what it is asked for. Questions about its version go to the real one, and the set-up
 # that it is asked to do leaves what the real set-up leaves.
 INTERPRETER = f"""#!/bin/sh
@@ -42,6 +45,9 @@ class Checkout:
             (self.programs / name).symlink_to(found)
         shutil.copytree(original / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(original / "pyproject.toml", self.root)
+        (self.root / "scenario_runner").mkdir()
+        for name in ("system_packages.py", "arm_glslc.py"):
+            shutil.copy(original / "scenario_runner" / name, self.root / "scenario_runner")
         self.environ = {"PATH": str(self.programs), "HOME": str(folder), "NOTES": str(self.notes)}
 
     def program(self, name: str, text: str) -> Path:
@@ -107,12 +113,13 @@ def test_the_tests_set_up_for_both(copy):
     [
         lambda root: (root / "pyproject.toml").write_text("[project]\n", encoding="utf-8"),
         lambda root: (root / "tools/bootstrap/packages.py").write_text("", encoding="utf-8"),
+        lambda root: (root / "scenario_runner/system_packages.py").write_text("", encoding="utf-8"),
         lambda root: (root / ".venv/driver").unlink(),
         lambda root: (root / ".venv/ready-run").write_text("", encoding="utf-8"),
         lambda root: (root / ".venv/ready-run").unlink(),
         lambda root: shutil.rmtree(root / ".venv"),
     ],
-    ids=["pyproject", "bootstrap", "driver gone", "empty stamp", "no stamp", "no environment"],
+    ids=["pyproject", "bootstrap", "packages", "driver gone", "empty stamp", "no stamp", "no environment"],
 )
 def test_a_change_is_noticed(copy, change):
     """A changed project file or set-up, a missing path or a missing stamp: the next start sets up again, once."""
@@ -212,14 +219,20 @@ def test_a_named_interpreter_is_the_only_one_tried(copy):
     )
 
 
-def test_a_machine_without_python_is_told_what_to_install(copy):
-    """Without any usable interpreter the message names the packages and the variable."""
+@pytest.mark.parametrize("level", ["run", "test"])
+def test_a_machine_without_python_is_told_what_to_install(copy, level):
+    """Without any usable interpreter the message names all that Debian lacks for this command, and the variable."""
     script = copy.root / "tools/bootstrap/set_up.sh"
     text = script.read_text(encoding="utf-8")
     assert " /usr/bin/python3 /usr/local/bin/python3" in text  # where this machine may well have one
     script.write_text(text.replace(" /usr/bin/python3 /usr/local/bin/python3", ""), encoding="utf-8")
     copy.program("python3", OLD)
-    done = copy.call(copy.root / "tools/run")
+    done = copy.call(copy.root / "tools" / level)
     assert done.returncode == 1
-    assert "Debian, Ubuntu   sudo apt-get install python3 python3-venv" in done.stderr
+    parts = [*NEEDED[level], *WELCOME[level]]
+    packages = " ".join(("python3", "python3-venv", *package_names("debian", parts)))
+    (line,) = [line for line in done.stderr.splitlines() if "Debian" in line]
+    command, _, names = line.partition("sudo apt-get update && sudo apt-get install ")
+    assert command == "scenario-runner:   Debian, Ubuntu   "
+    assert sorted(names.split()) == sorted(packages.split())
     assert "SCENARIO_RUNNER_PYTHON=/path/to/python3" in done.stderr
