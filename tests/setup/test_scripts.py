@@ -1,4 +1,4 @@
-"""tools/run and tools/test before Python takes over: finding an interpreter, and seeing that nothing is due."""
+"""tools/run, tools/test and .ci/run before Python takes over: an interpreter, what is due, a machine for the tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ case $* in
 *"sys.exit(console())"*)
     shift 3
     {{ printf 'run in %s:' "$PWD"; printf ' <%s>' "$@"; echo; }} >>"$NOTES" ;;
-*pytest*) shift 2; echo "pytest in $PWD: $*" >>"$NOTES" ;;
+*pytest*) shift 2; echo "pytest in $PWD: $*" >>"$NOTES"; echo "1 passed" ;;
+*ruff*|*mypy*) shift; echo "$*" >>"$NOTES" ;;
 *) exec '{sys.executable}' "$@" ;;
 esac
 """
@@ -39,11 +40,13 @@ class Checkout:
         self.notes = folder / "notes"
         self.programs = folder / "bin"
         self.programs.mkdir()
-        for name in ("cat", "cksum", "readlink", "mkdir", "cp", "touch", "sh", "id", "tail"):
+        basic = ("cat", "cksum", "readlink", "mkdir", "cp", "touch", "sh", "id", "tail", "bash", "dirname", "sed")
+        for name in basic:
             found = shutil.which(name)
             assert found is not None, name
             (self.programs / name).symlink_to(found)
-        shutil.copytree(original / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("tools", ".ci"):
+            shutil.copytree(original / name, self.root / name, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(original / "pyproject.toml", self.root)
         (self.root / "scenario_runner").mkdir()
         for name in ("system_packages.py", "arm_glslc.py"):
@@ -236,3 +239,62 @@ def test_a_machine_without_python_is_told_what_to_install(copy, level):
     assert command == "scenario-runner:   Debian, Ubuntu   "
     assert sorted(names.split()) == sorted(packages.split())
     assert "SCENARIO_RUNNER_PYTHON=/path/to/python3" in done.stderr
+
+
+def checks(root: Path) -> list[str]:
+    """What .ci/run does in an environment."""
+    return [
+        "set up run",
+        f"run in {root}: <scenarios/basics/add/scenario.json>",
+        "set up test",
+        *("ruff check .", "ruff format --check .", "mypy"),
+        f"pytest in {root}: -n auto --maxprocesses 4 --dist worksteal",
+    ]
+
+
+def a_machine(copy: Checkout, script: str) -> None:
+    """Put a script where the one lies that makes bare machines."""
+    path = copy.root.parent / "shared/tools/fresh_machine.sh"
+    path.parent.mkdir(parents=True)
+    path.write_text(script, encoding="utf-8")
+
+
+def test_changes_are_checked_on_a_bare_machine(copy):
+    """.ci/run runs both README commands and the linters through the machine's script; pytest's summary comes last."""
+    copy.program("python3", INTERPRETER)
+    a_machine(
+        copy,
+        'echo "machine $1 $2 $3 $4" >>"$NOTES"; shift 4; [ "$1" = true ] || "$@"; code=$?\n'
+        'echo "fresh_machine: bookworm python, uid 0, 1234567: exit $code after 5 s" >&2; exit $code\n',
+    )
+    done = copy.call(copy.root / ".ci/run")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "1 passed"
+    machine = "machine --release bookworm --worktree ."
+    noted = copy.noted()
+    assert noted[:2] == [machine, machine]
+    assert noted[2:] == checks(copy.root)
+
+
+@pytest.mark.parametrize("script", ["echo 'unshare failed: Operation not permitted' >&2; exit 1\n", None])
+def test_changes_are_checked_here_where_no_machine_is_to_be_had(copy, script):
+    """Where the machine's script is missing or may not do its work, .ci/run says so and checks in this environment."""
+    copy.program("python3", INTERPRETER)
+    if script:
+        a_machine(copy, script)
+    done = copy.call(copy.root / ".ci/run")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].endswith("running in this environment" + (". It said:" if script else ""))
+    assert ("ci:   unshare failed: Operation not permitted" in lines) is bool(script)
+    assert lines[-1] == "1 passed"
+    assert copy.noted() == checks(copy.root)
+
+
+def test_a_failed_check_fails_the_change(copy):
+    """Whatever fails, the rest is run and the exit status says that something failed."""
+    copy.program("python3", INTERPRETER.replace('*ruff*|*mypy*) shift; echo "$*" >>"$NOTES"', "*mypy*) exit 2"))
+    done = copy.call(copy.root / ".ci/run")
+    assert done.returncode == 1
+    assert "-m mypy failed" in done.stdout
+    assert done.stdout.splitlines()[-1] == "1 passed"
