@@ -115,13 +115,17 @@ FAMILIES = {
     ),
 }
 _KIN = {"ubuntu": "debian", "rhel": "fedora", "centos": "fedora", "archlinux": "arch"}
-_ELSEWHERE = {
-    "loader": "install the Vulkan loader of your system",
-    "driver": "install the Vulkan driver of your GPU, or Mesa's software driver lavapipe",
-    "glslang": "install glslang",
-    "glslc": "install Google's shaderc, or put its glslc on PATH",
-    "validation": "install the Khronos validation layer (part of the Vulkan SDK)",
-}
+# What to do on any other system, instead of package names.
+_ELSEWHERE = Packages(
+    loader="install the Vulkan loader of your system",
+    driver="install the Vulkan driver of your GPU, or Mesa's software driver lavapipe",
+    glslang="install glslang",
+    glslc="install Google's shaderc, or put its glslc on PATH",
+    spirv_tools="install SPIRV-Tools",
+    vulkan_tools="install Vulkan-Tools",
+    validation="install the Khronos validation layer (part of the Vulkan SDK)",
+    c_compiler="install a C compiler and the headers of the C library",
+)
 
 
 def family_here(root: str | os.PathLike[str] = "/", platform: str = sys.platform) -> str | None:
@@ -171,6 +175,6 @@ def install_here(*parts: str) -> str:
     """How to install these parts on this machine: a shell command, or words for a system that is not in `FAMILIES`."""
     family = family_here()
     if family is None:
-        return "; ".join(_ELSEWHERE[part] for part in parts)
+        return "; ".join(getattr(_ELSEWHERE, part) for part in parts)
     superuser = hasattr(os, "geteuid") and os.geteuid() == 0
     return install_command(family, package_names(family, parts), superuser=superuser)
