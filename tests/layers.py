@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from scenario_runner.system_packages import install_here
+
 _FLAGS = ("-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror", "-Wno-cast-function-type")
 
 
@@ -18,7 +20,7 @@ def build_layer(source: Path, folder: Path, description: str, extensions: Sequen
     Returns the environment variables with which the loader loads it.
     """
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    assert compiler, f"a C compiler builds {source.name} (Debian and Ubuntu: apt install gcc)"
+    assert compiler, f"a C compiler builds {source.name}: {install_here('c_compiler')}"
     library = folder / f"lib{source.stem}.so"
     subprocess.run([compiler, *_FLAGS, "-o", str(library), str(source)], check=True)
     name = f"VK_LAYER_TEST_{source.stem.removesuffix('_layer')}"

@@ -20,6 +20,12 @@ def main(argv: Sequence[str]) -> int:
         "The exit code is 0 when there is a usable device and a GLSL compiler, else 1.",
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON (docs/doctor.md has the keys)")
+    parser.add_argument(
+        "--fix",
+        action="store_true",
+        help="first install with pip what is missing and needs no superuser: the compiler for shaders with tensors,"
+        " the ML emulation layers, the library that reads VGF files",
+    )
     parser.add_argument("--glslang", metavar="PATH", help="GLSL compiler to look at (or set SCENARIO_RUNNER_GLSLANG)")
     parser.add_argument(
         "--timeout", type=_seconds, default=30.0, metavar="S", help="how long drivers may take (default: 30 seconds)"
@@ -28,13 +34,34 @@ def main(argv: Sequence[str]) -> int:
     from scenario_runner.doctor import gather
 
     report = gather(timeout_s=options.timeout, compiler=options.glslang)
+    fixed = True
+    if options.fix and any(finding["command"] for finding in report["findings"]):
+        fixed = _fix(report)
+        report = gather(timeout_s=options.timeout, compiler=options.glslang)
     if options.json:
         import json
 
         print(json.dumps(report, indent=2))
     else:
         _show(report)
-    return 0 if report["ready"] else 1
+    return 0 if report["ready"] and fixed else 1
+
+
+def _fix(report: Mapping[str, Any]) -> bool:
+    """Run the commands of the findings; what they print goes to standard error. Returns whether all succeeded."""
+    import subprocess
+
+    from scenario_runner.cli.report import write
+
+    succeeded = True
+    for finding in report["findings"]:
+        if finding["command"]:
+            write("info", f"running: {finding['fix']}")
+            code = subprocess.run(finding["command"], stdin=subprocess.DEVNULL, stdout=2, check=False).returncode
+            if code:
+                succeeded = False
+                write("error", f"the command ended with exit code {code}: {finding['fix']}")
+    return succeeded
 
 
 def _seconds(text: str) -> float:

@@ -7,12 +7,15 @@ some scenarios need is not there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from scenario_runner import arm_glslc
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES
-from scenario_runner.doctor.remedies import install, pip_install
-from scenario_runner.shaders.discovery import DXC_VARIABLE, GLSLANG_VARIABLE, arm_glslc_command
+from scenario_runner.doctor.pip_install import pip_install
+from scenario_runner.shaders.discovery import DXC_VARIABLE, GLSLANG_VARIABLE
+from scenario_runner.system_packages import install_here
 from scenario_runner.vulkan.devices.ml_layers import PACKAGE
 
 Finding = dict[str, Any]
@@ -33,12 +36,19 @@ def findings(report: Mapping[str, Any]) -> list[Finding]:
     return sorted(found, key=lambda finding: _ORDER[finding["level"]])
 
 
-def _finding(level: str, id: str, message: str, fix: str) -> Finding:
-    return {"level": level, "id": id, "message": message, "fix": fix}
+def _finding(level: str, id: str, message: str, fix: str | Sequence[str]) -> Finding:
+    """``fix`` is what a person does, or a command that needs no superuser, which ``doctor --fix`` runs."""
+    command = None if isinstance(fix, str) else list(fix)
+    return {
+        "level": level,
+        "id": id,
+        "message": message,
+        "fix": fix if command is None else shlex.join(command),
+        "command": command,
+    }
 
 
 def _loader_and_devices(report: Mapping[str, Any]) -> Iterator[Finding]:
-    family = report["system"]["family"]
     start, loader = report["driver_start"], report["loader"]
     devices = report["devices"]
     usable = any(device["usable"] for device in devices)
@@ -47,7 +57,8 @@ def _loader_and_devices(report: Mapping[str, Any]) -> Iterator[Finding]:
         if report["environment"].get(_LOADER_VARIABLE):
             yield _finding("error", "loader-unusable", message, f"unset {_LOADER_VARIABLE}, or correct it")
         else:
-            yield _finding("error", "loader-missing", message, install("loader", family))
+            parts = ("loader",) if any(driver["usable"] for driver in report["drivers"]) else ("loader", "driver")
+            yield _finding("error", "loader-missing", message, install_here(*parts))
         return
     if not usable:
         yield _no_device(report)
@@ -60,14 +71,13 @@ def _loader_and_devices(report: Mapping[str, Any]) -> Iterator[Finding]:
                 "warning" if usable else "error",
                 "device-unusable",
                 f"{device['name']} cannot run scenarios: {device['unusable_because']}",
-                "update its driver" if usable else f"update its driver, or: {install('driver', family)}",
+                "update its driver" if usable else f"update its driver, or: {install_here('driver')}",
             )
 
 
 def _no_device(report: Mapping[str, Any]) -> Finding:
     start = report["driver_start"]
     devices, drivers, environment = report["devices"], report["drivers"], report["environment"]
-    family = report["system"]["family"]
     if start["timed_out"] or start["signal"]:
         verb, what = ("hangs", "hang") if start["timed_out"] else ("crashes", "crash")
         if start["caused_by"] == "layers":
@@ -96,9 +106,9 @@ def _no_device(report: Mapping[str, Any]) -> Finding:
         return _finding("error", "gpu-no-access", message, 'sudo usermod -aG render,video "$USER", then log in again')
     detail = f": {start['problem']}" if start["problem"] else ""
     if devices:
-        return _finding("error", "no-usable-device", "no device can run scenarios" + detail, install("driver", family))
+        return _finding("error", "no-usable-device", "no device can run scenarios" + detail, install_here("driver"))
     what = "the drivers show no device" if working else "no Vulkan driver is installed"
-    return _finding("error", "driver-missing" if not working else "no-device", what + detail, install("driver", family))
+    return _finding("error", "driver-missing" if not working else "no-device", what + detail, install_here("driver"))
 
 
 def _guilty(report: Mapping[str, Any]) -> str | None:
@@ -112,7 +122,7 @@ def _guilty(report: Mapping[str, Any]) -> str | None:
     if variables:
         return f"take {names} out of {' and '.join(variables)}"
     if not sound:
-        return f"repair or remove the driver of {names}, then: {install('driver', report['system']['family'])}"
+        return f"repair or remove the driver of {names}, then: {install_here('driver')}"
     return f"repair or remove the driver of {names}, or leave it out: export VK_DRIVER_FILES={':'.join(sound)}"
 
 
@@ -133,7 +143,7 @@ def _drivers(report: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _layers(report: Mapping[str, Any]) -> Iterator[Finding]:
-    layers, family = report["layers"], report["system"]["family"]
+    layers = report["layers"]
     for layer in layers["broken"]:
         fix = f"install the layer anew, or remove {layer['path']}"
         if layer["source"] != "system":
@@ -149,28 +159,33 @@ def _layers(report: Mapping[str, Any]) -> Iterator[Finding]:
     validation = layers["validation"]
     if not validation["found"]:
         message = "the validation layer, which --validation loads, is not installed"
-        fix = install("validation", family)
+        fix = install_here("validation")
         if report["environment"].get("VK_LAYER_PATH"):
             message = "the validation layer is not found; VK_LAYER_PATH hides the system's layers"
             fix = f"unset VK_LAYER_PATH; where that does not help: {fix}"
         yield _finding("note", "validation-missing", message, fix)
     elif not validation["works"] and report["driver_start"]["ok"]:
         message = f"the validation layer cannot be used: {validation['problem']}"
-        yield _finding("warning", "validation-broken", message, install("validation", family))
+        yield _finding("warning", "validation-broken", message, install_here("validation"))
 
 
 def _ml(report: Mapping[str, Any]) -> Iterator[Finding]:
     """What keeps every usable device from tensors and graphs, and whether VGF files can be read."""
     devices = [device for device in report["devices"] if device["usable"]]
+    layers = report["layers"]["ml_emulation"]
     if devices and all(device["ml"]["path"] == "none" for device in devices):
         device = next((each for each in devices if each["default"]), devices[0])
-        broken = report["layers"]["ml_emulation"]
-        level = "warning" if broken["found"] and not broken["works"] else "note"
-        fix = device["ml"]["fix"] or (
-            f"install the layers anew: {pip_install(PACKAGE)}" if level == "warning" else "use another device or driver"
-        )
+        level = "warning" if layers["found"] and not layers["works"] else "note"
+        fix: str | list[str] = "use another device or driver"
+        if device["ml"]["fix"]:
+            fix = pip_install(PACKAGE)
+        elif level == "warning":
+            fix = f"install the layers anew: {shlex.join(pip_install(PACKAGE))}"
         message = f"tensors and ML graphs do not run on {device['name']}: {device['ml']['reason']}"
         yield _finding(level, "ml-missing", message, fix)
+    elif not devices and not layers["found"]:
+        message = "the ML emulation layers, which run tensors and ML graphs on most devices, are not installed"
+        yield _finding("note", "ml-missing", message, pip_install(PACKAGE))
     vgf = report["vgf"]
     if not vgf["works"]:
         message = f"VGF files cannot be read: {vgf['problem']}"
@@ -179,7 +194,7 @@ def _ml(report: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _compilers(report: Mapping[str, Any]) -> Iterator[Finding]:
-    compilers, family = report["compilers"], report["system"]["family"]
+    compilers = report["compilers"]
     for language, variable in (("GLSL", GLSLANG_VARIABLE), ("HLSL", DXC_VARIABLE)):
         problem = compilers["problems"][language]
         if language == "HLSL" and problem == compilers["problems"]["GLSL"]:
@@ -190,15 +205,16 @@ def _compilers(report: Mapping[str, Any]) -> Iterator[Finding]:
             fix = f"unset {variable}, or correct it" if named == variable else problem["help"]
             yield _finding(level, f"{language.lower()}-compiler-unusable", problem["message"], fix)
     if not compilers["GLSL"] and not compilers["problems"]["GLSL"]:
-        yield _finding("error", "glsl-compiler-missing", "no GLSL compiler was found", install("glslang", family))
-    elif compilers["GLSL"] and not any(one["tensors"] for one in compilers["GLSL"]):
+        yield _finding("error", "glsl-compiler-missing", "no GLSL compiler was found", install_here("glslang"))
+    if not any(one["tensors"] for one in compilers["GLSL"]) and not compilers["problems"]["GLSL"]:
         message = "no GLSL compiler found knows GL_ARM_tensors, which shaders with tensors need"
-        yield _finding("note", "tensor-compiler-missing", message, arm_glslc_command())
-    if compilers["GLSL"] and not compilers["named"] and not any(one["batches"] for one in compilers["GLSL"]):
+        how = arm_glslc.install_command() if arm_glslc.has_wheels() else "install glslang 15.4 or newer"
+        yield _finding("note", "tensor-compiler-missing", message, how)
+    if not compilers["named"] and not any(one["batches"] for one in compilers["GLSL"]):
         message = (
             "Google's glslc, which compiles many shaders at a time, was not found: each takes a process of its own"
         )
-        yield _finding("note", "batch-compiler-missing", message, install("glslc", family))
+        yield _finding("note", "batch-compiler-missing", message, install_here("glslc"))
     if not any(one["flavour"] == "dxc" for one in compilers["HLSL"]) and not compilers["problems"]["HLSL"]:
         message = "dxc, the compiler that takes all of HLSL, was not found"
         if compilers["HLSL"]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from scenario_runner.doctor.emulation import LAYERS
-from scenario_runner.doctor.remedies import pip_install
+from scenario_runner.doctor.pip_install import pip_install
 from scenario_runner.vulkan.devices.ml_layers import PACKAGE
 
 _NEEDED = {
@@ -47,7 +48,7 @@ def ml_path(
     if obstacle:
         return _path("none", f"{lacks}, and the ML emulation layers cannot run on it: {obstacle}", native)
     if not layers["found"]:
-        fix = pip_install(PACKAGE)
+        fix = shlex.join(pip_install(PACKAGE))
         return _path("none", f"{lacks}, and the ML emulation layers are not installed", native, fix)
     if emulated is None or not layers["works"]:
         why = layers["problem"] or "they do not show this device"

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from scenario_runner.system_packages import family_here
+
 PACKAGES = (
     "vulkan",
     "cffi",
@@ -57,24 +59,8 @@ def system() -> dict[str, Any]:
         "release": platform.release(),
         "machine": platform.machine(),
         "distribution": release.get("PRETTY_NAME"),
-        "family": family(),
+        "family": family_here() or ("windows" if sys.platform == "win32" else None),
     }
-
-
-def family() -> str | None:
-    """The family whose package names apply: "debian", "fedora", "arch", "alpine", "macos" or "windows"."""
-    if sys.platform in ("darwin", "win32"):
-        return {"darwin": "macos", "win32": "windows"}[sys.platform]
-    try:
-        release = platform.freedesktop_os_release()
-    except OSError:
-        return None
-    aliases = {"ubuntu": "debian", "rhel": "fedora", "centos": "fedora", "archlinux": "arch"}
-    for name in (release.get("ID", ""), *release.get("ID_LIKE", "").split()):
-        known = aliases.get(name, name)
-        if known in ("debian", "fedora", "arch", "alpine"):
-            return known
-    return None
 
 
 def python() -> dict[str, Any]:

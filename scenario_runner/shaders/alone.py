@@ -7,7 +7,7 @@ import os
 from scenario_runner.errors import CompileError, CompilerNotFoundError, Problem
 from scenario_runner.shaders.command import OUTPUT_NAME, SOURCE_NAME, arguments
 from scenario_runner.shaders.diagnostics import compile_problem
-from scenario_runner.shaders.discovery import Compiler, arm_glslc_command, names
+from scenario_runner.shaders.discovery import Compiler, names
 from scenario_runner.shaders.job import Job
 from scenario_runner.shaders.module import is_module, read_module
 from scenario_runner.shaders.process import Processes, make_runnable, run_program
@@ -69,10 +69,11 @@ def _compile_with(
         said = _all_errors(compiler, argv, done.output, folder, processes, timeout_s)
         problem = compile_problem(request, job.assembled, said)
         if _UNSUPPORTED in done.output:
+            from scenario_runner.arm_glslc import install_line
+
             advice = f"{names([compiler])} lacks the extension; a newer glslang, or Arm's glslc, may have it: "
-            problem = Problem(
-                problem.message, problem.path, problem.line, problem.column, help=advice + arm_glslc_command()
-            )
+            advice += install_line()
+            problem = Problem(problem.message, problem.path, problem.line, problem.column, help=advice)
             raise _NextCompilerError(CompileError(problem))
         raise CompileError(problem)
     try:

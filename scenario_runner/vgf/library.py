@@ -18,7 +18,7 @@ def decoder(factory: str, section: bytes | memoryview, path: str, name: str) -> 
     except ImportError as error:
         raise UnsupportedError(
             "reading VGF files needs the package ai_ml_sdk_vgf_library, which is not installed",
-            help="install it with: pip install 'scenario-runner[ml]'",
+            help="install it with 'scenario-runner doctor --fix', or: pip install ai_ml_sdk_vgf_library",
         ) from error
     made = getattr(vgfpy, factory)(section, len(section)) if len(section) else None
     if made is None:

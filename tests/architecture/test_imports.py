@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("tosa",),
     ("spirv",),
     ("formats", "content_cache", "streams", "leftovers", "system_limits"),
-    ("errors", "log", "progress", "close_names", "format_spellings"),
+    ("errors", "log", "progress", "close_names", "format_spellings", "arm_glslc", "system_packages"),
     ("visible",),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}

@@ -41,7 +41,7 @@ def clean(scene: Scene, hazard: Path) -> Path:
 def test_errors_of_the_layer_fail_the_run(scene: Scene, hazard: Path, clean: Path, program: Program) -> None:
     """The message is shown as an error, the exit code is 12, nothing is written, and other scenarios still run."""
     done = program("--validation", hazard.name, clean.name)
-    assert done.code == 12
+    assert done.code == 13
     assert re.search(r"^error: validation layer: .*READ_AFTER_WRITE", done.err, re.MULTILINE | re.DOTALL)
     assert re.search(r"^error: scenario.json: the validation layer reported an error: ", done.err, re.MULTILINE)
     assert "help: --validation-report" in done.err
@@ -51,7 +51,7 @@ def test_errors_of_the_layer_fail_the_run(scene: Scene, hazard: Path, clean: Pat
 def test_nothing_is_written_when_the_layer_reports_errors(scene: Scene, hazard: Path, program: Program) -> None:
     """The outputs of such a run are as little there as those of any other run that failed."""
     before = sorted(path.name for path in scene.folder.iterdir())
-    assert program("--validation", hazard.name).code == 12
+    assert program("--validation", hazard.name).code == 13
     assert sorted(path.name for path in scene.folder.iterdir()) == before
 
 

@@ -184,14 +184,14 @@ def test_no_way_leads_out(
     for _ in range(2):
         with pytest.raises(SandboxError, match="leads out of the scenario's folder") as caught:
             safe.run_to_files(path)
-        assert caught.value.exit_code == 12
+        assert caught.value.exit_code == 14
         assert {problem.code for problem in caught.value.problems} == {CODE}
         assert {file: file.read_bytes() for file in (case.folder.parent / "outside").iterdir()} == before
         if make is not model:  # the others are quick to run
             trusting.run_to_files(path)
             before = {file: file.read_bytes() for file in (case.folder.parent / "outside").iterdir()}
     validation = validate_file(path, SAFE)
-    assert validation.exit_code == 12
+    assert validation.exit_code == 14
     assert [each.problem.code for each in validation.findings if each.severity == "error"] == [CODE]
 
 
@@ -328,14 +328,14 @@ def test_the_command_line(case: Scene, program: Program) -> None:
     buffer(case, parent)
     path = case.write()
     ended = program(path, "--sandbox")
-    assert ended.code == 12
+    assert ended.code == 14
     place = f"{path}:"
     assert ended.err.startswith(f"error: {place}")
     assert "/resources/1/buffer/src" in ended.err
     assert "which the sandbox forbids" in ended.err
     assert "run without --sandbox if you trust" in ended.err
     ended = program("validate", "--sandbox", path)
-    assert ended.code == 12
+    assert ended.code == 14
     assert f"[{CODE}]" in ended.err
     assert program(path).code == 0
     assert program("validate", path).code == 0

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -99,3 +100,19 @@ def test_the_tests_environment_has_a_tensor_compiler(fresh: Path) -> None:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (fresh / "tensor.spv").read_bytes()[:4] == b"\x03\x02\x23\x07"
+
+
+def test_pip_and_doctor_make_a_complete_set_up(fresh: Path, checkout: Path) -> None:
+    """After `pip install '.[ml]'` into an environment of one's own and `doctor --fix`, shaders with tensors run."""
+    environment = fresh.parent / "environment"
+    shutil.copytree(checkout / "scenarios/ml/tensor_shader", fresh.parent / "tensor_shader")
+    (fresh / "python").symlink_to(sys.executable)
+    for command in (
+        (fresh / "python", "-m", "venv", environment),
+        (environment / "bin/pip", "install", "-q", f"{fresh}[ml]"),
+        (environment / "bin/scenario-runner", "doctor", "--fix"),
+        (environment / "bin/scenario-runner", "tensor_shader/scenario.json"),
+    ):
+        code, out, err = finish(start(fresh, *map(str, command)))
+        assert code == 0, out + err
+    assert "tensor_shader/scenario.json: ok" in out

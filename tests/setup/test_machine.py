@@ -11,7 +11,7 @@ def test_an_empty_machine_has_nothing(tree):
     """Without files there is neither loader nor driver nor program."""
     machine = tree.machine()
     assert (machine.loader(), machine.driver(), machine.program("glslang"), machine.stray_driver()) == (None,) * 4
-    assert machine.distribution() == ""
+    assert machine.distribution() is None
 
 
 @pytest.mark.parametrize("folder", ["usr/lib/x86_64-linux-gnu", "lib64", "usr/lib64", "usr/local/lib", "usr/lib"])
@@ -160,9 +160,9 @@ def test_a_program_must_be_executable(tree):
         ("ID=arch\n", "arch"),
         ("ID=manjaro\nID_LIKE=arch\n", "arch"),
         ("ID=alpine\n", "alpine"),
-        ("ID=nixos\n", ""),
-        ("garbage\x00\n=\n", ""),
-        ("", ""),
+        ("ID=nixos\n", None),
+        ("garbage\x00\n=\n", None),
+        ("", None),
     ],
 )
 def test_the_distribution_is_read_from_os_release(tree, os_release, family):

@@ -1,4 +1,4 @@
-"""tools/run and tools/test before Python takes over: finding an interpreter, and seeing that nothing is due."""
+"""tools/run, tools/test and .ci/run before Python takes over: an interpreter, what is due, a machine for the tests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from scenario_runner.system_packages import package_names
+from tools.bootstrap.packages import NEEDED, WELCOME
 
 # An interpreter that writes down what it is asked for. Questions about its version go to the real one, and the set-up
 # that it is asked to do leaves what the real set-up leaves.
@@ -20,7 +23,8 @@ case $* in
 *"sys.exit(console())"*)
     shift 3
     {{ printf 'run in %s:' "$PWD"; printf ' <%s>' "$@"; echo; }} >>"$NOTES" ;;
-*pytest*) shift 2; echo "pytest in $PWD: $*" >>"$NOTES" ;;
+*pytest*) shift 2; echo "pytest in $PWD: $*" >>"$NOTES"; echo "1 passed" ;;
+*ruff*|*mypy*) shift; echo "$*" >>"$NOTES" ;;
 *) exec '{sys.executable}' "$@" ;;
 esac
 """
@@ -36,12 +40,17 @@ class Checkout:
         self.notes = folder / "notes"
         self.programs = folder / "bin"
         self.programs.mkdir()
-        for name in ("cat", "cksum", "readlink", "mkdir", "cp", "touch", "sh", "id", "tail"):
+        basic = ("cat", "cksum", "readlink", "mkdir", "cp", "touch", "sh", "id", "tail", "bash", "dirname", "sed")
+        for name in basic:
             found = shutil.which(name)
             assert found is not None, name
             (self.programs / name).symlink_to(found)
-        shutil.copytree(original / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("tools", ".ci"):
+            shutil.copytree(original / name, self.root / name, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(original / "pyproject.toml", self.root)
+        (self.root / "scenario_runner").mkdir()
+        for name in ("system_packages.py", "arm_glslc.py"):
+            shutil.copy(original / "scenario_runner" / name, self.root / "scenario_runner")
         self.environ = {"PATH": str(self.programs), "HOME": str(folder), "NOTES": str(self.notes)}
 
     def program(self, name: str, text: str) -> Path:
@@ -107,12 +116,13 @@ def test_the_tests_set_up_for_both(copy):
     [
         lambda root: (root / "pyproject.toml").write_text("[project]\n", encoding="utf-8"),
         lambda root: (root / "tools/bootstrap/packages.py").write_text("", encoding="utf-8"),
+        lambda root: (root / "scenario_runner/system_packages.py").write_text("", encoding="utf-8"),
         lambda root: (root / ".venv/driver").unlink(),
         lambda root: (root / ".venv/ready-run").write_text("", encoding="utf-8"),
         lambda root: (root / ".venv/ready-run").unlink(),
         lambda root: shutil.rmtree(root / ".venv"),
     ],
-    ids=["pyproject", "bootstrap", "driver gone", "empty stamp", "no stamp", "no environment"],
+    ids=["pyproject", "bootstrap", "packages", "driver gone", "empty stamp", "no stamp", "no environment"],
 )
 def test_a_change_is_noticed(copy, change):
     """A changed project file or set-up, a missing path or a missing stamp: the next start sets up again, once."""
@@ -212,14 +222,79 @@ def test_a_named_interpreter_is_the_only_one_tried(copy):
     )
 
 
-def test_a_machine_without_python_is_told_what_to_install(copy):
-    """Without any usable interpreter the message names the packages and the variable."""
+@pytest.mark.parametrize("level", ["run", "test"])
+def test_a_machine_without_python_is_told_what_to_install(copy, level):
+    """Without any usable interpreter the message names all that Debian lacks for this command, and the variable."""
     script = copy.root / "tools/bootstrap/set_up.sh"
     text = script.read_text(encoding="utf-8")
     assert " /usr/bin/python3 /usr/local/bin/python3" in text  # where this machine may well have one
     script.write_text(text.replace(" /usr/bin/python3 /usr/local/bin/python3", ""), encoding="utf-8")
     copy.program("python3", OLD)
-    done = copy.call(copy.root / "tools/run")
+    done = copy.call(copy.root / "tools" / level)
     assert done.returncode == 1
-    assert "Debian, Ubuntu   sudo apt-get install python3 python3-venv" in done.stderr
+    parts = [*NEEDED[level], *WELCOME[level]]
+    packages = " ".join(("python3", "python3-venv", *package_names("debian", parts)))
+    (line,) = [line for line in done.stderr.splitlines() if "Debian" in line]
+    command, _, names = line.partition("sudo apt-get update && sudo apt-get install ")
+    assert command == "scenario-runner:   Debian, Ubuntu   "
+    assert sorted(names.split()) == sorted(packages.split())
     assert "SCENARIO_RUNNER_PYTHON=/path/to/python3" in done.stderr
+
+
+def checks(root: Path) -> list[str]:
+    """What .ci/run does in an environment."""
+    return [
+        "set up run",
+        f"run in {root}: <scenarios/basics/add/scenario.json>",
+        "set up test",
+        *("ruff check .", "ruff format --check .", "mypy"),
+        f"pytest in {root}: -n auto --maxprocesses 4 --dist worksteal",
+    ]
+
+
+def a_machine(copy: Checkout, script: str) -> None:
+    """Put a script where the one lies that makes bare machines."""
+    path = copy.root.parent / "shared/tools/fresh_machine.sh"
+    path.parent.mkdir(parents=True)
+    path.write_text(script, encoding="utf-8")
+
+
+def test_changes_are_checked_on_a_bare_machine(copy):
+    """.ci/run runs both README commands and the linters through the machine's script; pytest's summary comes last."""
+    copy.program("python3", INTERPRETER)
+    a_machine(
+        copy,
+        'echo "machine $1 $2 $3 $4" >>"$NOTES"; shift 4; [ "$1" = true ] || "$@"; code=$?\n'
+        'echo "fresh_machine: bookworm python, uid 0, 1234567: exit $code after 5 s" >&2; exit $code\n',
+    )
+    done = copy.call(copy.root / ".ci/run")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "1 passed"
+    machine = "machine --release bookworm --worktree ."
+    noted = copy.noted()
+    assert noted[:2] == [machine, machine]
+    assert noted[2:] == checks(copy.root)
+
+
+@pytest.mark.parametrize("script", ["echo 'unshare failed: Operation not permitted' >&2; exit 1\n", None])
+def test_changes_are_checked_here_where_no_machine_is_to_be_had(copy, script):
+    """Where the machine's script is missing or may not do its work, .ci/run says so and checks in this environment."""
+    copy.program("python3", INTERPRETER)
+    if script:
+        a_machine(copy, script)
+    done = copy.call(copy.root / ".ci/run")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].endswith("running in this environment" + (". It said:" if script else ""))
+    assert ("ci:   unshare failed: Operation not permitted" in lines) is bool(script)
+    assert lines[-1] == "1 passed"
+    assert copy.noted() == checks(copy.root)
+
+
+def test_a_failed_check_fails_the_change(copy):
+    """Whatever fails, the rest is run and the exit status says that something failed."""
+    copy.program("python3", INTERPRETER.replace('*ruff*|*mypy*) shift; echo "$*" >>"$NOTES"', "*mypy*) exit 2"))
+    done = copy.call(copy.root / ".ci/run")
+    assert done.returncode == 1
+    assert "-m mypy failed" in done.stdout
+    assert done.stdout.splitlines()[-1] == "1 passed"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from scenario_runner import arm_glslc as arm_glslc_files
 from scenario_runner.shaders import CompileRequest, compile_all
-from scenario_runner.shaders.discovery import arm_glslc_folders
 
 MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
 Compile = Callable[..., bytes]
@@ -65,13 +65,10 @@ def script(tmp_path: Path) -> Callable[[str], str]:
 @pytest.fixture(scope="session")
 def arm_glslc(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Arm's glslc: the installed one, else installed apart for these tests."""
-    inside = Path("scenario_runner/binaries/bin/glslc")
-    for folder in arm_glslc_folders():
-        if (Path(folder) / inside).is_file():
-            return str(Path(folder) / inside)
-    target = tmp_path_factory.mktemp("arm-glslc")
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(target)]
-    subprocess.run(
-        [*command, "ai_ml_sdk_scenario_runner"], check=True, env={**os.environ, "PIP_ROOT_USER_ACTION": "ignore"}
-    )
-    return str(target / inside)
+    installed = next(filter(os.path.isfile, arm_glslc_files.programs()), None)
+    if installed is not None:
+        return installed
+    target = str(tmp_path_factory.mktemp("arm-glslc"))
+    command = [sys.executable, "-m", "pip", "install", "-q", *arm_glslc_files.pip_arguments(target)]
+    subprocess.run(command, check=True, env={**os.environ, "PIP_ROOT_USER_ACTION": "ignore"})
+    return os.path.join(target, arm_glslc_files.PROGRAM)

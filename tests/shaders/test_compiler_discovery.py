@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from scenario_runner import arm_glslc
 from scenario_runner.errors import CompilerNotFoundError
 from scenario_runner.shaders import Compiler, CompileRequest, compile_all, find_compilers
-from scenario_runner.shaders.discovery import arm_glslc_folders
+from scenario_runner.system_packages import install_here
 
 MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
 
@@ -110,7 +111,7 @@ def test_dxc_comes_first_for_hlsl(
 def test_arm_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Arm's glslc is looked for below the Python installation and below the user's data folder."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert arm_glslc_folders() == [f"{sys.prefix}/share/scenario-runner/glslc", f"{tmp_path}/scenario-runner/glslc"]
+    assert arm_glslc.folders() == [f"{sys.prefix}/share/scenario-runner/glslc", f"{tmp_path}/scenario-runner/glslc"]
 
 
 def test_an_installed_file_without_run_bit(glslang: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,10 +158,7 @@ def test_nothing_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         compile_all([CompileRequest(source=MINIMAL, label="s")])
     (problem,) = caught.value.problems
     assert problem.message == "shader 's': no GLSL compiler was found"
-    assert problem.help == (
-        "install glslang (Debian and Ubuntu: apt install glslang-tools), "
-        "or name one by --glslang or SCENARIO_RUNNER_GLSLANG"
-    )
+    assert problem.help == (f"{install_here('glslang')}, or name one by --glslang or SCENARIO_RUNNER_GLSLANG")
 
 
 def test_versions_are_remembered(program: Callable[[str, str], Path], tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_tensors_need_a_newer_compiler(script: Callable[[str], str]) -> None:
     assert problem.message.startswith("shader 't': the source uses GL_ARM_tensors, which ")
     assert problem.message.endswith("compiler.sh (12.0.0) does not know")
     assert problem.help is not None
-    assert "pip install --no-deps --target" in problem.help
+    assert "pip install --no-deps --upgrade --target" in problem.help
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .environment import Environment, has_ml_wheels
+from scenario_runner import arm_glslc
+from scenario_runner.system_packages import package_names
+
+from .environment import Environment
 from .machine import Machine
-from .packages import PACKAGES, WELCOME, advice, can_install, find, install, look
+from .packages import advice, can_install, find, install, look
 from .steps import SetUpError, say
 
 
@@ -47,26 +50,21 @@ def set_up(checkout: Path, level: str, key: str, machine: Machine) -> None:
             environment.create(machine)
         environment.install_package(level)
         environment.write_stamps(level, key, ["the machine was not looked at yet"])
-    if level == "test" and has_ml_wheels():
+    if level == "test" and arm_glslc.has_wheels():
         environment.install_glslc()
 
     lack = look(machine, level)
-    if lack.installable() and can_install(machine):
-        try:
-            install(machine, tuple(PACKAGES["debian"][part] for part in lack.installable()))
-        except SetUpError as error:
-            say(str(error))
-        lack = look(machine, level)
-    welcome = [part for part in WELCOME if part not in lack.parts and find(machine, level)[part] is None]
-    if welcome and can_install(machine):
-        try:  # apart from the others, which must not fail where a distribution lacks this one
-            install(machine, tuple(PACKAGES["debian"][part] for part in welcome))
-        except SetUpError as error:
-            say(str(error))
-    must_exist = [path for path in find(machine, level).values() if path is not None and path.startswith("/")]
-    if "compiler" in lack.parts and has_ml_wheels():
+    for parts in (lack.installable(), lack.welcome):  # apart: a distribution may lack what is only welcome
+        if parts and can_install(machine):
+            try:
+                install(machine, package_names("debian", parts))
+            except SetUpError as error:
+                say(str(error))
+    lack = look(machine, level)
+    if level == "run" and "glslang" in lack.parts and arm_glslc.has_wheels():
         environment.install_glslc()
-        lack = lack.without("compiler")
+        lack = lack.without_need_of("glslang")
+    must_exist = [path for path in find(machine, level).values() if path is not None and path.startswith("/")]
     if environment.glslc.exists():
         must_exist.append(str(environment.glslc))
     environment.write_stamps(level, key, [*must_exist, *(f"missing: {part}" for part in lack.parts)])

@@ -9,27 +9,16 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from scenario_runner import arm_glslc
+from scenario_runner.system_packages import install_command
+
 from .machine import Machine
 from .packages import can_install, install
 from .steps import SetUpError, step
 
-# Arm's compiler knows GL_ARM_tensors; Debian's glslang does not. Its wheel holds an import package named like ours, and
-# must never be on an import path: it lives in a folder of its own, where `scenario_runner` looks for its compiler.
-GLSLC_WHEEL = "ai_ml_sdk_scenario_runner>=0.11"
-GLSLC_FOLDER = Path("share", "scenario-runner", "glslc")
-GLSLC = GLSLC_FOLDER / "scenario_runner" / "binaries" / "bin" / "glslc"
-
 # Settings that would send packages anywhere but into the environment. Indexes, proxies and certificates stay.
 ELSEWHERE = ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON", "PYTHONPATH", "PYTHONHOME")
 ADVICE = "look at the network and at pip's settings (proxy, index), then run this again"
-
-
-def has_ml_wheels() -> bool:
-    """Whether Arm's wheels exist for this kind of machine: Linux with glibc, and macOS on Arm."""
-    machine = platform.machine()
-    if platform.system() == "Darwin":
-        return machine == "arm64"
-    return platform.libc_ver()[0] == "glibc" and machine in ("x86_64", "aarch64")
 
 
 class Environment:
@@ -39,7 +28,7 @@ class Environment:
         self.checkout = checkout
         self.folder = checkout / ".venv"
         self.python = self.folder / "bin" / "python"
-        self.glslc = self.folder / GLSLC
+        self.glslc = self.folder / arm_glslc.FOLDER / arm_glslc.PROGRAM
         self.environ = {name: value for name, value in environ.items() if name not in ELSEWHERE}
         # Holds the checkout's path. Gone while pip is at work, so after an interruption too; stamps name it.
         self.whole = self.folder / "whole"
@@ -95,7 +84,7 @@ class Environment:
 
         The tests need the ``ml`` extra (11 MB) as soon as they run tensors and graphs; a plain run does without.
         """
-        extras = "" if level == "run" else "[dev,ml]" if has_ml_wheels() else "[dev]"
+        extras = "" if level == "run" else "[dev,ml]" if arm_glslc.has_wheels() else "[dev]"
         size = "about 40 MB" if level == "run" else "about 80 MB"
         # "compat" puts the path into a .pth file; the default is an import hook, which every start would pay for.
         # The path is relative to the checkout, where we are: brackets and spaces in its name are then no trouble.
@@ -117,9 +106,9 @@ class Environment:
             return
         partial = self.folder / "glslc.partial"
         shutil.rmtree(partial, ignore_errors=True)
-        self._pip("installing the GLSL compiler glslc (18 MB)", ["--no-deps", "--target", str(partial), GLSLC_WHEEL])
-        (partial / GLSLC.relative_to(GLSLC_FOLDER)).chmod(0o755)
-        target = self.folder / GLSLC_FOLDER
+        self._pip("installing the GLSL compiler glslc (18 MB)", arm_glslc.pip_arguments(str(partial)))
+        (partial / arm_glslc.PROGRAM).chmod(0o755)
+        target = self.folder / arm_glslc.FOLDER
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(target, ignore_errors=True)
         partial.rename(target)
@@ -132,7 +121,8 @@ class Environment:
         if can_install(machine):
             install(machine, (name,))
         elif machine.distribution() == "debian":
-            raise SetUpError(f"{base} lacks the venv module; install it: sudo apt-get install {name}")
+            command = install_command("debian", (name,), superuser=machine.is_superuser, root=machine.root)
+            raise SetUpError(f"{base} lacks the venv module; install it: {command}")
         else:
             raise SetUpError(f"{base} lacks the venv module: name another interpreter with SCENARIO_RUNNER_PYTHON")
 

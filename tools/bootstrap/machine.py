@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from scenario_runner.system_packages import family_here
+
 # A manifest is a few hundred bytes; whatever is larger than this is something else.
 MANIFEST_BYTES_MAX = 1 << 20
 
@@ -29,27 +31,9 @@ class Machine:
     def this(cls) -> Machine:
         return cls(Path("/"), os.environ, platform.system(), platform.machine(), os.geteuid() == 0)
 
-    def distribution(self) -> str:
-        """The family whose package names apply: ``debian``, ``fedora``, ``arch``, ``alpine``, ``macos``, or ``""``."""
-        if self.system == "Darwin":
-            return "macos"
-        fields = {}
-        for folder in ("etc", "usr/lib"):
-            try:
-                text = (self.root / folder / "os-release").read_text(encoding="utf-8", errors="replace")
-            except OSError:
-                continue
-            for line in text.splitlines():
-                name, _, value = line.partition("=")
-                fields[name.strip()] = value.strip().strip("\"'")
-            break
-        names = [fields.get("ID", ""), *fields.get("ID_LIKE", "").split()]
-        families = {"ubuntu": "debian", "rhel": "fedora", "centos": "fedora", "archlinux": "arch"}
-        for name in names:
-            family = families.get(name, name)
-            if family in ("debian", "fedora", "arch", "alpine"):
-                return family
-        return ""
+    def distribution(self) -> str | None:
+        """The family whose package names apply, a key of `system_packages.FAMILIES`; None for any other system."""
+        return family_here(self.root, "darwin" if self.system == "Darwin" else "linux")
 
     def loader(self) -> str | None:
         """The Vulkan loader (on macOS MoltenVK can stand in for it): its path, or its name where only dlopen knows."""
@@ -84,6 +68,22 @@ class Machine:
         """A usable manifest where vendors' container set-ups leave it and the Vulkan loader does not look."""
         paths = sorted(self.root.glob("usr/local/*/share/vulkan/icd.d/*.json"))
         return next((path for path in paths if self.is_usable(path)), None)
+
+    def validation_layer(self) -> Path | None:
+        """The manifest of the Khronos validation layer, in the folders that the Vulkan loader reads."""
+        places = [*self._paths("VK_ADD_LAYER_PATH"), *self._paths("VK_LAYER_PATH")]
+        if not self.environ.get("VK_LAYER_PATH"):
+            places += self._standard_folders("explicit_layer.d")
+        found = (place / "VkLayer_khronos_validation.json" for place in places)
+        return next((path for path in found if path.is_file()), None)
+
+    def c_compiler(self) -> Path | None:
+        """A C compiler that finds the C library's headers. One outside the system's folders brings its own."""
+        compiler = self.program("cc", "gcc", "clang")
+        if compiler is None or self.system == "Darwin":
+            return compiler
+        ours = compiler.parent in (self.root / "usr/bin", self.root / "bin")
+        return None if ours and not (self.root / "usr/include/stdio.h").is_file() else compiler
 
     def program(self, *names: str) -> Path | None:
         """The first program on PATH that has one of the `names`."""
@@ -132,7 +132,7 @@ class Machine:
         override = self.overrides()
         places = [
             *self._paths("VK_ADD_DRIVER_FILES"),
-            *(self._paths(override) if override else self._standard_folders()),
+            *(self._paths(override) if override else self._standard_folders("icd.d")),
         ]
         for place in places:
             if place.suffix == ".json":
@@ -140,8 +140,11 @@ class Machine:
             else:
                 yield from sorted(place.glob("*.json"))
 
-    def _standard_folders(self) -> Iterator[Path]:
-        """The folders of the Vulkan loader's documentation ("Driver Discovery" on Linux and on macOS), in its order."""
+    def _standard_folders(self, name: str) -> Iterator[Path]:
+        """The folders called `name` ("icd.d", "explicit_layer.d") that the Vulkan loader reads, in its order.
+
+        Source: the loader's documentation, "Driver Discovery" and "Layer Discovery" on Linux and on macOS.
+        """
         home = self.environ.get("HOME", "")
         mac = self.system == "Darwin"
         bases = [
@@ -152,4 +155,4 @@ class Machine:
             *self._paths("XDG_DATA_DIRS", "/usr/local/share:/usr/share"),
             *(self._inside(folder) for folder in (["/opt/homebrew/share", "/usr/local/share"] if mac else [])),
         ]
-        yield from (base / "vulkan" / "icd.d" for base in bases)
+        yield from (base / "vulkan" / name for base in bases)

@@ -1,86 +1,53 @@
-"""Which of the system's packages give what Vulkan lacks here, and installing them where that is ours to do."""
+"""What this machine lacks for ``run`` or ``test``, and installing it where that is ours to do."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scenario_runner.system_packages import has_package_lists, install_command, package_names
+
 from .machine import Machine
 from .steps import SetUpError, say, step
 
-INSTALL = {
-    "debian": "apt-get install",
-    "fedora": "dnf install",
-    "arch": "pacman -S",
-    "alpine": "apk add",
-    "macos": "brew install",
-}
-PACKAGES = {
-    "debian": {
-        "loader": "libvulkan1",
-        "driver": "mesa-vulkan-drivers",
-        "compiler": "glslang-tools",
-        "batch": "glslc",
-        "spirv": "spirv-tools",
-    },
-    "fedora": {
-        "loader": "vulkan-loader",
-        "driver": "mesa-vulkan-drivers",
-        "compiler": "glslang",
-        "batch": "glslc",
-        "spirv": "spirv-tools",
-    },
-    "arch": {
-        "loader": "vulkan-icd-loader",
-        "driver": "vulkan-swrast",
-        "compiler": "glslang",
-        "batch": "shaderc",
-        "spirv": "spirv-tools",
-        "info": "vulkan-tools",
-    },
-    "alpine": {
-        "loader": "vulkan-loader",
-        "driver": "mesa-vulkan-swrast",
-        "compiler": "glslang",
-        "batch": "shaderc",
-        "spirv": "spirv-tools",
-    },
-    "macos": {
-        "loader": "vulkan-loader",
-        "driver": "molten-vk",
-        "compiler": "glslang",
-        "batch": "shaderc",
-        "spirv": "spirv-tools",
-        "info": "vulkan-tools",
-    },
-}
+# Fields of `scenario_runner.system_packages.Packages`, in words.
 WORDS = {
     "loader": "the Vulkan loader (libvulkan.so.1)",
     "driver": "a Vulkan driver (your GPU's, or Mesa's lavapipe)",
-    "compiler": "a GLSL compiler (glslang)",
-    "batch": "a GLSL compiler that takes many shaders at a time (Google's glslc)",
-    "spirv": "SPIR-V tools (spirv-as)",
-    "info": "Vulkan tools (vulkaninfo)",
+    "glslang": "a GLSL compiler (glslang)",
+    "glslc": "a GLSL compiler that takes many shaders at a time (Google's glslc)",
+    "spirv_tools": "SPIR-V tools (spirv-as)",
+    "vulkan_tools": "Vulkan tools (vulkaninfo)",
+    "validation": "the Khronos validation layer",
+    "c_compiler": "a C compiler and the C library's headers",
 }
-NEEDED = {"run": ("loader", "driver", "compiler"), "test": tuple(WORDS)}
-# What makes a run faster and is no reason to say that something is missing: installed where that is ours to do.
-WELCOME = ("batch",)
+NEEDED = {
+    "run": ("loader", "driver", "glslang"),
+    "test": ("loader", "driver", "glslang", "glslc", "spirv_tools", "vulkan_tools", "c_compiler"),
+}
+# What makes a run faster, or more tests possible, and is not a reason to stop.
+WELCOME = {"run": ("glslc",), "test": ("validation",)}
 
 
 @dataclass(frozen=True)
 class Lack:
-    """Which of the parts in `WORDS` this machine lacks.
+    """Which of the parts in `WORDS` this machine lacks: those needed, and those that are merely welcome.
 
-    `hint` is set where a driver is no question of packages: one is here, but the Vulkan loader is kept from it.
+    `hint` is set where a driver is not a question of packages: one is here, but the Vulkan loader is kept from it.
     """
 
     parts: tuple[str, ...]
+    welcome: tuple[str, ...] = ()
     hint: str = ""
 
     def installable(self) -> tuple[str, ...]:
+        """The needed parts that packages would bring."""
         return tuple(part for part in self.parts if not (part == "driver" and self.hint))
 
-    def without(self, part: str) -> Lack:
-        return Lack(tuple(each for each in self.parts if each != part), self.hint)
+    def without_need_of(self, part: str) -> Lack:
+        """The same where something else does the work of `part`: it is still welcome."""
+        if part not in self.parts:
+            return self
+        return Lack(tuple(each for each in self.parts if each != part), (part, *self.welcome), self.hint)
 
 
 def find(machine: Machine, level: str) -> dict[str, str | None]:
@@ -88,12 +55,15 @@ def find(machine: Machine, level: str) -> dict[str, str | None]:
     found = {
         "loader": machine.loader(),
         "driver": machine.driver(),
-        "compiler": machine.program("glslangValidator", "glslang"),
-        "batch": machine.program("glslc"),
-        "spirv": machine.program("spirv-as"),
-        "info": machine.program("vulkaninfo"),
+        # The tests call glslangValidator by this name; a run takes either.
+        "glslang": machine.program("glslangValidator", *(["glslang"] if level == "run" else [])),
+        "glslc": machine.program("glslc"),
+        "spirv_tools": machine.program("spirv-as"),
+        "vulkan_tools": machine.program("vulkaninfo"),
+        "validation": machine.validation_layer(),
+        "c_compiler": machine.c_compiler(),
     }
-    return {part: None if found[part] is None else str(found[part]) for part in (*NEEDED[level], *WELCOME)}
+    return {part: None if found[part] is None else str(found[part]) for part in (*NEEDED[level], *WELCOME[level])}
 
 
 def look(machine: Machine, level: str) -> Lack:
@@ -108,23 +78,23 @@ def look(machine: Machine, level: str) -> Lack:
             hint = f"{override}={machine.environ[override]} names no usable driver manifest: correct or unset it"
         elif stray:
             hint = f"a driver is at {stray}, where the Vulkan loader does not look: set VK_DRIVER_FILES={stray}"
-    return Lack(parts, hint)
+    return Lack(parts, tuple(part for part in WELCOME[level] if found[part] is None), hint)
 
 
 def advice(machine: Machine, lack: Lack) -> str:
-    """Sentences for the user: what is missing, and the exact command for this distribution."""
+    """Sentences for the user: what is missing, and the exact command that brings all of it on this distribution."""
     lines = [f"missing: {WORDS[part]}" for part in lack.parts]
     if lack.hint:
         lines.append(lack.hint)
     if parts := lack.installable():
+        lines += [f"useful: {WORDS[part]}" for part in lack.welcome]
         family = machine.distribution()
-        if family:
-            sudo = "" if machine.is_superuser or family == "macos" else "sudo "
-            lines.append("install: " + " ".join([sudo + INSTALL[family], *(PACKAGES[family][part] for part in parts)]))
-        else:
+        if family is None:
             lines.append("install: the packages of your system that hold them")
-        if family and "compiler" in parts and "batch" not in parts and machine.program("glslc") is None:
-            lines.append(f"many shaders compile sooner with {PACKAGES[family]['batch']} installed as well")
+        else:
+            packages = package_names(family, (*parts, *lack.welcome))
+            command = install_command(family, packages, superuser=machine.is_superuser, root=machine.root)
+            lines.append(f"install: {command}")
     return "\n".join(lines)
 
 
@@ -135,7 +105,7 @@ def can_install(machine: Machine) -> bool:
 
 def install(machine: Machine, packages: tuple[str, ...]) -> None:
     """Install Debian packages. Raises `SetUpError` when apt-get cannot, with fresh lists too."""
-    command = f"apt-get install {' '.join(packages)}"
+    command = install_command("debian", packages, superuser=True, root=machine.root)
 
     def apt(title: str, *arguments: str) -> None:
         step(
@@ -149,7 +119,7 @@ def install(machine: Machine, packages: tuple[str, ...]) -> None:
     def install_now() -> None:
         apt(f"installing system packages: {' '.join(packages)}", "--no-install-recommends", "install", *packages)
 
-    if any(machine.root.glob("var/lib/apt/lists/*Packages*")):
+    if has_package_lists("debian", machine.root):
         try:
             return install_now()
         except SetUpError:

@@ -16,9 +16,10 @@ say() {
 }
 
 set_up() {
-    key=$(cat "$root/pyproject.toml" "$root"/tools/bootstrap/*.py | cksum)
+    key=$(cat "$root/pyproject.toml" "$root"/tools/bootstrap/*.py \
+        "$root/scenario_runner/system_packages.py" "$root/scenario_runner/arm_glslc.py" | cksum)
     if ! is_current "$venv/ready-$1"; then
-        python=$(find_python) || python=$(install_python) || exit 1
+        python=$(find_python) || python=$(install_python "$1") || exit 1
         (cd -- "$root" && exec "$python" -s -m tools.bootstrap "$1" "$key") </dev/null || exit $?
     fi
 }
@@ -62,6 +63,8 @@ sys.exit(sys.implementation.name != "cpython" or not (3, 11) <= sys.version_info
 }
 
 # No interpreter: take the system's where we may, else say what to do. Prints the interpreter.
+# Without Python nothing can look at what else is missing for $1, `run` or `test`: Debian's command names all of it, so
+# that it is typed once. A test keeps the names equal to those in scenario_runner/system_packages.py.
 install_python() {
     if [ -n "${SCENARIO_RUNNER_PYTHON:-}" ]; then
         say "SCENARIO_RUNNER_PYTHON=$SCENARIO_RUNNER_PYTHON is no working CPython 3.11, 3.12 or 3.13: correct or unset it"
@@ -78,7 +81,9 @@ install_python() {
         printf '%s\n' "$log" | tail -n 5 >&2
     fi
     say "no working CPython 3.11, 3.12 or 3.13 was found. Install one and run this again:"
-    say "  Debian, Ubuntu   sudo apt-get install python3 python3-venv"
+    packages="python3 python3-venv libvulkan1 mesa-vulkan-drivers glslang-tools glslc"
+    [ "$1" = run ] || packages="$packages spirv-tools vulkan-tools gcc libc6-dev vulkan-validationlayers"
+    say "  Debian, Ubuntu   sudo apt-get update && sudo apt-get install $packages"
     say "  Fedora           sudo dnf install python3.13"
     say "  macOS            brew install python@3.13"
     say "  or name one:     SCENARIO_RUNNER_PYTHON=/path/to/python3"

@@ -19,11 +19,7 @@ _LOADER_NAMES = {
     "darwin": ("libvulkan.1.dylib", "libvulkan.dylib", "libMoltenVK.dylib"),
 }
 _LOADER_NAMES_ELSEWHERE = ("libvulkan.so.1", "libvulkan.so")
-_INSTALL = {
-    "win32": "install the graphics driver of your GPU's vendor, which brings vulkan-1.dll",
-    "darwin": "install the Vulkan SDK, or: brew install vulkan-loader molten-vk",
-}
-_INSTALL_ELSEWHERE = "install one (Debian/Ubuntu: libvulkan1 and mesa-vulkan-drivers; Fedora: vulkan-loader)"
+_INSTALL_ON_WINDOWS = "install the graphics driver of your GPU's vendor, which brings vulkan-1.dll"
 
 
 @cache
@@ -50,7 +46,10 @@ def load() -> Any:
     if path:
         advice = f"{LOADER_VARIABLE} must be the path of a Vulkan loader library; unset it to search the system"
     else:
-        advice = f"{_INSTALL.get(sys.platform, _INSTALL_ELSEWHERE)}, or set {LOADER_VARIABLE} to the loader's path"
+        from scenario_runner.system_packages import install_here
+
+        install = _INSTALL_ON_WINDOWS if sys.platform == "win32" else install_here("loader", "driver")
+        advice = f"{install}, or set {LOADER_VARIABLE} to the loader's path"
     raise NoDeviceError(f"no Vulkan loader could be opened ({'; '.join(reasons)})", help=advice)
 
 

@@ -50,15 +50,17 @@ class Instance:
         if version[0] < API_1_2:
             raise errors.NoDeviceError(
                 f"the Vulkan loader supports version {version_text(version[0])}; 1.2 or newer is needed",
-                help="install a newer Vulkan loader (libvulkan1)",
+                help="install a newer Vulkan loader",
             )
         names = list(layers)
         extensions = []
         if validation:
             if VALIDATION_LAYER not in [name for name, _, _ in available_layers()]:
+                from scenario_runner.system_packages import install_here
+
                 raise errors.UnsupportedError(
                     f"the validation layer {VALIDATION_LAYER} is not installed",
-                    help="on Debian/Ubuntu: apt install vulkan-validationlayers",
+                    help=install_here("validation"),
                 )
             names.append(VALIDATION_LAYER)
             extensions.append("VK_EXT_debug_utils")

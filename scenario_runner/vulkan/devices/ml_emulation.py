@@ -36,7 +36,6 @@ Mode = Literal["auto", "on", "off"]
 
 TENSORS = "VK_ARM_tensors"
 DATA_GRAPH = "VK_ARM_data_graph"
-INSTALL = f"pip install 'scenario-runner[ml]' (or: pip install {PACKAGE})"
 
 _API_1_3 = 1 << 22 | 3 << 12
 # Older loaders know VK_LAYER_PATH alone, which replaces the standard folders instead of adding to them.
@@ -117,7 +116,7 @@ def open_layered(layers: tuple[str, ...], *, validation: bool) -> Instance:
         raise errors.UnsupportedError(
             "the ML emulation layers, which run tensors and graphs on devices without"
             f" {TENSORS} and {DATA_GRAPH}, are not installed",
-            help=f"install them with: {INSTALL}",
+            help=f"install them with 'scenario-runner doctor --fix', or: pip install {PACKAGE}",
         )
     return Instance(layers=layers, validation=validation)
 

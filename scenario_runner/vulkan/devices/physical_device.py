@@ -178,9 +178,11 @@ def choose(devices: Sequence[PhysicalDevice], wanted: str | None) -> PhysicalDev
     Raises NoDeviceError, naming the devices that exist.
     """
     if not devices:
+        from scenario_runner.system_packages import install_here
+
         raise errors.NoDeviceError(
             "no Vulkan device was found",
-            help="install a driver; for a software one on Debian/Ubuntu: apt install mesa-vulkan-drivers",
+            help=f"install the driver of your GPU, or a software driver: {install_here('driver')}",
         )
     if wanted is None:
         usable = [device for device in devices if device.unusable_because() is None]

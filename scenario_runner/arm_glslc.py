@@ -1,0 +1,64 @@
+"""Arm's glslc, which compiles GLSL with tensors (GL_ARM_tensors): where it is, and the command that installs it.
+
+Its wheel holds an import package that is named like this program's, so that it must not be on an import path: it is
+installed into a folder of its own, which is searched for the program only. Standard library only: the set-up of a
+checkout uses this before anything is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+WHEEL = "ai_ml_sdk_scenario_runner>=0.11"
+FOLDER = os.path.join("share", "scenario-runner", "glslc")
+"""In an environment; without ``share``, in the user's data folder."""
+PROGRAM = os.path.join("scenario_runner", "binaries", "bin", "glslc.exe" if sys.platform == "win32" else "glslc")
+
+
+def has_wheels() -> bool:
+    """Whether Arm's wheels exist for this kind of machine: Linux with glibc, and macOS on Arm."""
+    import platform
+
+    machine = platform.machine()
+    if platform.system() == "Darwin":
+        return machine == "arm64"
+    return platform.libc_ver()[0] == "glibc" and machine in ("x86_64", "aarch64")
+
+
+def folders() -> list[str]:
+    """Where Arm's package is looked for: in the environment of this interpreter, then in the user's data folder."""
+    data = os.environ.get("XDG_DATA_HOME", "")
+    if not os.path.isabs(data):
+        data = os.path.expanduser("~/.local/share")
+    return [os.path.join(sys.prefix, FOLDER), os.path.join(data, *FOLDER.split(os.sep)[1:])]
+
+
+def programs() -> list[str]:
+    """Where the program may be."""
+    return [os.path.join(folder, PROGRAM) for folder in folders()]
+
+
+def pip_arguments(folder: str) -> list[str]:
+    """What ``pip install`` is given to install it into ``folder``, or to install it there again."""
+    return ["--no-deps", "--upgrade", "--target", folder, WHEEL]
+
+
+def install_command() -> list[str]:
+    """The command that installs it where it is found: into the first folder that this user can write."""
+    candidates = folders()
+    folder = next((each for each in candidates if _can_be_made(each)), candidates[-1])
+    return [sys.executable, "-m", "pip", "install", *pip_arguments(folder)]
+
+
+def install_line() -> str:
+    """`install_command` as it is typed into a shell."""
+    import shlex
+
+    return shlex.join(install_command())
+
+
+def _can_be_made(folder: str) -> bool:
+    while not os.path.lexists(folder) and os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)

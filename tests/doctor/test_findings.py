@@ -1,0 +1,63 @@
+"""What doctor advises on a machine with nothing: all at once. The report is this machine's, with parts taken out."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+
+from scenario_runner import arm_glslc, system_packages
+from scenario_runner.doctor import gather
+from scenario_runner.doctor.findings import findings
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, Any]:
+    return gather()
+
+
+def bare(report: dict[str, Any], **changed: Any) -> dict[str, dict[str, Any]]:
+    """The findings by id where there is no loader, driver, compiler or ML package."""
+    nothing = {
+        "loader": {**report["loader"], "found": False, "path": None, "problem": "no Vulkan loader could be opened"},
+        "drivers": [],
+        "devices": [],
+        "layers": {**report["layers"], "ml_emulation": {**report["layers"]["ml_emulation"], "found": False}},
+        "compilers": {"GLSL": [], "HLSL": [], "problems": {"GLSL": None, "HLSL": None}, "named": None},
+        "vgf": {"found": False, "works": False, "version": None, "problem": "the package is not installed"},
+        "environment": {},
+    }
+    return {finding["id"]: finding for finding in findings({**report, **nothing, **changed})}
+
+
+def test_a_bare_machine_is_told_everything_at_once(report: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loader with driver, compilers and ML packages: whoever obeys once is not sent for more afterwards."""
+    monkeypatch.setattr(system_packages, "family_here", lambda: "debian")
+    monkeypatch.setattr(system_packages, "has_package_lists", lambda family, root: False)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    found = bare(report)
+    update = "sudo apt-get update && sudo apt-get install"
+    assert found["loader-missing"]["fix"] == f"{update} libvulkan1 mesa-vulkan-drivers"
+    assert found["glsl-compiler-missing"]["fix"] == f"{update} glslang-tools"
+    assert found["batch-compiler-missing"]["fix"] == f"{update} glslc"
+    assert found["ml-missing"]["fix"].endswith(" -m pip install ai_ml_emulation_layer_for_vulkan")
+    assert found["vgf-missing"]["fix"].endswith(" -m pip install ai_ml_sdk_vgf_library")
+    if arm_glslc.has_wheels():
+        assert found["tensor-compiler-missing"]["fix"].endswith(" 'ai_ml_sdk_scenario_runner>=0.11'")
+
+
+def test_only_commands_without_a_superuser_are_run(report: dict[str, Any]) -> None:
+    """`--fix` runs the pip commands, which are what the fix says; the system's packages are left to the user."""
+    commands = {name: finding["command"] for name, finding in bare(report).items() if finding["command"]}
+    assert {"ml-missing", "vgf-missing"} <= set(commands) <= {"ml-missing", "vgf-missing", "tensor-compiler-missing"}
+    for name, command in commands.items():
+        assert bare(report)[name]["fix"] == shlex.join(command)
+
+
+def test_a_driver_that_is_there_is_not_advised(report: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a usable driver's manifest is found, the loader alone is missing."""
+    monkeypatch.setattr(system_packages, "family_here", lambda: "fedora")
+    assert bare(report)["loader-missing"]["fix"].endswith("dnf install vulkan-loader mesa-vulkan-drivers")
+    found = bare(report, drivers=report["drivers"])
+    assert found["loader-missing"]["fix"].endswith("dnf install vulkan-loader")

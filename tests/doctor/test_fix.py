@@ -1,0 +1,108 @@
+"""`scenario-runner doctor --fix` for real: pip installs Arm's compiler, from a folder of wheels instead of an index."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from scenario_runner import arm_glslc
+from tests.program import python_path
+
+pytestmark = pytest.mark.skipif(not arm_glslc.has_wheels(), reason="there are no wheels for this kind of machine")
+
+
+def as_wheel(installed: Path, folder: Path) -> None:
+    """Put the wheel that was installed with ``pip install --target`` into ``folder`` again."""
+    (information,) = installed.glob("*.dist-info")
+    tags = [line for line in (information / "WHEEL").read_text().splitlines() if line.startswith("Tag: ")]
+    name = f"{information.stem}-{tags[0].removeprefix('Tag: ')}.whl"
+    with zipfile.ZipFile(folder / name, "w") as wheel:
+        for path in sorted(installed.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                wheel.write(path, path.relative_to(installed))
+
+
+class Interpreter:
+    """An interpreter that has all Python packages of this one, and no compiler for shaders with tensors."""
+
+    def __init__(self, folder: Path, checkout: Path) -> None:
+        venv.create(folder / "venv", symlinks=True)
+        self.program = folder / "venv/bin/python"
+        self.glslc = folder / "venv" / arm_glslc.FOLDER / arm_glslc.PROGRAM
+        self.wheels = folder / "wheels"
+        self.wheels.mkdir()
+        self.environ = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")} | {
+            "PYTHONPATH": os.pathsep.join([python_path(checkout), *(path for path in sys.path if path)]),
+            "XDG_DATA_HOME": str(folder / "data"),
+            "SCENARIO_RUNNER_CACHE": str(folder / "cache"),
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(self.wheels),
+        }
+
+    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(self.program), "-P", "-m", "scenario_runner", *map(str, arguments)],
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+
+@pytest.fixture
+def interpreter(tmp_path: Path, checkout: Path) -> Interpreter:
+    return Interpreter(tmp_path, checkout)
+
+
+def test_fix_installs_the_compiler_for_tensors(interpreter: Interpreter, checkout: Path, tmp_path: Path) -> None:
+    """Doctor names the command and --fix runs it; then a shader with tensors runs, and nothing is left to install."""
+    installed = [folder for folder in arm_glslc.folders() if Path(folder, arm_glslc.PROGRAM).is_file()]
+    assert installed, "tools/test installs Arm's glslc"
+    as_wheel(Path(installed[0]), interpreter.wheels)
+    scenario = checkout / "scenarios/ml/tensor_shader/scenario.json"
+    before = interpreter.run(scenario, "--output", tmp_path / "out")
+    assert before.returncode != 0
+    assert "GL_ARM_tensors" in before.stderr
+
+    plain = interpreter.run("doctor")
+    assert not interpreter.glslc.exists()
+    done = interpreter.run("doctor", "--fix")
+    assert done.returncode == 0, done.stderr
+    (command,) = [line for line in done.stderr.splitlines() if line.startswith("info: running: ")]
+    assert f"    fix: {command.removeprefix('info: running: ')}" in plain.stdout.splitlines()
+    assert "GL_ARM_tensors" in plain.stdout
+    assert "no GLSL compiler found knows GL_ARM_tensors" not in done.stdout
+    assert interpreter.glslc.is_file()
+
+    after = interpreter.run(scenario, "--output", tmp_path / "out")
+    assert (after.returncode, after.stderr) == (0, "")
+    again = interpreter.run("doctor", "--fix")
+    assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_a_fix_that_fails_is_said(interpreter: Interpreter) -> None:
+    """Where pip does not find the wheel, its words and one error are on standard error; the report follows."""
+    done = interpreter.run("doctor", "--fix")
+    assert done.returncode == 1
+    assert "No matching distribution found for ai_ml_sdk_scenario_runner" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: the command ended with exit code 1: ")
+    assert "no GLSL compiler found knows GL_ARM_tensors" in done.stdout
+    assert not interpreter.glslc.exists()
+
+
+def test_a_prefix_that_cannot_be_written_is_not_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command installs below the interpreter's prefix, or where that cannot be written into the data folder."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
+    (tmp_path / "prefix").mkdir()
+    assert str(tmp_path / "prefix" / arm_glslc.FOLDER) in arm_glslc.install_command()
+    (tmp_path / "prefix/share").touch()  # a file: no folder can be made in it, whoever asks
+    assert str(tmp_path / "data/scenario-runner/glslc") in arm_glslc.install_command()

@@ -1,0 +1,76 @@
+"""The wheel that pip builds from this checkout: what is in it, and what a type checker sees of it once installed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """\
+from pathlib import Path
+import scenario_runner
+
+with scenario_runner.Runner() as runner:
+    reveal_type(runner)
+    reveal_type(runner.run(Path("scenario.json")))
+    runner.run(5)
+scenario_runner.Runner(no_such_option=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built as pip builds it, by the setuptools that is here."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(checkout / name, source)
+    shutil.copytree(checkout / "scenario_runner", source / "scenario_runner")
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", str(folder), "."]
+    subprocess.run(command, cwd=source, stdin=subprocess.DEVNULL, check=True, timeout=120)
+    (built,) = folder.glob("scenario_runner-*.whl")
+    return built
+
+
+def test_the_wheel_has_every_file_of_the_package(wheel: Path, checkout: Path) -> None:
+    """Modules, generated ones too, and py.typed are in the wheel; nothing outside the package is."""
+    files = {path for path in (checkout / "scenario_runner").rglob("*") if path.is_file()}
+    ours = {path.relative_to(checkout).as_posix() for path in files if "__pycache__" not in path.parts}
+    packed = zipfile.ZipFile(wheel).namelist()
+    assert {name for name in packed if ".dist-info/" not in name} == ours
+    assert "scenario_runner/py.typed" in ours
+
+
+def test_a_type_checker_sees_the_types(wheel: Path, tmp_path: Path) -> None:
+    """mypy takes the types of `Runner` from the installed package, and finds wrong arguments."""
+    venv.create(tmp_path / "venv", symlinks=True)
+    (site,) = (tmp_path / "venv/lib").glob("python3*/site-packages")
+    zipfile.ZipFile(wheel).extractall(site)
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--cache-dir", str(tmp_path / "cache")),
+            *("--config-file", "", "--python-executable", str(tmp_path / "venv/bin/python"), "program.py"),
+        ],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    said = done.stdout.splitlines()
+    assert said[:2] == [
+        'program.py:5: note: Revealed type is "scenario_runner.runner.Runner"',
+        'program.py:6: note: Revealed type is "scenario_runner.run.result.Result"',
+    ], done.stdout + done.stderr
+    wrong = [line for line in said if ": error:" in line]
+    assert len(wrong) == 2
+    assert 'Argument 1 to "run" of "Runner" has incompatible type "int"' in wrong[0]
+    assert 'Unexpected keyword argument "no_such_option" for "Runner"' in wrong[1]

@@ -1,0 +1,39 @@
+"""The table of the distributions' packages, and the commands made from it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from scenario_runner import system_packages
+from scenario_runner.system_packages import FAMILIES, Packages, install_command, install_here, package_names
+
+
+@pytest.mark.parametrize("part", Packages._fields)
+@pytest.mark.parametrize("family", [*FAMILIES, None])
+def test_every_part_can_be_installed_everywhere(
+    family: str | None, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each family has packages for each part, and a command with them; any other system gets words."""
+    monkeypatch.setattr(system_packages, "family_here", lambda: family)
+    said = install_here(part)
+    if family is None:
+        assert said.startswith("install ")
+        return
+    names = package_names(family, [part])
+    assert names
+    assert said.endswith(f"{FAMILIES[family].install} {' '.join(names)}")
+    assert install_command(family, names, superuser=True, root=tmp_path).startswith(
+        FAMILIES[family].update or FAMILIES[family].install
+    )
+
+
+def test_sudo_is_for_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command for this machine has sudo where this user needs it."""
+    monkeypatch.setattr(system_packages, "family_here", lambda: "fedora")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert install_here("loader", "driver") == "dnf install vulkan-loader mesa-vulkan-drivers"
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert install_here("loader", "driver") == "sudo dnf install vulkan-loader mesa-vulkan-drivers"
