@@ -298,6 +298,11 @@ The command binds a resource to a set and binding that is neither an input nor a
 Bind it to one of those that the message lists.
 SPV_ARM_graph, OpGraphEntryPointARM
 
+SR-GRAPH-006 error a model's tables do not match its module
+A VGF file describes its resources twice: in its tables and in the SPIR-V of its segments. Here the two disagree about a set and binding, a shape, the type of the elements, or a constant, so that no scenario can run the model.
+Convert the model again with a current converter. If it was written by a program of your own, make the tables say what the module declares.
+VGF file format, model resource table and model sequence table; SPV_ARM_graph, OpGraphEntryPointARM and OpGraphConstantARM
+
 SR-LAYOUT-001 error a block without a layout
 A member of a block has no Offset, ArrayStride, MatrixStride, RowMajor or ColMajor decoration, is a Boolean, or is a runtime array outside of a storage buffer, so that nobody knows where its bytes are. No GLSL compiler writes such a module.
 Compile the shader anew, or add the decoration.
