@@ -108,6 +108,11 @@ The bytes break the rules of a SPIR-V module: a wrong magic number, an instructi
 Make the file anew; `spirv-val` says more of what is wrong.
 SPIR-V specification, "Physical Layout of a SPIR-V Module and Instruction"
 
+SR-SHADER-013 error the module breaks a rule of SPIR-V
+The file can be read as SPIR-V, and spirv-val, which is installed here, finds that it breaks a rule of SPIR-V or of Vulkan's environment for it. Drivers do not check this: they crash on such modules, or compute anything.
+Make the module again with a current compiler; `spirv-val --target-env vulkan1.3 FILE` shows the same message. Set the environment variable SCENARIO_RUNNER_SPIRV_VAL to `off` to run the module all the same.
+SPIR-V specification, "Universal Validation Rules"; Vulkan specification, "Vulkan Environment for SPIR-V"
+
 SR-BIND-001 error nothing is bound to what the shader uses
 The shader uses a variable at this set and binding, and the command binds nothing there. Drivers crash on it or give garbage.
 Add the binding that the help shows, or remove the variable from the shader.

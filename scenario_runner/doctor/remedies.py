@@ -41,6 +41,13 @@ _PACKAGES = {
         "alpine": "shaderc",
         "macos": "shaderc",
     },
+    "spirv": {
+        "debian": "spirv-tools",
+        "fedora": "spirv-tools",
+        "arch": "spirv-tools",
+        "alpine": "spirv-tools",
+        "macos": "spirv-tools",
+    },
     "validation": {
         "debian": "vulkan-validationlayers",
         "fedora": "vulkan-validation-layers",
@@ -54,12 +61,13 @@ _ELSEWHERE = {
     "driver": "install the Vulkan driver of your GPU, or Mesa's software driver lavapipe",
     "glslang": "install glslang, or set SCENARIO_RUNNER_GLSLANG to the path of glslangValidator",
     "glslc": "install Google's shaderc, or put its glslc on PATH",
+    "spirv": "install SPIRV-Tools, or set SCENARIO_RUNNER_SPIRV_VAL to the path of its spirv-val",
     "validation": "install the Khronos validation layer (part of the Vulkan SDK)",
 }
 
 
 def install(part: str, family: str | None) -> str:
-    """How to install "loader", "driver", "glslang", "glslc" or "validation" on a system of this family."""
+    """How to install "loader", "driver", "glslang", "glslc", "spirv" or "validation" on a system of this family."""
     package = _PACKAGES[part].get(family or "")
     if family is None or package is None:
         return _ELSEWHERE[part]

@@ -206,8 +206,8 @@ class Values:
                 self._problems.error(
                     FileError,
                     self._pointer,
-                    f"graph {self._graph!r}: resource {index} of the model is a tensor of {format.name}, which no tensor"
-                    " can have: its elements are single numbers",
+                    f"graph {self._graph!r}: resource {index} of the model is a tensor of {format.name}, which no"
+                    " tensor can have: its elements are single numbers",
                     code="SR-GRAPH-006",
                 )
                 return None
