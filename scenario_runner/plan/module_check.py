@@ -73,6 +73,15 @@ def _has_extensions(name: str, code: bytes) -> bool:
 
     module = read_module(code, name=name)
     check_ids(module.source)
+    for entry in module.entry_points:
+        if entry.execution_model == "GLCompute":
+            stage = entry.stage_interface()
+            if stage.inputs or stage.outputs or stage.problems:
+                what = stage.problems[0] if stage.problems else f"{(stage.inputs or stage.outputs)[0].name!r}"
+                raise SpirvError(
+                    f"{name}: the compute shader {entry.name!r:.200} has an input or output that is not built in:"
+                    f" {what}"
+                )
     return bool(module.extensions)
 
 

@@ -47,21 +47,21 @@ class MemberCheck:
             opcode, end = words[at] & 0xFFFF, at + (words[at] >> 16)
             if opcode in _CHAINS:
                 base, first = _CHAINS[opcode]
-                key = (opcode, types[words[at + base]], *words[at + first : end])
+                key = (opcode, types.get(words[at + base], 0), *words[at + first : end])
                 if key not in done:
-                    self._chain(at, types[words[at + base]], words[at + first : end])
+                    self._chain(at, types.get(words[at + base], 0), words[at + first : end])
                     done.add(key)
             elif opcode == op.COMPOSITE_EXTRACT:
-                key = (opcode, types[words[at + 3]], *words[at + 4 : end])
+                key = (opcode, types.get(words[at + 3], 0), *words[at + 4 : end])
                 if key not in done:
-                    self._literals(at, types[words[at + 3]], words[at + 4 : end])
+                    self._literals(at, types.get(words[at + 3], 0), words[at + 4 : end])
                     done.add(key)
             elif opcode == op.COMPOSITE_INSERT:
-                self._literals(at, types[words[at + 4]], words[at + 5 : end])
+                self._literals(at, types.get(words[at + 4], 0), words[at + 5 : end])
             elif opcode == op.VECTOR_SHUFFLE:
                 self._shuffle(at, end)
             elif opcode == op.ARRAY_LENGTH:
-                self._literals(at, self._pointee(types[words[at + 3]]), [words[at + 4]])
+                self._literals(at, self._pointee(types.get(words[at + 3], 0)), [words[at + 4]])
             else:
                 self._note(at)
 
@@ -105,7 +105,7 @@ class MemberCheck:
 
     def _shuffle(self, at: int, end: int) -> None:
         words = self._words
-        sizes = [self._components(self._types[words[at + side]]) for side in (3, 4)]
+        sizes = [self._components(self._types.get(words[at + side], 0)) for side in (3, 4)]
         if None in sizes:
             return
         count = sum(size for size in sizes if size is not None)

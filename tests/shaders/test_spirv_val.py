@@ -130,6 +130,25 @@ def test_without_the_validator(scene: Scene, program: Program, tmp_path: Path) -
     assert "uses the id 0, which nothing in the module defines" in ended.err
 
 
+@pytest.mark.parametrize("decoration, code", [("BuiltIn WorkgroupId", 0), ("Location 0", 5), ("Restrict", 5)])
+def test_inputs_of_compute_shaders(scene: Scene, program: Program, decoration: str, code: int) -> None:
+    """They are built in: spirv-val lets others pass, and drivers crash on them."""
+    declared = ("%uint = OpTypeInt 32 0", "%vector = OpTypeVector %uint 3", "%of_input = OpTypePointer Input %vector",
+                "%input = OpVariable %of_input Input", "%main = ")  # fmt: skip
+    changes = {
+        '"main"': '"main" %input',
+        "OpDecorate %block": f"OpDecorate %input {decoration}\nOpDecorate %block",
+        "%main = ": "\n".join(declared),
+        "%one = ": "%read = OpLoad %vector %input\n%one = ",
+    }
+    text = RIGHT
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    ended = program("validate", scene_of(scene, assemble(text)))
+    assert ended.code == code
+    assert ("the compute shader 'main' has an input or output that is not built in" in ended.err) == bool(code)
+
+
 def test_a_program_that_is_not_there(scene: Scene, program: Program) -> None:
     """A named validator that does not exist is a mistake in the call."""
     ended = program(scene_of(scene, assemble(RIGHT)), env={VARIABLE: "nowhere/spirv-val"})

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import vgfpy
-from vgf_samples import written
 
 from scenario_runner.vgf.model import Slot, Vgf
+from tests.vgf.vgf_samples import written
 
 # Formats of one component: integers, floating point and Booleans of every size; and one of four components.
 FORMATS = (9, 13, 14, 16, 70, 74, 76, 83, 98, 99, 100, 109, 110, 111, 112, 1000460000)
