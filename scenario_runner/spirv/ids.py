@@ -14,6 +14,7 @@ from scenario_runner.spirv import opcodes as op
 from scenario_runner.spirv.index import HEADER_WORDS
 from scenario_runner.spirv.members import MEMBERS, MemberCheck
 from scenario_runner.spirv.operands import FORMS, KNOWN_EXTENSIONS, OPERANDS_OF
+from scenario_runner.spirv.type_uses import check_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,6 +89,7 @@ class _Ids:
             raise self._undefined(undefined)
         if max(types, default=0) >= index.bound:
             raise index.error(f"the id {max(types)} is defined, the id bound is {index.bound}")
+        check_types(index, set(types.values()) - {0})
         MemberCheck(index, types).check(members)
 
     def _check_unknown(self, at: int, opcode: int) -> None:

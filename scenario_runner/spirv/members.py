@@ -23,6 +23,9 @@ _CHAINS: Final = {
     op.PTR_ACCESS_CHAIN: (3, 5),
     op.IN_BOUNDS_PTR_ACCESS_CHAIN: (3, 5),
 }
+_WITHOUT_PARTS: Final = frozenset(
+    {op.TYPE_VOID, op.TYPE_BOOL, op.TYPE_INT, op.TYPE_FLOAT, op.TYPE_IMAGE, op.TYPE_SAMPLER, op.TYPE_SAMPLED_IMAGE}
+)
 _MEMBER_NOTES: Final = (op.MEMBER_NAME, op.MEMBER_DECORATE, 5633)  # and OpMemberDecorateString
 
 MEMBERS: Final = frozenset(
@@ -97,6 +100,8 @@ class MemberCheck:
         if opcode == op.TYPE_ARRAY:
             self._limit(at, number, self._constant(words[place + 3]), "element", constant)
             return words[place + 2]
+        if opcode in _WITHOUT_PARTS:
+            raise self._error(at, f"selects a part of the type {type}, which has none")
         return words[place + 2] if opcode == op.TYPE_RUNTIME_ARRAY and not constant else 0
 
     def _limit(self, at: int, number: int | None, count: int | None, what: str, constant: bool) -> None:

@@ -72,7 +72,7 @@ OpFunctionEnd
         ("%16 = OpVector", "%8 = OpVector", r"the id 8 is defined at word \d+ and again at word \d+"),
         ("%5 1 Offset", "%5 2 Offset", r"(opcode 72) is about member 2 of the structure 5, which has 2"),
         ("%5 1 Offset", "%4 1 Offset", r"(opcode 72) is about a member of the id 4, which is not a structure"),
-        ("%20 %7 %21", "%20 %7 %9 %9", ""),
+        ("%20 %7 %21", "%20 %7 %21 %9", ""),
         ("%8 1", "%8 5", ""),
         (
             "%20 %7 %21",
@@ -83,6 +83,13 @@ OpFunctionEnd
         ("%14 %13 2", "%14 %13 5", r"(opcode 82) selects component or column 5 where there are 4"),
         ("0 4 7 1", "0 4 8 1", r"(opcode 79) selects component 8 where there are 8"),
         ("0 4 7 1", "0 4 0xFFFFFFFF 1", ""),
+        ("%3 %13 3", "%3 %13 3 0", r"(opcode 81) selects a part of the type 3, which has none"),
+        ("%20 %7 %21", "%20 %7 %21 %21 %21", r"(opcode 65) selects a part of the type 3, which has none"),
+        ("OpLoad %4 %12", "OpLoad %9 %12", r"the id 9 is the type of a result, but it is not a type that a value can"),
+        ("OpLoad %4 %12", "OpLoad %2 %12", r"the id 2 is the type of a result, but it is not a type that a value can"),
+        ("%5 = OpTypeStruct %4", "%5 = OpTypeStruct %2", r"the type 5 at word \d+ is made of the id 2, which is not a"),
+        ("%5 = OpTypeStruct %4", "%5 = OpTypeStruct %5", r"the type 5 at word \d+ is made of the id 5, which is not a"),
+        ("%5 = OpTypeStruct %4", "%5 = OpTypeStruct %8", r"the type 5 at word \d+ is made of the id 8, which is not a"),
     ],
 )
 def test_ids_and_members(assemble: Callable[..., bytes], old: str, new: str, message: str) -> None:
