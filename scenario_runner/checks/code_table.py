@@ -108,11 +108,6 @@ The bytes break the rules of a SPIR-V module: a wrong magic number, an instructi
 Make the file anew; `spirv-val` says more of what is wrong.
 SPIR-V specification, "Physical Layout of a SPIR-V Module and Instruction"
 
-SR-SHADER-013 error the module breaks a rule of SPIR-V
-The file can be read as SPIR-V, and spirv-val, which is installed here, finds that it breaks a rule of SPIR-V or of Vulkan's environment for it. Drivers do not check this: they crash on such modules, or compute anything.
-Make the module again with a current compiler; `spirv-val --target-env vulkan1.3 FILE` shows the same message. Set the environment variable SCENARIO_RUNNER_SPIRV_VAL to `off` to run the module all the same.
-SPIR-V specification, "Universal Validation Rules"; Vulkan specification, "Vulkan Environment for SPIR-V"
-
 SR-BIND-001 error nothing is bound to what the shader uses
 The shader uses a variable at this set and binding, and the command binds nothing there. Drivers crash on it or give garbage.
 Add the binding that the help shows, or remove the variable from the shader.
@@ -302,11 +297,6 @@ SR-GRAPH-005 error bound where the graph has nothing
 The command binds a resource to a set and binding that is neither an input nor an output of the graph.
 Bind it to one of those that the message lists.
 SPV_ARM_graph, OpGraphEntryPointARM
-
-SR-GRAPH-006 error a model's tables do not match its module
-A VGF file describes its resources twice: in its tables and in the SPIR-V of its segments. Here the two disagree about a set and binding, a shape, the type of the elements, or a constant, so that no scenario can run the model.
-Convert the model again with a current converter. If it was written by a program of your own, make the tables say what the module declares.
-VGF file format, model resource table and model sequence table; SPV_ARM_graph, OpGraphEntryPointARM and OpGraphConstantARM
 
 SR-LAYOUT-001 error a block without a layout
 A member of a block has no Offset, ArrayStride, MatrixStride, RowMajor or ColMajor decoration, is a Boolean, or is a runtime array outside of a storage buffer, so that nobody knows where its bytes are. No GLSL compiler writes such a module.

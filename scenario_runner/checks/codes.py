@@ -7,7 +7,7 @@ Codes are stable: a rule that goes away leaves its number unused. docs/codes.md 
 
 from typing import Final, NamedTuple
 
-from scenario_runner.checks.code_table import TABLE
+from scenario_runner.checks import code_table, code_table_modules
 
 
 class Code(NamedTuple):
@@ -59,7 +59,7 @@ def _parsed(text: str) -> dict[str, Code]:
     return found
 
 
-CODES: Final = _parsed(TABLE)
+CODES: Final = _parsed(code_table.TABLE + code_table_modules.TABLE)
 """Every code."""
 
 

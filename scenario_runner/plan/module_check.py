@@ -4,9 +4,9 @@ Modules that a compiler made for this program are not looked at. What was found 
 checked once.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.content_cache import ContentCache
 from scenario_runner.errors import Problem, SpirvError
@@ -19,15 +19,24 @@ if TYPE_CHECKING:
 
 _FORMAT = 1  # part of every key; raise it when a check is added
 _GOOD = b"\0"
+_CODE = "SR-SHADER-013"
 _MAX_ENTRIES = 4096
 _MAX_TOTAL_BYTES = 64 << 20
 _HELP = f"make the module again; spirv-val says so, and {VARIABLE}={OFF} leaves it out"
 
 
-def check_modules(
-    modules: Mapping[str, tuple[str, bytes]], *, cache_dir: str | None, use_cache: bool
-) -> dict[str, SpirvError]:
-    """The errors of those that are invalid. ``modules`` are the names for messages and the bytes, by uid.
+class Checked(NamedTuple):
+    """What is wrong with modules, by uid: ``errors`` by our own rules, ``complaints`` by the validator's.
+
+    A module with a complaint can be read, and our rules for interfaces and layouts may say more of what is wrong.
+    """
+
+    errors: dict[str, SpirvError]
+    complaints: dict[str, SpirvError]
+
+
+def check_modules(modules: "Mapping[str, tuple[str, bytes]]", *, cache_dir: str | None, use_cache: bool) -> Checked:
+    """Check modules from outside. ``modules`` are the names for messages and the bytes, by uid.
 
     Raises UsageError where the validator that the environment names is not there.
     """
@@ -39,35 +48,38 @@ def check_modules(
     validator = find_validator()
     identity = repr((_FORMAT, validator and validator.identity)).encode("utf-8", "backslashreplace") + b"\n"
     errors: dict[str, SpirvError] = {}
-    unknown: dict[str, tuple[str, bytes]] = {}
+    verdicts: dict[bytes, str] = {}  # what the validator said of a module: empty for a valid one
+    extended: dict[bytes, bool] = {}  # those that it is to be asked about, and whether they have extensions
     for uid, (name, code) in modules.items():
+        if code in verdicts or code in extended:
+            continue
         kept = cache.load(identity + code) if cache else None
-        if kept is None:
-            unknown[uid] = name, code
-        elif kept != _GOOD:
-            errors[uid] = _refused(name, kept.decode("utf-8", "replace"))
-    if not unknown:
-        return errors
-    left = {}
-    for uid, (name, code) in unknown.items():
+        if kept is not None:
+            verdicts[code] = "" if kept == _GOOD else kept.decode("utf-8", "replace")
+            continue
         try:
-            left[uid] = code, _has_extensions(name, code)
+            extended[code] = check_module(name, code)
         except SpirvError as error:
             errors[uid] = error  # found again as fast as it is read
-    said = _ask(validator, left) if validator and left else {}
-    for uid, (code, _) in left.items():
-        complaint = said.get(uid, "")
-        if complaint:
-            errors[uid] = _refused(unknown[uid][0], complaint)
+    if extended:
+        said = _ask(validator, extended) if validator else dict.fromkeys(extended, "")
+        verdicts.update(said)
         if cache:
-            cache.store(identity + code, complaint.encode() if complaint else _GOOD)
-    if cache:
-        cache.evict()
-    return errors
+            for code, verdict in said.items():
+                cache.store(identity + code, verdict.encode() or _GOOD)
+            cache.evict()
+    complaints = {
+        uid: SpirvError(
+            [Problem(f"{name}: the module is not valid SPIR-V: {verdicts[code]:.1000}", help=_HELP, code=_CODE)]
+        )
+        for uid, (name, code) in modules.items()
+        if verdicts.get(code)
+    }
+    return Checked(errors, complaints)
 
 
-def _has_extensions(name: str, code: bytes) -> bool:
-    """Whether a module that is right by our own rules declares extensions. Raises SpirvError."""
+def check_module(name: str, code: bytes) -> bool:
+    """Check a module by our own rules; returns whether it declares extensions. Raises SpirvError."""
     from scenario_runner.spirv import read_module
     from scenario_runner.spirv.ids import check_ids
 
@@ -85,8 +97,11 @@ def _has_extensions(name: str, code: bytes) -> bool:
     return bool(module.extensions)
 
 
-def _ask(validator: Validator, modules: Mapping[str, tuple[bytes, bool]]) -> dict[str, str | None]:
-    """What the validator says of each, as `complaint` does; some processes side by side."""
+def _ask(validator: "Validator", modules: "Mapping[bytes, bool]") -> dict[bytes, str]:
+    """What the validator says of each module, as `complaint` does; some processes side by side.
+
+    Those of which it cannot tell have nothing against them. Those for which it failed are left out.
+    """
     import os
     import tempfile
     from functools import partial
@@ -95,19 +110,17 @@ def _ask(validator: Validator, modules: Mapping[str, tuple[bytes, bool]]) -> dic
     from scenario_runner.shaders.process import Processes
     from scenario_runner.shaders.spirv_val import complaint
 
-    said: dict[str, str | None] = {}
+    said: dict[bytes, str] = {}
     processes = Processes()
 
-    def ask(uid: str, folder: str) -> None:
-        code, has_extensions = modules[uid]
-        said[uid] = complaint(validator, code, has_extensions=has_extensions, folder=folder, processes=processes)
+    def ask(code: bytes, folder: str) -> None:
+        try:
+            found = complaint(validator, code, has_extensions=modules[code], folder=folder, processes=processes)
+        except OSError:
+            return
+        said[code] = found or ""
 
     with tempfile.TemporaryDirectory(prefix="scenario-runner-", ignore_cleanup_errors=True) as root:
-        tasks = [partial(ask, uid) for uid in modules]
+        tasks = [partial(ask, code) for code in modules]
         work_off(tasks, os.path.join(root, "module"), os.cpu_count() or 1, processes)
     return said
-
-
-def _refused(name: str, complaint: str) -> SpirvError:
-    message = f"{name}: the module is not valid SPIR-V: {complaint:.1000}"
-    return SpirvError([Problem(message, help=_HELP, code="SR-SHADER-013")])

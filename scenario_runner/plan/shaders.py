@@ -102,10 +102,12 @@ def _given(
         except ScenarioRunnerError as error:
             problems.add_error(error, pointers[shader.uid])
     modules = {shader.uid: (shader.src or shader.uid, found[shader.uid]) for shader in shaders if shader.uid in found}
-    errors = check_modules(modules, cache_dir=options.cache_dir, use_cache=options.use_cache)
-    for uid, refusal in errors.items():
+    checked = check_modules(modules, cache_dir=options.cache_dir, use_cache=options.use_cache)
+    for uid, refusal in checked.errors.items():
         problems.add_error(refusal, pointers[uid])
-    return {uid: code for uid, code in found.items() if uid not in errors}
+    for uid, complaint in checked.complaints.items():
+        problems.add_otherwise(complaint, pointers[uid])
+    return {uid: code for uid, code in found.items() if uid not in checked.errors}
 
 
 def _compiled(

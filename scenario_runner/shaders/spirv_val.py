@@ -85,22 +85,22 @@ def complaint(
     """What the validator has against a module; empty for a valid one, None where it cannot tell.
 
     ``folder`` must not exist yet. A number that the validator does not know is none of SPIR-V's only in a module
-    without extensions (``has_extensions``): every newer opcode and operand comes with one.
+    without extensions (``has_extensions``): every newer opcode and operand comes with one. Raises OSError where it
+    cannot be run, or does not end by itself.
     """
     from scenario_runner.shaders.process import run_program
 
     path = os.path.join(folder, "module.spv")
-    try:
-        os.mkdir(folder)
-        with open(path, "wb") as file:
-            file.write(code)
-        done = run_program([validator.path, *OPTIONS, path], folder=folder, timeout_s=TIMEOUT_S, processes=processes)
-    except OSError:
-        return None
-    if done.code == 0 and not done.failure:
+    os.mkdir(folder)
+    with open(path, "wb") as file:
+        file.write(code)
+    done = run_program([validator.path, *OPTIONS, path], folder=folder, timeout_s=TIMEOUT_S, processes=processes)
+    if done.failure:
+        raise OSError(f"{validator.path} {done.failure}")
+    if done.code == 0:
         return ""
     found = _ERROR.search(done.output)
-    if done.failure or found is None or found[1].startswith("Unrecognized target env") or _LIFTED.search(done.output):
+    if found is None or found[1].startswith("Unrecognized target env") or _LIFTED.search(done.output):
         return None
     unknown = _UNKNOWN.match(found[1])
     if unknown is not None and (has_extensions or unknown["what"] == "capability operand"):

@@ -19,6 +19,7 @@ from scenario_runner.errors import FileError
 from scenario_runner.formats import find_format
 from scenario_runner.validation import validate_file
 from scenario_runner.vgf import parse_vgf, read_vgf
+from scenario_runner.vgf.descriptor_type import STORAGE_BUFFER, UNIFORM_BUFFER
 from scenario_runner.vgf.model import Slot, Vgf
 from scenario_runner.vgf.scenario_template import scenario_for
 from tests.gpu.ml_scenes import CHECKOUT, MODELS, VGF
@@ -118,6 +119,17 @@ def test_a_slot_where_the_graph_has_nothing(tmp_path: Path) -> None:
     assert message.endswith(
         "those of the graph are at: set 0, binding 0, set 0, binding 1, set 0, binding 2, set 0, binding 3"
     )
+
+
+def test_a_descriptor_type_that_the_shader_does_not_have(tmp_path: Path) -> None:
+    """A storage buffer of a shader that the tables call a uniform buffer."""
+    vgf = read_vgf(MODELS / "mixed" / "model.vgf")
+    rows = [index for index, row in enumerate(vgf.resources) if row.descriptor_type == STORAGE_BUFFER]
+    assert rows
+    for row in rows:
+        found = findings(with_row(vgf, row, descriptor_type=UNIFORM_BUFFER), tmp_path)
+        assert {code for code, _ in found} == {"SR-BIND-004"}
+        assert "descriptor type 'VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER' does not match storage buffer" in found[0][1]
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}-{path.stem}")

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from scenario_runner.errors import SpirvError
+from scenario_runner.plan.module_check import check_module
 from scenario_runner.plan.shaders import compile_request
 from scenario_runner.scenario import Shader, load
 from scenario_runner.shaders import compile_all
-from scenario_runner.spirv import read_module
-from scenario_runner.spirv.ids import check_ids
 
 _EDGES = (0, 1, 2, 3, 4, 7, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF)
 
@@ -50,7 +49,7 @@ def mutated(code: bytes, dice: random.Random) -> bytes:
 def our_verdict(code: bytes) -> str:
     """What our own checks have against a module; empty for nothing."""
     try:
-        check_ids(read_module(code).source)
+        check_module("mutant", code)
     except SpirvError as error:
         return str(error)
     return ""
