@@ -7,8 +7,7 @@ Codes are stable: a rule that goes away leaves its number unused. docs/codes.md 
 
 from typing import Final, NamedTuple
 
-from scenario_runner.checks.code_table import TABLE
-from scenario_runner.checks.hazard_code_table import TABLE as HAZARDS
+from scenario_runner.checks import code_table, code_table_modules, hazard_code_table
 
 
 class Code(NamedTuple):
@@ -62,7 +61,7 @@ def _parsed(text: str) -> dict[str, Code]:
     return found
 
 
-CODES: Final = _parsed(TABLE) | _parsed(HAZARDS)
+CODES: Final = _parsed(code_table.TABLE + code_table_modules.TABLE + hazard_code_table.TABLE)
 """Every code."""
 
 

@@ -1,4 +1,4 @@
-"""The shader compilers of this machine and what each can do, for the report."""
+"""The shader compilers of this machine, what each can do, and the validator of SPIR-V, for the report."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.shaders.discovery import GLSLANG_VARIABLE, Compiler, find_compilers
+from scenario_runner.shaders.spirv_val import OFF, VARIABLE, find_validator, validator_version
 
 _LANGUAGES: tuple[Literal["GLSL", "HLSL"], ...] = ("GLSL", "HLSL")
 
@@ -25,7 +26,20 @@ def compilers(named: str | None = None) -> dict[str, Any]:
             usable = []
             problems[language] = {"message": str(error), "help": error.problems[0].help}
         found[language] = [_describe(one) for one in usable]
-    return {**found, "problems": problems, "named": named or os.environ.get(GLSLANG_VARIABLE) or None}
+    named = named or os.environ.get(GLSLANG_VARIABLE) or None
+    return {**found, "problems": problems, "named": named, "spirv_val": _spirv_val()}
+
+
+def _spirv_val() -> dict[str, Any]:
+    """The validator, its version where it can be asked, and why there is none."""
+    try:
+        found = find_validator()
+    except ScenarioRunnerError as error:
+        return {"path": None, "version": None, "problem": str(error)}
+    if found is None:
+        off = os.environ.get(VARIABLE) == OFF
+        return {"path": None, "version": None, "problem": f"{VARIABLE} is {OFF!r}" if off else None}
+    return {"path": found.path, "version": validator_version(found), "problem": None}
 
 
 def _describe(one: Compiler) -> dict[str, Any]:

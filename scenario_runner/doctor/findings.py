@@ -15,6 +15,7 @@ from scenario_runner import arm_glslc
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES
 from scenario_runner.doctor.pip_install import pip_install
 from scenario_runner.shaders.discovery import DXC_VARIABLE, GLSLANG_VARIABLE
+from scenario_runner.shaders.spirv_val import VARIABLE as SPIRV_VAL_VARIABLE
 from scenario_runner.system_packages import install_here
 from scenario_runner.vulkan.devices.ml_layers import PACKAGE
 
@@ -220,6 +221,13 @@ def _compilers(report: Mapping[str, Any]) -> Iterator[Finding]:
         if compilers["HLSL"]:
             message += "; simple HLSL is left to glslang"
         yield _finding("note", "dxc-missing", message, f"put dxc on PATH, or set {DXC_VARIABLE} to its path")
+    validator = compilers["spirv_val"]
+    if validator["path"] is None:
+        message = "spirv-val was not found: SPIR-V files are checked by simpler rules only before a driver sees them"
+        if validator["problem"]:
+            message = f"spirv-val is not used: {validator['problem']}"
+        fix = f"unset {SPIRV_VAL_VARIABLE}, or correct it" if validator["problem"] else install_here("spirv_tools")
+        yield _finding("note", "spirv-val-missing", message, fix)
 
 
 def _rest(report: Mapping[str, Any]) -> Iterator[Finding]:

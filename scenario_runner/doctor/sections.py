@@ -169,6 +169,11 @@ def _compilers(report: Mapping[str, Any]) -> Iterator[Row]:
             yield Row(language, words, "ok" if index == 0 else "")
         if not compilers[language] and not problem:
             yield Row(language, "no compiler was found", "bad")
+    validator = compilers["spirv_val"]
+    if validator["path"]:
+        yield Row("SPIR-V", f"spirv-val {validator['version'] or 'of unknown version'}, {validator['path']}", "ok")
+    else:
+        yield Row("SPIR-V", validator["problem"] or "spirv-val was not found", "bad")
 
 
 def _ml(report: Mapping[str, Any]) -> Iterator[Row]:

@@ -20,6 +20,8 @@ class Problems:
         self._scenario = scenario
         self.errors: list[tuple[type[ScenarioRunnerError], Problem]] = []
         self.warnings: list[Problem] = []
+        # Errors that count only where there is no other: those of a program that knows less of the scenario than we.
+        self.otherwise: list[tuple[type[ScenarioRunnerError], Problem]] = []
 
     def error(
         self,
@@ -47,6 +49,12 @@ class Problems:
                 self.warn(pointer, message, help, code)
         return good
 
+    def add_otherwise(self, error: ScenarioRunnerError, pointer: str) -> None:
+        """Note an error that counts only where there is no other."""
+        for problem in error.problems:
+            placed = self._scenario.problem(pointer, problem.message, problem.help)._replace(code=problem.code)
+            self.otherwise.append((type(error), placed))
+
     def add_error(self, error: ScenarioRunnerError, pointer: str) -> None:
         """Note an error from below; ``pointer`` is where the scenario names what failed."""
         for problem in error.problems:
@@ -57,5 +65,6 @@ class Problems:
 
     def raise_if_any(self) -> None:
         """Raise all errors noted so far as one; its class (and exit code) is that of the first."""
-        if self.errors:
-            raise self.errors[0][0]([problem for _, problem in self.errors])
+        errors = self.errors or self.otherwise
+        if errors:
+            raise errors[0][0]([problem for _, problem in errors])

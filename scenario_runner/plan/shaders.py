@@ -68,19 +68,48 @@ def load_shaders(
     if sources:
         codes.update(_compiled(scenario, sources, options, problems if thorough else None))
         shaders = [shader for shader in shaders if shader.type == "SPIR-V" or shader.uid in codes]
+    pointers = {
+        shader.uid: (places or {}).get(shader.uid) or scenario.resource_pointer(shader.uid) for shader in shaders
+    }
+    given = [shader for shader in shaders if shader.type == "SPIR-V"]
+    if given:
+        codes.update(_given(scenario, given, pointers, options, problems))
     loaded = {}
     for shader in shaders:
-        pointer = (places or {}).get(shader.uid) or scenario.resource_pointer(shader.uid)
+        if shader.uid not in codes:
+            continue
         try:
-            code = codes.get(shader.uid)
-            if code is None:
-                code = read_spirv(scenario, shader)
-            apart = _take_apart(shader, pointer, code, problems)
+            apart = _take_apart(shader, pointers[shader.uid], codes[shader.uid], problems)
             if apart is not None:
                 loaded[shader.uid] = apart
         except ScenarioRunnerError as error:
-            problems.add_error(error, pointer)
+            problems.add_error(error, pointers[shader.uid])
     return loaded
+
+
+def _given(
+    scenario: Scenario,
+    shaders: Sequence[Shader],
+    pointers: Mapping[str, str],
+    options: CompilerOptions,
+    problems: Problems,
+) -> dict[str, bytes]:
+    """The modules of shaders that are SPIR-V already, by uid; those that cannot be used are noted and left out."""
+    from scenario_runner.plan.module_check import check_modules
+
+    found = {}
+    for shader in shaders:
+        try:
+            found[shader.uid] = read_spirv(scenario, shader)
+        except ScenarioRunnerError as error:
+            problems.add_error(error, pointers[shader.uid])
+    modules = {shader.uid: (shader.src or shader.uid, found[shader.uid]) for shader in shaders if shader.uid in found}
+    checked = check_modules(modules, cache_dir=options.cache_dir, use_cache=options.use_cache)
+    for uid, refusal in checked.errors.items():
+        problems.add_error(refusal, pointers[uid])
+    for uid, complaint in checked.complaints.items():
+        problems.add_otherwise(complaint, pointers[uid])
+    return {uid: code for uid, code in found.items() if uid not in checked.errors}
 
 
 def _compiled(

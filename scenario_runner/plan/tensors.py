@@ -39,12 +39,7 @@ def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
             ScenarioError, pointer, f"no format that this program knows is called {name!r:.100}", format_help(name)
         )
         return None
-    if (
-        format.components != 1
-        or format.is_packed
-        or format.numeric not in _FORMATS_OF_TENSORS
-        or "D" in format.channels
-    ):
+    if not is_format_of_tensors(format):
         problems.error(
             ScenarioError,
             pointer,
@@ -53,6 +48,16 @@ def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
         )
         return None
     return format
+
+
+def is_format_of_tensors(format: Format) -> bool:
+    """Whether elements of a tensor can have the format: single numbers."""
+    return (
+        format.components == 1
+        and not format.is_packed
+        and format.numeric in _FORMATS_OF_TENSORS
+        and "D" not in format.channels
+    )
 
 
 def resolve_tensor(

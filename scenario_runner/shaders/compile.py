@@ -204,9 +204,9 @@ def _compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, t
     with temporary as root:
         tasks: list[Callable[[str], None]] = [partial(together, batch) for batch in batches(missing, jobs)]
         tasks += [partial(alone, job) for job in missing if job.batch is None]
-        _work_off(tasks, os.path.join(root, "first"), jobs, processes)
+        work_off(tasks, os.path.join(root, "first"), jobs, processes)
         left = [job for job in missing if job.batch is not None and job.module is None]
-        _work_off([partial(alone, job) for job in left], os.path.join(root, "then"), jobs, processes)
+        work_off([partial(alone, job) for job in left], os.path.join(root, "then"), jobs, processes)
     if cache is not None:
         stored = [job for job in missing if job.module is not None and job.made_by and not job.assembled.opaque]
         for job in stored:
@@ -217,7 +217,7 @@ def _compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, t
             cache.evict()
 
 
-def _work_off(tasks: Sequence[Callable[[str], None]], prefix: str, count: int, processes: Processes) -> None:
+def work_off(tasks: Sequence[Callable[[str], None]], prefix: str, count: int, processes: Processes) -> None:
     """Do the tasks in ``count`` threads, each with the name of a folder that it may make. Ends all ``processes`` when
     Ctrl-C comes."""
     import threading

@@ -99,6 +99,9 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
     for finding in more:
         placed = scenario.problem(finding.pointer, finding.message, finding.help)._replace(code=finding.code)
         add(finding.severity, placed, error_class(finding.code))
+    if not exit_code:
+        for kind, problem in examination.problems.otherwise:
+            add("error", problem, kind)
     in_order = sorted(found.values(), key=lambda each: (each.problem.line or 0, each.problem.column or 0))
     return Validation(file, tuple(in_order), len(scenario.resources), len(scenario.commands), exit_code)
 

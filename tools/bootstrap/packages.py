@@ -25,7 +25,7 @@ NEEDED = {
     "test": ("loader", "driver", "glslang", "glslc", "spirv_tools", "vulkan_tools", "c_compiler"),
 }
 # What makes a run faster, or more tests possible, and is not a reason to stop.
-WELCOME = {"run": ("glslc",), "test": ("validation",)}
+WELCOME = {"run": ("glslc", "spirv_tools"), "test": ("validation",)}
 
 
 @dataclass(frozen=True)

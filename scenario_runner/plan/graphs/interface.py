@@ -14,9 +14,10 @@ from scenario_runner.formats import format_of_value
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from scenario_runner.formats import Format
     from scenario_runner.plan.model.graphs import GraphConstantPlan
     from scenario_runner.plan.model.tensors import TensorDescription
-    from scenario_runner.spirv import GraphEntryPoint, Module, Tensor
+    from scenario_runner.spirv import GraphEntryPoint, Module, Scalar, Tensor
 
 
 def graph_entry(module: Module, name: str, what: str) -> GraphEntryPoint:
@@ -45,6 +46,17 @@ def binding_problems(
                 yield f"the graph's {where} is {declared.tensor}; {names[place]} {mismatch}"
 
 
+def superfluous_bindings(entry: GraphEntryPoint, given: Mapping[tuple[int, int], TensorDescription]) -> Iterator[str]:
+    """What is bound where the graph declares nothing, in a file whose tables and modules are made for each other."""
+    declared = dict.fromkeys((each.set, each.binding) for each in (*entry.inputs, *entry.outputs))
+    there_are = ", ".join(f"set {owner}, binding {number}" for owner, number in declared) or "none"
+    for owner, number in given.keys() - declared.keys():
+        yield (
+            f"its tables have a resource at set {owner}, binding {number}, where the graph {entry.name!r:.100} has"
+            f" neither an input nor an output; those of the graph are at: {there_are}"
+        )
+
+
 def constant_problems(module: Module, given: Mapping[int, GraphConstantPlan]) -> Iterator[str]:
     """What is wrong with the constants of a module: one missing, too many, or of another type."""
     declared = {constant.id: constant.tensor for constant in module.graph_constants}
@@ -65,10 +77,22 @@ def constant_problems(module: Module, given: Mapping[int, GraphConstantPlan]) ->
 def _mismatch(declared: Tensor, found: TensorDescription) -> str | None:
     """What a tensor has that the declared type has not, as the end of a sentence; None where they agree."""
     format = format_of_value(found.format)
-    if not holds(format, declared.element):
+    if not holds(format, declared.element) or not _is_for_graphs(format, declared.element):
         return f"has the format {format.name}"
     if declared.shape is not None and all(size > 0 for size in declared.shape) and declared.shape != found.dims:
         return f"has the shape {list(found.dims)}"
     if declared.rank is not None and declared.rank != len(found.dims):
         return f"has {len(found.dims)} dimensions (shape {list(found.dims)})"
     return None
+
+
+# What graphs compute with; normalized integers are a matter of shaders.
+_KINDS = {"int": ("sint", "uint"), "uint": ("sint", "uint"), "bool": ("bool",)}
+
+
+def _is_for_graphs(format: Format, element: Scalar) -> bool:
+    """Whether a graph can take a format for its elements: whoever compiles it looks operators up by the format.
+
+    Source: Vulkan specification, VkTensorDescriptionARM, the formats that correspond to OpTypeTensorARM's element type.
+    """
+    return format.components == 1 and format.numeric in _KINDS.get(element.kind, (format.numeric,))

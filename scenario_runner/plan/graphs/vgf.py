@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.plan.bindings import descriptors, set_layouts
-from scenario_runner.plan.graphs.interface import binding_problems, constant_problems, graph_entry
+from scenario_runner.plan.graphs.interface import binding_problems, constant_problems, graph_entry, superfluous_bindings
 from scenario_runner.plan.graphs.model import VgfGraph
 from scenario_runner.plan.graphs.shapes import row_shapes
 from scenario_runner.plan.graphs.vgf_values import Values
@@ -20,6 +20,7 @@ from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispa
 from scenario_runner.plan.model.tensors import TensorDescription, TensorPlan
 from scenario_runner.plan.problems import Problems
 from scenario_runner.tosa.graph_module import shape_problems
+from scenario_runner.vgf.descriptor_type import descriptor_type_name
 from scenario_runner.vgf.resource_size import format_name, known_format
 
 if TYPE_CHECKING:
@@ -225,7 +226,9 @@ class VgfDispatch:
                 uid = self._values.uid(slot.resource_index)
                 if uid is None:
                     return None
-                bound.append(_SegmentBinding(each.index, slot.binding, uid))
+                row = self._graph.vgf.resources[slot.resource_index]
+                kind = descriptor_type_name(row.descriptor_type) or "VK_DESCRIPTOR_TYPE_AUTO"
+                bound.append(_SegmentBinding(each.index, slot.binding, uid, descriptor_type=kind))
         if segment.type == "graph":
             return self._graph_segment(segment, bound, barrier, where, inside)
         return self._compute_segment(segment, bound, barrier, inside)
@@ -331,8 +334,12 @@ class VgfDispatch:
             self._problems.add_error(error, graph.pointer)
             return None
         constants = {constant.id: constant for constant in self._constants(segment)}
-        for message in (*binding_problems(entry, given, names), *constant_problems(module.module, constants)):
-            inside.error(FileError, "", f"{graph.path}: {message}")
+        for message in (
+            *binding_problems(entry, given, names),
+            *superfluous_bindings(entry, given),
+            *constant_problems(module.module, constants),
+        ):
+            inside.error(FileError, "", f"{graph.path}: {message}", code="SR-GRAPH-006")
         if len(self._problems.errors) > before:
             return None
         shapes = {place: tensor.dims for place, tensor in given.items()}

@@ -10,11 +10,12 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import ScenarioError, UnsupportedError
+from scenario_runner.errors import FileError, ScenarioError, UnsupportedError
 from scenario_runner.formats import format_of_value
 from scenario_runner.plan.model.plan import ResourcePlan
 from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.plan.model.tensors import TensorPlan
+from scenario_runner.plan.tensors import is_format_of_tensors
 from scenario_runner.vgf.descriptor_type import BUFFER_TYPES, IMAGE_TYPES, TENSOR, descriptor_type_name
 from scenario_runner.vgf.resource_size import format_name, known_format, resource_size_bytes
 
@@ -202,6 +203,15 @@ class Values:
         kind = _kind_of(row)
         owned = memory is not None and not memory.startswith("value ")
         if kind == "tensor":
+            if not is_format_of_tensors(format):
+                self._problems.error(
+                    FileError,
+                    self._pointer,
+                    f"graph {self._graph!r}: resource {index} of the model is a tensor of {format.name}, which no"
+                    " tensor can have: its elements are single numbers",
+                    code="SR-GRAPH-006",
+                )
+                return None
             return TensorPlan(
                 uid, self._pointer, prod(shape) * format.block_size_bytes, format, shape,
                 strides=row.strides or None, image=self._image_of(index), group=memory, offset_bytes=offset,

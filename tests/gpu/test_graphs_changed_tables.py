@@ -1,0 +1,180 @@
+"""Models whose tables and modules disagree: refused with one sentence, and never given to the layers.
+
+One field of a model's tables, or one Binding or DescriptorSet of its modules, is changed, and the scenario is made for
+the changed model, so that nothing but the disagreement is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.errors import FileError
+from scenario_runner.formats import find_format
+from scenario_runner.validation import validate_file
+from scenario_runner.vgf import parse_vgf, read_vgf
+from scenario_runner.vgf.descriptor_type import STORAGE_BUFFER, UNIFORM_BUFFER
+from scenario_runner.vgf.model import Slot, Vgf
+from scenario_runner.vgf.scenario_template import scenario_for
+from tests.gpu.ml_scenes import CHECKOUT, MODELS, VGF
+from tests.vgf.changed_tables import changes, encoded
+
+LAST_CODE = 11  # of errors.py; 1 would be a defect of ours, and a signal is negative
+NAMES = ("classifier", "classifier_int8", "mixed", "upscaler_fp16")
+PATHS = [*(MODELS / name / "model.vgf" for name in NAMES), VGF / "ends.vgf", VGF / "dynamic.vgf"]
+OTHERS = [VGF / "image.vgf", CHECKOUT / "tests" / "tosa" / "fixtures" / "any_parts.vgf"]
+
+
+def scenario_of(vgf: Vgf, folder: Path) -> Path | None:
+    """A scenario that runs the model with zeros and keeps nothing; None where its file cannot be read."""
+    content = encoded(vgf)
+    try:
+        document = scenario_for(parse_vgf(content), "model.vgf")
+    except FileError:
+        return None
+    (folder / "model.vgf").write_bytes(content)
+    for resource in document["resources"]:
+        for kind, body in resource.items():
+            if kind != "graph":
+                body.pop("src", None)
+                body.pop("dst", None)
+            if "dims" in body:
+                body["dims"] = [2 if size < 0 else size for size in body["dims"]] or [1]
+    path = folder / "scenario.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def findings(vgf: Vgf, folder: Path) -> list[tuple[str | None, str]]:
+    """Code and message of every error that validation finds."""
+    path = scenario_of(vgf, folder)
+    assert path is not None
+    return [
+        (each.problem.code, each.problem.message) for each in validate_file(path).findings if each.severity == "error"
+    ]
+
+
+def with_row(vgf: Vgf, index: int, **fields: object) -> Vgf:
+    rows = list(vgf.resources)
+    rows[index] = replace(rows[index], **fields)  # type: ignore[arg-type]
+    return replace(vgf, resources=tuple(rows))
+
+
+def row_of(vgf: Vgf, category: str) -> int:
+    return next(index for index, row in enumerate(vgf.resources) if row.category == category)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_encoder_loses_nothing(name: str, tmp_path: Path) -> None:
+    """A model that is only written again is valid, so that what is found is the change."""
+    assert findings(read_vgf(MODELS / name / "model.vgf"), tmp_path) == []
+
+
+@pytest.mark.parametrize("format", ["R8_UNORM", "R8_SNORM", "R8_BOOL_ARM", "R8G8_SINT", "R16_SINT", "R32_SFLOAT"])
+def test_a_constant_of_another_format(format: str, tmp_path: Path) -> None:
+    """Formats whose size fits and whose kind does not, as well as those of another size."""
+    found = find_format(f"VK_FORMAT_{format}")
+    assert found is not None
+    vgf = read_vgf(MODELS / "classifier_int8" / "model.vgf")
+    constants = [index for index, row in enumerate(vgf.resources) if row.category == "constant" and row.format == 14]
+    path = scenario_of(with_row(vgf, constants[0], format=found.value), tmp_path)
+    if found.block_size_bytes != 1:
+        assert path is None  # the data has another size
+        return
+    (code, message), *more = findings(with_row(vgf, constants[0], format=found.value), tmp_path)
+    assert code == "SR-GRAPH-006"
+    assert "the graph constant " in message
+    assert message.endswith(f"what is given for it has the format VK_FORMAT_{format}")
+    assert more == []
+
+
+@pytest.mark.parametrize("category", ["input", "output"])
+@pytest.mark.parametrize("format", ["R32_UINT", "R32_SINT", "R32G32_SFLOAT"])
+def test_an_end_of_another_format(category: str, format: str, tmp_path: Path) -> None:
+    """The scenario has the format that the table says, and the module says another."""
+    found = find_format(f"VK_FORMAT_{format}")
+    assert found is not None
+    vgf = read_vgf(VGF / "ends.vgf")
+    codes = {code for code, _ in findings(with_row(vgf, row_of(vgf, category), format=found.value), tmp_path)}
+    # a format that no tensor has is said of the scenario's tensor
+    assert codes == ({"SR-GRAPH-006"} if found.components == 1 else {"SR-CONFLICT-001"})
+
+
+def test_a_slot_where_the_graph_has_nothing(tmp_path: Path) -> None:
+    """One more slot than the module has variables."""
+    vgf = read_vgf(VGF / "ends.vgf")
+    segment = vgf.segments[0]
+    slots = (*segment.descriptor_sets[0].slots, Slot(78, segment.descriptor_sets[0].slots[0].resource_index))
+    sets = (replace(segment.descriptor_sets[0], slots=slots), *segment.descriptor_sets[1:])
+    changed = replace(vgf, segments=(replace(segment, descriptor_sets=sets), *vgf.segments[1:]))
+    ((code, message),) = findings(changed, tmp_path)
+    assert code == "SR-GRAPH-006"
+    assert "its tables have a resource at set 0, binding 78, where the graph" in message
+    assert message.endswith(
+        "those of the graph are at: set 0, binding 0, set 0, binding 1, set 0, binding 2, set 0, binding 3"
+    )
+
+
+def test_a_descriptor_type_that_the_shader_does_not_have(tmp_path: Path) -> None:
+    """A storage buffer of a shader that the tables call a uniform buffer."""
+    vgf = read_vgf(MODELS / "mixed" / "model.vgf")
+    rows = [index for index, row in enumerate(vgf.resources) if row.descriptor_type == STORAGE_BUFFER]
+    assert rows
+    for row in rows:
+        found = findings(with_row(vgf, row, descriptor_type=UNIFORM_BUFFER), tmp_path)
+        assert {code for code, _ in found} == {"SR-BIND-004"}
+        assert "descriptor type 'VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER' does not match storage buffer" in found[0][1]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_every_binding_that_fits_no_slot(path: Path, tmp_path: Path) -> None:
+    """Whichever Binding or DescriptorSet of a graph module is changed: an error, with the code of such models."""
+    seen = 0
+    vgf = read_vgf(path)
+    for what, changed in changes(vgf):
+        if not what.startswith("module ") or "entry point" in what:
+            continue
+        if vgf.modules[int(what.split()[1].rstrip(":"))].type == "graph":
+            seen += 1
+            assert {code for code, _ in findings(changed, tmp_path)} == {"SR-GRAPH-006"}, what
+    assert seen
+
+
+def died(path: Path, folder: Path, count: int) -> list[tuple[str, int, str]]:
+    """Run the first ``count`` changed models that validation accepts, in an order that is always the same: what was
+    changed, exit code and last words of each that ended with neither a result nor an error of ours."""
+    every = list(changes(read_vgf(path)))
+    random.Random(19).shuffle(every)
+    bad, runs = [], 0
+    for what, changed in every:
+        if runs == count:
+            break
+        scenario = scenario_of(changed, folder)
+        if scenario is None or validate_file(scenario).exit_code:
+            continue
+        runs += 1
+        command = [sys.executable, "-m", "scenario_runner", str(scenario)]
+        ended = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=120, check=False)
+        if not (ended.returncode == 0 or 2 <= ended.returncode <= LAST_CODE) or "Traceback" in ended.stderr:
+            bad.append((what, ended.returncode, ended.stderr[-300:]))
+    assert runs
+    return bad
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_accepted_changes_run(name: str, tmp_path: Path, shader_cache: Path) -> None:
+    """Two of each model."""
+    assert died(MODELS / name / "model.vgf", tmp_path, 2) == []
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("path", [*PATHS, *OTHERS], ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_all_accepted_changes_run(path: Path, tmp_path: Path, shader_cache: Path) -> None:
+    """Every change of every table, as far as validation accepts it."""
+    assert died(path, tmp_path, 1 << 30) == []

@@ -1,0 +1,205 @@
+"""SPIR-V files go through spirv-val where it is installed: once for each content, and only as far as it can judge."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.errors import UsageError
+from scenario_runner.shaders.spirv_val import VARIABLE, complaint, find_validator
+from tests.program import Program
+from tests.scenes import Scene, assemble, glsl
+
+FIXTURES = Path(__file__).resolve().parents[1] / "spirv" / "fixtures"
+# Loads a float and stores it as an integer: every id is defined, and the types are wrong.
+WRONG = """
+OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main"
+OpExecutionMode %main LocalSize 1 1 1
+OpDecorate %array ArrayStride 4
+OpMemberDecorate %block 0 Offset 0
+OpDecorate %block Block
+OpDecorate %data DescriptorSet 0
+OpDecorate %data Binding 0
+%void = OpTypeVoid
+%function = OpTypeFunction %void
+%float = OpTypeFloat 32
+%int = OpTypeInt 32 1
+%zero = OpConstant %int 0
+%array = OpTypeRuntimeArray %float
+%block = OpTypeStruct %array
+%pointer = OpTypePointer StorageBuffer %block
+%element = OpTypePointer StorageBuffer %float
+%data = OpVariable %pointer StorageBuffer
+%main = OpFunction %void None %function
+%label = OpLabel
+%place = OpAccessChain %element %data %zero %zero
+OpStore %place %zero
+OpReturn
+OpFunctionEnd
+"""
+RIGHT = WRONG.replace("OpStore %place %zero", "%one = OpLoad %float %place\nOpStore %place %one")
+
+
+@pytest.fixture
+def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file with one line for each time that the real spirv-val was started."""
+    real, log = shutil.which("spirv-val"), tmp_path / "calls.txt"
+    assert real is not None
+    log.touch()
+    program = tmp_path / "counting-spirv-val"
+    program.write_text(f'#!/bin/sh\necho called >> "{log}"\nexec "{real}" "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv(VARIABLE, str(program))
+    monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(tmp_path / "cache"))
+    return log
+
+
+def scene_of(scene: Scene, code: bytes, uid: str = "shader") -> Path:
+    scene.module(uid, code).buffer("data", size=16)
+    return scene.dispatch(uid, ["data"]).write()
+
+
+def test_a_module_that_breaks_a_rule(scene: Scene, program: Program, counting: Path) -> None:
+    """A run and validate refuse it alike, with the validator's own words."""
+    path = scene_of(scene, assemble(WRONG))
+    for command in ((path,), ("validate", path)):
+        ended = program(*command)
+        assert ended.code == 5
+        assert "shader.spv: the module is not valid SPIR-V: OpStore Pointer" in ended.err
+        assert f"{VARIABLE}=off leaves it out" in ended.err
+    assert "[SR-SHADER-013]" in ended.err
+    assert counting.read_text() == "called\n"  # the second time the answer was kept
+    assert not (scene.folder / "data.out.npy").exists()
+
+
+def test_a_valid_module_is_checked_once(scene: Scene, program: Program, counting: Path) -> None:
+    """Neither the next run nor another scenario with the same bytes starts the validator."""
+    path = scene_of(scene, assemble(RIGHT))
+    assert program("validate", path).code == 0
+    assert program(path).code == 0
+    other = Scene(scene.folder / "other")
+    assert program(scene_of(other, assemble(RIGHT), uid="another")).code == 0
+    assert counting.read_text() == "called\n"
+    assert program(path, "--no-cache").code == 0
+    assert counting.read_text() == "called\n" * 2
+
+
+def test_what_a_compiler_made_is_not_checked(scene: Scene, program: Program, counting: Path) -> None:
+    """GLSL costs no process more."""
+    scene.shader("shader", glsl("data[0] = 1;", "layout(set = 0, binding = 0) buffer D { float data[]; };"))
+    scene.buffer("data", size=16).dispatch("shader", ["data"])
+    assert program(scene.write()).code == 0
+    assert counting.read_text() == ""
+
+
+def test_several_modules_are_all_reported(scene: Scene, program: Program, counting: Path) -> None:
+    """Each wrong shader has its own line."""
+    for number in range(3):
+        scene.module(f"shader{number}", assemble(WRONG.replace("ArrayStride 4", f"ArrayStride {4 + 4 * number}")))
+        scene.dispatch(f"shader{number}", ["data"])
+    ended = program(scene.buffer("data", size=16).write())
+    assert [f"shader{number}.spv: the module" in ended.err for number in range(3)] == [True] * 3
+    assert counting.read_text() == "called\n" * 3
+
+
+def test_off(scene: Scene, program: Program, counting: Path) -> None:
+    """With the variable set to off, only our own checks are left."""
+    path = scene_of(scene, assemble(WRONG))
+    assert program("validate", path, env={VARIABLE: "off"}).code == 0
+    assert counting.read_text() == ""
+
+
+def test_without_the_validator(scene: Scene, program: Program, tmp_path: Path) -> None:
+    """Where it is not installed, a module that only it refuses passes, and one with an undefined id does not."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    env = {"PATH": str(folder), "SCENARIO_RUNNER_CACHE": str(tmp_path / "cache")}
+    assert program("validate", scene_of(scene, assemble(WRONG)), env=env).code == 0
+    words = assemble(RIGHT)
+    loaded = (3 << 16 | 62).to_bytes(4, "little")
+    at = words.index(loaded)
+    broken = words[: at + 8] + (0).to_bytes(4, "little") + words[at + 12 :]
+    other = Scene(scene.folder / "other")
+    ended = program("validate", scene_of(other, broken), env=env)
+    assert ended.code == 5
+    assert "uses the id 0, which nothing in the module defines" in ended.err
+
+
+@pytest.mark.parametrize("decoration, code", [("BuiltIn WorkgroupId", 0), ("Location 0", 5), ("Restrict", 5)])
+def test_inputs_of_compute_shaders(scene: Scene, program: Program, decoration: str, code: int) -> None:
+    """They are built in: spirv-val lets others pass, and drivers crash on them."""
+    declared = ("%uint = OpTypeInt 32 0", "%vector = OpTypeVector %uint 3", "%of_input = OpTypePointer Input %vector",
+                "%input = OpVariable %of_input Input", "%main = ")  # fmt: skip
+    changes = {
+        '"main"': '"main" %input',
+        "OpDecorate %block": f"OpDecorate %input {decoration}\nOpDecorate %block",
+        "%main = ": "\n".join(declared),
+        "%one = ": "%read = OpLoad %vector %input\n%one = ",
+    }
+    text = RIGHT
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    ended = program("validate", scene_of(scene, assemble(text)))
+    assert ended.code == code
+    assert ("the compute shader 'main' has an input or output that is not built in" in ended.err) == bool(code)
+
+
+def test_a_program_that_is_not_there(scene: Scene, program: Program) -> None:
+    """A named validator that does not exist is a mistake in the call."""
+    ended = program(scene_of(scene, assemble(RIGHT)), env={VARIABLE: "nowhere/spirv-val"})
+    assert ended.code == 2
+    assert f"{VARIABLE} names 'nowhere/spirv-val', which is not a program" in ended.err
+
+
+def test_find_validator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By the variable, else on PATH; the identity follows the file."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    found = find_validator()
+    assert found is not None
+    assert found.path == shutil.which("spirv-val")
+    monkeypatch.setenv(VARIABLE, "off")
+    assert find_validator() is None
+    copy = tmp_path / "copy"
+    shutil.copy(found.path, copy)
+    monkeypatch.setenv(VARIABLE, str(copy))
+    first = find_validator()
+    os.utime(copy, ns=(1, 1))
+    assert first != find_validator()
+    copy.chmod(0o644)
+    with pytest.raises(UsageError):
+        find_validator()
+
+
+def test_what_it_does_not_know_is_not_refused(tmp_path: Path) -> None:
+    """Modules of extensions that may be newer than the validator: it finds nothing, or cannot tell."""
+    validator = find_validator()
+    assert validator is not None
+    for number, path in enumerate(sorted(FIXTURES.glob("*.spv"))):
+        folder = str(tmp_path / str(number))
+        assert not complaint(validator, path.read_bytes(), has_extensions=True, folder=folder)
+
+
+@pytest.mark.parametrize("has_extensions, refused", [(False, True), (True, False)])
+def test_an_unknown_number(tmp_path: Path, has_extensions: bool, refused: bool) -> None:
+    """An opcode that the validator does not know may be of a newer extension, where there is an extension at all."""
+    validator = find_validator()
+    assert validator is not None
+    code = assemble(RIGHT).replace((1 << 16 | 253).to_bytes(4, "little"), (1 << 16 | 6999).to_bytes(4, "little"))
+    found = complaint(validator, code, has_extensions=has_extensions, folder=str(tmp_path / "f"))
+    assert found == ("Invalid opcode: 6999" if refused else None)
+
+
+def test_a_validator_that_fails(tmp_path: Path) -> None:
+    """One that ends with an error without saying what is wrong, has no say."""
+    validator = find_validator()
+    assert validator is not None
+    silent = validator._replace(path=shutil.which("false") or "")
+    assert complaint(silent, assemble(RIGHT), has_extensions=False, folder=str(tmp_path / "f")) is None
+    missing = validator._replace(path=str(tmp_path / "missing"))
+    with pytest.raises(OSError, match="missing"):
+        complaint(missing, assemble(RIGHT), has_extensions=False, folder=str(tmp_path / "g"))
