@@ -14,22 +14,31 @@ import sys
 import zlib
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from scenario_runner.content_cache import ContentCache
 from scenario_runner.errors import Problem, ScenarioRunnerError
 from scenario_runner.files.source import SourceFile, file_identity
-from scenario_runner.plan import model
+from scenario_runner.plan.model import plan as plan_records
+from scenario_runner.plan.model import records
 from scenario_runner.plan.model.plan import Plan
 from scenario_runner.plan.sources import NpySource
 
 _LARGEST_TEXT_BYTES = 16 << 20
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # scenario_runner/
 _PLAIN = frozenset({int, str, bytes, bool, float, type(None)})
-_RECORDS: dict[str, Any] = {
-    name: kind for name, kind in vars(model).items() if isinstance(kind, type) and issubclass(kind, tuple)
-} | {"Problem": Problem}
-_IMAGE_RECORDS = "scenario_runner.plan.model.images"
-_ML_RECORDS = ("scenario_runner.plan.model.tensors", "scenario_runner.plan.model.graphs")
+# Modules whose records only some plans have.
+_LATER = tuple(f"scenario_runner.plan.model.{name}" for name in ("images", "tensors", "graphs"))
+
+
+def _records_of(module: ModuleType) -> dict[str, Any]:
+    """The records that a module defines, by name."""
+    return {name: kind for name, kind in vars(module).items() if getattr(kind, "__module__", "") == module.__name__}
+
+
+_RECORDS = _records_of(records) | _records_of(plan_records) | {"Problem": Problem}
 
 
 class Settings(NamedTuple):
@@ -114,7 +123,7 @@ class PlanCache:
 
 
 @cache
-def program_version(root: str = os.path.dirname(os.path.dirname(__file__))) -> tuple[Any, ...]:
+def program_version(root: str = _PACKAGE) -> tuple[Any, ...]:
     """What tells the program in the folder ``root`` from another version of it: each of its modules, by size and time.
 
     So a plan is as old as the code that it comes from, in a checkout as where it is installed; 260 modules take 1 ms.
@@ -241,35 +250,14 @@ def _decoded(value: Any) -> Any:
 
 
 def _is_record(kind: Any) -> bool:
-    if kind.__module__ == _IMAGE_RECORDS and kind.__name__ not in _RECORDS:
-        _add_image_records()
-    if kind.__module__ in _ML_RECORDS and kind.__name__ not in _RECORDS:
-        _add_ml_records()
+    if kind.__module__ in _LATER and kind.__name__ not in _RECORDS:
+        _RECORDS.update(_records_of(sys.modules[kind.__module__]))
     return _RECORDS.get(kind.__name__) is kind
 
 
 def _record(name: str) -> Any:
-    if name not in _RECORDS:
-        (_add_ml_records if name.startswith(("Tensor", "Graph")) else _add_image_records)()
+    for module in _LATER:
+        if name in _RECORDS:
+            break
+        _RECORDS.update(_records_of(import_module(module)))
     return _RECORDS[name]
-
-
-def _add_ml_records() -> None:
-    """What plans have only where there are tensors and graphs."""
-    from scenario_runner.plan.model import graphs as graph_plan
-    from scenario_runner.plan.model import tensors as tensor_plan
-
-    for module in (graph_plan, tensor_plan):
-        _RECORDS.update(
-            (name, kind)
-            for name, kind in vars(module).items()
-            if isinstance(kind, type) and issubclass(kind, tuple) and name.startswith(("Tensor", "Graph"))
-        )
-
-
-def _add_image_records() -> None:
-    """What plans have only where there are images."""
-    from scenario_runner.plan.model import images as image_plan
-
-    _RECORDS.update((kind.__name__, kind) for kind in (image_plan.ImagePlan, image_plan.ImagePart))
-    _RECORDS[image_plan.SamplerPlan.__name__] = image_plan.SamplerPlan
