@@ -1,25 +1,13 @@
 """The image resource."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 
+from scenario_runner.sampling import AddressMode, BorderColor, Filter
 from scenario_runner.scenario.memory import OptionalMemoryGroup
 from scenario_runner.scenario.model import U32, Model, OptionalPath, ShaderAccess, Tiling, Uid
 from scenario_runner.scenario.shaders import Number
-
-Filter = Literal["NEAREST", "LINEAR"]
-AddressMode = Literal["CLAMP_EDGE", "CLAMP_BORDER", "REPEAT", "MIRRORED_REPEAT"]
-BorderColor = Literal[
-    "FLOAT_TRANSPARENT_BLACK",
-    "FLOAT_OPAQUE_BLACK",
-    "FLOAT_OPAQUE_WHITE",
-    "INT_TRANSPARENT_BLACK",
-    "INT_OPAQUE_BLACK",
-    "INT_OPAQUE_WHITE",
-    "INT_CUSTOM_EXT",
-    "FLOAT_CUSTOM_EXT",
-]
 
 
 def _one_level_for_bool(value: Any) -> Any:

@@ -20,8 +20,9 @@ def model_of(home: tuple[str, str]) -> type[Model]:
 def build(model: type[Model]) -> None:
     """Build the validator of a model.
 
-    Before its first build pydantic reads the metadata of every installed distribution in search of plugins, which costs
-    more than all else here. Nothing here wants one, so for the time of the build an empty finder stands in for its own.
+    Before its first build pydantic imports what reads the metadata of installed distributions, in search of plugins.
+    That costs 20 ms, with PYDANTIC_DISABLE_PLUGINS as well; the build costs half of one. Nothing here wants a plugin,
+    so for the time of the build an empty finder stands in for its own.
     """
     import sys
     from types import ModuleType

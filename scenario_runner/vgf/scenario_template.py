@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from scenario_runner.sampling import ADDRESS_MODE_NAMES, FILTER_NAMES, STANDARD_COLOR_NAMES
 from scenario_runner.vgf.descriptor_type import BUFFER_TYPES, COMBINED_IMAGE_SAMPLER, IMAGE_TYPES
 from scenario_runner.vgf.model import ModelResource, Sampler, Vgf
 from scenario_runner.vgf.port import input_ports, output_ports
 from scenario_runner.vgf.resource_size import format_name, resource_size_bytes
-
-_FILTERS = {0: "NEAREST", 1: "LINEAR"}
-_ADDRESS_MODES = {0: "REPEAT", 1: "MIRRORED_REPEAT", 2: "CLAMP_EDGE", 3: "CLAMP_BORDER"}
-_BORDER_COLORS = {
-    0: "FLOAT_TRANSPARENT_BLACK",
-    1: "INT_TRANSPARENT_BLACK",
-    2: "FLOAT_OPAQUE_BLACK",
-    3: "INT_OPAQUE_BLACK",
-    4: "FLOAT_OPAQUE_WHITE",
-    5: "INT_OPAQUE_WHITE",
-}
 
 
 class _Uids:
@@ -106,11 +96,11 @@ def _resource(uid: str, resource: ModelResource) -> tuple[dict[str, Any], str]:
 
 
 def _sampler(sampler: Sampler) -> dict[str, str]:
-    fields = {
-        "min_filter": _FILTERS.get(sampler.min_filter),
-        "mag_filter": _FILTERS.get(sampler.mag_filter),
-        "border_address_mode": _ADDRESS_MODES.get(sampler.address_mode_u),
-        "border_color": _BORDER_COLORS.get(sampler.border_color),
+    fields: dict[str, str | None] = {
+        "min_filter": FILTER_NAMES.get(sampler.min_filter),
+        "mag_filter": FILTER_NAMES.get(sampler.mag_filter),
+        "border_address_mode": ADDRESS_MODE_NAMES.get(sampler.address_mode_u),
+        "border_color": STANDARD_COLOR_NAMES.get(sampler.border_color),
     }
     return {name: value for name, value in fields.items() if value is not None}
 

@@ -254,23 +254,15 @@ class Values:
         )  # fmt: skip
 
 
-_FILTERS = {0: "NEAREST", 1: "LINEAR"}
-_ADDRESS_MODES = {0: "REPEAT", 1: "MIRRORED_REPEAT", 2: "CLAMP_EDGE", 3: "CLAMP_BORDER"}
-_BORDER_COLORS = (
-    "FLOAT_TRANSPARENT_BLACK", "INT_TRANSPARENT_BLACK", "FLOAT_OPAQUE_BLACK", "INT_OPAQUE_BLACK", "FLOAT_OPAQUE_WHITE",
-    "INT_OPAQUE_WHITE",
-)  # fmt: skip
-
-
 def _sampler(sampler: Any) -> Any:
     from scenario_runner.plan.model.images import SamplerPlan
+    from scenario_runner.sampling import ADDRESS_MODE_NAMES, FILTER_NAMES, STANDARD_COLOR_NAMES
 
-    color = sampler.border_color
     return SamplerPlan(
-        min_filter=_FILTERS.get(sampler.min_filter, "NEAREST"),  # type: ignore[arg-type]
-        mag_filter=_FILTERS.get(sampler.mag_filter, "NEAREST"),  # type: ignore[arg-type]
-        address_mode=_ADDRESS_MODES.get(sampler.address_mode_u, "CLAMP_EDGE"),  # type: ignore[arg-type]
-        border_color=_BORDER_COLORS[color] if 0 <= color < len(_BORDER_COLORS) else _BORDER_COLORS[0],
+        min_filter=FILTER_NAMES.get(sampler.min_filter, "NEAREST"),
+        mag_filter=FILTER_NAMES.get(sampler.mag_filter, "NEAREST"),
+        address_mode=ADDRESS_MODE_NAMES.get(sampler.address_mode_u, "CLAMP_EDGE"),
+        border_color=STANDARD_COLOR_NAMES.get(sampler.border_color, "FLOAT_TRANSPARENT_BLACK"),
     )
 
 

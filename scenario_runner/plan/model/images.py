@@ -7,12 +7,11 @@ from typing import Literal, NamedTuple
 
 from scenario_runner.formats import Format
 from scenario_runner.plan.model.records import Source
+from scenario_runner.sampling import AddressMode, Filter
 
 # What an image is used for besides copies; see VkImageUsageFlagBits.
 ImageUsage = Literal["sampled", "storage", "color_attachment", "tensor_aliasing"]
 Tiling = Literal["OPTIMAL", "LINEAR"]
-Filter = Literal["NEAREST", "LINEAR"]
-AddressMode = Literal["CLAMP_EDGE", "CLAMP_BORDER", "REPEAT", "MIRRORED_REPEAT"]
 
 
 class SamplerPlan(NamedTuple):

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.plan.model.images import SamplerPlan
+from scenario_runner.sampling import ADDRESS_MODES, BORDER_COLORS, FILTERS
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
@@ -16,25 +17,6 @@ if TYPE_CHECKING:
 
 # Drivers allow 4000 samplers at least (maxSamplerAllocationCount), far fewer with custom border colors.
 MAX_KEPT_SAMPLERS = 256
-
-_FILTERS = {"NEAREST": vk.FILTER_NEAREST, "LINEAR": vk.FILTER_LINEAR}
-_MIP_MODES = {"NEAREST": vk.SAMPLER_MIPMAP_MODE_NEAREST, "LINEAR": vk.SAMPLER_MIPMAP_MODE_LINEAR}
-_ADDRESS_MODES = {
-    "REPEAT": vk.SAMPLER_ADDRESS_MODE_REPEAT,
-    "MIRRORED_REPEAT": vk.SAMPLER_ADDRESS_MODE_MIRRORED_REPEAT,
-    "CLAMP_EDGE": vk.SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE,
-    "CLAMP_BORDER": vk.SAMPLER_ADDRESS_MODE_CLAMP_TO_BORDER,
-}
-_BORDER_COLORS = {
-    "FLOAT_TRANSPARENT_BLACK": vk.BORDER_COLOR_FLOAT_TRANSPARENT_BLACK,
-    "INT_TRANSPARENT_BLACK": vk.BORDER_COLOR_INT_TRANSPARENT_BLACK,
-    "FLOAT_OPAQUE_BLACK": vk.BORDER_COLOR_FLOAT_OPAQUE_BLACK,
-    "INT_OPAQUE_BLACK": vk.BORDER_COLOR_INT_OPAQUE_BLACK,
-    "FLOAT_OPAQUE_WHITE": vk.BORDER_COLOR_FLOAT_OPAQUE_WHITE,
-    "INT_OPAQUE_WHITE": vk.BORDER_COLOR_INT_OPAQUE_WHITE,
-    "FLOAT_CUSTOM_EXT": vk.BORDER_COLOR_FLOAT_CUSTOM_EXT,
-    "INT_CUSTOM_EXT": vk.BORDER_COLOR_INT_CUSTOM_EXT,
-}
 
 
 class SamplerCache:
@@ -69,17 +51,17 @@ class SamplerCache:
         self._device.live["sampler"] -= 1
 
     def _create(self, plan: SamplerPlan) -> Any:
-        address_mode = _ADDRESS_MODES[plan.address_mode]
+        address_mode = ADDRESS_MODES[plan.address_mode]
         info = new(
             "VkSamplerCreateInfo",
-            magFilter=_FILTERS[plan.mag_filter],
-            minFilter=_FILTERS[plan.min_filter],
-            mipmapMode=_MIP_MODES[plan.mip_filter],
+            magFilter=FILTERS[plan.mag_filter],
+            minFilter=FILTERS[plan.min_filter],
+            mipmapMode=FILTERS[plan.mip_filter],
             addressModeU=address_mode,
             addressModeV=address_mode,
             addressModeW=address_mode,
             maxLod=vk.LOD_CLAMP_NONE,  # the view says how many levels there are
-            borderColor=_BORDER_COLORS[plan.border_color],
+            borderColor=BORDER_COLORS[plan.border_color],
         )
         if plan.custom_color:
             member = "uint32" if plan.border_color.startswith("INT") else "float32"
