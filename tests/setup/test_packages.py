@@ -89,7 +89,7 @@ def test_nothing_is_missing_on_a_complete_machine(tree):
     tree.program("usr/bin/gcc")
     tree.file("usr/include/stdio.h")
     assert said(tree, "test") == (
-        "missing: SPIR-V tools (spirv-as)\nuseful: the Khronos validation layer\n"
+        "missing: SPIR-V tools (spirv-as, spirv-val)\nuseful: the Khronos validation layer\n"
         "install: sudo apt-get install spirv-tools vulkan-validationlayers"
     )
     tree.program("usr/bin/spirv-as")
