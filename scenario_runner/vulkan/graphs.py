@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors, progress
 from scenario_runner.plan.graph_plan import GraphConstantPlan, GraphPipelinePlan
+from scenario_runner.visible import one_line
 from scenario_runner.vulkan.api import arm_ffi, ffi
 from scenario_runner.vulkan.memory import DEVICE_LOCAL, allocate, choose_type
 from scenario_runner.vulkan.pipelines import create_shader_module
@@ -69,7 +70,7 @@ class GraphCache:
         content = plan.content
         pipeline = self._pipelines.get(content)
         if pipeline is None:
-            progress.doing(f"creating the pipeline of {plan.label}", plan.pointer)
+            progress.doing(f"creating the pipeline of {one_line(plan.label)}", plan.pointer)
             pipeline = self._pipelines[content] = GraphPipeline(self._device, plan)
         else:
             self._pipelines.move_to_end(content)
