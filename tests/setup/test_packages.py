@@ -48,11 +48,11 @@ def test_whatever_is_missing_there_is_advice(tree, system, level, superuser):
     [
         (
             "debian",
-            "sudo apt-get update && sudo apt-get install libvulkan1 mesa-vulkan-drivers glslang-tools glslc spirv-tools",
+            f"sudo apt-get update && sudo apt-get install {DEBIAN}",
         ),
         (
             "ubuntu",
-            "sudo apt-get update && sudo apt-get install libvulkan1 mesa-vulkan-drivers glslang-tools glslc spirv-tools",
+            f"sudo apt-get update && sudo apt-get install {DEBIAN}",
         ),
         ("fedora", "sudo dnf install vulkan-loader mesa-vulkan-drivers glslang glslc spirv-tools"),
         ("arch", "sudo pacman -Sy && sudo pacman -S vulkan-icd-loader vulkan-swrast glslang shaderc spirv-tools"),
@@ -70,9 +70,7 @@ def test_package_lists_that_are_there_are_not_fetched(tree):
     """The command begins with apt-get update only where apt has no package lists."""
     tree.file("etc/os-release", "ID=debian\n")
     tree.file(LISTS)
-    assert said(tree).endswith(
-        "\ninstall: sudo apt-get install libvulkan1 mesa-vulkan-drivers glslang-tools glslc spirv-tools"
-    )
+    assert said(tree).endswith(f"\ninstall: sudo apt-get install {DEBIAN}")
 
 
 def test_macos_is_sent_to_homebrew(tree):
