@@ -69,7 +69,7 @@ class LayoutTracker:
             result.append(
                 ImageBarrier(
                     barrier.src_stage, barrier.dst_stage, barrier.src_access, barrier.dst_access,
-                    image.uid, old, new_layout, level, 1,
+                    image.uid, old, new_layout, level, 1, barrier.uid,
                 )
             )  # fmt: skip
         return result

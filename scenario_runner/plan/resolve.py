@@ -33,6 +33,7 @@ from scenario_runner.scenario import (
 
 if TYPE_CHECKING:
     from scenario_runner.plan.cache.plan_cache import Facts
+    from scenario_runner.plan.fragment import Drawing
     from scenario_runner.plan.graphs.commands import Graphs
     from scenario_runner.plan.layouts import LayoutTracker
     from scenario_runner.scenario import Scenario
@@ -91,17 +92,19 @@ class Examination(NamedTuple):
     """A scenario that was looked at as a whole, whatever is wrong with it.
 
     ``plan`` has what could be planned, None where nothing could; ``problems`` everything that is wrong; ``shaders``
-    those that could be loaded, by uid.
+    those of the plan that could be loaded, by uid; ``drawings`` the commands that draw, which no run reaches yet.
     """
 
     plan: Plan | None
     problems: Problems
     shaders: Mapping[str, LoadedShader]
+    drawings: tuple[Drawing, ...] = ()
 
 
 def examine(scenario: Scenario, compiler: CompilerOptions | None = None, output_dir: str | None = None) -> Examination:
     """Look at everything that `resolve` looks at, without stopping at what is wrong, and at the files of ``dst``."""
-    resolver = _Resolver(scenario, {}, None, output_dir, compiler or CompilerOptions(), thorough=True)
+    compiler = compiler or CompilerOptions()
+    resolver = _Resolver(scenario, {}, None, output_dir, compiler, thorough=True)
     plan = None
     try:
         plan = resolver.plan()
@@ -110,7 +113,13 @@ def examine(scenario: Scenario, compiler: CompilerOptions | None = None, output_
         noted = {problem for _, problem in resolver.problems.errors}
         error.problems = tuple(problem for problem in error.problems if problem not in noted)
         resolver.problems.add_error(error, "")
-    return Examination(plan, resolver.problems, resolver.shaders)
+    drawings: tuple[Drawing, ...] = ()
+    if any(command.kind == "dispatch_fragment" for command in scenario.commands):
+        from scenario_runner.plan.fragment import plan_drawings
+
+        resources = {} if plan is None else plan.resources
+        drawings = plan_drawings(scenario, resources, resolver.shaders, compiler, resolver.problems)
+    return Examination(plan, resolver.problems, resolver.shaders, drawings)
 
 
 def _examine_destinations(plan: Plan, problems: Problems) -> None:

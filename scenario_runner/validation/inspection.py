@@ -2,7 +2,7 @@
 
 1. The text is read; what is wrong with it stands alone, since nothing can be said of the rest.
 2. `plan.resolve.examine` looks at everything that a run would look at, without stopping.
-3. What a run does not reach is added: commands that are not run, missing barriers, a device's limits and features.
+3. What a run does not look for is added: missing barriers, a device's limits and features.
 """
 
 from __future__ import annotations
@@ -79,7 +79,6 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
     from scenario_runner.plan.resolve import examine
 
     examination = examine(scenario, options.compiler, options.output_dir)
-    more = list(_more(scenario, examination, options))  # which may find more problems of shaders
     found: dict[tuple[object, ...], Located] = {}
     exit_code = 0
 
@@ -96,7 +95,7 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
         add("note" if coded.code == "SR-RUN-001" else "error", coded, kind)
     for problem in (*scenario.warnings, *examination.problems.warnings):
         add("warning", _coded(ScenarioRunnerError, problem, "warning"), ScenarioRunnerError)
-    for finding in more:
+    for finding in _more(scenario, examination, options):
         placed = scenario.problem(finding.pointer, finding.message, finding.help)._replace(code=finding.code)
         add(finding.severity, placed, error_class(finding.code))
     if not exit_code:
@@ -107,18 +106,14 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
 
 
 def _more(scenario: Scenario, examination: Examination, options: Options) -> Iterable[Finding]:
-    kinds = {command.kind for command in scenario.commands}
-    shaders = dict(examination.shaders)
-    if "dispatch_fragment" in kinds:
-        from scenario_runner.validation.fragment import check_fragments
-
-        found, shaders = check_fragments(scenario, examination, options.compiler, options.device)
-        yield from found
     if options.hazards:
         from scenario_runner.checks.hazards import find_hazards
-        from scenario_runner.validation.timeline import steps_of
+        from scenario_runner.validation.hazard_steps import steps_of
 
-        yield from find_hazards(steps_of(scenario, shaders))
+        yield from find_hazards(steps_of(scenario, examination))
+    if options.device is not None:
+        for drawing in examination.drawings:
+            yield from options.device.drawing_findings(drawing, scenario.command_pointer(drawing.command))
     if options.device is not None and examination.plan is not None:
         yield from options.device.findings(examination.plan)
 

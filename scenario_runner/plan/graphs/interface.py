@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from scenario_runner.checks.tensors import holds
 from scenario_runner.errors import Problem, ShaderError
 from scenario_runner.formats import format_of_value
+from scenario_runner.plan.model.graphs import GraphResourcePlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,6 +28,17 @@ def graph_entry(module: Module, name: str, what: str) -> GraphEntryPoint:
             return entry
     there_are = ", ".join(repr(entry.name) for entry in module.graph_entry_points) or "none"
     raise ShaderError(Problem(f"{what} has no graph entry point {name!r}; its graph entry points are: {there_are}"))
+
+
+def graph_resources(
+    entry: GraphEntryPoint, given: Mapping[tuple[int, int], TensorDescription]
+) -> tuple[GraphResourcePlan, ...]:
+    """What a graph finds at each of its bindings; ``given`` has a tensor for each (set, binding) that it declares."""
+    inputs = dict.fromkeys((each.set, each.binding) for each in entry.inputs)
+    outputs = dict.fromkeys((each.set, each.binding) for each in entry.outputs)
+    return tuple(
+        GraphResourcePlan(*place, given[place], place in inputs, place in outputs) for place in inputs | outputs
+    )
 
 
 def binding_problems(

@@ -6,13 +6,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError
-from scenario_runner.plan.graphs.interface import binding_problems, constant_problems, graph_entry
+from scenario_runner.plan.graphs.interface import binding_problems, constant_problems, graph_entry, graph_resources
 from scenario_runner.plan.model.constant_data import ConstantData, FilePart
 from scenario_runner.plan.model.graphs import (
     GraphConstantPlan,
     GraphDispatch,
     GraphPipelinePlan,
-    GraphResourcePlan,
 )
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, LayoutBinding
 from scenario_runner.plan.model.tensors import TensorDescription, TensorPlan
@@ -115,7 +114,7 @@ def resolve_spirv_dispatch(
             code=fixed.code,
             entry=graph.entry.name,
             set_layouts=layouts,
-            resources=tuple(GraphResourcePlan(*place, given[place]) for place in declared),
+            resources=graph_resources(graph.entry, given),
             constants=tuple(constants.values()),
             label=f"graph {graph.uid!r}",
             pointer=graph.pointer,

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.plan.bindings import descriptors, set_layouts
-from scenario_runner.plan.graphs.interface import binding_problems, constant_problems, graph_entry, superfluous_bindings
+from scenario_runner.plan.graphs.interface import (
+    binding_problems,
+    constant_problems,
+    graph_entry,
+    graph_resources,
+    superfluous_bindings,
+)
 from scenario_runner.plan.graphs.model import VgfGraph
 from scenario_runner.plan.graphs.shapes import row_shapes
 from scenario_runner.plan.graphs.vgf_values import Values
@@ -14,7 +20,6 @@ from scenario_runner.plan.model.graphs import (
     GraphConstantPlan,
     GraphDispatch,
     GraphPipelinePlan,
-    GraphResourcePlan,
 )
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispatch, LayoutBinding, PipelinePlan
 from scenario_runner.plan.model.tensors import TensorDescription, TensorPlan
@@ -356,13 +361,12 @@ class VgfDispatch:
             tuple(LayoutBinding(binding, "tensor") for (owner, binding) in sorted(given) if owner == number)
             for number in range(max((owner for owner, _ in given), default=-1) + 1)
         )
-        declared = dict.fromkeys((each.set, each.binding) for each in (*entry.inputs, *entry.outputs))
         pipeline = self._tables.graph_pipeline(
             GraphPipelinePlan(
                 code=fixed.code,
                 entry=entry.name,
                 set_layouts=layouts,
-                resources=tuple(GraphResourcePlan(*place, given[place]) for place in declared),
+                resources=graph_resources(entry, given),
                 constants=tuple(constants.values()),
                 label=where,
                 pointer=graph.pointer,

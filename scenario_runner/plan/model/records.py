@@ -147,7 +147,10 @@ class BufferBarrier(NamedTuple):
 
 
 class ImageBarrier(NamedTuple):
-    """A barrier over ``level_count`` levels of the image ``uid``; an ``old_layout`` of None drops what they hold."""
+    """A barrier over ``level_count`` levels of the image ``uid``; an ``old_layout`` of None drops what they hold.
+
+    ``barrier`` is the uid of the image_barrier that it is a part of, empty for one that the scenario does not have.
+    """
 
     src_stages: tuple[Stage, ...]
     dst_stages: tuple[Stage, ...]
@@ -158,6 +161,7 @@ class ImageBarrier(NamedTuple):
     new_layout: ImageLayout
     base_level: int
     level_count: int
+    barrier: str = ""
 
 
 # Feature structures of the extensions that emulation layers can bring to a device.
