@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from scenario_runner.errors import FileError, Problem, ScenarioError, ScenarioRunnerError
+from scenario_runner.errors import FileError, Problem, SandboxError, ScenarioError, ScenarioRunnerError
 from scenario_runner.files.output import check_destination
 from scenario_runner.files.output_set import marker_path
 from scenario_runner.plan.model.records import BufferPlan
@@ -49,6 +49,8 @@ def wrong_destinations(plan: Plan) -> Iterator[Wrong]:
         try:
             _check_extension(path, resource)
             check_destination(path)
+        except SandboxError:
+            continue  # the plan was not made then
         except FileError as error:
             yield from ((FileError, _at(problem, pointer)) for problem in error.problems)
             continue
