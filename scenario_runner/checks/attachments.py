@@ -4,8 +4,6 @@ Source: Vulkan specification, "Shader Interfaces", section "Fragment Output Inte
 Description Specification.
 """
 
-# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 

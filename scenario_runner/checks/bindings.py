@@ -4,14 +4,12 @@ Source: Vulkan specification, "Shader Interfaces", sections "Descriptor Set Inte
 Assignment".
 """
 
-# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scenario_runner.checks.access import check_readonly
+from scenario_runner.checks.bound import Bound as Bound
 from scenario_runner.checks.finding import Finding, error, warning
-from scenario_runner.formats import Format
 from scenario_runner.spirv import DescriptorBinding, Interface
 
 if TYPE_CHECKING:
@@ -69,20 +67,6 @@ class Slot(NamedTuple):
     def variable(self) -> DescriptorBinding:
         """The deciding variable."""
         return self.variables[0][1]
-
-
-class Bound(NamedTuple):
-    """What can be bound: a "buffer" of ``size_bytes``, an "image" of a ``format``, a "tensor" with its ``dims`` too.
-
-    Dimensions of 0 or less are not known. ``readonly`` tells what the scenario says of it.
-    """
-
-    uid: str
-    kind: str
-    size_bytes: int = 0
-    format: Format | None = None
-    dims: tuple[int, ...] = ()
-    readonly: bool = False
 
 
 Slots = Mapping[tuple[int, int], Slot]

@@ -12,7 +12,7 @@ from scenario_runner.checks.finding import Finding, error, warning
 from scenario_runner.formats import find_format
 
 if TYPE_CHECKING:
-    from scenario_runner.checks.bindings import Bound
+    from scenario_runner.checks.bound import Bound
     from scenario_runner.formats import Format
     from scenario_runner.spirv import DescriptorBinding
 

@@ -4,8 +4,6 @@ Source: Vulkan specification, "Shader Interfaces", sections "Interface Matching"
 and the SPIR-V environment's rules on interpolation and execution modes of fragment shaders.
 """
 
-# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
-
 from typing import Final, NamedTuple
 
 from scenario_runner.checks.finding import Finding, error, warning

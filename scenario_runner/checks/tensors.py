@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from scenario_runner.checks.finding import Finding, error
 
 if TYPE_CHECKING:
-    from scenario_runner.checks.bindings import Bound
+    from scenario_runner.checks.bound import Bound
     from scenario_runner.formats import Format
     from scenario_runner.spirv import Scalar, Tensor
 

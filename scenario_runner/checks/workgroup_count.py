@@ -3,8 +3,6 @@
 Source: Vulkan specification, "Dispatching Commands". What a device does not take is `plan.limits`' matter.
 """
 
-# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
-
 from collections.abc import Iterable
 from math import prod
 from typing import Final, NamedTuple

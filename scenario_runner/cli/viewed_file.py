@@ -14,7 +14,7 @@ _PNG_SIDE = 65_535
 
 
 def shown_content(path: str, options: argparse.Namespace) -> Content:
-    from scenario_runner.viewing.content import read_content
+    from scenario_runner.viewing.reading import read_content
 
     content = read_content(path, mip=options.mip, element=options.dtype, shape=options.shape)
     return content if options.channel is None else content.select(options.channel)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.checks.bindings import RESOURCE_OF, Bound, check_bindings, slots_of
+from scenario_runner.checks.bindings import RESOURCE_OF, check_bindings, slots_of
+from scenario_runner.checks.bound import Bound
 from scenario_runner.plan.model.plan import ResourcePlan
 from scenario_runner.plan.model.records import Descriptor, DescriptorKind, LayoutBinding
 

@@ -12,11 +12,11 @@ from pydantic import ValidationError
 from scenario_runner.errors import Problem, ScenarioError
 from scenario_runner.scenario.contradictions import check_contradictions
 from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
-from scenario_runner.scenario.loader import NO_FILE, model_of
-from scenario_runner.scenario.places import Places
+from scenario_runner.scenario.places import NO_FILE, Places
 from scenario_runner.scenario.references import check_references
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import MAX_DIGITS, Fault, line_and_column, scan
+from scenario_runner.scenario.validators import model_of
 from scenario_runner.scenario.wording import Finding, close_match, findings, listed, shown, unknown_key
 
 _RENAMED_KINDS = {"vgf": "graph", "constant": "graph_constant"}

@@ -5,17 +5,16 @@ from __future__ import annotations
 import gc
 import json
 import os
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from scenario_runner.errors import FileError, Problem, ScenarioError, file_error_class
 from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
+from scenario_runner.scenario.validators import model_of
 from scenario_runner.streams import is_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from scenario_runner.scenario.model import Model
     from scenario_runner.scenario.scenario import Scenario
 
 MAX_FILE_BYTES = 32 << 20
@@ -23,10 +22,6 @@ MAX_FILE_BYTES = 32 << 20
 
 MAX_VALUES = 2_000_000
 """Values in one file, enough for a hundred thousand commands. Parsed, a small one costs ten times its text."""
-
-
-NO_FILE = "<text>"
-"""What messages call a text that came from no file."""
 
 
 class _Suspect(Exception):  # noqa: N818  (control flow inside this module)
@@ -157,36 +152,6 @@ def _entries(entries: Any, kinds: dict[str, tuple[str, str]], *, in_code: bool =
     return models, keys
 
 
-def model_of(home: tuple[str, str]) -> type[Model]:
-    """The model class that a table of `dialects` names, ready to validate."""
-    model: type[Model] = getattr(import_module(f"scenario_runner.scenario.{home[0]}"), home[1])
-    if not model.__pydantic_complete__:
-        build(model)
-    return model
-
-
-def build(model: type[Model]) -> None:
-    """Build the validator of a model.
-
-    Before its first build pydantic reads the metadata of every installed distribution in search of plugins, which costs
-    more than all else here. Nothing here wants one, so for the time of the build an empty finder stands in for its own.
-    """
-    import sys
-    from types import ModuleType
-
-    name = "pydantic.plugin._loader"
-    if name in sys.modules:
-        model.model_rebuild()
-        return
-    finder = ModuleType(name)
-    finder.get_plugins = tuple  # type: ignore[attr-defined]
-    sys.modules[name] = finder
-    try:
-        model.model_rebuild()
-    finally:
-        del sys.modules[name]
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
@@ -224,7 +189,10 @@ def _has_null(tree: Any) -> bool:
 
 def _checked_text(content: str | bytes, path: str | None) -> str:
     """The content as text, of a size that can be parsed."""
-    path = path or NO_FILE
+    if not path:
+        from scenario_runner.scenario.places import NO_FILE
+
+        path = NO_FILE
     size = f"{MAX_FILE_BYTES >> 20} MiB" if len(content) > MAX_FILE_BYTES else ""
     text = content if isinstance(content, str) else "" if size else _decoded(content, path)
     text = text.removeprefix("\N{BYTE ORDER MARK}")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
 from scenario_runner.errors import ScenarioError
+from scenario_runner.scenario.model_base import ModelBase
 
 _FIELDS = "\n\n    Fields:"
 
@@ -35,22 +36,11 @@ class _PlainSignature:
         return Signature(parameters, return_annotation=None)
 
 
-class Model(BaseModel):
+class Model(ModelBase):
     """What every resource, command and part of one has in common.
 
     Building one in code with wrong values raises `ScenarioError`, whose problems carry a pointer into the model.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True, protected_namespaces=())
-
-    kind: ClassVar[str] = ""
-    """The key of such an entry in the JSON; empty for the parts of entries."""
-
-    code_only: ClassVar[frozenset[str]] = frozenset()
-    """Fields for scenarios built in code: never accepted from JSON, absent from the JSON Schema."""
-
-    required_in_json: ClassVar[frozenset[str]] = frozenset()
-    """Fields that a file must give although code may give a code-only field in their place."""
 
     @classmethod
     def completed(cls, values: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from scenario_runner.scenario.syntax import line_and_column, scan
 
+NO_FILE = "<text>"
+"""What messages call a text that came from no file."""
+
 
 class Places:
     """Finds the line and column of pointers in one valid JSON text.

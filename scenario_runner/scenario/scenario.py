@@ -109,12 +109,10 @@ class Scenario:
     def _placed(self, problem: Problem) -> Problem:
         if self.text is None or problem.pointer is None:  # built in code
             return problem._replace(path=self.path)
+        from scenario_runner.scenario.places import NO_FILE, Places  # only wrong scenarios need them
+
         if not self._places:
-            from scenario_runner.scenario.places import Places  # only wrong scenarios need it
-
             self._places.append(Places(self.text))
-        from scenario_runner.scenario.loader import NO_FILE
-
         line, column = self._places[0].find(problem.pointer)
         return problem._replace(path=self.path or NO_FILE, line=line, column=column)
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from scenario_runner.errors import Problem
 from scenario_runner.scenario.dialects import VALUES
+from scenario_runner.scenario.model_base import ModelBase
 from scenario_runner.scenario.syntax import escape
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
-
-    from scenario_runner.scenario.model import Model
 
 _OTHER_NAMES = {"data_type": "format", "range": "rangeND", "shader": "shader_ref", "graph": "graph_ref"}
 
@@ -63,7 +62,7 @@ def close_match(name: Any, candidates: Iterable[str]) -> str:
     return did_you_mean(close_names(name, candidates, most=1))
 
 
-def findings(model: type[Model], error: ValidationError) -> Iterator[Finding]:
+def findings(model: type[ModelBase], error: ValidationError) -> Iterator[Finding]:
     """Every problem of one failed validation."""
     for detail in error.errors(include_url=False):
         if detail["type"] == "too_short" and len(detail["input"]) >= detail["ctx"]["min_length"]:
@@ -71,7 +70,7 @@ def findings(model: type[Model], error: ValidationError) -> Iterator[Finding]:
         yield _finding(model, detail["type"], detail["loc"], detail["input"], detail.get("ctx", {}), detail["msg"])
 
 
-def problems_in_code(model: type[Model], error: ValidationError) -> list[Problem]:
+def problems_in_code(model: type[ModelBase], error: ValidationError) -> list[Problem]:
     """The same for a model that is built in code, where there is no file."""
     problems = []
     for finding in findings(model, error):
@@ -81,7 +80,7 @@ def problems_in_code(model: type[Model], error: ValidationError) -> list[Problem
 
 
 def _finding(
-    model: type[Model], type: str, loc: tuple[str | int, ...], value: Any, context: dict[str, Any], text: str
+    model: type[ModelBase], type: str, loc: tuple[str | int, ...], value: Any, context: dict[str, Any], text: str
 ) -> Finding:
     got = shown(value)
     if type == "missing":
@@ -131,7 +130,7 @@ _EXPECTED = {
 }
 
 
-def unknown_key(model: type[Model], loc: tuple[str | int, ...]) -> Finding:
+def unknown_key(model: type[ModelBase], loc: tuple[str | int, ...]) -> Finding:
     """The finding for a key that a model, or a part of it, does not have."""
     owner = _part(model, loc[:-1])
     key = str(loc[-1])
@@ -146,7 +145,7 @@ def unknown_key(model: type[Model], loc: tuple[str | int, ...]) -> Finding:
     return Finding(loc, f"unknown key {shown(key)}{hint}", advice, on_key=True)
 
 
-def _part(model: type[Model], loc: tuple[str | int, ...]) -> type[Model]:
+def _part(model: type[ModelBase], loc: tuple[str | int, ...]) -> type[ModelBase]:
     """The model of the part of an entry that a location leads to."""
     for step in loc:
         field = model.model_fields.get(step) if isinstance(step, str) else None
@@ -156,10 +155,8 @@ def _part(model: type[Model], loc: tuple[str | int, ...]) -> type[Model]:
     return model
 
 
-def _model_in(annotation: Any) -> type[Model] | None:
-    from scenario_runner.scenario.model import Model
-
-    if isinstance(annotation, type) and issubclass(annotation, Model):
+def _model_in(annotation: Any) -> type[ModelBase] | None:
+    if isinstance(annotation, type) and issubclass(annotation, ModelBase):
         return annotation
     for argument in get_args(annotation):
         found = _model_in(argument)

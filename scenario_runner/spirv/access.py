@@ -6,8 +6,6 @@ handles, selections and calls to the instruction that reads or writes. Where the
 stored or returned), both are assumed.
 """
 
-# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
-
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 

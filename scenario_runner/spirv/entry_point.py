@@ -1,7 +1,5 @@
 """Entry points of a module: their names and stages at once, their interfaces when somebody asks."""
 
-# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
-
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,10 +34,11 @@ class EntryPoint(NamedTuple):
         Worked out at the first call. Raises `SpirvError` where the part of the module that it needs is not valid.
         """
         index = self.source
-        found = index.interfaces.get(self.at)
+        interfaces = index.once(_interfaces)
+        found = interfaces.get(self.at)
         if found is None:
             found = read_interface(index, self.function, self.listed, default_constants(index), {})
-            index.interfaces[self.at] = found
+            interfaces[self.at] = found
         return found
 
     def specialized(self, specialization: Mapping[int, Literal]) -> Interface:
@@ -65,9 +64,12 @@ class EntryPoint(NamedTuple):
 
 def default_constants(index: Index) -> Constants:
     """The module's constants with all specialization constants at their defaults."""
-    if index.constants is None:
-        index.constants = Constants(index)
-    return index.constants
+    return index.once(Constants)
+
+
+def _interfaces(index: Index) -> dict[int, Interface]:
+    """The interfaces of a module that were asked for, by the offset of their entry point: none at first."""
+    return {}
 
 
 def read_entry_points(index: Index) -> tuple[EntryPoint, ...]:

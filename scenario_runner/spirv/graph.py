@@ -1,7 +1,5 @@
 """Graphs of SPV_ARM_graph: their entry points with inputs and outputs, and the constants they want from outside."""
 
-# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
-
 from typing import NamedTuple
 
 from scenario_runner.spirv import opcodes as op

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import sys
 from array import array
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 from scenario_runner.errors import SpirvError
 from scenario_runner.spirv import decorations
 from scenario_runner.spirv import opcodes as op
 
-if TYPE_CHECKING:
-    from scenario_runner.spirv.access import Access
-    from scenario_runner.spirv.constants import Constants
-    from scenario_runner.spirv.interface import Interface
+_Result = TypeVar("_Result")
 
 MAGIC: Final = 0x07230203
 HEADER_WORDS: Final = 5
@@ -110,11 +108,10 @@ class Index:
     """
 
     __slots__ = (
-        "access",
+        "_kept",
         "big_endian",
         "bound",
         "capabilities",
-        "constants",
         "decorations",
         "definitions",
         "entry_points",
@@ -126,7 +123,6 @@ class Index:
         "graphs",
         "groups",
         "imports",
-        "interfaces",
         "member_decorations",
         "member_groups",
         "member_names",
@@ -165,10 +161,7 @@ class Index:
         self.graph_entry_points: list[int] = []
         self.graph_constants: list[int] = []
         self.graphs: dict[int, int] = {}
-        # Worked out when somebody asks for them, and kept: see `entry_point`.
-        self.constants: Constants | None = None
-        self.access: Access | None = None
-        self.interfaces: dict[int, Interface] = {}
+        self._kept: dict[object, Any] = {}
         self._scan_functions(self._scan_head())
 
     # The header ------------------------------------------------------------------------------------------------
@@ -338,6 +331,13 @@ class Index:
         if id in table or id in self.definitions:
             raise self.error(f"the id {id} is defined twice, the second time at word {at}")
         table[id] = at
+
+    def once(self, make: Callable[[Index], _Result]) -> _Result:
+        """What ``make`` gives for this module: worked out at the first call, and kept with the module."""
+        if make not in self._kept:
+            self._kept[make] = make(self)
+        result: _Result = self._kept[make]
+        return result
 
     # Looking things up -----------------------------------------------------------------------------------------
 

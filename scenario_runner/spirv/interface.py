@@ -4,8 +4,6 @@ Source: Vulkan specification, "Shader Interfaces", sections "Shader Resource Int
 and "Shaders", section "Static Use".
 """
 
-# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
-
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -125,9 +123,7 @@ def read_interface(
     index: Index, function: int, listed: tuple[int, ...], constants: Constants, specialization: Mapping[int, Literal]
 ) -> Interface:
     """The interface of the entry point whose function and list of interface variables these are."""
-    if index.access is None:
-        index.access = Access(index)
-    access = index.access
+    access = index.once(Access)
     used = access.variables(function)
     # Before SPIR-V 1.4 the list holds inputs and outputs only; afterwards, being listed is static use as well.
     extra = [id for id in listed if id in access.storage_classes and id not in used] if index.version >= (1, 4) else []

@@ -4,8 +4,6 @@ Source: Vulkan specification, "Shader Interfaces", section "Offset and Stride As
 alignment, vectors that straddle 16 bytes, and the room behind structures, arrays and matrices.
 """
 
-# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
-
 from itertools import pairwise
 from typing import Final, NamedTuple
 

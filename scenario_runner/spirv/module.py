@@ -4,8 +4,6 @@ Source: SPIR-V specification, sections "Physical Layout of a SPIR-V Module and I
 Module".
 """
 
-# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
-
 from typing import NamedTuple
 
 from scenario_runner.spirv.constants import Constants

@@ -38,7 +38,15 @@ from scenario_runner.spirv.types import (
 )
 
 if TYPE_CHECKING:
-    from scenario_runner.spirv.constants import Constants
+    from typing import Protocol
+
+    class Lengths(Protocol):
+        """Gives the constants that lengths and shapes are, as `constants.Constants` does, which has a table itself."""
+
+        def integer(self, id: int, user: int, what: str) -> int: ...
+
+        def integers(self, id: int, user: int, what: str) -> tuple[int, ...]: ...
+
 
 MAX_DEPTH: Final = 100
 """Types may nest this deep, so that whoever walks one may recurse. (SPIR-V allows 255, which nobody comes near.)"""
@@ -89,7 +97,7 @@ class TypeTable:
 
     __slots__ = ("_active", "_depths", "_index", "_parts", "_types", "constants")
 
-    def __init__(self, index: Index, constants: Constants) -> None:
+    def __init__(self, index: Index, constants: Lengths) -> None:
         self._index = index
         self.constants = constants
         self._types: dict[int, Type] = {}

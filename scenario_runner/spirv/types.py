@@ -4,8 +4,6 @@ Source: SPIR-V specification, sections "Type-Declaration Instructions" and "Vali
 SPV_ARM_tensors; SPV_KHR_bfloat16 and SPV_EXT_float8 for the encodings. `type_table.TypeTable` builds these.
 """
 
-# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
-
 from typing import Final, NamedTuple, TypeAlias
 
 BOOL_SIZE_BYTES: Final = 4

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from scenario_runner.errors import SpirvError
 from scenario_runner.spirv import opcodes as op
+from scenario_runner.spirv.entry_point import default_constants
 from scenario_runner.tosa import CONSTANTS, UNKNOWN, Kind, Values
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ class Declarations:
         self.words = struct.unpack(f"{order}{len(code) // 4}I", code)
         self.opcodes: dict[int, int] = {}
         self.places: dict[int, int] = {}
-        assert module.source.constants is not None, "read_module makes them"
-        self.values = Values(module.source, module.source.constants, self.places)
+        self.values = Values(module.source, default_constants(module.source), self.places)
 
     def check_type(self, opcode: int, at: int, count: int) -> None:
         words = self.words

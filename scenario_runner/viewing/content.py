@@ -1,16 +1,12 @@
-"""What a .dds, .png or .npy file holds, taken apart into channels of numbers."""
+"""What a file holds, taken apart into channels of numbers."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
-from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.errors import UsageError
-from scenario_runner.files.image_file import extension_of
-from scenario_runner.files.source import file_error
-from scenario_runner.viewing.element import Element, element_of
+from scenario_runner.viewing.element import Element
 
 if TYPE_CHECKING:
     import numpy
@@ -75,102 +71,6 @@ class Content:
         return replace(self, channels=(self.channels[found],), numbers=(self.numbers[found],))
 
 
-def read_content(
-    path: str, *, mip: int = 0, element: Element | None = None, shape: tuple[int, ...] | None = None
-) -> Content:
-    """Read a file. ``mip`` is the level of a .dds file; ``element`` and ``shape`` say what the bytes of a .npy are.
-
-    One length of ``shape`` may be -1: whatever is left. Raises FileError, and UsageError for options that the kind of
-    file does not have.
-    """
-    extension = extension_of(path)
-    if extension != ".npy" and (element is not None or shape is not None):
-        raise UsageError(f"--dtype and --shape are for .npy files; {path} says itself what it holds")
-    if extension == ".dds":
-        from scenario_runner.viewing.texels import read_dds
-
-        return read_dds(path, mip)
-    if mip:
-        raise file_error(path, f"has one mip level, so that there is no level {mip}; .dds files may have more")
-    return _read_npy(path, element, shape) if extension == ".npy" else _read_png(path)
-
-
 def image(path: str, title: str, channels: tuple[Channel, ...]) -> Content:
     """An image of these channels, which share height and width."""
     return Content(path, title, channels, len(channels) > 1, tuple(range(len(channels))))
-
-
-def _read_png(path: str) -> Content:
-    import numpy
-
-    from scenario_runner.files import png
-    from scenario_runner.formats import format_named
-
-    header = png.read_header(path)
-    letters = {1: "R", 2: "RG", 3: "RGB", 4: "RGBA"}[header.channels]
-    pattern = "".join(f"{letter}{header.bit_depth}" for letter in letters)
-    texels = png.read_texels(path, format_named(f"VK_FORMAT_{pattern}_UNORM"))
-    size_bytes = header.bit_depth // 8
-    array = numpy.frombuffer(texels, f"<u{size_bytes}").reshape(header.height, header.width, header.channels)
-    element = element_of("u", size_bytes)
-    assert element is not None
-    names = ("gray", "A")[: header.channels] if header.channels <= 2 else tuple(letters)
-    full_range = (0, (1 << header.bit_depth) - 1)
-    channels = tuple(Channel(name, array[..., number], element, full_range) for number, name in enumerate(names))
-    kind = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGBA"}[header.channels]
-    return image(path, f"{header.width}x{header.height} texels of {kind}, {header.bit_depth} bits a channel", channels)
-
-
-def _read_npy(path: str, element: Element | None, shape: tuple[int, ...] | None) -> Content:
-    from scenario_runner.files.npy import read_array, read_header
-
-    header = read_header(path)
-    stored = element_of(header.kind, header.item_size_bytes)
-    if stored is None and element is None:
-        raise file_error(
-            path,
-            f"holds items of the type {header.descr!r}, expected integers, floats, bool or raw bytes of one or two",
-            help="--dtype says what the bytes are",
-        )
-    array = read_array(path)
-    if element is not None:
-        if header.data_size_bytes % element.size_bytes:
-            raise file_error(
-                path, f"holds {header.data_size_bytes} bytes, which are no whole number of {element.name} elements"
-            )
-        resized = element.size_bytes != header.item_size_bytes
-        array = array.reshape(-1).view(element.dtype)
-        if shape is None and not resized:
-            array = array.reshape(header.shape)
-        stored = element
-    else:
-        assert stored is not None
-        array = array.view(stored.dtype)
-    if shape is not None:
-        array = array.reshape(_whole_shape(path, shape, array.size))
-    assert stored is not None
-    title = f"{stored.name}, shape {tuple(array.shape)}"
-    if array.ndim < 3:
-        return Content(path, title, (Channel("all", array, stored),), False, (0,))
-    full_range = _range_of_texels(array) if element is None else None
-    channels = tuple(Channel(str(number), array[..., number], stored, full_range) for number in range(array.shape[-1]))
-    return Content(path, title, channels, True, tuple(range(array.shape[-1])))
-
-
-def _range_of_texels(array: Array) -> tuple[int, int] | None:
-    """The range of colours of 8 or 16 bits, where an array has the shape in which a run writes images."""
-    is_image = array.ndim == 4 and array.shape[0] == 1 and 1 <= array.shape[3] <= 4
-    if not is_image or array.dtype.kind != "u" or array.dtype.itemsize > 2:
-        return None
-    return 0, (1 << 8 * array.dtype.itemsize) - 1
-
-
-def _whole_shape(path: str, shape: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """``shape`` with its -1 replaced. Raises FileError where it does not have ``count`` elements."""
-    known = prod(length for length in shape if length != -1)
-    if -1 in shape and known and count % known == 0:
-        return tuple(count // known if length == -1 else length for length in shape)
-    if -1 in shape or known != count:
-        wanted = "x".join("?" if length == -1 else str(length) for length in shape)
-        raise file_error(os.fspath(path), f"holds {count} elements, which are not {wanted}")
-    return shape

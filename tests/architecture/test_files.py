@@ -19,7 +19,10 @@ REGISTRY_HOST = re.compile(
 
 
 def project_files() -> Iterator[Path]:
-    yield from (path for path in sorted(CHECKOUT.iterdir()) if path.is_file() and path.suffix in (".md", ".toml", ""))
+    for path in sorted(CHECKOUT.iterdir()):
+        # in a worktree `.git` is a file with the path of its repository
+        if path.is_file() and path.suffix in (".md", ".toml", "") and path.name != ".git":
+            yield path
     for folder in FOLDERS:
         for path in sorted((CHECKOUT / folder).rglob("*")):
             if path.is_file() and not NOT_OURS & set(path.relative_to(CHECKOUT).parts):
@@ -42,6 +45,15 @@ def test_modules_are_named_after_what_they_hold() -> None:
     vague = re.compile(r"^(utils?|helpers?|managers?|common|misc|tools?)$")
     modules = [path for path in project_files() if path.suffix == ".py"]
     assert [path for path in modules if vague.match(path.stem)] == []
+
+
+def test_no_test_measures_time() -> None:
+    """Tests count work (tests/effort.py): what takes how long is measured in benchmarks/. A deadline that only ends a
+    test that hangs is `time.monotonic`."""
+    clocks = re.compile(r"\b(?:perf_counter|process_time|thread_time)(?:_ns)?\(|\bos\.times\(|\btimeit\b[.(]")
+    assert clocks.search("time.perf_counter" + "()")
+    tests = [path for path in project_files() if path.suffix == ".py" and "tests" in path.relative_to(CHECKOUT).parts]
+    assert [path for path in tests if clocks.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_no_file_names_a_machine_or_a_registry() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("visible",),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
+
+# The packages of vulkan/, from the bottom to the top.
+VULKAN = ("api", "devices", "memory", "resources", "pipelines", "execution")
 
 # Beyond the layers: `vulkan` is given a plan and a source of bytes and knows nothing of where they came from.
 NEVER = {"vulkan": {"scenario", "files", "shaders", "vgf"}}
@@ -163,3 +167,69 @@ def test_speaking_is_seen() -> None:
     """The search for prints and exits finds each way to do so."""
     source = "import sys\nprint(1)\nsys.exit(2)\nsys.stderr.write('x')\nraise SystemExit\n"
     assert [line for line, _ in sorted(spoken(ast.parse(source)))] == [2, 3, 4, 5]
+
+
+def imported_files(path: Path, package: Path = PACKAGE) -> set[str]:
+    """The modules of the package that the file at `path` imports, `from package import module` included."""
+
+    def is_file(module: str) -> bool:
+        inside = package.parent.joinpath(*module.split("."))
+        return inside.with_suffix(".py").is_file() or (inside / "__init__.py").is_file()
+
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names if is_file(alias.name))
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module and is_file(node.module):
+            names = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            found.update(inner if is_file(inner) else node.module for inner in names.values())
+    return found - {module_name(path, package)}
+
+
+def circle(package: Path = PACKAGE) -> list[str]:
+    """Files that import each other in a circle, the first one again at the end; empty where there is none."""
+    files = {module_name(path, package): path for path in sorted(package.rglob("*.py"))}
+    try:
+        TopologicalSorter({name: imported_files(path, package) for name, path in files.items()}).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_files_import_each_other() -> None:
+    """No file imports one that needs it, neither at once nor lazily nor for its types."""
+    assert circle() == []
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "from scenario_runner.plan.a import A",
+        "from scenario_runner.plan import a",
+        "def f():\n    import scenario_runner.plan.a",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from scenario_runner.plan.a import A",
+    ],
+)
+def test_a_circle_is_seen(tmp_path: Path, back: str) -> None:
+    """The search for circles finds lazy and type-only ones, too."""
+    package = tmp_path / "scenario_runner"
+    (package / "plan").mkdir(parents=True)
+    for folder in (package, package / "plan"):
+        (folder / "__init__.py").touch()
+    (package / "plan" / "a.py").write_text("from scenario_runner.plan.b import B\n", encoding="utf-8")
+    (package / "plan" / "b.py").write_text("B = 1\n", encoding="utf-8")
+    assert circle(package) == []
+    (package / "plan" / "b.py").write_text(back, encoding="utf-8")
+    assert set(circle(package)) == {"scenario_runner.plan.a", "scenario_runner.plan.b"}
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "vulkan").rglob("*.py")), ids=lambda path: path.stem)
+def test_vulkan_is_built_from_the_bindings_up(path: Path) -> None:
+    """Each package of vulkan/ imports only itself and those before it in VULKAN."""
+    parts = path.relative_to(PACKAGE / "vulkan").parts
+    if len(parts) == 1:
+        assert (parts, imported_files(path)) == (("__init__.py",), set())
+        return
+    allowed = VULKAN[: VULKAN.index(parts[0]) + 1]
+    others = {module.split(".")[2] for module in imported_files(path) if module.startswith("scenario_runner.vulkan.")}
+    assert others - set(allowed) == set()

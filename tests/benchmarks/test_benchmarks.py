@@ -131,7 +131,6 @@ def test_a_program_that_hangs_is_killed(launcher: Launcher, tmp_path: Path) -> N
         log=str(tmp_path / "log"),
     )
     assert usage.exit_code == -9
-    assert 2 <= usage.wall_s < 60
     assert usage.output == "started\n"
 
 

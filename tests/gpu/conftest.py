@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,21 @@ def validation() -> bool:
     return VALIDATION_LAYER in [name for name, _, _ in available_layers()]
 
 
-@pytest.fixture(scope="session")
-def shared_runner(validation: bool, shader_cache: Path) -> Iterator[Runner]:
-    runner = Runner(validation=validation, timeout_s=60)
+@contextmanager
+def shared(validation: bool, timeout_s: float, staging: bool = False) -> Iterator[Runner]:
+    """A Runner for many tests; at its end the validation layer must have nothing to say, and no object may be left."""
+    runner = Runner(validation=validation, timeout_s=timeout_s, staging=staging)
     with runner:
         yield runner
         messages = runner.validation_messages  # filled until the instance is gone
     assert messages == []
     assert not any(runner.live_objects.values())
+
+
+@pytest.fixture(scope="session")
+def shared_runner(validation: bool, shader_cache: Path) -> Iterator[Runner]:
+    with shared(validation, 60) as runner:
+        yield runner
 
 
 @pytest.fixture
@@ -37,9 +45,8 @@ def runner(shared_runner: Runner) -> Iterator[Runner]:
 
 @pytest.fixture(scope="session")
 def shared_staging_runner(validation: bool, shader_cache: Path) -> Iterator[Runner]:
-    with Runner(validation=validation, timeout_s=60, staging=True) as runner:
+    with shared(validation, 60, staging=True) as runner:
         yield runner
-    assert not any(runner.live_objects.values())
 
 
 @pytest.fixture(params=["in place", "staged"])
@@ -55,10 +62,8 @@ def both(request: pytest.FixtureRequest) -> Iterator[Runner]:
 
 @pytest.fixture(scope="session", params=["in place", "staged"])
 def shared_ml_runner(request: pytest.FixtureRequest, validation: bool, shader_cache: Path) -> Iterator[Runner]:
-    runner = Runner(validation=validation, timeout_s=120, staging=request.param == "staged")
-    with runner:
+    with shared(validation, 120, staging=request.param == "staged") as runner:
         yield runner
-    assert not any(runner.live_objects.values())
 
 
 @pytest.fixture

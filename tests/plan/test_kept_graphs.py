@@ -41,6 +41,7 @@ def path(tmp_path: Path) -> Path:
     command = f'{{"dispatch_graph": {{"graph_ref": "g", "bindings": {places}}}}}'
     scenario = tmp_path / "scenario.json"
     scenario.write_text(f'{{"resources": [{", ".join(resources)}], "commands": [{command}]}}')
+    settle(tmp_path)
     return scenario
 
 

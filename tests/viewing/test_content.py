@@ -14,8 +14,9 @@ from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.dds import write_dds
 from scenario_runner.files.png import write_png
 from scenario_runner.formats import all_formats, format_named
-from scenario_runner.viewing.content import Content, read_content
+from scenario_runner.viewing.content import Content
 from scenario_runner.viewing.element import ELEMENTS
+from scenario_runner.viewing.reading import read_content
 
 # Pillow, which decodes blocks, does not know these.
 UNDECODABLE = ("VK_FORMAT_BC4_SNORM_BLOCK",)

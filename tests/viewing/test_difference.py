@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scenario_runner.viewing.content import Content, read_content
+from scenario_runner.viewing.content import Content
 from scenario_runner.viewing.difference import Difference, compare, error_map
+from scenario_runner.viewing.reading import read_content
 
 
 def content(folder: Path, name: str, array: Any) -> Content:

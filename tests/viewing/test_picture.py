@@ -9,8 +9,9 @@ import numpy
 
 from scenario_runner.files.dds import write_dds
 from scenario_runner.formats import format_named
-from scenario_runner.viewing.content import Content, read_content
+from scenario_runner.viewing.content import Content
 from scenario_runner.viewing.picture import NAN_COLOR, heat, picture_of, shrunk, value_range
+from scenario_runner.viewing.reading import read_content
 
 
 def content(folder: Path, array: Any) -> Content:

@@ -1,7 +1,5 @@
 """Graphs in a plan: their pipelines and dispatches. Apart from `model`: only scenarios with graphs pay for it."""
 
-# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
-
 from collections.abc import Hashable
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """Tensors in a plan. Apart from `model`, because only scenarios with tensors pay for the definitions."""
 
-# No `from __future__ import annotations` here: NamedTuple would compile every annotation again, 30 µs each.
-
 from typing import Literal, NamedTuple
 
 from scenario_runner.formats import Format
