@@ -32,9 +32,9 @@ class Problems:
         code: str | None = None,
     ) -> None:
         """Note something that makes the scenario impossible to run."""
-        self.errors.append((kind, self._scenario.problem(pointer, message, help)._replace(code=code)))
+        self.errors.append((kind, self._scenario.problem(pointer, message, help)._replace(code=code or kind.code)))
 
-    def warn(self, pointer: str, message: str, help: str | None = None, code: str | None = None) -> None:
+    def warn(self, pointer: str, message: str, help: str | None = None, *, code: str | None) -> None:
         """Note something that is probably not meant."""
         self.warnings.append(self._scenario.problem(pointer, message, help)._replace(code=code))
 
@@ -46,7 +46,7 @@ class Problems:
                 self.error(error_class(code), pointer, message, help, code)
                 good = False
             elif severity == "warning":
-                self.warn(pointer, message, help, code)
+                self.warn(pointer, message, help, code=code)
         return good
 
     def add_otherwise(self, error: ScenarioRunnerError, pointer: str) -> None:

@@ -25,7 +25,7 @@ class Tables:
         self.pipelines: list[PipelinePlan] = []
         self.graph_pipelines: list[GraphPipelinePlan] = []
         self.lists: dict[DescriptorList, int] = {}
-        self.graph_modules: dict[str, Module] = {}
+        self.graph_modules: dict[str, tuple[Module, str]] = {}
         self._known: dict[Hashable, int] = {}
 
     def pipeline(self, plan: PipelinePlan) -> int:

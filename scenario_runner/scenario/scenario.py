@@ -101,9 +101,9 @@ class Scenario:
         if index is None:
             from scenario_runner.scenario.wording import close_match
 
-            raise ScenarioError(f"no resource has the uid {uid!r:.100}{close_match(uid, self._index)}").at(
-                path=self.path
-            )
+            raise ScenarioError(
+                f"no resource has the uid {uid!r:.100}{close_match(uid, self._index)}", code="SR-REF-001"
+            ).at(path=self.path)
         return index
 
     def _placed(self, problem: Problem) -> Problem:
@@ -132,4 +132,7 @@ def _check_kinds(name: str, entries: Sequence[object]) -> None:
     known = RESOURCES if name == "resources" else COMMANDS
     for index, entry in enumerate(entries):
         if getattr(type(entry), "kind", None) not in known:
-            raise ScenarioError(f"Scenario.{name}[{index}]: expected a {name[:-1]} model, got {type(entry).__name__}")
+            raise ScenarioError(
+                f"Scenario.{name}[{index}]: expected a {name[:-1]} model, got {type(entry).__name__}",
+                code="SR-JSON-006",
+            )
