@@ -102,9 +102,9 @@ A `dst` is a file that the scenario reads, is the `dst` of another resource as w
 Choose another name.
 {_FORMAT}, `dst`
 
-SR-FILE-004 error the extension is not one for this kind of resource
-The extension of a `dst` decides the format of the file, and this kind of resource cannot be written in it.
-Use .npy for buffers and tensors.
+SR-FILE-004 error the extension is not one for this resource
+The extension of a file decides its format, and this resource, or its format of texels, cannot be stored in it.
+Use .npy for buffers and tensors, and .dds, .png or .npy for images.
 {_FORMAT}, `dst`
 
 SR-FILE-005 warning output files of two runs

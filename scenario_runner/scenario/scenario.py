@@ -92,9 +92,9 @@ class Scenario:
         key = self.command_keys[index] if self.command_keys else self.commands[index].kind
         return f"/commands/{index}/{key}"
 
-    def problem(self, pointer: str, message: str, help: str | None = None) -> Problem:
+    def problem(self, pointer: str, message: str, help: str | None = None, code: str | None = None) -> Problem:
         """A problem at a place of this scenario: adds the file, and the line and column that the pointer leads to."""
-        return self._placed(Problem(message, pointer=pointer, help=help))
+        return self._placed(Problem(message, pointer=pointer, help=help, code=code))
 
     def _position(self, uid: str) -> int:
         index = self._index.get(uid)

@@ -95,7 +95,7 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
     for problem in (*scenario.warnings, *examination.problems.warnings):
         add("warning", problem, ScenarioRunnerError)
     for finding in more:
-        placed = scenario.problem(finding.pointer, finding.message, finding.help)._replace(code=finding.code)
+        placed = scenario.problem(finding.pointer, finding.message, finding.help, finding.code)
         add(finding.severity, placed, error_class(finding.code))
     if not exit_code:
         for kind, problem in examination.problems.otherwise:
