@@ -126,10 +126,10 @@ def _examine_destinations(plan: Plan, problems: Problems) -> None:
     from scenario_runner.plan.destinations import mixed_outputs, wrong_destinations
 
     for kind, problem in wrong_destinations(plan):
-        problems.error(kind, problem.pointer or "", problem.message, problem.help)
+        problems.error(kind, problem.pointer or "", problem.message, problem.help, problem.code)
     mixed = mixed_outputs(plan)
     if mixed is not None:
-        problems.warn(mixed.pointer or "", mixed.message, mixed.help, mixed.code)
+        problems.warn(mixed.pointer or "", mixed.message, mixed.help, code=mixed.code)
 
 
 class _Resolver:
@@ -267,7 +267,9 @@ class _Resolver:
                 self._refuse(scenario.command_pointer(index), f"{command.kind} commands")
 
     def _refuse(self, pointer: str, what: str) -> None:
-        self.problems.error(UnsupportedError, pointer, f"{what} are not run by this version of scenario-runner")
+        self.problems.error(
+            UnsupportedError, pointer, f"{what} are not run by this version of scenario-runner", code="SR-RUN-001"
+        )
 
     def _frames(self) -> tuple[FramePlan, ...]:
         scenario = self._scenario
@@ -405,16 +407,20 @@ def _requirements(
 ) -> Requirements:
     capabilities: dict[str, str] = {}
     extensions: dict[str, str] = {}
-    version = (1, 0)
+    version, newest = (1, 0), ""
+    places: dict[str, str] = {}
     for shader in shaders:
+        places[shader.uid] = shader.pointer
         for capability in shader.module.capabilities:
             capabilities.setdefault(capability, shader.uid)
         for extension in shader.module.extensions:
             extensions.setdefault(extension, shader.uid)
-        version = max(version, shader.module.version)
+        if shader.module.version > version:
+            version, newest = shader.module.version, shader.uid
     features += tuple(feature for shader in shaders for feature in shader.features)
     graphs: dict[str, str] = {}
-    for label, module in tables.graph_modules.items():
+    for label, (module, pointer) in tables.graph_modules.items():
+        places[label] = pointer
         for capability in module.capabilities:
             graphs.setdefault(capability, label)
-    return Requirements(capabilities, extensions, version, features, graphs)
+    return Requirements(capabilities, extensions, version, features, graphs, newest, places)

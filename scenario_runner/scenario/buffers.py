@@ -48,5 +48,5 @@ class Buffer(Model):
                 size = memoryview(data).nbytes
             except TypeError:
                 message = f"Buffer.data: expected a NumPy array or bytes, got {type(data).__name__}"
-                raise ScenarioError(message) from None
+                raise ScenarioError(message, code="SR-JSON-005") from None
         return {**values, "size": size}

@@ -13,9 +13,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.checks.finding import Finding, Severity, error_class
-from scenario_runner.errors import LimitError, Problem, ScenarioRunnerError, UnsupportedError
+from scenario_runner.errors import LimitError, Problem, ScenarioRunnerError
 from scenario_runner.plan.model.records import CompilerOptions
-from scenario_runner.validation.codes_of_problems import code_of
 from scenario_runner.validation.model import Located, Validation
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def _validate(file: str, options: Options) -> Validation:
     try:
         scenario = load(file)
     except ScenarioRunnerError as error:
-        found = [Located("error", _coded(type(error), problem, "error")) for problem in error.problems]
+        found = [Located("error", problem) for problem in error.problems]
         return Validation(file, tuple(found), 0, 0, error.exit_code)
     return inspect(scenario, file, options)
 
@@ -91,12 +90,11 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
     for kind, problem in examination.problems.errors:
         if kind is LimitError:
             raise LimitError(problem)
-        coded = _coded(kind, problem, "error")
-        add("note" if coded.code == "SR-RUN-001" else "error", coded, kind)
+        add("note" if problem.code == "SR-RUN-001" else "error", problem, kind)
     for problem in (*scenario.warnings, *examination.problems.warnings):
-        add("warning", _coded(ScenarioRunnerError, problem, "warning"), ScenarioRunnerError)
+        add("warning", problem, ScenarioRunnerError)
     for finding in _more(scenario, examination, options):
-        placed = scenario.problem(finding.pointer, finding.message, finding.help)._replace(code=finding.code)
+        placed = scenario.problem(finding.pointer, finding.message, finding.help, finding.code)
         add(finding.severity, placed, error_class(finding.code))
     if not exit_code:
         for kind, problem in examination.problems.otherwise:
@@ -116,12 +114,3 @@ def _more(scenario: Scenario, examination: Examination, options: Options) -> Ite
             yield from options.device.drawing_findings(drawing, scenario.command_pointer(drawing.command))
     if options.device is not None and examination.plan is not None:
         yield from options.device.findings(examination.plan)
-
-
-def _coded(kind: type[ScenarioRunnerError], problem: Problem, severity: Severity) -> Problem:
-    """The problem with a code: its own, or the one that its words and its class stand for."""
-    if problem.code is not None:
-        return problem
-    if kind is UnsupportedError and problem.message.endswith("by this version of scenario-runner"):
-        return problem._replace(code="SR-RUN-001")
-    return problem._replace(code=code_of(kind, problem, severity))

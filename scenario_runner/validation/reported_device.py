@@ -134,14 +134,10 @@ class ReportedDevice:
         try:
             enabled_for(self, plan.requirements, emulated=self._emulated)  # type: ignore[arg-type]
         except UnsupportedError as unsupported:
-            places = {pipeline.label: pipeline.pointer for pipeline in plan.pipelines}
             for problem in unsupported.problems:
-                pointer = problem.pointer
-                code = "SR-FEATURE-002" if pointer is not None else "SR-FEATURE-001"
-                for label, place in places.items():
-                    if pointer is None and f"shader {label!r}" in problem.message:
-                        pointer = place
-                yield error(problem.code or code, pointer or "/resources", problem.message, problem.help)
+                yield error(
+                    problem.code or unsupported.code, problem.pointer or "/resources", problem.message, problem.help
+                )
 
     def drawing_findings(self, drawing: Drawing, pointer: str) -> Iterator[Finding]:
         """The same of the drawing at ``pointer``, nothing where a shader of it is missing."""

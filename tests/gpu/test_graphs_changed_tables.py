@@ -103,7 +103,7 @@ def test_an_end_of_another_format(category: str, format: str, tmp_path: Path) ->
     vgf = parse_vgf((VGF / "ends.vgf").read_bytes())
     codes = {code for code, _ in findings(with_row(vgf, row_of(vgf, category), format=found.value), tmp_path)}
     # a format that no tensor has is said of the scenario's tensor
-    assert codes == ({"SR-GRAPH-006"} if found.components == 1 else {"SR-CONFLICT-001"})
+    assert codes == ({"SR-GRAPH-006"} if found.components == 1 else {"SR-TENSOR-004"})
 
 
 def test_a_slot_where_the_graph_has_nothing(tmp_path: Path) -> None:

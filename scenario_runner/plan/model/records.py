@@ -185,7 +185,8 @@ class Requirements(NamedTuple):
 
     ``capabilities`` and ``extensions`` are SPIR-V's, each with the uid of a shader that declares it. ``features`` are
     Vulkan's that no SPIR-V asks for. ``graph_capabilities`` are those of graph modules, which matter only where no
-    emulation layer takes the graphs apart.
+    emulation layer takes the graphs apart. ``newest_shader`` has the module of ``spirv_version``. ``places`` has the
+    pointer of every shader and graph that is named here.
     """
 
     capabilities: Mapping[str, str]
@@ -193,6 +194,8 @@ class Requirements(NamedTuple):
     spirv_version: tuple[int, int] = (1, 0)
     features: tuple[NeededFeature, ...] = ()
     graph_capabilities: Mapping[str, str] = {}
+    newest_shader: str = ""
+    places: Mapping[str, str] = {}
 
     @property
     def ml_extensions(self) -> frozenset[str]:
