@@ -31,9 +31,9 @@ __all__ = [
 ]
 
 _HOME = {
-    "Frame": "result",
-    "Prepared": "prepared",
-    "Result": "result",
+    "Frame": "run.result",
+    "Prepared": "run.prepared",
+    "Result": "run.result",
     "Runner": "runner",
     "Scenario": "scenario",
     "ScenarioRunnerError": "errors",

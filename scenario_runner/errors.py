@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from errno import ENOENT
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from scenario_runner.visible import one_line
 
@@ -63,14 +63,23 @@ class Problem(NamedTuple):
 
 
 class ScenarioRunnerError(Exception):
-    """Base of every error of ours. ``problems`` holds at least one `Problem`; ``exit_code`` is the process's."""
+    """Base of every error of ours. ``problems`` holds at least one `Problem`; ``exit_code`` is the process's.
+
+    ``code`` is the code of problems that come without one of their own: what all errors of the class have in common.
+    """
 
     exit_code = 1
+    code: ClassVar[str] = "SR-RUN-002"
 
-    def __init__(self, message: str | Problem | Iterable[Problem], *, help: str | None = None) -> None:
+    def __init__(
+        self, message: str | Problem | Iterable[Problem], *, help: str | None = None, code: str | None = None
+    ) -> None:
         if isinstance(message, str):
-            message = Problem(message, help=help)
-        self.problems: tuple[Problem, ...] = (message,) if isinstance(message, Problem) else tuple(message)
+            message = Problem(message, help=help, code=code)
+        problems = (message,) if isinstance(message, Problem) else message
+        self.problems: tuple[Problem, ...] = tuple(
+            problem if problem.code is not None else problem._replace(code=self.code) for problem in problems
+        )
         super().__init__(message)
 
     def __str__(self) -> str:
@@ -104,6 +113,7 @@ class UsageError(ScenarioRunnerError):
     """The command line or the API call cannot be understood."""
 
     exit_code = 2
+    code = "SR-USAGE-001"
 
 
 class ScenarioError(ScenarioRunnerError):
@@ -116,13 +126,16 @@ class FileError(ScenarioRunnerError):
     """A file that the scenario names cannot be read, does not fit, or cannot be written."""
 
     exit_code = 4
+    code = "SR-FILE-001"
 
 
 class MissingFileError(FileError, FileNotFoundError):
     """A file does not exist. ``filename`` is its path, or None where the problems name it at a place of a scenario."""
 
-    def __init__(self, message: str | Problem | Iterable[Problem], *, help: str | None = None) -> None:
-        super().__init__(message, help=help)
+    def __init__(
+        self, message: str | Problem | Iterable[Problem], *, help: str | None = None, code: str | None = None
+    ) -> None:
+        super().__init__(message, help=help, code=code)
         self.errno = ENOENT
         first = self.problems[0]
         self.filename = first.path if first.pointer is None else None
@@ -137,14 +150,19 @@ class ShaderError(ScenarioRunnerError):
     """A shader cannot be used."""
 
     exit_code = 5
+    code = "SR-SHADER-012"
 
 
 class CompileError(ShaderError):
     """The shader compiler refused the source; the message is the compiler's own, with file and line."""
 
+    code = "SR-SHADER-010"
+
 
 class CompilerNotFoundError(ShaderError):
     """No compiler for this language was found; the message says where one comes from."""
+
+    code = "SR-SHADER-011"
 
 
 class SpirvError(ShaderError):
@@ -155,57 +173,67 @@ class UnsupportedError(ScenarioRunnerError):
     """Valid, but this program or this device cannot do it; the message names what is missing."""
 
     exit_code = 6
+    code = "SR-FEATURE-002"
 
 
 class SandboxError(ScenarioRunnerError):
     """The scenario wants to read or write a file outside of the sandbox that it was given."""
 
     exit_code = 14
+    code = "SR-SANDBOX-001"
 
 
 class DeviceError(ScenarioRunnerError):
     """The Vulkan driver failed; the message names the call and the VkResult."""
 
     exit_code = 7
+    code = "SR-DEVICE-001"
 
 
 class NoDeviceError(DeviceError):
     """No Vulkan loader, no driver, or no device like the one asked for."""
 
     exit_code = 8
+    code = "SR-DEVICE-002"
 
 
 class OutOfMemoryError(DeviceError):
     """An allocation that the device or the host cannot give; the message says how much was asked."""
 
     exit_code = 9
+    code = "SR-DEVICE-003"
 
 
 class FenceTimeoutError(DeviceError):
     """The submitted work did not finish within the time allowed."""
 
     exit_code = 10
+    code = "SR-DEVICE-004"
 
 
 class DeviceLostError(DeviceError):
     """The driver reports the device as lost (VK_ERROR_DEVICE_LOST)."""
 
     exit_code = 11
+    code = "SR-DEVICE-005"
 
 
 class DriverCrashError(DeviceError):
     """A signal such as SIGSEGV ended the process that ran the scenario; only the command line outlives that."""
 
     exit_code = 12
+    code = "SR-DEVICE-006"
 
 
 class ValidationLayerError(ScenarioRunnerError):
     """The Vulkan validation layer reported errors: Vulkan was used in a way that it does not allow."""
 
     exit_code = 13
+    code = "SR-DEVICE-007"
 
 
 class LimitError(ScenarioRunnerError):
     """The system refuses this process another thread or process; the message names the limit that was met."""
 
     exit_code = 15
+    code = "SR-DEVICE-008"

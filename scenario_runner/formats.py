@@ -74,7 +74,9 @@ def format_named(name: str) -> Format:
     """The format called ``name``. Raises `ScenarioError` with close matches."""
     found = _BY_NAME.get(name)
     if found is None:
-        raise ScenarioError(f"no format that this program knows is called {name!r:.100}", help=format_help(name))
+        raise ScenarioError(
+            f"no format that this program knows is called {name!r:.100}", help=format_help(name), code="SR-JSON-005"
+        )
     return found
 
 
@@ -82,7 +84,7 @@ def format_of_value(value: int) -> Format:
     """The format with the VkFormat value ``value``. Raises `UnsupportedError`."""
     found = _BY_VALUE.get(value)
     if found is None:
-        raise UnsupportedError(f"the VkFormat value {value} is none that this program knows")
+        raise UnsupportedError(f"the VkFormat value {value} is none that this program knows", code="SR-RUN-003")
     return found
 
 

@@ -6,6 +6,7 @@ costs nothing: so it is for programs that use the library.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,20 +21,24 @@ CODE = 2
 MEASURED = 3
 """How many runs are in the file of shader instrumentation."""
 
+TEXT = 4 * 4
+"""Where the text begins, behind these numbers: what is being done, and the JSON pointer, each ended by a zero byte."""
+
 _SIZE_BYTES = 4096
-_TEXT = 4 * 4
 
 _page: mmap | None = None
 _numbers: memoryview[int] | None = None
 
 
-def share() -> None:
-    """Keep progress from now on, for this process and those that it forks."""
+def share(descriptor: int = -1) -> None:
+    """Keep progress from now on, for this process and those that it forks; in a file where its descriptor is given."""
     global _page, _numbers
     from mmap import mmap
 
-    _page = mmap(-1, _SIZE_BYTES)
-    _numbers = memoryview(_page)[:_TEXT].cast("i")
+    if descriptor >= 0:
+        os.ftruncate(descriptor, _SIZE_BYTES)
+    _page = mmap(descriptor, _SIZE_BYTES)
+    _numbers = memoryview(_page)[:TEXT].cast("i")
 
 
 def number(which: int) -> int:
@@ -45,7 +50,7 @@ def work() -> tuple[str, str]:
     """What was done last, and the JSON pointer of what it was done for, in the file number `ENDED`."""
     if _page is None:
         return "", ""
-    what, pointer, *_ = _page[_TEXT:].decode("utf-8", "replace").split("\0")
+    what, pointer, *_ = _page[TEXT:].decode("utf-8", "replace").split("\0")
     return what, pointer
 
 
@@ -72,5 +77,5 @@ def measured(count: int) -> None:
 def doing(what: str, pointer: str = "") -> None:
     """Note what is being done, as it goes on after 'while' in a message, and what of the scenario it is done for."""
     if _page is not None:
-        text = f"{what[:500]}\0{pointer}\0".encode("utf-8", "replace")[: _SIZE_BYTES - _TEXT - 2] + b"\0\0"
-        _page[_TEXT : _TEXT + len(text)] = text
+        text = f"{what[:500]}\0{pointer}\0".encode("utf-8", "replace")[: _SIZE_BYTES - TEXT - 2] + b"\0\0"
+        _page[TEXT : TEXT + len(text)] = text

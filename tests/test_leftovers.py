@@ -15,7 +15,7 @@ import pytest
 
 from scenario_runner.files.output import OutputFile
 from scenario_runner.leftovers import folder_prefix, owner, remove_leftovers
-from tests.cli.long_run import ADD, usual_signals, wait_until
+from tests.cli.long_run import ADD, state, usual_signals, wait_until
 from tests.program import COMMAND, Program, python_path
 from tests.scenes import Scene, glsl
 
@@ -179,13 +179,9 @@ def test_folder_of_a_killed_compilation(compiling: subprocess.Popen[bytes], prog
     other = Scene(scene.folder / "other")
     other.folder.mkdir()
     quick = other.shader("add", ADD).buffer("y", size=16).dispatch("add", ["y"], [4]).write()
-    wait_until(lambda: not _runs(left.name.split("-")[3]), "its process is gone")
+    wait_until(lambda: not state(int(left.name.split("-")[3])), "its process is gone")
     assert program(quick, env=_places(scene)).code == 0
     assert list((scene.folder / "temporary").iterdir()) == []
-
-
-def _runs(process_id: str) -> bool:
-    return Path(f"/proc/{process_id}").exists()
 
 
 def test_the_name_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

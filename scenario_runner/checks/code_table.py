@@ -63,18 +63,13 @@ Two resources have the same uid. They are unique over all kinds of resources.
 Rename one of them.
 JSON Test Description Specification, "Resources"
 
-SR-CONFLICT-001 error two parts of the scenario contradict each other
-Each part is right alone, and together they cannot be: two resources on one binding, a barrier that reaches beyond its buffer, two initial contents for the same memory, a vertex shader in a compute command.
-The message names both parts; change one.
-JSON Test Description Specification
-
 SR-CONFLICT-002 warning a setting without effect
 What is written is right and changes nothing, because another part of the scenario rules it out.
 Remove it, or change what rules it out.
 JSON Test Description Specification
 
 SR-FILE-001 error a file cannot be used
-A file that the scenario names is missing, cannot be read or written, or does not hold what its kind of file holds. As a warning: output files are of two runs, because a run was killed while it replaced them.
+A file that the scenario names is missing, cannot be read or written, or does not hold what its kind of file holds.
 Relative paths start from the scenario's folder. Check the path and the file.
 JSON Test Description Specification, "Specification"
 

@@ -5,7 +5,7 @@ Codes are stable: a rule that goes away leaves its number unused. docs/codes.md 
 
 from typing import Final, NamedTuple
 
-from scenario_runner.checks import code_table, code_table_modules, hazard_code_table
+from scenario_runner.checks import code_table, code_table_modules, code_table_rules, hazard_code_table
 
 
 class Code(NamedTuple):
@@ -28,6 +28,7 @@ FAMILIES: Final = {
     "JSON": "The text of the scenario",
     "REF": "Names of resources",
     "CONFLICT": "Parts of a scenario that contradict each other",
+    "MEMORY": "Memory that resources share",
     "FILE": "Files that the scenario names",
     "SANDBOX": "What scenarios from others may not do",
     "SHADER": "Shaders and their entry points",
@@ -45,6 +46,8 @@ FAMILIES: Final = {
     "LIMIT": "Limits of the device",
     "FEATURE": "Features of the device",
     "HAZARD": "Missing barriers",
+    "USAGE": "Command lines and calls",
+    "DEVICE": "Drivers and the system",
     "RUN": "What this program runs",
 }
 """The middle part of a code → what its family is about, in the order of the documentation."""
@@ -59,7 +62,7 @@ def _parsed(text: str) -> dict[str, Code]:
     return found
 
 
-CODES: Final = _parsed(code_table.TABLE + code_table_modules.TABLE + hazard_code_table.TABLE)
+CODES: Final = _parsed(code_table.TABLE + code_table_modules.TABLE + code_table_rules.TABLE + hazard_code_table.TABLE)
 """Every code."""
 
 
@@ -69,7 +72,7 @@ def markdown() -> str:
         "# Codes of findings",
         "",
         "`scenario-runner validate` names each finding by a code, and `scenario-runner explain CODE` prints what",
-        "stands here. This page is generated from `scenario_runner/checks/code_table.py`.",
+        "stands here. This page is generated from the tables in `scenario_runner/checks/`.",
     ]
     for family, about in FAMILIES.items():
         lines += ["", f"## {about}", ""]

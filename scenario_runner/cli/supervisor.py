@@ -1,8 +1,9 @@
 """The process that waits for the one which runs scenarios, and explains how it ended if a driver crashed in it.
 
-A driver that crashes takes its process with it. So what may load a driver runs in a child process, forked before
-anything is imported or started, which costs a third of a millisecond. When it crashes, the next child says which
-scenario did that and goes on with those that are left. The child dies with its parent, whatever ends that.
+A driver that crashes takes its process with it. So several files run in a child process, forked before anything is
+imported or started. When it crashes, the next child says which scenario did that and goes on with those that are left.
+The child dies with its parent, whatever ends that. One file runs without a parent, which would take a twentieth of the
+time of a small run; see `watcher` for what is said when it crashes.
 """
 
 from __future__ import annotations
@@ -28,16 +29,34 @@ crash: Crash | None = None
 
 
 def supervised(main: Callable[[], int]) -> int:
-    """What ``main`` returns: run here, or in a child where it may load a driver. Returns in the child as well."""
-    if not _may_load_a_driver(sys.argv[1:]) or not _can_fork():
-        signals.handle(signals.interrupt)
+    """What ``main`` returns: run in a child where there are several files, else here, and watched where it may load a
+    driver. Returns in the child as well."""
+    argv = sys.argv[1:]
+    driver = argv and (argv[0] == "run" or argv[0] not in COMMANDS) and _WITHOUT_DRIVER.isdisjoint(argv)
+    files = files_of(argv) if driver else []
+    if len(files) > 1 and _can_fork():
+        progress.share()
+        return _Supervisor().run(main)
+    signals.handle(signals.interrupt)
+    if not driver:
         return main()
-    progress.share()
-    return _Supervisor().run(main)
+    from scenario_runner.cli.watcher import Watcher
+
+    watcher = Watcher(files[0] if len(files) == 1 else "")
+    try:
+        return main()
+    finally:
+        watcher.ended()
 
 
-def _may_load_a_driver(argv: Sequence[str]) -> bool:
-    return bool(argv) and (argv[0] == "run" or argv[0] not in COMMANDS) and _WITHOUT_DRIVER.isdisjoint(argv)
+def files_of(argv: Sequence[str]) -> list[str]:
+    """What seem to be files to run: the arguments are read later. What follows an option may be its value."""
+    words = argv[1:] if argv[0] == "run" else argv
+    return [
+        word
+        for before, word in zip(("", *words), words, strict=False)
+        if word[:1] != "-" and (before[:1] != "-" or before == "--scenario" or word.lower().endswith((".json", ".vgf")))
+    ]
 
 
 def _can_fork() -> bool:

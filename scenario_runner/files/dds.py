@@ -47,6 +47,7 @@ def check_format(path: str | os.PathLike[str], format: Format) -> None:
             os.fspath(path),
             f"cannot hold texels of the format {format.name!r}: it has no DXGI_FORMAT, which a .dds file needs",
             help="choose the name of a .npy file" if format.numpy_dtype else None,
+            code="SR-FILE-004",
         )
 
 

@@ -41,6 +41,7 @@ def extension_of(path: str | os.PathLike[str]) -> str:
         raise file_error(
             os.fspath(path),
             f"has the extension {extension!r}, expected one of an image: {', '.join(map(repr, EXTENSIONS))}",
+            code="SR-FILE-004",
         )
     return extension
 
@@ -104,6 +105,7 @@ def check_destination(path: str | os.PathLike[str], format: Format) -> None:
             os.fspath(path),
             f"cannot hold texels of the format {format.name!r}: NumPy has no block-compressed types",
             help="choose the name of a .dds file",
+            code="SR-FILE-004",
         )
 
 
@@ -264,7 +266,9 @@ class _PngImage(ImageReader):
 
 def _extent_error(path: str, found_width: int, found_height: int, width: int, height: int) -> FileError:
     return file_error(
-        path, f"has {found_width}x{found_height} texels, but the scenario declares {width}x{height} (width x height)"
+        path,
+        f"has {found_width}x{found_height} texels, but the scenario declares {width}x{height} (width x height)",
+        code="SR-FILE-002",
     )
 
 
@@ -272,12 +276,18 @@ def _check_dds(reader: dds.DdsReader, format: Format, width: int, height: int, m
     header = reader.header
     if not _fits(header, format):
         raise file_error(
-            reader.path, f"has texels of {header.format.name!r}, but the scenario declares {format.name!r}"
+            reader.path,
+            f"has texels of {header.format.name!r}, but the scenario declares {format.name!r}",
+            code="SR-FILE-002",
         )
     if (header.width, header.height) != (width, height):
         raise _extent_error(reader.path, header.width, header.height, width, height)
     if len(header.mip_levels) > mip_count:
-        raise file_error(reader.path, f"has {len(header.mip_levels)} mip levels, but the scenario declares {mip_count}")
+        raise file_error(
+            reader.path,
+            f"has {len(header.mip_levels)} mip levels, but the scenario declares {mip_count}",
+            code="SR-FILE-002",
+        )
 
 
 def _fits(header: DdsHeader, format: Format) -> bool:

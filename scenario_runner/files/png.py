@@ -80,6 +80,7 @@ def check_format(path: str | os.PathLike[str], format: Format) -> None:
             os.fspath(path),
             f"cannot hold texels of the format {format.name!r}: a PNG file has unsigned channels of 8 or 16 bits",
             help=f"choose the name of a {' or '.join(others)} file" if others else None,
+            code="SR-FILE-004",
         )
 
 
@@ -105,10 +106,15 @@ def check_texels(path: str, header: PngHeader, format: Format) -> None:
             path,
             f"has {header.channels} channels ({_CHANNEL_NAMES[header.channels]}),"
             f" but {format.name!r} has {format.components}",
+            code="SR-FILE-002",
         )
     bits = format.channel_bits[0]
     if header.bit_depth > bits or (format.numeric == "uint" and header.bit_depth != bits):
-        raise file_error(path, f"has channels of {header.bit_depth} bits, but those of {format.name!r} have {bits}")
+        raise file_error(
+            path,
+            f"has channels of {header.bit_depth} bits, but those of {format.name!r} have {bits}",
+            code="SR-FILE-002",
+        )
 
 
 def write_png(

@@ -51,9 +51,9 @@ def _identity(status: os.stat_result) -> Identity:
     return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, settled)
 
 
-def file_error(path: str, message: str, *, help: str | None = None) -> FileError:
+def file_error(path: str, message: str, *, help: str | None = None, code: str | None = None) -> FileError:
     """The `FileError` that says ``message`` about ``path``."""
-    return FileError(Problem(message, path=path, help=help))
+    return FileError(Problem(message, path=path, help=help, code=code))
 
 
 def reason_of(error: OSError | ValueError) -> str:

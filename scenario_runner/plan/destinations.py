@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from scenario_runner.errors import FileError, Problem, ScenarioError, ScenarioRunnerError
+from scenario_runner.errors import FileError, Problem, SandboxError, ScenarioError, ScenarioRunnerError
 from scenario_runner.files.output import check_destination
 from scenario_runner.files.output_set import marker_path
 from scenario_runner.plan.model.records import BufferPlan
@@ -44,22 +44,29 @@ def wrong_destinations(plan: Plan) -> Iterator[Wrong]:
             is_read = (found.st_dev, found.st_ino) in inputs
         if is_read:
             message = f"the dst {path!r} of resource {uid!r} is a file that the scenario reads"
-            yield ScenarioError, Problem(message, pointer=pointer, help="choose another name: it would be overwritten")
+            yield (
+                ScenarioError,
+                Problem(
+                    message, pointer=pointer, help="choose another name: it would be overwritten", code="SR-FILE-003"
+                ),
+            )
             continue
         try:
             _check_extension(path, resource)
             check_destination(path)
+        except SandboxError:
+            continue  # the plan was not made then
         except FileError as error:
             yield from ((FileError, _at(problem, pointer)) for problem in error.problems)
             continue
         file = os.path.realpath(path)  # a symbolic link is followed when the file is written
         if first.setdefault(file, uid) != uid:
             message = f"resources {first[file]!r} and {uid!r} have the same dst {path!r}"
-            yield ScenarioError, Problem(message, pointer=pointer)
+            yield ScenarioError, Problem(message, pointer=pointer, code="SR-FILE-003")
         pointers[file] = pointer
     for file, above in _below(first):
         message = f"the dst of resource {first[file]!r} lies below that of resource {first[above]!r}, which is a file"
-        yield ScenarioError, Problem(message, pointer=pointers[file])
+        yield ScenarioError, Problem(message, pointer=pointers[file], code="SR-FILE-003")
 
 
 def mixed_outputs(plan: Plan) -> Problem | None:
@@ -70,7 +77,7 @@ def mixed_outputs(plan: Plan) -> Problem | None:
         return None
     message = f"the output files are of two runs: a run was killed while it put them in place (it left {marker!r})"
     pointer = f"{plan.resources[next(iter(paths))].pointer}/dst"
-    return Problem(message, pointer=pointer, help="run the scenario again", code="SR-FILE-001")
+    return Problem(message, pointer=pointer, help="run the scenario again", code="SR-FILE-005")
 
 
 def _check_extension(path: str, resource: ResourcePlan) -> None:
@@ -83,12 +90,12 @@ def _check_extension(path: str, resource: ResourcePlan) -> None:
     extension = os.path.splitext(path)[1]
     if extension.lower() not in (".npy", ""):
         message = f"has the extension {extension!r}, expected '.npy': buffers and tensors are written as NumPy arrays"
-        raise FileError(Problem(message, path))
+        raise FileError(Problem(message, path, code="SR-FILE-004"))
 
 
 def _at(problem: Problem, pointer: str) -> Problem:
     """The problem of a file at the place that names it."""
-    return Problem(f"{problem.path}: {problem.message}", pointer=pointer, help=problem.help)
+    return Problem(f"{problem.path}: {problem.message}", pointer=pointer, help=problem.help, code=problem.code)
 
 
 def _identities(paths: tuple[str, ...]) -> Iterator[tuple[int, int]]:

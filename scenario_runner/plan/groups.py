@@ -38,6 +38,7 @@ def check_offsets(resources: Iterable[ResourcePlan], problems: Problems) -> None
                 f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}, which no device"
                 f" allows: expected a multiple of {item_size_bytes}",
                 "multiples of 256 suit nearly all devices; each says itself what it needs when a scenario runs",
+                code="SR-MEMORY-002",
             )
 
 
@@ -65,6 +66,7 @@ def _check_levels(group: str, images: list[ImagePlan], problems: Problems) -> No
                 f"image {image.uid!r} has {image.mips} mip levels and shares the memory of group {group!r}; where its"
                 " levels lie is up to the device, so that the other members could not tell what they see",
                 "images that share memory have one level",
+                code="SR-MEMORY-003",
             )
 
 
@@ -80,6 +82,7 @@ def _check_tiling(group: str, members: list[ResourcePlan], images: list[ImagePla
         f"image {optimal[0].uid!r} has OPTIMAL tiling and shares the memory of group {group!r}: only the device knows"
         " where its texels lie, so that the other members could not tell what they see",
         "leave tiling out, or use LINEAR",
+        code="SR-MEMORY-004",
     )
 
 
@@ -98,6 +101,7 @@ def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) 
                 f"{plan.pointer}/memory_group",
                 f"the initial content of {plan.uid!r} overlaps that of {furthest.uid!r} in the memory group {group!r}",
                 "give one of them initial content",
+                code="SR-MEMORY-001",
             )
         if furthest is None or _end(plan) > _end(furthest):
             furthest = plan

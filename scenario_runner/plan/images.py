@@ -50,6 +50,7 @@ def resolve_image(
             ScenarioError,
             f"{pointer}/dims",
             f"image {image.uid!r} has dims {list(dims)}, expected [1, width, height, 1] with at least one texel",
+            code="SR-IMAGE-006",
         )
         return None
     width, height = dims[1], dims[2]
@@ -64,6 +65,7 @@ def resolve_image(
             ScenarioError,
             f"{pointer}/mips",
             f"image {image.uid!r} has {image.mips} mip levels; {width}x{height} texels have {most} at most",
+            code="SR-IMAGE-007",
         )
         return None
     parts = image_parts(format, width, height, image.mips)
@@ -139,6 +141,7 @@ def with_usage(
                 problems.warn(
                     plan.pointer,
                     f"image {uid!r} of {plan.format.name} is sampled with NEAREST: integers cannot be interpolated",
+                    code="SR-IMAGE-012",
                 )
                 sampler = sampler._replace(min_filter="NEAREST", mag_filter="NEAREST", mip_filter="NEAREST")
             if sampler.custom_color:

@@ -41,6 +41,7 @@ class LayoutTracker:
                 f"image barrier {barrier.uid!r} moves {image.uid!r} to the layout undefined, which no image can be"
                 " moved to",
                 "expected general or tensor_aliasing",
+                code="SR-IMAGE-009",
             )
             return []
         old_layout, new_layout = barrier.old_layout, barrier.new_layout
@@ -59,6 +60,7 @@ class LayoutTracker:
                     f"{pointer}/old_layout",
                     f"image barrier {barrier.uid!r} expects mip level {level} of {image.uid!r} in the layout"
                     f" {old_layout}; it is in {there}, which is used",
+                    code="SR-IMAGE-010",
                 )
             old = None if old_layout == "undefined" else there
             layouts[level] = new_layout
@@ -69,7 +71,7 @@ class LayoutTracker:
             result.append(
                 ImageBarrier(
                     barrier.src_stage, barrier.dst_stage, barrier.src_access, barrier.dst_access,
-                    image.uid, old, new_layout, level, 1,
+                    image.uid, old, new_layout, level, 1, barrier.uid,
                 )
             )  # fmt: skip
         return result
@@ -90,6 +92,7 @@ class LayoutTracker:
                         f"mip level {number} of image {uid!r} is in the layout {layouts[number]} here; shaders need it"
                         " in general",
                         "move it there with an image_barrier before this command",
+                        code="SR-IMAGE-011",
                     )
                     break
 

@@ -32,11 +32,11 @@ class Problems:
         code: str | None = None,
     ) -> None:
         """Note something that makes the scenario impossible to run."""
-        self.errors.append((kind, self._scenario.problem(pointer, message, help)._replace(code=code)))
+        self.errors.append((kind, self._scenario.problem(pointer, message, help, code or kind.code)))
 
-    def warn(self, pointer: str, message: str, help: str | None = None, code: str | None = None) -> None:
+    def warn(self, pointer: str, message: str, help: str | None = None, *, code: str | None) -> None:
         """Note something that is probably not meant."""
-        self.warnings.append(self._scenario.problem(pointer, message, help)._replace(code=code))
+        self.warnings.append(self._scenario.problem(pointer, message, help, code))
 
     def report(self, findings: Iterable[Finding]) -> bool:
         """Note what rules found, and tell whether none of it is an error; notes are left out."""
@@ -46,13 +46,13 @@ class Problems:
                 self.error(error_class(code), pointer, message, help, code)
                 good = False
             elif severity == "warning":
-                self.warn(pointer, message, help, code)
+                self.warn(pointer, message, help, code=code)
         return good
 
     def add_otherwise(self, error: ScenarioRunnerError, pointer: str) -> None:
         """Note an error that counts only where there is no other."""
         for problem in error.problems:
-            placed = self._scenario.problem(pointer, problem.message, problem.help)._replace(code=problem.code)
+            placed = self._scenario.problem(pointer, problem.message, problem.help, problem.code)
             self.otherwise.append((type(error), placed))
 
     def add_error(self, error: ScenarioRunnerError, pointer: str) -> None:

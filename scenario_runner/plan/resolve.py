@@ -33,6 +33,7 @@ from scenario_runner.scenario import (
 
 if TYPE_CHECKING:
     from scenario_runner.plan.cache.plan_cache import Facts
+    from scenario_runner.plan.fragment import Drawing
     from scenario_runner.plan.graphs.commands import Graphs
     from scenario_runner.plan.layouts import LayoutTracker
     from scenario_runner.scenario import Scenario
@@ -91,17 +92,19 @@ class Examination(NamedTuple):
     """A scenario that was looked at as a whole, whatever is wrong with it.
 
     ``plan`` has what could be planned, None where nothing could; ``problems`` everything that is wrong; ``shaders``
-    those that could be loaded, by uid.
+    those of the plan that could be loaded, by uid; ``drawings`` the commands that draw, which no run reaches yet.
     """
 
     plan: Plan | None
     problems: Problems
     shaders: Mapping[str, LoadedShader]
+    drawings: tuple[Drawing, ...] = ()
 
 
 def examine(scenario: Scenario, compiler: CompilerOptions | None = None, output_dir: str | None = None) -> Examination:
     """Look at everything that `resolve` looks at, without stopping at what is wrong, and at the files of ``dst``."""
-    resolver = _Resolver(scenario, {}, None, output_dir, compiler or CompilerOptions(), thorough=True)
+    compiler = compiler or CompilerOptions()
+    resolver = _Resolver(scenario, {}, None, output_dir, compiler, thorough=True)
     plan = None
     try:
         plan = resolver.plan()
@@ -110,17 +113,23 @@ def examine(scenario: Scenario, compiler: CompilerOptions | None = None, output_
         noted = {problem for _, problem in resolver.problems.errors}
         error.problems = tuple(problem for problem in error.problems if problem not in noted)
         resolver.problems.add_error(error, "")
-    return Examination(plan, resolver.problems, resolver.shaders)
+    drawings: tuple[Drawing, ...] = ()
+    if any(command.kind == "dispatch_fragment" for command in scenario.commands):
+        from scenario_runner.plan.fragment import plan_drawings
+
+        resources = {} if plan is None else plan.resources
+        drawings = plan_drawings(scenario, resources, resolver.shaders, compiler, resolver.problems)
+    return Examination(plan, resolver.problems, resolver.shaders, drawings)
 
 
 def _examine_destinations(plan: Plan, problems: Problems) -> None:
     from scenario_runner.plan.destinations import mixed_outputs, wrong_destinations
 
     for kind, problem in wrong_destinations(plan):
-        problems.error(kind, problem.pointer or "", problem.message, problem.help)
+        problems.error(kind, problem.pointer or "", problem.message, problem.help, problem.code)
     mixed = mixed_outputs(plan)
     if mixed is not None:
-        problems.warn(mixed.pointer or "", mixed.message, mixed.help, mixed.code)
+        problems.warn(mixed.pointer or "", mixed.message, mixed.help, code=mixed.code)
 
 
 class _Resolver:
@@ -258,7 +267,9 @@ class _Resolver:
                 self._refuse(scenario.command_pointer(index), f"{command.kind} commands")
 
     def _refuse(self, pointer: str, what: str) -> None:
-        self.problems.error(UnsupportedError, pointer, f"{what} are not run by this version of scenario-runner")
+        self.problems.error(
+            UnsupportedError, pointer, f"{what} are not run by this version of scenario-runner", code="SR-RUN-001"
+        )
 
     def _frames(self) -> tuple[FramePlan, ...]:
         scenario = self._scenario
@@ -396,16 +407,20 @@ def _requirements(
 ) -> Requirements:
     capabilities: dict[str, str] = {}
     extensions: dict[str, str] = {}
-    version = (1, 0)
+    version, newest = (1, 0), ""
+    places: dict[str, str] = {}
     for shader in shaders:
+        places[shader.uid] = shader.pointer
         for capability in shader.module.capabilities:
             capabilities.setdefault(capability, shader.uid)
         for extension in shader.module.extensions:
             extensions.setdefault(extension, shader.uid)
-        version = max(version, shader.module.version)
+        if shader.module.version > version:
+            version, newest = shader.module.version, shader.uid
     features += tuple(feature for shader in shaders for feature in shader.features)
     graphs: dict[str, str] = {}
-    for label, module in tables.graph_modules.items():
+    for label, (module, pointer) in tables.graph_modules.items():
+        places[label] = pointer
         for capability in module.capabilities:
             graphs.setdefault(capability, label)
-    return Requirements(capabilities, extensions, version, features, graphs)
+    return Requirements(capabilities, extensions, version, features, graphs, newest, places)

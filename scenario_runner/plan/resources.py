@@ -101,6 +101,7 @@ def _buffer(buffer: Buffer, source: Source | None, pointer: str, problems: Probl
             f"{pointer}/size",
             f"buffer {buffer.uid!r} has {buffer.size} bytes, but {what} holds {source.size_bytes}",
             "both must be equal",
+            code="SR-FILE-002",
         )
         return None
     group = buffer.memory_group

@@ -42,6 +42,7 @@ def sampler_of(image: Image, format: Format, pointer: str, problems: Problems) -
             f"border color {image.border_color} does not fit image {image.uid!r} of {format.name}, whose texels are"
             f" {'integers' if kind_of_format == 'INT' else 'no integers'}",
             f"use {other}",
+            code="SR-IMAGE-008",
         )
         return plan
     color = image.custom_border_color or (0, 0, 0, 0)

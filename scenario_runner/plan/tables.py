@@ -16,7 +16,7 @@ class Tables:
     """``resources`` by uid, pipelines of both kinds, and descriptor lists. Indices never change.
 
     ``made`` are the uids of resources that are not the scenario's, but lie inside graphs. ``graph_modules`` are the
-    SPIR-V modules of graphs by their labels, for what they require of a device.
+    SPIR-V modules of graphs by their labels, with the pointers of what names them, for what they require of a device.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Tables:
         self.pipelines: list[PipelinePlan] = []
         self.graph_pipelines: list[GraphPipelinePlan] = []
         self.lists: dict[DescriptorList, int] = {}
-        self.graph_modules: dict[str, Module] = {}
+        self.graph_modules: dict[str, tuple[Module, str]] = {}
         self._known: dict[Hashable, int] = {}
 
     def pipeline(self, plan: PipelinePlan) -> int:

@@ -36,6 +36,7 @@ def join_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None:
                     f"tensor {tensor.uid!r} has OPTIMAL tiling and shares the memory of group {group!r}: only the"
                     " device knows where its elements lie, so that the other members could not tell what they see",
                     "leave tiling out, or use LINEAR",
+                    code="SR-MEMORY-004",
                 )
                 continue
             image = next((each for each in images if each.offset_bytes == tensor.offset_bytes), None)
@@ -57,6 +58,7 @@ def _check_overlap(tensor: TensorPlan, images: list[Any], group: str, problems: 
                 f"tensor {tensor.uid!r} at offset {tensor.offset_bytes} of memory group {group!r} begins inside image"
                 f" {image.uid!r} at offset {image.offset_bytes}",
                 "a tensor that shares the memory of an image begins where the image does",
+                code="SR-MEMORY-005",
             )
             return
 
@@ -80,5 +82,6 @@ def _check_image(tensor: TensorPlan, image: Any, problems: Problems) -> bool:
         f"{tensor.pointer}/memory_group",
         f"tensor {tensor.uid!r} of the shape {list(tensor.shape)} and {tensor.format.name} cannot show image"
         f" {image.uid!r} of {image.width} x {image.height} texels: {message}",
+        code="SR-MEMORY-006",
     )
     return False

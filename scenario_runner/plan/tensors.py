@@ -36,7 +36,11 @@ def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
     format = find_format(name)
     if format is None:
         problems.error(
-            ScenarioError, pointer, f"no format that this program knows is called {name!r:.100}", format_help(name)
+            ScenarioError,
+            pointer,
+            f"no format that this program knows is called {name!r:.100}",
+            format_help(name),
+            code="SR-JSON-005",
         )
         return None
     if not is_format_of_tensors(format):
@@ -45,6 +49,7 @@ def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
             pointer,
             f"a tensor cannot have the format {name!r}: its elements are single numbers",
             "expected a format with one component, for instance VK_FORMAT_R32_SFLOAT or VK_FORMAT_R8_SINT",
+            code="SR-TENSOR-004",
         )
         return None
     return format
@@ -109,7 +114,12 @@ def _holds(dims: tuple[int, ...], source: Source, uid: str, pointer: str, proble
         return True
     if len(dims) == len(found) and all(one <= 0 or one == other for one, other in zip(dims, found, strict=True)):
         return True
-    problems.error(kind, place, f"tensor {uid!r} has the shape {list(dims)}, but {name} has the shape {list(found)}")
+    problems.error(
+        kind,
+        place,
+        f"tensor {uid!r} has the shape {list(dims)}, but {name} has the shape {list(found)}",
+        code="SR-FILE-002",
+    )
     return False
 
 
@@ -124,7 +134,10 @@ def _shape(
         shape = inferred
     if len(shape) > _MOST_DIMENSIONS or prod(shape) > _MOST_ELEMENTS:
         problems.error(
-            ScenarioError, f"{pointer}/dims", f"tensor {tensor.uid!r} of the shape {list(shape)} is too large"
+            ScenarioError,
+            f"{pointer}/dims",
+            f"tensor {tensor.uid!r} of the shape {list(shape)} is too large",
+            code="SR-TENSOR-005",
         )
         return None
     return shape
@@ -138,6 +151,7 @@ def report_unknown_shape(tensor: Tensor, pointer: str, problems: Problems) -> No
         f"tensor {tensor.uid!r} has the shape {list(tensor.dims)}, and no graph of the scenario says what its"
         " dimensions of 0 or less are",
         "give the shape, or bind the tensor to a graph whose shapes are fixed or follow from its inputs'",
+        code="SR-TENSOR-006",
     )
 
 
@@ -164,14 +178,22 @@ def check_content(
             f"{what} has the format {format.name}, whose elements are {_readable(format.numpy_dtype or '')}, but {name}"
             f" holds {_readable(descr)}",
             "convert the data, or give the tensor the format of the data",
+            code="SR-FILE-002",
         )
         good = False
     if found is not None and found != shape and not (shape in ((), (1,)) and found in ((), (1,))):
-        problems.error(kind, place, f"{what} has the shape {list(shape)}, but {name} has the shape {list(found)}")
+        problems.error(
+            kind,
+            place,
+            f"{what} has the shape {list(shape)}, but {name} has the shape {list(found)}",
+            code="SR-FILE-002",
+        )
         good = False
     size_bytes = prod(shape) * format.block_size_bytes
     if good and source.size_bytes != size_bytes:
-        problems.error(kind, place, f"{what} has {size_bytes} bytes, but {name} holds {source.size_bytes}")
+        problems.error(
+            kind, place, f"{what} has {size_bytes} bytes, but {name} holds {source.size_bytes}", code="SR-FILE-002"
+        )
         good = False
     return good
 

@@ -28,6 +28,16 @@ Stage = Annotated[
     Literal["graph", "compute", "graphics", "all", "GRAPH", "COMPUTE", "GRAPHICS", "ALL"], AfterValidator(canonical)
 ]
 Stages = Annotated[tuple[Stage, ...], Field(strict=False)]
+
+SourceAccess = Annotated[Access, Field(description="Memory accesses that must be finished before the barrier.")]
+DestinationAccess = Annotated[Access, Field(description="Memory accesses that wait for the barrier.")]
+SourceStages = Annotated[
+    Stages, Field(description="Pipeline stages of earlier commands that the barrier waits for; [] is none.")
+]
+DestinationStages = Annotated[
+    Stages, Field(description="Pipeline stages of later commands that wait for the barrier; [] is none.")
+]
+
 Layout = Annotated[
     Literal[
         "tensor_aliasing",
@@ -46,11 +56,11 @@ class MemoryBarrier(Model):
 
     kind: ClassVar[str] = "memory_barrier"
 
-    uid: Uid = Field(description="Name of the resource, unique in the file.")
-    src_access: Access = Field(description="Accesses before the barrier that are waited for.")
-    dst_access: Access = Field(description="Accesses after the barrier that wait.")
-    src_stage: Stages = Field(default=("all",), description="Pipeline stages before the barrier.")
-    dst_stage: Stages = Field(default=("all",), description="Pipeline stages after the barrier.")
+    uid: Uid
+    src_access: SourceAccess
+    dst_access: DestinationAccess
+    src_stage: SourceStages = ("all",)
+    dst_stage: DestinationStages = ("all",)
 
 
 class BufferBarrier(Model):
@@ -58,23 +68,31 @@ class BufferBarrier(Model):
 
     kind: ClassVar[str] = "buffer_barrier"
 
-    uid: Uid = Field(description="Name of the resource, unique in the file.")
+    uid: Uid
     buffer_resource: Reference = Field(description="uid of the buffer.")
-    size: Annotated[int, Field(ge=1, le=2**64 - 1)] = Field(description="Number of bytes that the barrier covers.")
-    offset: U64 = Field(default=0, description="First byte that the barrier covers.")
-    src_access: Access = Field(description="Accesses before the barrier that are waited for.")
-    dst_access: Access = Field(description="Accesses after the barrier that wait.")
-    src_stage: Stages = Field(default=("all",), description="Pipeline stages before the barrier.")
-    dst_stage: Stages = Field(default=("all",), description="Pipeline stages after the barrier.")
+    size: Annotated[int, Field(ge=1, le=2**64 - 1)] = Field(
+        description="Number of bytes that the barrier covers; 18446744073709551615 means all from the offset on."
+    )
+    offset: U64 = Field(default=0, description="First byte of the buffer that the barrier covers.")
+    src_access: SourceAccess
+    dst_access: DestinationAccess
+    src_stage: SourceStages = ("all",)
+    dst_stage: DestinationStages = ("all",)
 
 
 class SubresourceRange(Model):
     """A part of an image (VkImageSubresourceRange)."""
 
-    base_mip_level: U32 = Field(default=0, description="First mip level.")
-    level_count: Annotated[int, Field(ge=1, le=0xFFFF_FFFF)] = Field(default=1, description="Number of mip levels.")
-    base_array_layer: U32 = Field(default=0, description="First array layer.")
-    layer_count: Annotated[int, Field(ge=1, le=0xFFFF_FFFF)] = Field(default=1, description="Number of array layers.")
+    base_mip_level: U32 = Field(default=0, description="First mip level that the barrier covers.")
+    level_count: Annotated[int, Field(ge=1, le=0xFFFF_FFFF)] = Field(
+        default=1, description="Number of mip levels; 4294967295 means all from the first one on."
+    )
+    base_array_layer: U32 = Field(
+        default=0, description="First array layer that the barrier covers; images have one layer."
+    )
+    layer_count: Annotated[int, Field(ge=1, le=0xFFFF_FFFF)] = Field(
+        default=1, description="Number of array layers; images have one layer."
+    )
 
 
 class ImageBarrier(Model):
@@ -82,17 +100,19 @@ class ImageBarrier(Model):
 
     kind: ClassVar[str] = "image_barrier"
 
-    uid: Uid = Field(description="Name of the resource, unique in the file.")
+    uid: Uid
     image_resource: Reference = Field(description="uid of the image.")
-    old_layout: Layout = Field(description="Layout before the barrier.")
-    new_layout: Layout = Field(description="Layout after the barrier.")
+    old_layout: Layout = Field(
+        description="Layout that the image has before the barrier; undefined discards the content."
+    )
+    new_layout: Layout = Field(description="Layout that the image has after the barrier: general or tensor_aliasing.")
     subresource_range: SubresourceRange = Field(
         default=SubresourceRange.model_construct(), description="Part of the image; by default its first mip level."
     )
-    src_access: Access = Field(description="Accesses before the barrier that are waited for.")
-    dst_access: Access = Field(description="Accesses after the barrier that wait.")
-    src_stage: Stages = Field(default=("all",), description="Pipeline stages before the barrier.")
-    dst_stage: Stages = Field(default=("all",), description="Pipeline stages after the barrier.")
+    src_access: SourceAccess
+    dst_access: DestinationAccess
+    src_stage: SourceStages = ("all",)
+    dst_stage: DestinationStages = ("all",)
 
 
 class TensorBarrier(Model):
@@ -100,20 +120,20 @@ class TensorBarrier(Model):
 
     kind: ClassVar[str] = "tensor_barrier"
 
-    uid: Uid = Field(description="Name of the resource, unique in the file.")
+    uid: Uid
     tensor_resource: Reference = Field(description="uid of the tensor.")
-    src_access: Access = Field(description="Accesses before the barrier that are waited for.")
-    dst_access: Access = Field(description="Accesses after the barrier that wait.")
-    src_stage: Stages = Field(default=("all",), description="Pipeline stages before the barrier.")
-    dst_stage: Stages = Field(default=("all",), description="Pipeline stages after the barrier.")
+    src_access: SourceAccess
+    dst_access: DestinationAccess
+    src_stage: SourceStages = ("all",)
+    dst_stage: DestinationStages = ("all",)
 
 
 class DispatchBarrier(Model):
-    """Inserts barriers."""
+    """Inserts barriers, in the order of the commands."""
 
     kind: ClassVar[str] = "dispatch_barrier"
 
-    image_barrier_refs: References = Field(default=(), description="uids of image barriers.")
-    tensor_barrier_refs: References = Field(default=(), description="uids of tensor barriers.")
-    memory_barrier_refs: References = Field(default=(), description="uids of memory barriers.")
-    buffer_barrier_refs: References = Field(default=(), description="uids of buffer barriers.")
+    image_barrier_refs: References = Field(default=(), description="uids of the image_barrier resources to insert.")
+    tensor_barrier_refs: References = Field(default=(), description="uids of the tensor_barrier resources to insert.")
+    memory_barrier_refs: References = Field(default=(), description="uids of the memory_barrier resources to insert.")
+    buffer_barrier_refs: References = Field(default=(), description="uids of the buffer_barrier resources to insert.")

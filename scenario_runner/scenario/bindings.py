@@ -20,14 +20,21 @@ DescriptorType = Literal[
 class Binding(Model):
     """A resource at a descriptor set and binding."""
 
-    set: U32 = Field(description="Descriptor set.")
-    id: U32 = Field(description="Binding in the set.")
-    resource_ref: Reference = Field(description="uid of a buffer, tensor or image.")
+    set: U32 = Field(description="Number of the descriptor set. dispatch_graph ignores it.")
+    id: U32 = Field(
+        description="Number of the binding in the set; for dispatch_graph that of the model's input or output."
+    )
+    resource_ref: Reference = Field(description="uid of the buffer, tensor or image to bind.")
     lod: U32 | None = Field(
-        default=None, description="Mip level of an image to bind; by default the image with all of its levels."
+        default=None,
+        description=(
+            "Mip level of the image to bind. By default all levels for a sampled image and the first one for "
+            "a storage image."
+        ),
     )
     descriptor_type: DescriptorType = Field(
-        default="VK_DESCRIPTOR_TYPE_AUTO", description="Kind of descriptor; AUTO takes what the shader declares."
+        default="VK_DESCRIPTOR_TYPE_AUTO",
+        description="Descriptor type. AUTO takes the one that the shader declares, which is right for all shaders.",
     )
 
 

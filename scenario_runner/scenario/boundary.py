@@ -8,11 +8,22 @@ from scenario_runner.scenario.model import Model, References
 
 
 class MarkBoundary(Model):
-    """Ends a frame: what came before is submitted and finished here."""
+    """Ends a frame: all commands before it are submitted and finished before the next command starts."""
 
     kind: ClassVar[str] = "mark_boundary"
 
-    resources: References = Field(description="uids of the resources whose content belongs to the frame.")
+    resources: References = Field(
+        description=(
+            "uids of the buffers, images and tensors whose content at this point can be captured: `--capture-dir` "
+            "writes them to files, `result.frames` has them in Python."
+        )
+    )
     frame_id: int | None = Field(
-        default=None, ge=0, le=0xFFFF_FFFF_FFFF_FFFF, description="Number of the frame; by default they are counted."
+        default=None,
+        ge=0,
+        le=0xFFFF_FFFF_FFFF_FFFF,
+        description=(
+            "Number of the frame, which names the folder of its captures, `frame_<id>`. By default the number "
+            "of frames before it, so the first frame is 0."
+        ),
     )

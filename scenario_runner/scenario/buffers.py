@@ -16,14 +16,25 @@ class Buffer(Model):
     code_only: ClassVar[frozenset[str]] = frozenset({"data"})
     required_in_json: ClassVar[frozenset[str]] = frozenset({"size"})
 
-    uid: Uid = Field(description="Name of the resource, unique in the file.")
+    uid: Uid
     size: Annotated[int, Field(ge=1, le=2**63 - 1)] = Field(
         default=None, validate_default=True, description="Size in bytes."
     )
-    shader_access: ShaderAccess = Field(description="How shaders use the buffer.")
-    src: OptionalPath = Field(default=None, description="NumPy file with the initial content, exactly `size` bytes.")
-    dst: OptionalPath = Field(default=None, description="NumPy file that receives the content after the last command.")
-    memory_group: OptionalMemoryGroup = Field(default=None, description="Memory shared with other resources.")
+    shader_access: ShaderAccess
+    src: OptionalPath = Field(
+        default=None,
+        description=(
+            "NumPy file (.npy) with the initial content: exactly `size` bytes of any type and shape. Without it "
+            "the buffer starts as zeros."
+        ),
+    )
+    dst: OptionalPath = Field(
+        default=None,
+        description="NumPy file (.npy) that the content is written to after the last command, as 1-D int8.",
+    )
+    memory_group: OptionalMemoryGroup = Field(
+        default=None, description="Memory group, for resources that share memory."
+    )
     data: Any = Field(default=None, description="Initial content, in place of src; gives the size where there is none.")
 
     @classmethod
@@ -37,5 +48,5 @@ class Buffer(Model):
                 size = memoryview(data).nbytes
             except TypeError:
                 message = f"Buffer.data: expected a NumPy array or bytes, got {type(data).__name__}"
-                raise ScenarioError(message) from None
+                raise ScenarioError(message, code="SR-JSON-005") from None
         return {**values, "size": size}

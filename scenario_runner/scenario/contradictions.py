@@ -10,8 +10,8 @@ from scenario_runner.errors import Problem
 _WHOLE_SIZE = 2**64 - 1
 _REMAINING = 2**32 - 1
 
-Finding = tuple[str, str] | tuple[str, str, str]
-"""Where in the entry (a JSON pointer), what is wrong there, and perhaps what to do."""
+Finding = tuple[str, str, str] | tuple[str, str, str, str]
+"""The code, where in the entry (a JSON pointer), what is wrong there, and perhaps what to do."""
 
 Resources = dict[str, Any]
 
@@ -37,31 +37,35 @@ def check_contradictions(
                 rule = rules.get(entry.kind)
                 if rule is None:
                     continue
-                for inside, message, *help in rule(entry, by_uid):
+                for code, inside, message, *help in rule(entry, by_uid):
                     here = f"/{name}/{index}/{keys[index] if keys else entry.kind}{inside}"
-                    found.append(Problem(message, pointer=here, help=help[0] if help else None))
+                    found.append(Problem(message, pointer=here, help=help[0] if help else None, code=code))
     for index, message in _memory_groups(resources):
         here = f"/resources/{index}/{resource_keys[index] if resource_keys else resources[index].kind}"
-        errors.append(Problem(message, pointer=f"{here}/memory_group"))
+        errors.append(Problem(message, pointer=f"{here}/memory_group", code="SR-MEMORY-001"))
     return errors, warnings
 
 
 def _image(image: Any, by_uid: Resources) -> Iterator[Finding]:
     color = image.custom_border_color
     if color is not None and "border_color" not in image.model_fields_set:
-        yield "/custom_border_color", "needs a border_color of INT_CUSTOM_EXT or FLOAT_CUSTOM_EXT"
+        yield "SR-CONFLICT-003", "/custom_border_color", "needs a border_color of INT_CUSTOM_EXT or FLOAT_CUSTOM_EXT"
     if image.border_color == "INT_CUSTOM_EXT":
         if color is None:
-            yield "/border_color", "INT_CUSTOM_EXT needs a custom_border_color"
+            yield "SR-CONFLICT-003", "/border_color", "INT_CUSTOM_EXT needs a custom_border_color"
         for index, value in enumerate(color or ()):
             if type(value) is not int or not -(2**31) <= value < 2**32:
-                yield f"/custom_border_color/{index}", f"INT_CUSTOM_EXT needs 32-bit integers, got {value!r}"
+                yield (
+                    "SR-CONFLICT-003",
+                    f"/custom_border_color/{index}",
+                    f"INT_CUSTOM_EXT needs 32-bit integers, got {value!r}",
+                )
 
 
 def _image_warnings(image: Any, by_uid: Resources) -> Iterator[Finding]:
     standard = "border_color" in image.model_fields_set and not image.border_color.endswith("_CUSTOM_EXT")
     if image.custom_border_color is not None and standard:
-        yield "/custom_border_color", f"has no effect with the border_color {image.border_color!r}"
+        yield "SR-CONFLICT-002", "/custom_border_color", f"has no effect with the border_color {image.border_color!r}"
 
 
 def _constants(constants: Sequence[Any], inside: str) -> Iterator[Finding]:
@@ -69,7 +73,11 @@ def _constants(constants: Sequence[Any], inside: str) -> Iterator[Finding]:
     for index, constant in enumerate(constants):
         first = seen.setdefault(constant.id, index)
         if first != index:
-            yield f"{inside}/{index}/id", f"the constant {constant.id} already has a value in entry {first}"
+            yield (
+                "SR-CONFLICT-004",
+                f"{inside}/{index}/id",
+                f"the constant {constant.id} already has a value in entry {first}",
+            )
 
 
 def _shader(shader: Any, by_uid: Resources) -> Iterator[Finding]:
@@ -97,13 +105,21 @@ def _unique_targets(entries: Sequence[Any], name: str, inside: str) -> Iterator[
         target = getattr(entry, name)
         first = seen.setdefault(target, index)
         if first != index:
-            yield f"/{inside}/{index}/{name}", f"the node {target!r:.100} is already the target of entry {first}"
+            yield (
+                "SR-CONFLICT-004",
+                f"/{inside}/{index}/{name}",
+                f"the node {target!r:.100} is already the target of entry {first}",
+            )
 
 
 def _stage(inside: str, uid: str, stage: str, by_uid: Resources) -> Iterator[Finding]:
     shader = by_uid.get(uid)
     if shader is not None and shader.kind == "shader" and shader.stage != stage:
-        yield inside, f"expected a shader of the stage {stage!r}, got {uid!r:.100} of the stage {shader.stage!r}"
+        yield (
+            "SR-CONFLICT-006",
+            inside,
+            f"expected a shader of the stage {stage!r}, got {uid!r:.100} of the stage {shader.stage!r}",
+        )
 
 
 def _bindings(bindings: Sequence[Any]) -> Iterator[Finding]:
@@ -112,7 +128,7 @@ def _bindings(bindings: Sequence[Any]) -> Iterator[Finding]:
         first = seen.setdefault((binding.set, binding.id), index)
         if first != index:
             where = f"set {binding.set}, id {binding.id}"
-            yield f"/bindings/{index}", f"{where} is already bound by entry {first}"
+            yield "SR-CONFLICT-005", f"/bindings/{index}", f"{where} is already bound by entry {first}"
 
 
 def _lods(command: Any, by_uid: Resources) -> Iterator[Finding]:
@@ -120,7 +136,11 @@ def _lods(command: Any, by_uid: Resources) -> Iterator[Finding]:
         if binding.lod:
             kind = getattr(by_uid.get(binding.resource_ref), "kind", "image")
             if kind != "image":
-                yield f"/bindings/{index}/lod", f"has no effect on the {kind} {binding.resource_ref!r:.100}"
+                yield (
+                    "SR-CONFLICT-002",
+                    f"/bindings/{index}/lod",
+                    f"has no effect on the {kind} {binding.resource_ref!r:.100}",
+                )
 
 
 def _levels(bindings: Iterator[tuple[str, Any]], by_uid: Resources) -> Iterator[Finding]:
@@ -129,7 +149,11 @@ def _levels(bindings: Iterator[tuple[str, Any]], by_uid: Resources) -> Iterator[
             image = by_uid.get(binding.resource_ref)
             if image is not None and image.kind == "image" and binding.lod >= image.mips:
                 last = image.mips - 1
-                yield f"{inside}/lod", f"the last mip level of {image.uid!r:.100} is {last}, got {binding.lod}"
+                yield (
+                    "SR-CONFLICT-007",
+                    f"{inside}/lod",
+                    f"the last mip level of {image.uid!r:.100} is {last}, got {binding.lod}",
+                )
 
 
 def _numbered(name: str, entries: Sequence[Any]) -> Iterator[tuple[str, Any]]:
@@ -154,13 +178,14 @@ def _push_data(command: Any, shaders: Sequence[str], by_uid: Resources) -> Itera
         takes, its = (f"shader {names} takes", "its") if one else (f"shaders {names} take", "their")
         message = f"the {takes} no push constants: {its} push_constants_size is 0"
         help = 'add "push_constants_size", the size of the data in bytes, to the shader, or remove push_data_ref'
-        yield "/push_data_ref", message, help
+        yield "SR-PUSH-005", "/push_data_ref", message, help
 
 
 def _spirv_graph(command: Any, by_uid: Resources) -> Iterator[Finding]:
     shader = by_uid.get(command.graph_ref)
     if shader is not None and shader.kind == "shader" and shader.type != "SPIR-V":
         yield (
+            "SR-GRAPH-011",
             "/graph_ref",
             f"expected a shader of the type 'SPIR-V', got {shader.uid!r:.100} of the type {shader.type!r}",
         )
@@ -179,7 +204,7 @@ def _fragment(command: Any, by_uid: Resources) -> Iterator[Finding]:
     yield from _stage("/vertex_shader_ref", command.vertex_shader_ref, "vertex", by_uid)
     yield from _stage("/fragment_shader_ref", command.fragment_shader_ref, "fragment", by_uid)
     if not command.color_attachment_refs and command.render_extent is None:
-        yield "", "needs color_attachment_refs or a render_extent"
+        yield "SR-ATTACH-009", "", "needs color_attachment_refs or a render_extent"
     yield from _bindings(command.bindings)
     yield from _levels(_numbered("bindings", command.bindings), by_uid)
     yield from _levels(_numbered("color_attachment_refs", command.color_attachment_refs), by_uid)
@@ -190,16 +215,20 @@ def _optical_flow(command: Any, by_uid: Resources) -> Iterator[Finding]:
     longer = max(command.width, command.height)
     if command.mean_flow_l1_norm_hint >= longer:
         message = f"expected less than the larger of width and height, {longer}, got {command.mean_flow_l1_norm_hint}"
-        yield "/mean_flow_l1_norm_hint", message
+        yield "SR-CONFLICT-008", "/mean_flow_l1_norm_hint", message
     for index, flag in enumerate(command.execution_flags):
         if flag in command.execution_flags[:index]:
-            yield f"/execution_flags/{index}", f"the flag {flag!r} is given twice"
+            yield "SR-CONFLICT-004", f"/execution_flags/{index}", f"the flag {flag!r} is given twice"
     images = {name: binding for name, binding in command.bindings if binding is not None}
     seen: dict[tuple[int, int], str] = {}
     for name, binding in images.items():
         first = seen.setdefault((binding.set, binding.id), name)
         if first != name:
-            yield f"/bindings/{name}", f"set {binding.set}, id {binding.id} is already bound by {first!r}"
+            yield (
+                "SR-CONFLICT-005",
+                f"/bindings/{name}",
+                f"set {binding.set}, id {binding.id} is already bound by {first!r}",
+            )
     yield from _levels(((f"/bindings/{name}", binding) for name, binding in images.items()), by_uid)
 
 
@@ -208,10 +237,15 @@ def _buffer_barrier(barrier: Any, by_uid: Resources) -> Iterator[Finding]:
     if buffer is None or buffer.kind != "buffer":
         return
     if barrier.offset >= buffer.size:
-        yield "/offset", f"the buffer {buffer.uid!r:.100} has {buffer.size} bytes, got the offset {barrier.offset}"
+        yield (
+            "SR-CONFLICT-009",
+            "/offset",
+            f"the buffer {buffer.uid!r:.100} has {buffer.size} bytes, got the offset {barrier.offset}",
+        )
     elif barrier.size != _WHOLE_SIZE and barrier.offset + barrier.size > buffer.size:
         left = buffer.size - barrier.offset
         yield (
+            "SR-CONFLICT-009",
             "/size",
             f"the buffer {buffer.uid!r:.100} has {left} bytes from offset {barrier.offset} on, got {barrier.size}",
         )
@@ -229,9 +263,9 @@ def _image_barrier(barrier: Any, by_uid: Resources) -> Iterator[Finding]:
         first, many = getattr(part, base), getattr(part, count)
         has = f"the image {image.uid!r:.100} has {total} {name if total > 1 else name[:-1]}"
         if first >= total:
-            yield f"/subresource_range/{base}", f"{has}, got the first one {first}"
+            yield "SR-CONFLICT-010", f"/subresource_range/{base}", f"{has}, got the first one {first}"
         elif many != _REMAINING and first + many > total:
-            yield f"/subresource_range/{count}", f"{has}, got {many} from {first} on"
+            yield "SR-CONFLICT-010", f"/subresource_range/{count}", f"{has}, got {many} from {first} on"
 
 
 def _memory_groups(resources: Sequence[Any]) -> Iterator[tuple[int, str]]:

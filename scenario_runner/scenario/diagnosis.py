@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -35,14 +36,14 @@ def diagnose(text: str, path: str | None) -> list[Problem]:
         tree = json.loads(text, parse_int=lambda digits: int(digits[:MAX_DIGITS]))
     except (ValueError, RecursionError) as error:
         # Reading stopped at the faults, before the place where the text stops being JSON.
-        return problems or [Problem(f"the text is no JSON: {error}", path)]
+        return problems or [Problem(f"the text is no JSON: {error}", path, code="SR-JSON-001")]
     places = Places(text)
     seen = {fault.pointer for fault in faults}
     for finding in _shape(tree):
         pointer = finding.pointer
         if pointer not in seen:
             line, column = places.find(pointer, key=finding.on_key)
-            problems.append(Problem(finding.message, path, line, column, pointer, finding.help))
+            problems.append(Problem(finding.message, path, line, column, pointer, finding.help, finding.code))
     problems.sort(key=lambda problem: (problem.line or 0, problem.column or 0))
     if not problems:
         problems.append(Problem("the scenario is wrong in a way that this program cannot describe", path))
@@ -51,23 +52,31 @@ def diagnose(text: str, path: str | None) -> list[Problem]:
 
 def diagnose_tree(tree: Any, path: str | None) -> list[Problem]:
     """The problems of a scenario that was given as data. At least one."""
-    problems = [Problem(one.message, path, None, None, one.pointer, one.help) for one in _shape(tree, in_code=True)]
+    problems = [
+        Problem(one.message, path, None, None, one.pointer, one.help, one.code) for one in _shape(tree, in_code=True)
+    ]
     return limited(problems or [Problem("the scenario is wrong in a way that this program cannot describe", path)])
 
 
 def _placed_at(text: str, path: str, fault: Fault) -> Problem:
     line, column = line_and_column(text, fault.offset)
-    # the words of a syntax error are like those of other rules, so it has its code from here
-    code = "SR-JSON-001" if fault.fatal else None
-    return Problem(fault.message, path, line, column, fault.pointer or None, fault.help, code)
+    return Problem(fault.message, path, line, column, fault.pointer or None, fault.help, fault.code)
 
 
 def _shape(tree: Any, *, in_code: bool = False) -> list[Finding]:
     """Findings on the whole tree: keys and types first, then the references between the entries that are right."""
     if not isinstance(tree, dict):
-        return [Finding((), f"expected an object with the keys 'resources' and 'commands', got {shown(tree)}")]
+        return [
+            Finding(
+                (),
+                f"expected an object with the keys 'resources' and 'commands', got {shown(tree)}",
+                code="SR-JSON-005",
+            )
+        ]
     found = [
-        Finding((), f"the required key {name!r} is missing") for name in ("resources", "commands") if name not in tree
+        Finding((), f"the required key {name!r} is missing", code="SR-JSON-004")
+        for name in ("resources", "commands")
+        if name not in tree
     ]
     for key, value in tree.items():
         if key == "$schema":
@@ -76,7 +85,7 @@ def _shape(tree: Any, *, in_code: bool = False) -> list[Finding]:
         elif key not in ("resources", "commands"):
             hint = close_match(key, ("resources", "commands"))
             advice = "the keys of a scenario: resources, commands, $schema"
-            found.append(Finding((key,), f"unknown key {shown(key)}{hint}", advice, on_key=True))
+            found.append(Finding((key,), f"unknown key {shown(key)}{hint}", advice, on_key=True, code="SR-JSON-003"))
             if len(found) > 4 * MAX_PROBLEMS:
                 break
     resources = _Entries("resources", RESOURCES, COMMANDS, in_code)
@@ -86,7 +95,7 @@ def _shape(tree: Any, *, in_code: bool = False) -> list[Finding]:
     parsed = (resources.models, commands.models, resources.keys, commands.keys)
     contradictions, _ = check_contradictions(*parsed)
     for problem in (*check_references(*parsed, resources.broken), *contradictions):
-        found.append(Finding(_steps(problem.pointer or ""), problem.message, problem.help))
+        found.append(Finding(_steps(problem.pointer or ""), problem.message, problem.help, code=problem.code or ""))
     return found[: 4 * MAX_PROBLEMS]
 
 
@@ -130,27 +139,43 @@ class _Entries:
         one = self.name[:-1]
         kinds = f"the kinds of {self.name}: {', '.join(self.kinds)}"
         if not isinstance(entry, dict):
-            yield Finding(here, f"expected an object whose key is the kind of the {one}, got {shown(entry)}", kinds)
+            yield Finding(
+                here,
+                f"expected an object whose key is the kind of the {one}, got {shown(entry)}",
+                kinds,
+                code="SR-JSON-006",
+            )
             return
         if not entry:
-            yield Finding(here, f"the object is empty: expected one key, the kind of the {one}", kinds)
+            yield Finding(
+                here, f"the object is empty: expected one key, the kind of the {one}", kinds, code="SR-JSON-006"
+            )
             return
         known = [key for key in entry if key in self.kinds]
         if len(entry) > 1:
             keys = listed(key[:40] for key in list(entry)[:4]) + (", ..." if len(entry) > 4 else "")
             advice = f"give each {one} an object of its own" if len(known) > 1 else kinds
-            yield Finding(here, f"expected one key, the kind of the {one}, got {len(entry)}: {keys}", advice)
+            yield Finding(
+                here, f"expected one key, the kind of the {one}, got {len(entry)}: {keys}", advice, code="SR-JSON-006"
+            )
             self._remember(index, entry)
             return
         ((key, body),) = entry.items()
         if not known:
             if key in self.others:
                 where = "commands" if self.name == "resources" else "resources"
-                yield Finding((*here, key), f"{key!r} is a {where[:-1]}, it belongs under {where!r}", on_key=True)
+                yield Finding(
+                    (*here, key),
+                    f"{key!r} is a {where[:-1]}, it belongs under {where!r}",
+                    on_key=True,
+                    code="SR-JSON-006",
+                )
                 return
             renamed = _RENAMED_KINDS.get(key)
             hint = f" (did you mean {renamed!r}?)" if renamed in self.kinds else close_match(key, self.kinds)
-            yield Finding((*here, key), f"unknown kind of {one}: {shown(key)}{hint}", kinds, on_key=True)
+            yield Finding(
+                (*here, key), f"unknown kind of {one}: {shown(key)}{hint}", kinds, on_key=True, code="SR-JSON-006"
+            )
             self._remember(index, entry)
             return
         yield from self._body((*here, key), index, key, body)
@@ -165,12 +190,14 @@ class _Entries:
         if not self.in_code:
             missing = model.required_in_json - body.keys()
             wrong += [unknown_key(model, (name,)) for name in sorted(model.code_only & body.keys())]
-            wrong += [Finding((), f"the required key {name!r} is missing") for name in sorted(missing)]
+            wrong += [
+                Finding((), f"the required key {name!r} is missing", code="SR-JSON-004") for name in sorted(missing)
+            ]
             body = {name: value for name, value in body.items() if name not in model.code_only}
         try:
             parsed = model.model_validate(model.completed(body))
         except ScenarioError as error:
-            wrong += [Finding((), problem.message) for problem in error.problems]
+            wrong += [Finding((), problem.message, code=problem.code or "") for problem in error.problems]
         except ValidationError as error:
             wrong += [
                 finding
@@ -182,7 +209,7 @@ class _Entries:
                 self.models.append(parsed)
                 self.keys.append(key)
         for finding in wrong:
-            yield Finding((*here, *finding.loc), finding.message, finding.help, finding.on_key)
+            yield replace(finding, loc=(*here, *finding.loc))
         if wrong:
             self._remember(index, {key: body})
 

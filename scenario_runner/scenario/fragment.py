@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, model_validator
 
 from scenario_runner.scenario.bindings import Bindings
-from scenario_runner.scenario.model import U32, Model, OptionalReference, Reference, wrong
+from scenario_runner.scenario.model import U32, ImplicitBarrier, Model, OptionalReference, Reference, wrong
 
 
 class ColorAttachment(Model):
@@ -34,15 +34,23 @@ class DispatchFragment(Model):
 
     vertex_shader_ref: Reference = Field(description="uid of the vertex shader.")
     fragment_shader_ref: Reference = Field(description="uid of the fragment shader.")
-    bindings: Bindings = Field(description="Resources that the shaders see.")
+    bindings: Bindings = Field(description="The resources of the shaders, each at a set and binding of its own.")
     color_attachment_refs: Annotated[tuple[ColorAttachment, ...], Field(strict=False)] = Field(
-        default=(), description="Images that are drawn into."
+        default=(),
+        description=(
+            "Images that are drawn into; the position is the location of the fragment shader's output. "
+            "Required without render_extent."
+        ),
     )
     render_extent: Annotated[tuple[Extent, ...], Field(strict=False, min_length=2, max_length=2)] | None = Field(
-        default=None, description="Width and height of the drawing; by default those of the first attachment."
+        default=None,
+        description=(
+            "Width and height of the drawn area; by default those of the first attachment. Required without "
+            "color_attachment_refs."
+        ),
     )
     debug_name: str | None = Field(default=None, description="Name in reports; by default the fragment shader's uid.")
-    push_data_ref: OptionalReference = Field(default=None, description="uid of the raw_data with the push constants.")
-    implicit_barrier: bool = Field(
-        default=True, description="Whether later commands wait for this one and see what it wrote."
+    push_data_ref: OptionalReference = Field(
+        default=None, description="uid of the raw_data with the push constants of the shaders."
     )
+    implicit_barrier: ImplicitBarrier = True

@@ -12,14 +12,14 @@ class SpecializationConstantMap(Model):
     """Specialization constants of one shader inside a graph."""
 
     specialization_constants: SpecializationConstants = Field(description="Values of the constants.")
-    shader_target: str = Field(min_length=1, description="Name of the shader node in the graph.")
+    shader_target: str = Field(min_length=1, description="Name of the shader's module in the VGF file.")
 
 
 class ShaderSubstitution(Model):
     """A shader in place of a placeholder node of a graph."""
 
-    shader_ref: Reference = Field(description="uid of the shader.")
-    target: str = Field(min_length=1, description="Name of the placeholder node in the graph.")
+    shader_ref: Reference = Field(description="uid of a compute shader.")
+    target: str = Field(min_length=1, description="Name of the placeholder's module in the VGF file.")
 
 
 ShaderSubstitutions = Annotated[tuple[ShaderSubstitution, ...], Field(strict=False)]
@@ -32,16 +32,20 @@ class Graph(Model):
     code_only: ClassVar[frozenset[str]] = frozenset({"data"})
     required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
 
-    uid: Uid = Field(description="Name of the resource, unique in the file.")
+    uid: Uid
     src: RequiredPath | None = Field(default=None, description="Path of the VGF file.")
     specialization_constants_map: Annotated[tuple[SpecializationConstantMap, ...], Field(strict=False)] = Field(
         default=(), description="Specialization constants of the shaders in the graph."
     )
     shader_substitutions: ShaderSubstitutions = Field(
-        default=(), description="Shaders in place of placeholder nodes of the graph."
+        default=(), description="Shaders in place of placeholder nodes of the graph, for every dispatch of it."
     )
     push_constants_size: PushConstantsSize = Field(
-        default=0, description="Size in bytes of the push constants used in the graph; a multiple of 4."
+        default=0,
+        description=(
+            "Size in bytes of the push constants of the shaders in the graph; a multiple of 4. 0 means the "
+            "size that the substituted shader or the VGF file gives, or that the shader declares."
+        ),
     )
     data: Any = Field(default=None, description="The bytes of the VGF file, in place of src.")
 
@@ -57,12 +61,16 @@ class GraphConstant(Model):
     code_only: ClassVar[frozenset[str]] = frozenset({"data"})
     required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
 
-    uid: Uid = Field(description="Name of the resource, unique in the file.")
+    uid: Uid
     dims: Annotated[
         tuple[Annotated[int, Field(ge=1, le=2**63 - 1)], ...], Field(strict=False, min_length=1, max_length=6)
     ] = Field(description="Shape, one to six dimensions.")
-    format: str = Field(min_length=1, description="Name of a VkFormat with one component.")
-    src: RequiredPath | None = Field(default=None, description="NumPy file with the values.")
+    format: str = Field(
+        min_length=1, description="Name of a VkFormat with one component, for instance VK_FORMAT_R8_SINT."
+    )
+    src: RequiredPath | None = Field(
+        default=None, description="NumPy file (.npy) with the values, of the type and shape of the constant."
+    )
     data: Any = Field(default=None, description="The values, in place of src.")
 
     @model_validator(mode="after")

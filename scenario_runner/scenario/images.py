@@ -24,35 +24,59 @@ class Image(Model):
     kind: ClassVar[str] = "image"
     code_only: ClassVar[frozenset[str]] = frozenset({"data"})
 
-    uid: Uid = Field(description="Name of the resource, unique in the file.")
+    uid: Uid
     format: str = Field(min_length=1, description="Name of a VkFormat, for instance VK_FORMAT_R8G8B8A8_UNORM.")
     dims: Annotated[tuple[U32, ...], Field(strict=False)] = Field(
         description="Size in texels as [1, width, height, 1]."
     )
-    shader_access: ShaderAccess = Field(description="How shaders use the image.")
+    shader_access: ShaderAccess
     mips: Mips = Field(
         default=1,
-        description="Number of mip levels; the levels below the first are generated. A boolean (deprecated) means 1.",
+        description=(
+            "Number of mip levels. Levels that src does not contain are generated when it is loaded. A "
+            "boolean (deprecated) means 1."
+        ),
     )
-    src: OptionalPath = Field(default=None, description="DDS, PNG or NumPy file with the initial content.")
+    src: OptionalPath = Field(
+        default=None,
+        description=(
+            "DDS, PNG or NumPy file with the initial content; the extension decides. Without it the image starts "
+            "as zeros."
+        ),
+    )
     dst: OptionalPath = Field(
-        default=None, description="DDS or PNG file that receives the content after the last command."
+        default=None,
+        description=(
+            "DDS, PNG or NumPy file that the content is written to after the last command; the extension "
+            "decides. DDS holds all mip levels, the others the first one."
+        ),
     )
-    color_attachment: bool = Field(default=False, description="Whether dispatch_fragment draws into the image.")
-    min_filter: Filter = Field(default="NEAREST", description="Sampler filter where the image is shrunk.")
-    mag_filter: Filter = Field(default="NEAREST", description="Sampler filter where the image is enlarged.")
+    color_attachment: bool = Field(default=False, description="Whether dispatch_fragment may draw into the image.")
+    min_filter: Filter = Field(
+        default="NEAREST", description="Sampler filter for minification: the image is sampled at less than its size."
+    )
+    mag_filter: Filter = Field(
+        default="NEAREST", description="Sampler filter for magnification: the image is sampled at more than its size."
+    )
     mip_filter: Filter = Field(default="NEAREST", description="Sampler filter between mip levels.")
     border_address_mode: AddressMode = Field(
-        default="CLAMP_EDGE", description="What the sampler gives outside of the image."
+        default="CLAMP_EDGE",
+        description="Sampler address mode in both directions, for coordinates outside of the image.",
     )
     border_color: BorderColor = Field(
-        default="FLOAT_TRANSPARENT_BLACK", description="Color of the border with CLAMP_BORDER."
+        default="FLOAT_TRANSPARENT_BLACK", description="Color outside of the image with the address mode CLAMP_BORDER."
     )
     custom_border_color: Annotated[tuple[Number, ...], Field(strict=False, min_length=4, max_length=4)] | None = Field(
         default=None, description="RGBA of the border; needs border_color INT_CUSTOM_EXT or FLOAT_CUSTOM_EXT."
     )
-    memory_group: OptionalMemoryGroup = Field(default=None, description="Memory shared with other resources.")
+    memory_group: OptionalMemoryGroup = Field(
+        default=None, description="Memory group, for resources that share memory."
+    )
     tiling: Tiling | None = Field(
-        default=None, description="Arrangement of the texels; by default what suits the device."
+        default=None,
+        description=(
+            "Arrangement of the texels in memory. By default LINEAR in a memory group, else the fastest that "
+            "the device has for this use."
+        ),
     )
     data: Any = Field(default=None, description="Initial content, in place of src.")

@@ -117,6 +117,7 @@ def _parsed(text: str, path: str | None, base_dir: str) -> Scenario:
             "a boolean number of mip levels is deprecated and means 1",
             pointer=f"/resources/{index}/image/mips",
             help="write the number",
+            code="SR-JSON-008",
         )
         for index in _boolean_mips(tree["resources"])
     ]
@@ -200,17 +201,23 @@ def _checked_text(content: str | bytes, path: str | None) -> str:
         size = f"{MAX_VALUES:,} values"
     if size:
         advice = "keep data in the files that the scenario names"
-        raise ScenarioError(Problem(f"a scenario of more than {size} is not read", path, help=advice))
+        raise ScenarioError(
+            Problem(f"a scenario of more than {size} is not read", path, help=advice, code="SR-JSON-007")
+        )
     return text
 
 
 def _decoded(content: bytes, path: str) -> str:
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ScenarioError(Problem("the file is UTF-16, expected UTF-8", path, help="save it as UTF-8"))
+        raise ScenarioError(
+            Problem("the file is UTF-16, expected UTF-8", path, help="save it as UTF-8", code="SR-JSON-007")
+        )
     try:
         return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         before = content[content.rfind(b"\n", 0, error.start) + 1 : error.start].decode(errors="replace")
         message = f"the byte {content[error.start]:#04x} is no UTF-8"
-        raise ScenarioError(Problem(message, path, line, len(before) + 1, help="save the file as UTF-8")) from None
+        raise ScenarioError(
+            Problem(message, path, line, len(before) + 1, help="save the file as UTF-8", code="SR-JSON-007")
+        ) from None

@@ -13,9 +13,15 @@ class MemoryGroup(Model):
     id: str = Field(
         default="",
         validation_alias=AliasChoices("id", "uid"),
-        description="Name of the shared memory object; `uid` is accepted as well. Empty means no group.",
+        description="Name of the group. An empty name means no group.",
     )
-    offset: U64 = Field(default=0, description="Where the resource starts in the shared memory, in bytes.")
+    offset: U64 = Field(
+        default=0,
+        description=(
+            "First byte of the resource in the shared memory. The device may require a multiple of its alignment, "
+            "often 16 to 256."
+        ),
+    )
 
     @model_validator(mode="before")
     @classmethod

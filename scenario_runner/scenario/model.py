@@ -112,7 +112,11 @@ U32 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 U64 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF_FFFF_FFFF)]
 I64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 
-Uid = Annotated[str, Field(min_length=1), AfterValidator(_no_nul)]
+Uid = Annotated[
+    str,
+    Field(min_length=1, description="Name of the resource, unique over all kinds of resources in the file."),
+    AfterValidator(_no_nul),
+]
 """The name of a resource, unique over all kinds."""
 
 Reference = Annotated[str, Field(min_length=1)]
@@ -128,7 +132,25 @@ OptionalPath = Annotated[str | None, AfterValidator(_unset_if_empty)]
 # strict=False here lets a list stand for the tuple; the items keep the strictness of the model.
 References = Annotated[tuple[Reference, ...], Field(strict=False)]
 
-ShaderAccess = Literal["readonly", "writeonly", "readwrite", "image_read"]
+ImplicitBarrier = Annotated[
+    bool,
+    Field(
+        description=(
+            "Whether a barrier follows, so that later commands wait for this one and see what it wrote. With false, "
+            "the scenario must order them with dispatch_barrier."
+        )
+    ),
+]
+
+ShaderAccess = Annotated[
+    Literal["readonly", "writeonly", "readwrite", "image_read"],
+    Field(
+        description=(
+            "How shaders and graphs use the resource. A shader that does otherwise is a warning of `validate`; how the "
+            "resource is bound follows from the shader."
+        )
+    ),
+]
 Tiling = Literal["OPTIMAL", "LINEAR"]
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from scenario_runner.scenario.bindings import Binding
-from scenario_runner.scenario.model import U32, Model
+from scenario_runner.scenario.model import U32, ImplicitBarrier, Model
 
 ExecutionFlag = Literal[
     "disable_temporal_hints",
@@ -20,11 +20,13 @@ Length = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]
 class OpticalFlowBindings(Model):
     """The images of an optical flow."""
 
-    search_image: Binding = Field(description="Image whose motion is looked for.")
-    template_image: Binding = Field(description="Image that it is compared with.")
-    output_image: Binding = Field(description="Image that receives the motion vectors.")
+    search_image: Binding = Field(description="Image in which the parts of the template image are searched.")
+    template_image: Binding = Field(description="Image whose motion to the search image is estimated.")
+    output_image: Binding = Field(description="Image that the motion vectors are written to.")
     hint_motion_vectors: Binding | None = Field(default=None, description="Image with motion vectors to start from.")
-    output_cost: Binding | None = Field(default=None, description="Image that receives the cost of each vector.")
+    output_cost: Binding | None = Field(
+        default=None, description="Image that the cost of each motion vector is written to."
+    )
 
 
 class DispatchOpticalFlow(Model):
@@ -34,10 +36,14 @@ class DispatchOpticalFlow(Model):
 
     width: Length = Field(description="Width of the search image in texels.")
     height: Length = Field(description="Height of the search image in texels.")
-    grid_size: Literal["1x1", "2x2", "4x4", "8x8"] = Field(description="Texels per motion vector.")
-    bindings: OpticalFlowBindings = Field(description="The images.")
+    grid_size: Literal["1x1", "2x2", "4x4", "8x8"] = Field(
+        description="Width and height in texels of the area that one motion vector describes."
+    )
+    bindings: OpticalFlowBindings = Field(
+        description="The images of the optical flow, each with a set and id of its own."
+    )
     performance_level: Literal["unknown", "slow", "medium", "fast"] = Field(
-        default="medium", description="Speed against quality."
+        default="medium", description="Performance level: a faster one is less accurate."
     )
     execution_flags: Annotated[tuple[ExecutionFlag, ...], Field(strict=False)] = Field(
         default=(), description="What is known about the images, each flag at most once."
@@ -45,6 +51,4 @@ class DispatchOpticalFlow(Model):
     mean_flow_l1_norm_hint: U32 = Field(
         default=0, description="Expected mean length of the motion; less than the larger of width and height."
     )
-    implicit_barrier: bool = Field(
-        default=True, description="Whether later commands wait for this one and see what it wrote."
-    )
+    implicit_barrier: ImplicitBarrier = True

@@ -14,8 +14,8 @@ class RawData(Model):
     code_only: ClassVar[frozenset[str]] = frozenset({"data"})
     required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
 
-    uid: Uid = Field(description="Name of the resource, unique in the file.")
-    src: RequiredPath | None = Field(default=None, description="NumPy file with the data.")
+    uid: Uid
+    src: RequiredPath | None = Field(default=None, description="NumPy file (.npy) with the data.")
     data: Any = Field(default=None, description="The data, in place of src.")
 
     @model_validator(mode="after")

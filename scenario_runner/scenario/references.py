@@ -60,12 +60,19 @@ def check_references(
         first = places.setdefault(resource.uid, here)
         if first is not here:
             message = f"the uid {resource.uid!r:.100} is already that of {first}"
-            problems.append(Problem(message, pointer=f"{here}/uid", help="uids are unique over all kinds of resources"))
+            problems.append(
+                Problem(
+                    message,
+                    pointer=f"{here}/uid",
+                    help="uids are unique over all kinds of resources",
+                    code="SR-REF-003",
+                )
+            )
         kinds.setdefault(resource.uid, resource.kind)
     for uid, (index, key) in (broken or {}).items():
         if uid in places:
             message = f"the uid {uid!r:.100} is already that of {places[uid]}"
-            problems.append(Problem(message, pointer=f"/resources/{index}/{key}/uid"))
+            problems.append(Problem(message, pointer=f"/resources/{index}/{key}/uid", code="SR-REF-003"))
 
     for name, entries, keys in (("resources", resources, resource_keys), ("commands", commands, command_keys)):
         for index, entry in enumerate(entries):
@@ -78,7 +85,8 @@ def check_references(
                     if (uid, expected) not in messages:
                         close = len(messages) < MAX_HINTS
                         messages[uid, expected] = _wrong_use(uid, expected, kinds, anything, close=close)
-                    problems.append(Problem(messages[uid, expected], pointer=here))
+                    code = "SR-REF-002" if uid in kinds else "SR-REF-001"
+                    problems.append(Problem(messages[uid, expected], pointer=here, code=code))
     return problems
 
 

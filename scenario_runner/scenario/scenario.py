@@ -92,18 +92,18 @@ class Scenario:
         key = self.command_keys[index] if self.command_keys else self.commands[index].kind
         return f"/commands/{index}/{key}"
 
-    def problem(self, pointer: str, message: str, help: str | None = None) -> Problem:
+    def problem(self, pointer: str, message: str, help: str | None = None, code: str | None = None) -> Problem:
         """A problem at a place of this scenario: adds the file, and the line and column that the pointer leads to."""
-        return self._placed(Problem(message, pointer=pointer, help=help))
+        return self._placed(Problem(message, pointer=pointer, help=help, code=code))
 
     def _position(self, uid: str) -> int:
         index = self._index.get(uid)
         if index is None:
             from scenario_runner.scenario.wording import close_match
 
-            raise ScenarioError(f"no resource has the uid {uid!r:.100}{close_match(uid, self._index)}").at(
-                path=self.path
-            )
+            raise ScenarioError(
+                f"no resource has the uid {uid!r:.100}{close_match(uid, self._index)}", code="SR-REF-001"
+            ).at(path=self.path)
         return index
 
     def _placed(self, problem: Problem) -> Problem:
@@ -130,4 +130,7 @@ def _check_kinds(name: str, entries: Sequence[object]) -> None:
     known = RESOURCES if name == "resources" else COMMANDS
     for index, entry in enumerate(entries):
         if getattr(type(entry), "kind", None) not in known:
-            raise ScenarioError(f"Scenario.{name}[{index}]: expected a {name[:-1]} model, got {type(entry).__name__}")
+            raise ScenarioError(
+                f"Scenario.{name}[{index}]: expected a {name[:-1]} model, got {type(entry).__name__}",
+                code="SR-JSON-006",
+            )

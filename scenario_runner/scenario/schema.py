@@ -29,12 +29,12 @@ def json_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Scenario",
-        "description": "Resources, and the commands that use them, in order.",
+        "description": "Resources, and the commands that use them.",
         "type": "object",
         "properties": {
-            "$schema": {"type": "string", "description": "Where this schema is, for editors."},
-            "resources": _entries("What the commands use, in any order.", RESOURCES),
-            "commands": _entries("What is done, in order.", COMMANDS),
+            "$schema": {"type": "string", "description": "Path or URL of this schema, for editors; not used by a run."},
+            "resources": _entries("The resources, in any order.", RESOURCES),
+            "commands": _entries("The commands, in the order in which they run.", COMMANDS),
         },
         "required": ["resources", "commands"],
         "additionalProperties": False,
@@ -94,7 +94,10 @@ def _shader(definition: dict[str, Any]) -> dict[str, Any]:
 
 
 def _memory_group(definition: dict[str, Any]) -> dict[str, Any]:
-    definition["properties"]["uid"] = {"type": "string", "description": "Another spelling of id."}
+    definition["properties"]["uid"] = {
+        "type": "string",
+        "description": "Another spelling of `id`, from an older dialect.",
+    }
     return definition
 
 

@@ -30,10 +30,15 @@ PushConstantsSize = Annotated[int, Field(ge=0, le=0xFFFF_FFFF, multiple_of=4)]
 
 
 class SpecializationConstant(Model):
-    """The value of one specialization constant; it is converted to the type that the shader declares."""
+    """The value of one specialization constant."""
 
     id: U32 = Field(description="constant_id of the constant in the shader.")
-    value: Constant = Field(description="A number, or true or false.")
+    value: Constant = Field(
+        description=(
+            "A number, true or false; converted to the type that the shader declares. A value that does not fit "
+            "is an error."
+        )
+    )
 
 
 SpecializationConstants = Annotated[tuple[SpecializationConstant, ...], Field(strict=False)]
@@ -46,16 +51,19 @@ class Shader(Model):
     code_only: ClassVar[frozenset[str]] = frozenset({"source"})
     required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
 
-    uid: Uid = Field(description="Name of the resource, unique in the file.")
-    src: RequiredPath | None = Field(default=None, description="Path of the shader.")
+    uid: Uid
+    src: RequiredPath | None = Field(default=None, description="Path of the source or SPIR-V file.")
     type: Literal["GLSL", "SPIR-V", "HLSL"] = Field(
         default="GLSL",
         description="Language of the file; by default by its extension: .spv is SPIR-V, .hlsl is HLSL, all else GLSL.",
     )
     stage: Literal["compute", "vertex", "fragment"] = Field(
-        default="compute", description="Stage that the shader is for."
+        default="compute",
+        description=(
+            "Pipeline stage of the shader. dispatch_compute needs compute; dispatch_fragment needs vertex and fragment."
+        ),
     )
-    entry: str = Field(default="main", min_length=1, description="Entry point.")
+    entry: str = Field(default="main", min_length=1, description="Name of the entry point.")
     build_options: str = Field(
         default="", description="Options for the compiler as on its command line, for instance -DN=4 -Iinclude."
     )

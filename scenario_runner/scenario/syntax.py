@@ -40,6 +40,7 @@ class Fault:
     message: str
     help: str | None = None
     fatal: bool = False
+    code: str = "SR-JSON-001"
 
 
 def escape(key: str) -> str:
@@ -162,7 +163,7 @@ def _entry(text: str, at: int, inner: _Container, visit: Visit, faults: list[Fau
     if first != key_at:
         line, _ = line_and_column(text, first)
         message = f"the key {key!r:.80} appears twice in one object, first on line {line}"
-        _add(faults, Fault(key_at, pointer, message, "keep one of the two"))
+        _add(faults, Fault(key_at, pointer, message, "keep one of the two", code="SR-JSON-002"))
     at = _skip(text, end)
     if at >= len(text) or text[at] != ":":
         raise _unexpected(text, at, inner, f"':' after the key {key!r:.80}")
@@ -182,14 +183,22 @@ def _scalar(text: str, at: int, pointer: str, stack: list[_Container], faults: l
         match = _NUMBER.match(text, at)
         if match is not None and not text[match.end() : match.end() + 1].isalnum():
             if match.end() - at > MAX_DIGITS:
-                _add(faults, Fault(at, pointer, f"a number of {match.end() - at} characters is too long"))
+                _add(
+                    faults,
+                    Fault(at, pointer, f"a number of {match.end() - at} characters is too long", code="SR-JSON-005"),
+                )
             return match.end()
     match = _WORD.match(text, at)
     word = match.group() if match else ""
     if match and word in ("true", "false"):
         return match.end()
     if match and word == "null":
-        _add(faults, Fault(at, pointer, "null is not used in scenarios", "leave the key out to get its default"))
+        _add(
+            faults,
+            Fault(
+                at, pointer, "null is not used in scenarios", "leave the key out to get its default", code="SR-JSON-005"
+            ),
+        )
         return match.end()
     if match and word in ("NaN", "Infinity", "-Infinity"):
         _add(faults, Fault(at, pointer, f"{word} is not a number of JSON"))
@@ -225,7 +234,12 @@ def _check_surrogates(quoted: str, at: int, pointer: str, faults: list[Fault]) -
     try:
         _text_of(quoted).encode()
     except UnicodeEncodeError:
-        _add(faults, Fault(at, pointer, "the string contains half of a surrogate pair, which is no character"))
+        _add(
+            faults,
+            Fault(
+                at, pointer, "the string contains half of a surrogate pair, which is no character", code="SR-JSON-005"
+            ),
+        )
 
 
 def _string_end(text: str, at: int, pointer: str) -> int:

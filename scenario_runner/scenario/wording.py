@@ -20,12 +20,16 @@ _OTHER_NAMES = {"data_type": "format", "range": "rangeND", "shader": "shader_ref
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One problem inside an entry: ``loc`` are the keys and indices to it; ``on_key`` means the key, not its value."""
+    """One problem inside an entry: ``loc`` are the keys and indices to it; ``on_key`` means the key, not its value.
+
+    Without a ``code`` of its own it is a value that its key cannot have.
+    """
 
     loc: tuple[str | int, ...]
     message: str
     help: str | None = None
     on_key: bool = False
+    code: str = "SR-JSON-005"
 
     @property
     def pointer(self) -> str:
@@ -75,7 +79,7 @@ def problems_in_code(model: type[ModelBase], error: ValidationError) -> list[Pro
     problems = []
     for finding in findings(model, error):
         place = model.__name__ + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in finding.loc)
-        problems.append(Problem(f"{place}: {finding.message}", help=finding.help))
+        problems.append(Problem(f"{place}: {finding.message}", help=finding.help, code=finding.code))
     return problems
 
 
@@ -84,7 +88,7 @@ def _finding(
 ) -> Finding:
     got = shown(value)
     if type == "missing":
-        return Finding(loc[:-1], f"the required key {loc[-1]!r} is missing")
+        return Finding(loc[:-1], f"the required key {loc[-1]!r} is missing", code="SR-JSON-004")
     if type == "extra_forbidden":
         return unknown_key(model, loc)
     if type == "literal_error":
@@ -92,7 +96,7 @@ def _finding(
         ours = [spelling for spelling in every if spelling not in VALUES]
         return Finding(loc, f"expected one of {listed(ours)}, got {got}{close_match(value, ours + every)}")
     if model.kind == "buffer" and loc == ("size",) and value is None:
-        return Finding((), "one of 'size' and 'data' is required")
+        return Finding((), "one of 'size' and 'data' is required", code="SR-JSON-004")
     if type in _EXPECTED:
         return Finding(loc, f"expected {_EXPECTED[type]}, got {got}")
     if type in ("greater_than_equal", "less_than_equal"):
@@ -108,7 +112,9 @@ def _finding(
         return Finding(loc, f"expected {wanted} {many} {entries}, got {len(value)}")
     if type == "wrong" and text.startswith("expected"):
         return Finding(loc, f"{text}, got {got}")
-    if type in ("wrong", "no_source"):
+    if type == "no_source":
+        return Finding(loc, text, code="SR-JSON-004")
+    if type == "wrong":
         return Finding(loc, text)
     return Finding(loc, f"{text[:1].lower()}{text[1:]}, got {got}")
 
@@ -136,13 +142,13 @@ def unknown_key(model: type[ModelBase], loc: tuple[str | int, ...]) -> Finding:
     key = str(loc[-1])
     if owner.kind == "tensor" and key == "alias_target":
         advice = "give the tensor and the image the same memory_group"
-        return Finding(loc, "'alias_target' is no longer supported", advice, on_key=True)
+        return Finding(loc, "'alias_target' is no longer supported", advice, on_key=True, code="SR-JSON-003")
     names = [name for name in owner.model_fields if name not in owner.code_only]
     other = _OTHER_NAMES.get(key)
     hint = f" (did you mean {other!r}?)" if other in names else close_match(key, names)
     what = owner.kind or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", owner.__name__).lower()
     advice = f"the keys of {'an' if what[0] in 'aeiou' else 'a'} {what}: {', '.join(names)}"
-    return Finding(loc, f"unknown key {shown(key)}{hint}", advice, on_key=True)
+    return Finding(loc, f"unknown key {shown(key)}{hint}", advice, on_key=True, code="SR-JSON-003")
 
 
 def _part(model: type[ModelBase], loc: tuple[str | int, ...]) -> type[ModelBase]:

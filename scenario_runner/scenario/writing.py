@@ -28,7 +28,7 @@ def to_json(resources: Sequence[Model], commands: Sequence[Model]) -> str:
         name = _content_field(resource)
         if name is not None:
             message = f"the {name} of {resource.kind} {_uid(resource)!r} was given in code, and JSON cannot hold it"
-            raise ScenarioError(message, help="Scenario.save writes it to a file")
+            raise ScenarioError(message, help="Scenario.save writes it to a file", code="SR-JSON-009")
     return _text([(each, _body(each)) for each in resources], commands)
 
 
@@ -160,9 +160,9 @@ def _array(resource: Any, content: Any) -> numpy.ndarray[Any, Any]:
         array = content if isinstance(content, numpy.ndarray | numpy.generic) else _from_bytes(resource, content)
         array = numpy.asarray(array)
     except (TypeError, ValueError, BufferError) as error:
-        raise ScenarioError(f"{what} cannot be written to a file: {error}") from error
+        raise ScenarioError(f"{what} cannot be written to a file: {error}", code="SR-JSON-009") from error
     if array.dtype.hasobject:
-        raise ScenarioError(f"{what} is an array of Python objects, expected numbers")
+        raise ScenarioError(f"{what} is an array of Python objects, expected numbers", code="SR-JSON-009")
     return array.astype(array.dtype.newbyteorder("<"), copy=False)
 
 
@@ -185,5 +185,5 @@ def _format(resource: Any) -> Format:
     found = find_format(resource.format)
     if found is None:
         message = f"no format that this program knows is called {resource.format!r:.100}"
-        raise ScenarioError(f"{resource.kind} {_uid(resource)!r}: {message}")
+        raise ScenarioError(f"{resource.kind} {_uid(resource)!r}: {message}", code="SR-JSON-009")
     return found

@@ -46,20 +46,24 @@ def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
             kind, value = word[:2], word[2:]
             if not value:
                 if index == len(words):
-                    problems.append(Problem(f"build_options: {kind!r} at the end lacks its argument"))
+                    problems.append(
+                        Problem(f"build_options: {kind!r} at the end lacks its argument", code="SR-SHADER-014")
+                    )
                     break
                 value = words[index]
                 index += 1
             if kind == "-I":
                 if not value or "\0" in value:
-                    problems.append(Problem(f"build_options: {value!r} is no folder name (after '-I')"))
+                    problems.append(
+                        Problem(f"build_options: {value!r} is no folder name (after '-I')", code="SR-SHADER-014")
+                    )
                 else:
                     include_dirs.append(os.path.join(base_dir, value))
                 continue
             try:
                 name, macro = _macro(kind, value)
             except ValueError as error:
-                problems.append(Problem(str(error)))
+                problems.append(Problem(str(error), code="SR-SHADER-014"))
                 continue
             macros.pop(name, None)
             macros[name] = macro
@@ -68,7 +72,9 @@ def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
         elif word in ("-g", "-g0"):
             debug = word == "-g"
         else:
-            problems.append(Problem(f"build_options: unknown option {word!r} (expected {_EXPECTED})"))
+            problems.append(
+                Problem(f"build_options: unknown option {word!r} (expected {_EXPECTED})", code="SR-SHADER-014")
+            )
     if problems:
         raise ScenarioError(problems)
     return BuildOptions(tuple(macros.values()), tuple(include_dirs), optimise, debug)
@@ -83,7 +89,9 @@ def _words(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError as error:
         message = f"build_options: {text!r} cannot be split into options: {str(error).lower()}"
-        raise ScenarioError(message, help="close every quote; write \\\\ for a backslash") from None
+        raise ScenarioError(
+            message, help="close every quote; write \\\\ for a backslash", code="SR-SHADER-014"
+        ) from None
 
 
 def _macro(kind: str, text: str) -> tuple[str, tuple[str, str | bool]]:

@@ -11,7 +11,7 @@ import re
 import stat
 from typing import TYPE_CHECKING, NamedTuple
 
-from scenario_runner.errors import UsageError
+from scenario_runner.errors import LimitError, UsageError
 
 if TYPE_CHECKING:
     from scenario_runner.shaders.process import Processes
@@ -73,7 +73,7 @@ def validator_version(validator: Validator) -> str | None:
 
     try:
         done = run_program([validator.path, "--version"], folder=None, timeout_s=TIMEOUT_S)
-    except OSError:
+    except (OSError, LimitError):
         return None
     found = re.search(r"^SPIRV-Tools v(\S{1,80})", done.output, re.M)
     return found[1] if found else None

@@ -49,7 +49,8 @@ class GraphModule:
             try:
                 found = fix_shapes(self.module, self.code, entry.name, inputs)
             except SpirvError as error:
-                found = ScenarioError(error.problems)  # the module was found right when nothing was known of them
+                # the module was found right when nothing was known of them
+                found = ScenarioError([problem._replace(code="SR-GRAPH-012") for problem in error.problems])
             self._fixed[key] = found
         if isinstance(found, ScenarioError):
             raise ScenarioError(found.problems)
@@ -61,8 +62,8 @@ def shape_problems(
     fixed: FixedGraph,
     given: Mapping[tuple[int, int], Shape],
     names: Mapping[tuple[int, int], str],
-) -> Iterator[str]:
-    """What is wrong with the tensors at a graph's outputs, and with shapes that do not follow from its inputs'."""
+) -> Iterator[tuple[str, str]]:
+    """Codes and messages on the tensors at a graph's outputs, and on shapes that do not follow from its inputs'."""
     for declared in entry.outputs:
         place = declared.set, declared.binding
         made, found = fixed.outputs.get(place), given[place]
@@ -70,8 +71,12 @@ def shape_problems(
             len(made) != len(found) or any(one not in (-1, other) for one, other in zip(made, found, strict=True))
         ):
             yield (
+                "SR-TENSOR-003",
                 f"the graph's output {declared.name!r} at set {place[0]}, binding {place[1]} is {list(made)} for these"
-                f" inputs; {names[place]} has the shape {list(found)}"
+                f" inputs; {names[place]} has the shape {list(found)}",
             )
     if fixed.code is None:
-        yield f"the shape of {fixed.unknown} does not follow from the inputs'; convert the model with fixed shapes"
+        yield (
+            "SR-GRAPH-007",
+            f"the shape of {fixed.unknown} does not follow from the inputs'; convert the model with fixed shapes",
+        )

@@ -2,7 +2,7 @@
 
 1. The text is read; what is wrong with it stands alone, since nothing can be said of the rest.
 2. `plan.resolve.examine` looks at everything that a run would look at, without stopping.
-3. What a run does not reach is added: commands that are not run, missing barriers, a device's limits and features.
+3. What a run does not look for is added: missing barriers, a device's limits and features.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.checks.finding import Finding, Severity, error_class
-from scenario_runner.errors import LimitError, Problem, ScenarioRunnerError, UnsupportedError
+from scenario_runner.errors import LimitError, Problem, ScenarioRunnerError
 from scenario_runner.plan.model.records import CompilerOptions
-from scenario_runner.validation.codes_of_problems import code_of
 from scenario_runner.validation.model import Located, Validation
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def _validate(file: str, options: Options) -> Validation:
     try:
         scenario = load(file)
     except ScenarioRunnerError as error:
-        found = [Located("error", _coded(type(error), problem, "error")) for problem in error.problems]
+        found = [Located("error", problem) for problem in error.problems]
         return Validation(file, tuple(found), 0, 0, error.exit_code)
     return inspect(scenario, file, options)
 
@@ -79,7 +78,6 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
     from scenario_runner.plan.resolve import examine
 
     examination = examine(scenario, options.compiler, options.output_dir)
-    more = list(_more(scenario, examination, options))  # which may find more problems of shaders
     found: dict[tuple[object, ...], Located] = {}
     exit_code = 0
 
@@ -92,12 +90,11 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
     for kind, problem in examination.problems.errors:
         if kind is LimitError:
             raise LimitError(problem)
-        coded = _coded(kind, problem, "error")
-        add("note" if coded.code == "SR-RUN-001" else "error", coded, kind)
+        add("note" if problem.code == "SR-RUN-001" else "error", problem, kind)
     for problem in (*scenario.warnings, *examination.problems.warnings):
-        add("warning", _coded(ScenarioRunnerError, problem, "warning"), ScenarioRunnerError)
-    for finding in more:
-        placed = scenario.problem(finding.pointer, finding.message, finding.help)._replace(code=finding.code)
+        add("warning", problem, ScenarioRunnerError)
+    for finding in _more(scenario, examination, options):
+        placed = scenario.problem(finding.pointer, finding.message, finding.help, finding.code)
         add(finding.severity, placed, error_class(finding.code))
     if not exit_code:
         for kind, problem in examination.problems.otherwise:
@@ -107,26 +104,13 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
 
 
 def _more(scenario: Scenario, examination: Examination, options: Options) -> Iterable[Finding]:
-    kinds = {command.kind for command in scenario.commands}
-    shaders = dict(examination.shaders)
-    if "dispatch_fragment" in kinds:
-        from scenario_runner.validation.fragment import check_fragments
-
-        found, shaders = check_fragments(scenario, examination, options.compiler, options.device)
-        yield from found
     if options.hazards:
         from scenario_runner.checks.hazards import find_hazards
-        from scenario_runner.validation.timeline import steps_of
+        from scenario_runner.validation.hazard_steps import steps_of
 
-        yield from find_hazards(steps_of(scenario, shaders))
+        yield from find_hazards(steps_of(scenario, examination))
+    if options.device is not None:
+        for drawing in examination.drawings:
+            yield from options.device.drawing_findings(drawing, scenario.command_pointer(drawing.command))
     if options.device is not None and examination.plan is not None:
         yield from options.device.findings(examination.plan)
-
-
-def _coded(kind: type[ScenarioRunnerError], problem: Problem, severity: Severity) -> Problem:
-    """The problem with a code: its own, or the one that its words and its class stand for."""
-    if problem.code is not None:
-        return problem
-    if kind is UnsupportedError and problem.message.endswith("by this version of scenario-runner"):
-        return problem._replace(code="SR-RUN-001")
-    return problem._replace(code=code_of(kind, problem, severity))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.checks.finding import Finding, error
@@ -13,7 +13,7 @@ from scenario_runner.vulkan.devices.features import FeatureTable
 from scenario_runner.vulkan.devices.requirements import enabled_for
 
 if TYPE_CHECKING:
-    from scenario_runner.checks.stages import Stage
+    from scenario_runner.plan.fragment import Drawing
     from scenario_runner.plan.model.plan import Plan
 
 MAX_REPORT_BYTES = 64 << 20
@@ -134,22 +134,19 @@ class ReportedDevice:
         try:
             enabled_for(self, plan.requirements, emulated=self._emulated)  # type: ignore[arg-type]
         except UnsupportedError as unsupported:
-            places = {pipeline.label: pipeline.pointer for pipeline in plan.pipelines}
             for problem in unsupported.problems:
-                pointer = problem.pointer
-                code = "SR-FEATURE-002" if pointer is not None else "SR-FEATURE-001"
-                for label, place in places.items():
-                    if pointer is None and f"shader {label!r}" in problem.message:
-                        pointer = place
-                yield error(problem.code or code, pointer or "/resources", problem.message, problem.help)
+                yield error(
+                    problem.code or unsupported.code, problem.pointer or "/resources", problem.message, problem.help
+                )
 
-    def drawing_findings(
-        self, vertex: Stage, fragment: Stage, attachments: int, needs: Iterable[tuple[str, str, str]], pointer: str
-    ) -> Iterator[Finding]:
-        """The same of the drawing at ``pointer``; ``needs`` are (structure, member, what needs it) of features."""
+    def drawing_findings(self, drawing: Drawing, pointer: str) -> Iterator[Finding]:
+        """The same of the drawing at ``pointer``, nothing where a shader of it is missing."""
         from scenario_runner.checks.stage_limits import check_stage_limits
 
-        yield from check_stage_limits(vertex, fragment, attachments, self._limits, self.name, pointer)
+        if drawing.stages is None:
+            return
+        vertex, fragment, needs = drawing.stages
+        yield from check_stage_limits(vertex, fragment, len(drawing.attachments), self._limits, self.name, pointer)
         for structure, member, what in needs:
             if self.features.find(structure, member) is None:
                 message = f"{what} needs the feature {member}, which {self.name!r} does not have"

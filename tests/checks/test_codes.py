@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
+from scenario_runner import errors
 from scenario_runner.checks.codes import CODES, FAMILIES, markdown
 from scenario_runner.cli import main
+from scenario_runner.errors import FileError, Problem, ScenarioRunnerError
 
 PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
 
@@ -28,11 +31,26 @@ def test_codes_are_well_formed() -> None:
 
 
 def test_every_code_in_the_source_is_in_the_table() -> None:
-    """A code that a rule gives can be explained, and a code in the table is given somewhere."""
-    sources = [path for path in PACKAGE.rglob("*.py") if not path.name.endswith("code_table.py")]
-    named = {code for path in sources for code in re.findall(r"SR-[A-Z]+-\d{3}", path.read_text(encoding="utf-8"))}
-    assert named <= set(CODES)
+    """A code that the source gives can be explained, and a code in the table is given by some statement."""
+    sources = [path for path in PACKAGE.rglob("*.py") if "code_table" not in path.name]
+    named = {
+        node.value
+        for path in sources
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and re.fullmatch(r"SR-[A-Z]+-\d{3}", str(node.value))
+    }
+    assert named - set(CODES) == set()
     assert set(CODES) - named == set()
+
+
+def test_every_class_of_errors_has_a_code() -> None:
+    """A problem that is raised without a code has that of its error's class, and one that has a code keeps it."""
+    classes = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, ScenarioRunnerError)]
+    assert {one.code for one in classes} <= set(CODES)
+    assert [one.code for one in FileError([Problem("a"), Problem("b", code="SR-FILE-002")]).problems] == [
+        "SR-FILE-001",
+        "SR-FILE-002",
+    ]
 
 
 def test_the_documentation_is_generated(checkout: Path) -> None:

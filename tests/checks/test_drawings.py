@@ -213,9 +213,9 @@ def test_no_position(scene: Scene) -> None:
 def test_shaders_of_the_wrong_stage(scene: Scene) -> None:
     """Shaders that are swapped are told where the command names them."""
     drawing(scene, vertex_shader_ref="f", fragment_shader_ref="v")
-    assert [each[:3] for each in found(scene) if each[0] == "SR-CONFLICT-001"] == [
-        ("SR-CONFLICT-001", "error", f"{COMMAND}/vertex_shader_ref"),
-        ("SR-CONFLICT-001", "error", f"{COMMAND}/fragment_shader_ref"),
+    assert [each[:3] for each in found(scene) if each[0] == "SR-CONFLICT-006"] == [
+        ("SR-CONFLICT-006", "error", f"{COMMAND}/vertex_shader_ref"),
+        ("SR-CONFLICT-006", "error", f"{COMMAND}/fragment_shader_ref"),
     ]
 
 

@@ -420,3 +420,26 @@ def test_an_order_and_an_availability_that_do_not_meet() -> None:
     assert codes(first, available, order, reader) == ["SR-HAZARD-004"]
     chained = covered("graph", "compute", "graph_read", "compute_shader_read")
     assert codes(first, available, chained, again) == codes(first, available, chained, reader) == []
+
+
+@pytest.mark.parametrize(
+    "tiling, expected",
+    [("LINEAR", []), (None, []), ("OPTIMAL", ["SR-HAZARD-006"])],
+)
+def test_a_layout_that_stays_is_no_transition(
+    scene: Scene, shader_cache: Path, tiling: str | None, expected: list[str]
+) -> None:
+    """Tensors see LINEAR images, and shared ones whose tiling is free, in general: such a barrier moves nothing."""
+    scene.shader("store", glsl("imageStore(p, ivec2(0), vec4(1));", STORE))
+    shared: dict[str, Any] = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "shader_access": "readwrite"}
+    shared |= {} if tiling is None else {"tiling": tiling}
+    if tiling != "OPTIMAL":
+        shared["memory_group"] = {"id": "g"}
+        scene.buffer("texels", size=256, memory_group={"id": "g"})
+    scene.resource("image", uid="i", dims=[1, 8, 8, 1], **shared)
+    words = {"src_stage": ["graph"], "dst_stage": ["graph"], "src_access": "graph_write", "dst_access": "graph_read"}
+    layouts = {"old_layout": "general", "new_layout": "tensor_aliasing"}
+    scene.resource("image_barrier", uid="b", image_resource="i", **layouts, **words)
+    scene.dispatch("store", ["i"], implicit_barrier=False)
+    scene.command("dispatch_barrier", image_barrier_refs=["b"])
+    assert [code for code, _, _ in scenario_findings(scene, hazards=True)] == expected

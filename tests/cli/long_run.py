@@ -58,7 +58,8 @@ def usual_signals(ignored: signal.Signals | None = None) -> None:
 
 
 class LongRun:
-    """The program with a slow scenario, once its long frame runs; ``child`` is the process that runs it."""
+    """The program with a slow scenario and ``more`` files, once its long frame runs; ``child`` is the process that runs
+    it, one of its own where there are more files."""
 
     def __init__(
         self,
@@ -87,8 +88,9 @@ class LongRun:
         wait_until(lambda: (capture / "frame_1" / "x.npy").exists() or self.process.poll() is not None, "first frame")
         assert self.process.poll() is None, self.process.communicate()
         time.sleep(0.3)  # now the slow frame runs
-        pid = self.process.pid
-        (self.child,) = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+        self.child = self.process.pid
+        if more:
+            (self.child,) = map(int, Path(f"/proc/{self.child}/task/{self.child}/children").read_text().split())
 
     def __enter__(self) -> LongRun:
         return self

@@ -73,6 +73,12 @@ os._exit(0)  # the abandoned work would keep the driver from ending
     assert done.stdout.splitlines() == ["FenceTimeoutError", "[1, 1, 1, 1]"] * 2 + ["0"], done.stderr
 
 
+@pytest.fixture(params=[[], ["missing.json"]], ids=["one file", "several files"])
+def more(request: pytest.FixtureRequest) -> list[str]:
+    """What is named besides the slow scenario: several files run in a process of their own."""
+    return list(request.param)
+
+
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize(
     "number, code, said",
@@ -88,13 +94,14 @@ def test_interrupt(
     slow: Path,
     shader_cache: Path,
     tmp_path: Path,
+    more: list[str],
     number: signal.Signals,
     code: int,
     said: str,
     times: int,
 ) -> None:
-    """A signal during a long shader ends the run soon, with its own exit code and nothing half-written."""
-    with LongRun(checkout, slow, tmp_path / "captured") as run:
+    """A signal during a long shader ends the call soon, with its own exit code and nothing half-written."""
+    with LongRun(checkout, slow, tmp_path / "captured", *more) as run:
         for _ in range(times):
             run.process.send_signal(number)
             time.sleep(0.2)
@@ -103,18 +110,9 @@ def test_interrupt(
         assert scene.leftovers() == []
 
 
-def test_the_next_files_do_not_run_after_an_interrupt(
-    checkout: Path, slow: Path, shader_cache: Path, tmp_path: Path
-) -> None:
-    """A signal ends the whole call, not only the file that it came in."""
-    with LongRun(checkout, slow, tmp_path / "captured", "missing.json") as run:
-        run.process.send_signal(signal.SIGTERM)
-        assert run.ended() == (143, "", "interrupted by SIGTERM\n")
-
-
-def test_ignored_hangup(checkout: Path, slow: Path, shader_cache: Path, tmp_path: Path) -> None:
+def test_ignored_hangup(checkout: Path, slow: Path, shader_cache: Path, tmp_path: Path, more: list[str]) -> None:
     """A run that was started with SIGHUP ignored, as nohup does it, goes on when one comes."""
-    with LongRun(checkout, slow, tmp_path / "captured", ignored=signal.SIGHUP) as run:
+    with LongRun(checkout, slow, tmp_path / "captured", *more, ignored=signal.SIGHUP) as run:
         for process_id in (run.process.pid, run.child):
             os.kill(process_id, signal.SIGHUP)
         time.sleep(0.5)
@@ -125,11 +123,11 @@ def test_ignored_hangup(checkout: Path, slow: Path, shader_cache: Path, tmp_path
 
 @pytest.mark.parametrize("key, code, said", [(b"\x03", 130, "interrupted"), (b"\x1c", -signal.SIGQUIT, "")])
 def test_keys_of_a_terminal(
-    checkout: Path, slow: Path, shader_cache: Path, tmp_path: Path, key: bytes, code: int, said: str
+    checkout: Path, slow: Path, shader_cache: Path, tmp_path: Path, more: list[str], key: bytes, code: int, said: str
 ) -> None:
-    """Ctrl-C on a terminal reaches both processes and is told once; Ctrl-\\ ends both at once."""
+    """Ctrl-C on a terminal reaches every process and is told once; Ctrl-\\ ends all at once."""
     terminal, end = os.openpty()
-    with LongRun(checkout, slow, tmp_path / "captured", terminal=end) as run:
+    with LongRun(checkout, slow, tmp_path / "captured", *more, terminal=end) as run:
         os.close(end)
         os.write(terminal, key)
         assert run.ended().code == code
@@ -137,9 +135,9 @@ def test_keys_of_a_terminal(
         assert text == said
 
 
-def test_suspending(checkout: Path, slow: Path, shader_cache: Path, tmp_path: Path) -> None:
+def test_suspending(checkout: Path, slow: Path, shader_cache: Path, tmp_path: Path, more: list[str]) -> None:
     """Ctrl-Z stops both processes, as it does for every process of a job, and SIGCONT lets them go on."""
-    with LongRun(checkout, slow, tmp_path / "captured", process_group=0) as run:
+    with LongRun(checkout, slow, tmp_path / "captured", *more, process_group=0) as run:
         both = (run.process.pid, run.child)
         os.killpg(run.process.pid, signal.SIGTSTP)
         wait_until(lambda: [state(each) for each in both] == ["T", "T"], "both are stopped")
@@ -149,12 +147,14 @@ def test_suspending(checkout: Path, slow: Path, shader_cache: Path, tmp_path: Pa
         assert run.ended().code == 143
 
 
-def test_killed(checkout: Path, scene: Scene, slow: Path, shader_cache: Path, tmp_path: Path) -> None:
+def test_killed(checkout: Path, scene: Scene, slow: Path, shader_cache: Path, tmp_path: Path, more: list[str]) -> None:
     """SIGKILL, which nobody can pass on, ends the process that runs the scenario as well."""
-    with LongRun(checkout, slow, tmp_path / "captured") as run:
+    with LongRun(checkout, slow, tmp_path / "captured", *more) as run:
         run.process.kill()
-        run.process.communicate(timeout=30)
+        _, said = run.process.communicate(timeout=30)
         wait_until(lambda: not state(run.child), "the child ends")
+        who = f"error: {slow}: /commands/2: the process that ran it was ended by SIGKILL while running this command\n"
+        assert said == ("" if more else who)
         assert not list(scene.folder.glob("*.out.npy"))
 
 

@@ -11,6 +11,8 @@ from scenario_runner import arm_glslc, system_packages
 from scenario_runner.doctor import gather
 from scenario_runner.doctor.findings import findings
 
+NO_MORE = {"named": None, "spirv_val": {"path": None, "version": None, "problem": None}}
+
 
 @pytest.fixture(scope="module")
 def report() -> dict[str, Any]:
@@ -24,7 +26,12 @@ def bare(report: dict[str, Any], **changed: Any) -> dict[str, dict[str, Any]]:
         "drivers": [],
         "devices": [],
         "layers": {**report["layers"], "ml_emulation": {**report["layers"]["ml_emulation"], "found": False}},
-        "compilers": {"GLSL": [], "HLSL": [], "problems": {"GLSL": None, "HLSL": None}, "named": None},
+        "compilers": {
+            "GLSL": [],
+            "HLSL": [],
+            "problems": {"GLSL": None, "HLSL": None},
+            **NO_MORE,
+        },
         "vgf": {"found": False, "works": False, "version": None, "problem": "the package is not installed"},
         "environment": {},
     }

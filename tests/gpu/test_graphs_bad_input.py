@@ -184,7 +184,7 @@ def test_a_file_that_is_not_there(scene: Scene) -> None:
     """As any other file."""
     ends(scene)
     scene.resources[-1]["graph"]["src"] = "none.vgf"
-    assert "none.vgf: cannot read the VGF file: no such file or directory" in problem(scene, FileError)
+    assert "none.vgf: cannot be opened: no such file or directory" in problem(scene, FileError)
 
 
 def test_content_of_another_shape_than_a_tensor_says_in_part(scene: Scene) -> None:

@@ -39,8 +39,8 @@ def clean(scene: Scene, hazard: Path) -> Path:
 
 
 def test_errors_of_the_layer_fail_the_run(scene: Scene, hazard: Path, clean: Path, program: Program) -> None:
-    """The message is shown as an error, the exit code is 12, nothing is written, and other scenarios still run."""
-    done = program("--validation", hazard.name, clean.name)
+    """The message is shown as an error, the exit code is 13, nothing is written, and other scenarios still run."""
+    done = program("--validation", hazard.name, clean.name, "--output", "out", "--folder-each")
     assert done.code == 13
     assert re.search(r"^error: validation layer: .*READ_AFTER_WRITE", done.err, re.MULTILINE | re.DOTALL)
     assert re.search(r"^error: scenario.json: the validation layer reported an error: ", done.err, re.MULTILINE)

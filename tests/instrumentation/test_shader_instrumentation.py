@@ -143,7 +143,7 @@ def test_a_crash_keeps_what_was_measured(counting: Scene, run: Run) -> None:
     counting.write("second.json")
     counting.write("third.json")
     (counting.folder / "m.json").write_text('{"runs": [1, 2, 3]}')
-    ended = run("scenario.json", "second.json", "third.json", *OPTION, INSTRUMENTATION_LIES="crash")
+    ended = run("scenario.json", "second.json", "third.json", *FOLDERS, *OPTION, INSTRUMENTATION_LIES="crash")
     assert ended.code == 12
     assert "error: second.json: the process that ran it was ended by SIGSEGV while reading results back" in ended.err
     runs = written(counting)["runs"]

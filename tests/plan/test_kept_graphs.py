@@ -72,6 +72,7 @@ def kept(path: Path) -> PlanCache:
 
 def test_a_kept_plan_has_the_constants_of_the_file(path: Path) -> None:
     """Graph, tensors and constants come back as they were, the constant's bytes from the model itself."""
+    settle(path.parent)
     fresh, again = Runner().plan(path), kept(path).load()
     assert again is not None
     assert again.resources["x"]._replace(source=None) == fresh.resources["x"]._replace(source=None)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy
 import pytest
 
+from scenario_runner.cli.supervisor import files_of
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -62,25 +63,35 @@ def test_the_rest_goes_on_after_a_crash(
         (
             "vkCreateComputePipelines",
             ": /resources/0/shader: ",
-            "while creating the pipeline of shader 'add' for /commands/0/dispatch_compute",
+            "while creating the pipeline of shader 'add'",
         ),
         ("vkAllocateDescriptorSets", ": ", "while creating its descriptor sets"),
         ("vkWaitForFences", ": /commands: ", "while running the commands 0 to 1"),
     ],
 )
 @pytest.mark.parametrize("by", [signal.SIGSEGV, signal.SIGABRT])
-def test_one_scenario(
-    program: Program, scene: Scene, fault_layer: dict[str, str], call: str, place: str, what: str, by: signal.Signals
+@pytest.mark.parametrize("alone", [True, False])
+def test_what_was_being_done(
+    program: Program,
+    scene: Scene,
+    fault_layer: dict[str, str],
+    call: str,
+    place: str,
+    what: str,
+    by: signal.Signals,
+    alone: bool,
 ) -> None:
     """The message names the scenario, the signal, and what the driver was asked to do; nothing is written."""
     scene.shader("add", ADD).buffer("x", size=16).dispatch("add", ["x"], [4]).dispatch("add", ["x"], [4]).write()
-    ended = program("scenario.json", env=crashing(fault_layer, call, by=by))
-    assert (ended.code, ended.out) == (CRASHED, "")
-    line, help = ended.err.splitlines()
+    Scene(scene.folder).write("empty.json")
+    ended = program("scenario.json", *([] if alone else ["empty.json"]), env=crashing(fault_layer, call, by=by))
+    assert ended.code == (-by if alone else CRASHED)  # a single file's process is the one that crashes
+    line, *help = [line for line in ended.err.splitlines() if "empty.json" not in line]
     assert line.startswith("error: scenario.json")
     if what != "while starting the driver":  # it starts on a thread, while arguments and scenario are read
-        assert line.endswith(f"{place}the process that ran it was ended by {by.name} {what}")
-    assert help.startswith("  help: the Vulkan driver or a layer")
+        command = "" if alone or "pipeline" not in what else " for /commands/0/dispatch_compute"
+        assert line.endswith(f"{place}the process that ran it was ended by {by.name} {what}{command}")
+    assert bool(help) is not alone
     assert not list(scene.folder.glob("*.out.npy"))
     assert scene.leftovers() == []
 
@@ -121,9 +132,27 @@ def test_other_ways_to_run_name_a_crash(
     """A list of devices and a model that crash the driver end in one line as well."""
     crash = crashing(fault_layer, "vkCreateInstance")
     ended = program("--list-devices", env=crash)
-    assert (ended.code, ended.out) == (CRASHED, "")
-    assert ended.err.startswith("error: the process was ended by SIGSEGV while ")
+    assert (ended.code, ended.out) == (-signal.SIGSEGV, "")
+    assert ended.err.startswith("error: the process that ran it was ended by SIGSEGV while ")
     model = next((checkout / "scenarios").rglob("*.vgf"))
     ended = program(model, "--output-dir", "out", env=crash)
-    assert ended.code == CRASHED
+    assert ended.code == -signal.SIGSEGV
     assert f"error: {model}: the process that ran it was ended by SIGSEGV while " in ended.err
+
+
+@pytest.mark.parametrize(
+    "arguments, count",
+    [
+        (["a.json"], 1),
+        (["run", "a.json"], 1),
+        (["a", "--output", "b", "--repeat", "3"], 1),
+        (["--output", "b", "a"], 1),
+        (["a", "b"], 2),
+        (["--scenario", "a", "--scenario", "b"], 2),
+        (["--quiet", "a.json", "b.json"], 2),
+        (["--list-devices"], 0),
+    ],
+)
+def test_several_files_are_seen_before_the_arguments_are_read(arguments: list[str], count: int) -> None:
+    """Files are told from the values of options."""
+    assert len(files_of(arguments)) == count

@@ -12,7 +12,11 @@ missing: the Vulkan loader (libvulkan.so.1)
 missing: a Vulkan driver (your GPU's, or Mesa's lavapipe)
 missing: a GLSL compiler (glslang)
 """
-GLSLC = "useful: a GLSL compiler that takes many shaders at a time (Google's glslc)\n"
+USEFUL = """\
+useful: a GLSL compiler that takes many shaders at a time (Google's glslc)
+useful: SPIR-V tools (spirv-as, spirv-val)
+"""
+DEBIAN = "libvulkan1 mesa-vulkan-drivers glslang-tools glslc spirv-tools"
 LISTS = "var/lib/apt/lists/mirror_dists_stable_main_binary-amd64_Packages.lz4"
 
 
@@ -42,31 +46,37 @@ def test_whatever_is_missing_there_is_advice(tree, system, level, superuser):
 @pytest.mark.parametrize(
     "identifier, command",
     [
-        ("debian", "sudo apt-get update && sudo apt-get install libvulkan1 mesa-vulkan-drivers glslang-tools glslc"),
-        ("ubuntu", "sudo apt-get update && sudo apt-get install libvulkan1 mesa-vulkan-drivers glslang-tools glslc"),
-        ("fedora", "sudo dnf install vulkan-loader mesa-vulkan-drivers glslang glslc"),
-        ("arch", "sudo pacman -Sy && sudo pacman -S vulkan-icd-loader vulkan-swrast glslang shaderc"),
-        ("alpine", "sudo apk update && sudo apk add vulkan-loader mesa-vulkan-swrast glslang shaderc"),
+        (
+            "debian",
+            f"sudo apt-get update && sudo apt-get install {DEBIAN}",
+        ),
+        (
+            "ubuntu",
+            f"sudo apt-get update && sudo apt-get install {DEBIAN}",
+        ),
+        ("fedora", "sudo dnf install vulkan-loader mesa-vulkan-drivers glslang glslc spirv-tools"),
+        ("arch", "sudo pacman -Sy && sudo pacman -S vulkan-icd-loader vulkan-swrast glslang shaderc spirv-tools"),
+        ("alpine", "sudo apk update && sudo apk add vulkan-loader mesa-vulkan-swrast glslang shaderc spirv-tools"),
         ("unheard-of", "the packages of your system that hold them"),
     ],
 )
 def test_everything_missing_is_named_with_the_command(tree, identifier, command):
     """A machine with nothing gets each missing part, what is welcome, and the exact command of its distribution."""
     tree.file("etc/os-release", f"ID={identifier}\n")
-    assert said(tree) == PARTS + GLSLC + "install: " + command
+    assert said(tree) == PARTS + USEFUL + "install: " + command
 
 
 def test_package_lists_that_are_there_are_not_fetched(tree):
     """The command begins with apt-get update only where apt has no package lists."""
     tree.file("etc/os-release", "ID=debian\n")
     tree.file(LISTS)
-    assert said(tree).endswith("\ninstall: sudo apt-get install libvulkan1 mesa-vulkan-drivers glslang-tools glslc")
+    assert said(tree).endswith(f"\ninstall: sudo apt-get install {DEBIAN}")
 
 
 def test_macos_is_sent_to_homebrew(tree):
     """On macOS the command is Homebrew's, without sudo."""
-    command = "install: brew install vulkan-loader molten-vk glslang shaderc"
-    assert said(tree, system="Darwin") == PARTS + GLSLC + command
+    command = "install: brew install vulkan-loader molten-vk glslang shaderc spirv-tools"
+    assert said(tree, system="Darwin") == PARTS + USEFUL + command
 
 
 def test_a_superuser_needs_no_sudo(tree):
@@ -89,7 +99,7 @@ def test_nothing_is_missing_on_a_complete_machine(tree):
     tree.program("usr/bin/gcc")
     tree.file("usr/include/stdio.h")
     assert said(tree, "test") == (
-        "missing: SPIR-V tools (spirv-as)\nuseful: the Khronos validation layer\n"
+        "missing: SPIR-V tools (spirv-as, spirv-val)\nuseful: the Khronos validation layer\n"
         "install: sudo apt-get install spirv-tools vulkan-validationlayers"
     )
     tree.program("usr/bin/spirv-as")
@@ -126,8 +136,10 @@ def test_a_compiler_that_stands_in_leaves_glslang_welcome(tree):
     tree.file("etc/os-release", "ID=fedora\n")
     machine = tree.machine()
     lack = look(machine, "run").without_need_of("glslang")
-    assert (lack.parts, lack.welcome) == (("loader", "driver"), ("glslang", "glslc"))
-    assert advice(machine, lack).endswith("sudo dnf install vulkan-loader mesa-vulkan-drivers glslang glslc")
+    assert (lack.parts, lack.welcome) == (("loader", "driver"), ("glslang", "glslc", "spirv_tools"))
+    assert advice(machine, lack).endswith(
+        "sudo dnf install vulkan-loader mesa-vulkan-drivers glslang glslc spirv-tools"
+    )
     tree.loader()
     tree.mesa()
     assert advice(machine, look(machine, "run").without_need_of("glslang")) == ""
@@ -151,6 +163,7 @@ def test_a_machine_with_its_own_driver_gets_no_mesa(tree):
     tree.file("usr/lib/libGLX_nvidia.so.0")
     tree.manifest("etc/vulkan/icd.d/nvidia_icd.json", "libGLX_nvidia.so.0")
     tree.program("usr/bin/glslc")
+    tree.program("usr/bin/spirv-as")
     tree.file(LISTS)
     assert said(tree) == "missing: a GLSL compiler (glslang)\ninstall: sudo apt-get install glslang-tools"
 
@@ -162,6 +175,7 @@ def test_a_driver_without_its_loader_needs_the_loader_only(tree):
     tree.manifest("usr/share/vulkan/icd.d/nvidia_icd.json", "libGLX_nvidia.so.0")
     tree.program("usr/bin/glslang")
     tree.program("usr/bin/glslc")
+    tree.program("usr/bin/spirv-as")
     tree.file(LISTS)
     expected = "missing: the Vulkan loader (libvulkan.so.1)\ninstall: sudo apt-get install libvulkan1"
     assert said(tree) == expected

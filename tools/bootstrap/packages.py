@@ -15,7 +15,7 @@ WORDS = {
     "driver": "a Vulkan driver (your GPU's, or Mesa's lavapipe)",
     "glslang": "a GLSL compiler (glslang)",
     "glslc": "a GLSL compiler that takes many shaders at a time (Google's glslc)",
-    "spirv_tools": "SPIR-V tools (spirv-as)",
+    "spirv_tools": "SPIR-V tools (spirv-as, spirv-val)",
     "vulkan_tools": "Vulkan tools (vulkaninfo)",
     "validation": "the Khronos validation layer",
     "c_compiler": "a C compiler and the C library's headers",

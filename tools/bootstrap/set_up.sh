@@ -82,7 +82,7 @@ install_python() {
     fi
     say "no working CPython 3.11, 3.12 or 3.13 was found. Install one and run this again:"
     packages="python3 python3-venv libvulkan1 mesa-vulkan-drivers glslang-tools glslc spirv-tools"
-    [ "$1" = run ] || packages="$packages spirv-tools vulkan-tools gcc libc6-dev vulkan-validationlayers"
+    [ "$1" = run ] || packages="$packages vulkan-tools gcc libc6-dev vulkan-validationlayers"
     say "  Debian, Ubuntu   sudo apt-get update && sudo apt-get install $packages"
     say "  Fedora           sudo dnf install python3.13"
     say "  macOS            brew install python@3.13"

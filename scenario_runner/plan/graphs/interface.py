@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from scenario_runner.checks.tensors import holds
 from scenario_runner.errors import Problem, ShaderError
 from scenario_runner.formats import format_of_value
+from scenario_runner.plan.model.graphs import GraphResourcePlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,24 +27,40 @@ def graph_entry(module: Module, name: str, what: str) -> GraphEntryPoint:
         if entry.name == name:
             return entry
     there_are = ", ".join(repr(entry.name) for entry in module.graph_entry_points) or "none"
-    raise ShaderError(Problem(f"{what} has no graph entry point {name!r}; its graph entry points are: {there_are}"))
+    raise ShaderError(
+        Problem(
+            f"{what} has no graph entry point {name!r}; its graph entry points are: {there_are}", code="SR-GRAPH-001"
+        )
+    )
+
+
+def graph_resources(
+    entry: GraphEntryPoint, given: Mapping[tuple[int, int], TensorDescription]
+) -> tuple[GraphResourcePlan, ...]:
+    """What a graph finds at each of its bindings; ``given`` has a tensor for each (set, binding) that it declares."""
+    inputs = dict.fromkeys((each.set, each.binding) for each in entry.inputs)
+    outputs = dict.fromkeys((each.set, each.binding) for each in entry.outputs)
+    return tuple(
+        GraphResourcePlan(*place, given[place], place in inputs, place in outputs) for place in inputs | outputs
+    )
 
 
 def binding_problems(
     entry: GraphEntryPoint, given: Mapping[tuple[int, int], TensorDescription], names: Mapping[tuple[int, int], str]
-) -> Iterator[str]:
-    """What is wrong with the tensors at (set, binding) for a graph; ``names`` are what the user calls them."""
+) -> Iterator[tuple[str, str]]:
+    """Codes and messages: what is wrong with the tensors at (set, binding) for a graph, by the user's ``names``."""
     for direction, resources in (("input", entry.inputs), ("output", entry.outputs)):
         for declared in resources:
             place = (declared.set, declared.binding)
             found = given.get(place)
             where = f"{direction} {declared.name!r} at set {place[0]}, binding {place[1]}"
             if found is None:
-                yield f"nothing is bound to the graph's {where}, which is {declared.tensor}"
+                yield "SR-BIND-001", f"nothing is bound to the graph's {where}, which is {declared.tensor}"
                 continue
             mismatch = _mismatch(declared.tensor, found)
-            if mismatch:
-                yield f"the graph's {where} is {declared.tensor}; {names[place]} {mismatch}"
+            if mismatch is not None:
+                code, found_there = mismatch
+                yield code, f"the graph's {where} is {declared.tensor}; {names[place]} {found_there}"
 
 
 def superfluous_bindings(entry: GraphEntryPoint, given: Mapping[tuple[int, int], TensorDescription]) -> Iterator[str]:
@@ -57,32 +74,32 @@ def superfluous_bindings(entry: GraphEntryPoint, given: Mapping[tuple[int, int],
         )
 
 
-def constant_problems(module: Module, given: Mapping[int, GraphConstantPlan]) -> Iterator[str]:
-    """What is wrong with the constants of a module: one missing, too many, or of another type."""
+def constant_problems(module: Module, given: Mapping[int, GraphConstantPlan]) -> Iterator[tuple[str, str]]:
+    """Codes and messages: what is wrong with the constants of a module: one missing, too many, or of another type."""
     declared = {constant.id: constant.tensor for constant in module.graph_constants}
     for number, tensor in declared.items():
         constant = given.get(number)
         if constant is None:
-            yield f"the graph constant {number}, which is {tensor}, is missing"
+            yield "SR-GRAPH-002", f"the graph constant {number}, which is {tensor}, is missing"
             continue
         found = constant.description
         mismatch = _mismatch(tensor, found)
-        if mismatch:
-            yield f"the graph constant {number} is {tensor}; what is given for it {mismatch}"
+        if mismatch is not None:
+            yield "SR-GRAPH-003", f"the graph constant {number} is {tensor}; what is given for it {mismatch[1]}"
     for number in given.keys() - declared.keys():
         there_are = ", ".join(map(str, declared)) or "none"
-        yield f"the graph has no constant {number}; its constants are: {there_are}"
+        yield "SR-GRAPH-004", f"the graph has no constant {number}; its constants are: {there_are}"
 
 
-def _mismatch(declared: Tensor, found: TensorDescription) -> str | None:
-    """What a tensor has that the declared type has not, as the end of a sentence; None where they agree."""
+def _mismatch(declared: Tensor, found: TensorDescription) -> tuple[str, str] | None:
+    """The code, and what a tensor has that the declared type has not, as the end of a sentence; None if they agree."""
     format = format_of_value(found.format)
     if not holds(format, declared.element) or not _is_for_graphs(format, declared.element):
-        return f"has the format {format.name}"
+        return "SR-TENSOR-002", f"has the format {format.name}"
     if declared.shape is not None and all(size > 0 for size in declared.shape) and declared.shape != found.dims:
-        return f"has the shape {list(found.dims)}"
+        return "SR-TENSOR-003", f"has the shape {list(found.dims)}"
     if declared.rank is not None and declared.rank != len(found.dims):
-        return f"has {len(found.dims)} dimensions (shape {list(found.dims)})"
+        return "SR-TENSOR-001", f"has {len(found.dims)} dimensions (shape {list(found.dims)})"
     return None
 
 

@@ -99,6 +99,7 @@ class _Inference:
                 f"{self._scenario.resource_pointer(uid)}/dims",
                 f"tensor {uid!r} has the shape {list(tensor.dims)}, but the graph of"
                 f" {self._scenario.command_pointer(index)} makes {list(shape)} of it",
+                code="SR-TENSOR-003",
             )
 
     def _of_command(self, index: int, command: Any) -> Iterator[tuple[str, Shape]]:

@@ -6,13 +6,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError
-from scenario_runner.plan.graphs.interface import binding_problems, constant_problems, graph_entry
+from scenario_runner.plan.graphs.interface import binding_problems, constant_problems, graph_entry, graph_resources
 from scenario_runner.plan.model.constant_data import ConstantData, FilePart
 from scenario_runner.plan.model.graphs import (
     GraphConstantPlan,
     GraphDispatch,
     GraphPipelinePlan,
-    GraphResourcePlan,
 )
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, LayoutBinding
 from scenario_runner.plan.model.tensors import TensorDescription, TensorPlan
@@ -69,7 +68,10 @@ def resolve_spirv_dispatch(
             continue  # reported where the resource is
         if not isinstance(plan, TensorPlan):
             problems.error(
-                ScenarioError, f"{place}/resource_ref", f"{plan.uid!r} is no tensor; graphs take nothing else"
+                ScenarioError,
+                f"{place}/resource_ref",
+                f"{plan.uid!r} is no tensor; graphs take nothing else",
+                code="SR-BIND-003",
             )
         elif (binding.set, binding.id) not in declared:
             there_are = ", ".join(f"set {owner}, binding {number}" for owner, number in declared)
@@ -77,6 +79,7 @@ def resolve_spirv_dispatch(
                 ScenarioError,
                 place,
                 f"graph {graph.uid!r} has nothing at set {binding.set}, binding {binding.id}; it has: {there_are}",
+                code="SR-GRAPH-005",
             )
         else:
             given[binding.set, binding.id] = plan.description
@@ -85,14 +88,15 @@ def resolve_spirv_dispatch(
     if len(problems.errors) > before:
         return []
     names = {place: f"tensor {uid!r}" for place, uid in uids.items()}
-    for message in binding_problems(graph.entry, given, names):
-        problems.error(ScenarioError, f"{pointer}/bindings", f"graph {graph.uid!r}: {message}")
-    for message in constant_problems(graph.module, constants):
+    for code, message in binding_problems(graph.entry, given, names):
+        problems.error(ScenarioError, f"{pointer}/bindings", f"graph {graph.uid!r}: {message}", code=code)
+    for code, message in constant_problems(graph.module, constants):
         problems.error(
             ScenarioError,
             f"{pointer}/graph_constants",
             f"graph {graph.uid!r}: {message}",
             "the position in graph_constants is the id of the constant",
+            code,
         )
     if len(problems.errors) > before:
         return []
@@ -102,8 +106,8 @@ def resolve_spirv_dispatch(
     except ScenarioRunnerError as error:
         problems.add_error(error, f"{pointer}/bindings")
         return []
-    for message in shape_problems(graph.entry, fixed, shapes, names):
-        problems.error(ScenarioError, f"{pointer}/bindings", f"graph {graph.uid!r}: {message}")
+    for code, message in shape_problems(graph.entry, fixed, shapes, names):
+        problems.error(ScenarioError, f"{pointer}/bindings", f"graph {graph.uid!r}: {message}", code=code)
     if len(problems.errors) > before or fixed.code is None:
         return []
     layouts = tuple(
@@ -115,7 +119,7 @@ def resolve_spirv_dispatch(
             code=fixed.code,
             entry=graph.entry.name,
             set_layouts=layouts,
-            resources=tuple(GraphResourcePlan(*place, given[place]) for place in declared),
+            resources=graph_resources(graph.entry, given),
             constants=tuple(constants.values()),
             label=f"graph {graph.uid!r}",
             pointer=graph.pointer,
@@ -123,7 +127,7 @@ def resolve_spirv_dispatch(
             lost=graph.body.lost,
         )
     )
-    tables.graph_modules[f"graph {graph.uid!r}"] = graph.module
+    tables.graph_modules[f"graph {graph.uid!r}"] = graph.module, graph.pointer
     found = tuple(Descriptor(*place, "tensor", uid) for place, uid in uids.items())
     wanted = tables.descriptor_list(DescriptorList(layouts, found))
     return [GraphDispatch(pipeline, wanted, command.implicit_barrier, index)]

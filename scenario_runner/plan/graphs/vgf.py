@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.plan.bindings import descriptors, set_layouts
-from scenario_runner.plan.graphs.interface import binding_problems, constant_problems, graph_entry, superfluous_bindings
+from scenario_runner.plan.graphs.interface import (
+    binding_problems,
+    constant_problems,
+    graph_entry,
+    graph_resources,
+    superfluous_bindings,
+)
 from scenario_runner.plan.graphs.model import VgfGraph
 from scenario_runner.plan.graphs.shapes import row_shapes
 from scenario_runner.plan.graphs.vgf_values import Values
@@ -14,7 +20,6 @@ from scenario_runner.plan.model.graphs import (
     GraphConstantPlan,
     GraphDispatch,
     GraphPipelinePlan,
-    GraphResourcePlan,
 )
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispatch, LayoutBinding, PipelinePlan
 from scenario_runner.plan.model.tensors import TensorDescription, TensorPlan
@@ -60,7 +65,7 @@ class _Inside(Problems):
     ) -> None:
         self._outer.error(kind, self._pointer, f"{self._where}: {message}", None, code)
 
-    def warn(self, pointer: str, message: str, help: str | None = None, code: str | None = None) -> None:
+    def warn(self, pointer: str, message: str, help: str | None = None, *, code: str | None) -> None:
         """What the scenario does not say, its author cannot mend."""
 
 
@@ -118,6 +123,7 @@ def check_targets(graph: VgfGraph, command: DispatchGraph, pointer: str, problem
                     ScenarioError,
                     f"{place}/{index}/{key}",
                     f"the graph {resource.uid!r} has no shader {name!r:.100}; its shaders are: {there_are}",
+                    code="SR-GRAPH-008",
                 )
 
 
@@ -190,9 +196,12 @@ class VgfDispatch:
                     ScenarioError,
                     f"{place}/id",
                     f"graph {graph.graph.uid!r} has no input or output {binding.id}; it has: {self._there_are()}",
+                    code="SR-GRAPH-005",
                 )
             elif binding.id in bound:
-                problems.error(ScenarioError, f"{place}/id", f"{ports[0][1].label} is bound already")
+                problems.error(
+                    ScenarioError, f"{place}/id", f"{ports[0][1].label} is bound already", code="SR-CONFLICT-004"
+                )
             bound.add(binding.id)
             for direction, port in ports:  # two where the model returns an input as it is
                 if not self._values.bind(binding, port, direction, place):
@@ -208,6 +217,7 @@ class VgfDispatch:
                         f"nothing is bound to the {direction} {port.label} of graph {graph.graph.uid!r}, which has the"
                         f" shape {list(row.shape)} and the format {format_name(row.format)}",
                         f'add {{"set": 0, "id": {port.binding}, "resource_ref": "…"}}',
+                        code="SR-BIND-001",
                     )
         return len(problems.errors) == before
 
@@ -246,6 +256,7 @@ class VgfDispatch:
                 f"the shader {name!r} of graph {graph.graph.uid!r} is a placeholder without code, and nothing is"
                 " substituted for it",
                 f'add {{"shader_ref": "…", "target": "{name}"}} to shader_substitutions',
+                code="SR-GRAPH-009",
             )
             return None
         shader = self._shaders.get(wanted.uid)
@@ -257,7 +268,7 @@ class VgfDispatch:
         push_constants = self._push_constants(segment, name, wanted, shader)
         groups = segment.dispatch_shape
         if 0 in groups:
-            inside.error(ScenarioError, "", f"it has {groups} workgroups, which runs nothing")
+            inside.error(ScenarioError, "", f"it has {groups} workgroups, which runs nothing", code="SR-GRAPH-006")
         if layouts is None or push_constants is None:
             return None
         pipeline = self._tables.pipeline(
@@ -288,6 +299,7 @@ class VgfDispatch:
                 ScenarioError,
                 f"{self._graph.pointer}/push_constants_size",
                 f"shader {loaded.uid!r} declares {declared} bytes of push constants, but push_constants_size is {size}",
+                code="SR-PUSH-001",
             )
             return None
         for index, entry in enumerate(self._command.push_constants):
@@ -302,6 +314,7 @@ class VgfDispatch:
                         f"{self._pointer}/push_constants/{index}/push_data_ref",
                         f"raw_data {entry.push_data_ref!r} holds {len(data)} bytes, but the push constants of shader"
                         f" {name!r} take {expected}",
+                        code="SR-PUSH-002",
                     )
                     return None
                 return data
@@ -310,6 +323,7 @@ class VgfDispatch:
                 self._pointer,
                 f"shader {name!r} of graph {self._graph.graph.uid!r} reads push constants, but the command has none for"
                 " it; zeros are used",
+                code="SR-PUSH-003",
             )
         return bytes(size)
 
@@ -323,7 +337,12 @@ class VgfDispatch:
         for binding in bound:
             plan = self._tables.resources[binding.resource_ref]
             if not isinstance(plan, TensorPlan):
-                inside.error(FileError, "", f"it binds {plan.uid!r}, which is no tensor; graphs take nothing else")
+                inside.error(
+                    FileError,
+                    "",
+                    f"it binds {plan.uid!r}, which is no tensor; graphs take nothing else",
+                    code="SR-BIND-003",
+                )
                 return None
             given[binding.set, binding.id] = plan.description
             names[binding.set, binding.id] = f"tensor {plan.uid!r}"
@@ -335,9 +354,9 @@ class VgfDispatch:
             return None
         constants = {constant.id: constant for constant in self._constants(segment)}
         for message in (
-            *binding_problems(entry, given, names),
+            *(message for _, message in binding_problems(entry, given, names)),
             *superfluous_bindings(entry, given),
-            *constant_problems(module.module, constants),
+            *(message for _, message in constant_problems(module.module, constants)),
         ):
             inside.error(FileError, "", f"{graph.path}: {message}", code="SR-GRAPH-006")
         if len(self._problems.errors) > before:
@@ -348,21 +367,20 @@ class VgfDispatch:
         except ScenarioRunnerError as error:
             self._problems.add_error(error, f"{self._pointer}/bindings")
             return None
-        for message in shape_problems(entry, fixed, shapes, names):
-            inside.error(ScenarioError, "", f"{graph.path}: {message}")
+        for code, message in shape_problems(entry, fixed, shapes, names):
+            inside.error(ScenarioError, "", f"{graph.path}: {message}", code=code)
         if len(self._problems.errors) > before or fixed.code is None:
             return None
         layouts = tuple(
             tuple(LayoutBinding(binding, "tensor") for (owner, binding) in sorted(given) if owner == number)
             for number in range(max((owner for owner, _ in given), default=-1) + 1)
         )
-        declared = dict.fromkeys((each.set, each.binding) for each in (*entry.inputs, *entry.outputs))
         pipeline = self._tables.graph_pipeline(
             GraphPipelinePlan(
                 code=fixed.code,
                 entry=entry.name,
                 set_layouts=layouts,
-                resources=tuple(GraphResourcePlan(*place, given[place]) for place in declared),
+                resources=graph_resources(entry, given),
                 constants=tuple(constants.values()),
                 label=where,
                 pointer=graph.pointer,
@@ -370,7 +388,7 @@ class VgfDispatch:
                 lost=module.lost,
             )
         )
-        self._tables.graph_modules[where] = module.module
+        self._tables.graph_modules[where] = module.module, graph.pointer
         found = tuple(Descriptor(each.set, each.id, "tensor", each.resource_ref) for each in bound)
         return GraphDispatch(
             pipeline, self._tables.descriptor_list(DescriptorList(layouts, found)), barrier, self._index
@@ -387,6 +405,7 @@ class VgfDispatch:
                     self._graph.pointer,
                     f"{self._graph.path}: constant {link.constant_index} has the format {format_name(row.format)},"
                     " which this program does not know",
+                    code="SR-RUN-003",
                 )
                 continue
             yield GraphConstantPlan(

@@ -65,11 +65,13 @@ class Values:
                 f"{place}/resource_ref",
                 f"{label} is a {wanted} of the shape {list(row.shape)}, {format_name(row.format)}; {plan.uid!r} is"
                 f" a {plan.kind}",
+                code="SR-BIND-003",
             )
             return False
         fits = [index for index in rows if self._mismatch(index, plan) is None]
         if not fits:
-            self._problems.error(ScenarioError, f"{place}/resource_ref", f"{label} {self._mismatch(rows[0], plan)}")
+            code, wanted = self._mismatch(rows[0], plan) or ("", "")
+            self._problems.error(ScenarioError, f"{place}/resource_ref", f"{label} {wanted}", code=code)
             return False
         chosen = fits[0]
         group = self._vgf.resources[chosen].alias_group
@@ -79,6 +81,7 @@ class Values:
                 ScenarioError,
                 f"{place}/resource_ref",
                 f"{label} is the value that {known!r} is bound to; bind {known!r} here as well",
+                code="SR-GRAPH-010",
             )
             return False
         self._uids[chosen] = plan.uid
@@ -98,8 +101,8 @@ class Values:
                 self._uids[index] = uid
         return uid
 
-    def _mismatch(self, index: int, plan: Any) -> str | None:
-        """What a row wants that a resource of its kind has not, as the end of a sentence."""
+    def _mismatch(self, index: int, plan: Any) -> tuple[str, str] | None:
+        """The code, and what a row wants that a resource of its kind has not as the end of a sentence."""
         row = self._vgf.resources[index]
         kind = _kind_of(row)
         shape = self._shape(index)
@@ -108,22 +111,27 @@ class Values:
             if size is None or size == plan.size_bytes:
                 return None
             return (
+                "SR-GRAPH-013",
                 f"takes {size} bytes (shape {list(row.shape)}, {format_name(row.format)}); buffer {plan.uid!r} has"
-                f" {plan.size_bytes}"
+                f" {plan.size_bytes}",
             )
         if plan.format.value != row.format:
-            return f"has the format {format_name(row.format)}; {kind} {plan.uid!r} has {plan.format.name}"
+            code = "SR-TENSOR-002" if kind == "tensor" else "SR-GRAPH-013"
+            return code, f"has the format {format_name(row.format)}; {kind} {plan.uid!r} has {plan.format.name}"
         if kind == "tensor":
             expected = shape or (1,)
             fits = len(expected) == len(plan.dims) and all(
                 wanted in (-1, size) for wanted, size in zip(expected, plan.dims, strict=True)
             )
-            return None if fits else f"has the shape {list(shape)}; tensor {plan.uid!r} has {list(plan.shape)}"
+            if fits:
+                return None
+            return "SR-TENSOR-003", f"has the shape {list(shape)}; tensor {plan.uid!r} has {list(plan.shape)}"
         height, width = shape[-3], shape[-2]
         if (width not in (-1, plan.width)) or (height not in (-1, plan.height)):
             return (
+                "SR-GRAPH-013",
                 f"is an image of {width} by {height} texels (shape {list(shape)}); image {plan.uid!r} has"
-                f" {plan.width} by {plan.height}"
+                f" {plan.width} by {plan.height}",
             )
         return None
 
@@ -190,6 +198,7 @@ class Values:
                 f"graph {self._graph!r} has a value of the shape {list(shape)} between its segments, and nothing says"
                 " what its dynamic dimensions are",
                 "convert the model with fixed shapes",
+                code="SR-GRAPH-007",
             )
             return None
         format = known_format(row.format)
@@ -198,6 +207,7 @@ class Values:
                 UnsupportedError,
                 self._pointer,
                 f"graph {self._graph!r} has a value of {format_name(row.format)}, which this program does not know",
+                code="SR-RUN-003",
             )
             return None
         kind = _kind_of(row)
@@ -226,6 +236,7 @@ class Values:
                 self._pointer,
                 f"graph {self._graph!r} has a value that is seen as {descriptor_type_name(row.descriptor_type)}, which"
                 " this program does not know",
+                code="SR-RUN-003",
             )
             return None
         return self._image(index, uid, memory, offset, owned)

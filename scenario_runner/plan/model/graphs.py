@@ -18,11 +18,13 @@ class GraphConstantPlan(NamedTuple):
 
 
 class GraphResourcePlan(NamedTuple):
-    """VkDataGraphPipelineResourceInfoARM: what the graph finds at a binding."""
+    """VkDataGraphPipelineResourceInfoARM: what the graph finds at a binding, and whether it reads or writes it."""
 
     set: int
     binding: int
     description: TensorDescription
+    reads: bool
+    writes: bool
 
 
 class GraphPipelinePlan(NamedTuple):

@@ -147,7 +147,10 @@ class BufferBarrier(NamedTuple):
 
 
 class ImageBarrier(NamedTuple):
-    """A barrier over ``level_count`` levels of the image ``uid``; an ``old_layout`` of None drops what they hold."""
+    """A barrier over ``level_count`` levels of the image ``uid``; an ``old_layout`` of None drops what they hold.
+
+    ``barrier`` is the uid of the image_barrier that it is a part of, empty for one that the scenario does not have.
+    """
 
     src_stages: tuple[Stage, ...]
     dst_stages: tuple[Stage, ...]
@@ -158,6 +161,7 @@ class ImageBarrier(NamedTuple):
     new_layout: ImageLayout
     base_level: int
     level_count: int
+    barrier: str = ""
 
 
 # Feature structures of the extensions that emulation layers can bring to a device.
@@ -181,7 +185,8 @@ class Requirements(NamedTuple):
 
     ``capabilities`` and ``extensions`` are SPIR-V's, each with the uid of a shader that declares it. ``features`` are
     Vulkan's that no SPIR-V asks for. ``graph_capabilities`` are those of graph modules, which matter only where no
-    emulation layer takes the graphs apart.
+    emulation layer takes the graphs apart. ``newest_shader`` has the module of ``spirv_version``. ``places`` has the
+    pointer of every shader and graph that is named here.
     """
 
     capabilities: Mapping[str, str]
@@ -189,6 +194,8 @@ class Requirements(NamedTuple):
     spirv_version: tuple[int, int] = (1, 0)
     features: tuple[NeededFeature, ...] = ()
     graph_capabilities: Mapping[str, str] = {}
+    newest_shader: str = ""
+    places: Mapping[str, str] = {}
 
     @property
     def ml_extensions(self) -> frozenset[str]:

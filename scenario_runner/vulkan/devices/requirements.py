@@ -73,6 +73,7 @@ def enabled_for(
                     problems.append(
                         errors.Problem(
                             f"shader {shader!r} needs the capability {name}, which no Vulkan version knows",
+                            pointer=requirements.places.get(shader),
                             code=_LACKING,
                         )
                     )
@@ -93,6 +94,7 @@ def enabled_for(
                 problems.append(
                     errors.Problem(
                         f"shader {shader!r} needs the {what} {name}; {physical.name!r} lacks {' and '.join(lacking)}",
+                        pointer=requirements.places.get(shader),
                         code=_LACKING,
                     )
                 )
@@ -118,6 +120,7 @@ def enabled_for(
         problems.append(
             errors.Problem(
                 f"a shader is SPIR-V {major}.{minor}; {physical.name!r} takes SPIR-V {newest[0]}.{newest[1]} at most",
+                pointer=requirements.places.get(requirements.newest_shader),
                 help="compile it for an older target (for GLSL files the runner does that itself)",
                 code=_LACKING,
             )

@@ -88,6 +88,7 @@ def _place_group(device: Device, stack: ExitStack, group: str, members: list[Res
                     f"memory group {group!r} places {plan.uid!r} at offset {plan.offset_bytes}, which is no multiple of"
                     f" the alignment {needs.alignment} that {device.physical.name!r} asks for",
                     pointer=f"{plan.pointer}/memory_group/offset",
+                    code="SR-MEMORY-002",
                 )
             )
         size = max(size, plan.offset_bytes + needs.size_bytes)
@@ -122,6 +123,7 @@ def _memory_type(device: Device, type_bits: int, resource: Resource) -> int:
             errors.Problem(
                 f"{device.physical.name!r} has no memory type for {resource.plan.uid!r} and its memory group",
                 pointer=resource.plan.pointer,
+                code="SR-MEMORY-008",
             )
         )
     return index

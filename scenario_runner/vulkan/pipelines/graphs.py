@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner import errors, progress
 from scenario_runner.plan.model.constant_data import in_memory
 from scenario_runner.plan.model.graphs import GraphConstantPlan, GraphPipelinePlan
+from scenario_runner.visible import one_line
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.arm_types import arm_ffi
 from scenario_runner.vulkan.api.ffi import ffi
@@ -78,7 +79,7 @@ class GraphCache:
         content = plan.content
         pipeline = self._pipelines.get(content)
         if pipeline is None:
-            progress.doing(f"creating the pipeline of {plan.label}", plan.pointer)
+            progress.doing(f"creating the pipeline of {one_line(plan.label)}", plan.pointer)
             pipeline = self._pipelines[content] = GraphPipeline(self._device, self._layouts, plan)
         else:
             self._pipelines.move_to_end(content)

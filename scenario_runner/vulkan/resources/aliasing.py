@@ -49,6 +49,7 @@ def _check_group(device: Device, group: str, members: Sequence[Resource]) -> Non
                             f"memory group {group!r} on {device.physical.name!r}: {message}",
                             pointer=f"{image.plan.pointer}/memory_group",
                             help="choose a width whose rows need no padding, or let a shader copy the texels",
+                            code="SR-MEMORY-007",
                         )
                     )
                     break
@@ -94,6 +95,7 @@ def _collision(device: Device, group: str, one: Resource, other: Resource) -> er
         f" {first.end_bytes}",
         pointer=f"{second.plan.pointer}/memory_group",
         help="give one of them initial content, or place it further back",
+        code="SR-MEMORY-001",
     )
 
 

@@ -73,6 +73,7 @@ def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]
                 errors.Problem(
                     f"image {plan.uid!r} of {plan.format.name} is not possible on {device.physical.name!r}: {what}",
                     pointer=plan.pointer,
+                    code="SR-FEATURE-003",
                 )
             )
     if problems:

@@ -37,7 +37,11 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bo
     problems = []
     for tensor in tensors:
         problems += [
-            Problem(f"tensor {tensor.uid!r} {what}; {name} of {physical.name!r} is {limit}", pointer=tensor.pointer)
+            Problem(
+                f"tensor {tensor.uid!r} {what}; {name} of {physical.name!r} is {limit}",
+                pointer=tensor.pointer,
+                code="SR-LIMIT-011",
+            )
             for what, name, limit in _beyond(tensor, limits)
         ]
         features = format_features(physical, tensor.format.value, linear=tensor.linear)
@@ -52,6 +56,7 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bo
                         f"{user} uses tensor {tensor.uid!r}; {physical.name!r} has no {tensor.format.name} tensors for"
                         f" {use}s",
                         pointer=f"{tensor.pointer}/format",
+                        code="SR-FEATURE-003",
                     )
                 )
     if emulated:
@@ -66,6 +71,7 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bo
                     f"shader {label!r} uses {count} tensors; maxPerStageDescriptorSetStorageTensors of"
                     f" {physical.name!r} is {limit}",
                     pointer=pointer,
+                    code="SR-LIMIT-006",
                 )
             )
     return problems
@@ -95,6 +101,7 @@ def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterato
                 f" {physical.name!r} runs graphs, end the process over such a result",
                 pointer=graph.pointer,
                 help="return it from the model as well",
+                code="SR-FEATURE-002",
             )
         what, shape = graph.largest
         count, limit = prod(shape), int(limits.maxTensorElements)
@@ -103,6 +110,7 @@ def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterato
                 f"{graph.label}: {what} has {count} elements (shape {list(shape)}); maxTensorElements of"
                 f" {physical.name!r} is {limit}",
                 pointer=graph.pointer,
+                code="SR-LIMIT-011",
             )
 
 

@@ -146,7 +146,8 @@ class Tensor:
         if usage == USAGE_TRANSFER:
             tiling = "LINEAR" if description.linear else "OPTIMAL"
             raise errors.UnsupportedError(
-                f"{self._device.physical.name!r} has no tensors of {self.plan.format.name} with {tiling} tiling"
+                f"{self._device.physical.name!r} has no tensors of {self.plan.format.name} with {tiling} tiling",
+                code="SR-FEATURE-003",
             )
         return usage
 
