@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from scenario_runner.errors import FileError, Problem, ScenarioError, ScenarioRunnerError
+from scenario_runner.errors import FileError, Problem, SandboxError, ScenarioError, ScenarioRunnerError
 from scenario_runner.files.output import check_destination
 from scenario_runner.files.output_set import marker_path
 from scenario_runner.plan.model.records import BufferPlan
@@ -54,8 +54,8 @@ def wrong_destinations(plan: Plan) -> Iterator[Wrong]:
         try:
             _check_extension(path, resource)
             check_destination(path)
-        except FileError as error:
-            yield from ((FileError, _at(problem, pointer)) for problem in error.problems)
+        except (FileError, SandboxError) as error:
+            yield from ((type(error), at_pointer(problem, pointer)) for problem in error.problems)
             continue
         file = os.path.realpath(path)  # a symbolic link is followed when the file is written
         if first.setdefault(file, uid) != uid:
@@ -91,7 +91,7 @@ def _check_extension(path: str, resource: ResourcePlan) -> None:
         raise FileError(Problem(message, path, code="SR-FILE-004"))
 
 
-def _at(problem: Problem, pointer: str) -> Problem:
+def at_pointer(problem: Problem, pointer: str) -> Problem:
     """The problem of a file at the place that names it."""
     return Problem(f"{problem.path}: {problem.message}", pointer=pointer, help=problem.help, code=problem.code)
 
