@@ -214,7 +214,7 @@ def test_a_path_that_is_a_folder(counting: Scene, run: Run) -> None:
     (counting.folder / "m.json").mkdir()
     ended = run("scenario.json", *OPTION)
     assert ended.code == 4
-    assert ended.err.startswith("error: scenario.json: m.json: is a folder")
+    assert ended.err.startswith("error: m.json: is a folder")
     assert not (counting.folder / "x.out.npy").exists()
 
 

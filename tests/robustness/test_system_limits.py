@@ -70,8 +70,7 @@ def test_a_thread_that_cannot_be_started(limited: Limited, small: Scene, limit: 
     launcher, named = LAUNCHERS[limit]
     ended = limited(launcher(), "scenario.json")
     assert (ended.code, ended.out) == (15, "")
-    message = rf"the system refuses to start another thread \({named}\)"
-    expected = rf"error: scenario\.json: {message}\n  help: raise the limit, or end .*\n"
+    expected = rf"error: the system refuses to start another thread \({named}\)\n  help: raise the limit, or end .*\n"
     assert re.fullmatch(expected, ended.err)
     assert not list(small.folder.glob("*.out.npy"))
     assert small.leftovers() == []
