@@ -108,6 +108,19 @@ class ScenarioRunnerError(Exception):
         )
         return self
 
+    def of_scenario(self, path: str) -> ScenarioRunnerError:
+        """Let every problem begin with the path of the scenario: in a run of many it tells which one; returns self."""
+        self.problems = tuple(_of_scenario(problem, path) for problem in self.problems)
+        return self
+
+
+def _of_scenario(problem: Problem, path: str) -> Problem:
+    if problem.path is None:
+        return problem._replace(path=path)
+    if problem.path == path:
+        return problem
+    return Problem(str(problem), path, help=problem.help, code=problem.code)
+
 
 class UsageError(ScenarioRunnerError):
     """The command line or the API call cannot be understood."""

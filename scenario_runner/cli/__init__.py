@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from scenario_runner.errors import UsageError
 
 COMMANDS = {
-    "run": "run scenarios (what happens when no command is named)",
+    "run": "run scenarios (the default command)",
     "validate": "check scenarios without a GPU",
-    "explain": "say what the code of a finding means and how to mend it",
-    "view": "show an image or tensor, or where two of them differ",
-    "shader": "show what a shader wants from outside",
-    "vgf": "show what is in a VGF model, or make a scenario that runs it",
+    "explain": "explain the code of a finding and how to fix it",
+    "view": "show images and tensors, or compare two of them",
+    "shader": "show the interface of a shader",
+    "vgf": "show the contents of a VGF model, or make a scenario that runs it",
     "schema": "print the JSON Schema of the scenario format",
-    "doctor": "show what this machine has and lacks for running scenarios",
+    "doctor": "show what is installed on this machine for running scenarios, and what is missing",
     "help": "show the options of a command",
 }
 

@@ -63,19 +63,24 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
     """Options for the device and for how long to wait for it."""
     parser.add_argument("--device", metavar="D", help="index, UUID or part of the name of the device to use")
     parser.add_argument(
-        "--timeout", type=_positive_seconds, metavar="S", help="give up on submitted work after S seconds"
+        "--timeout",
+        type=_positive_seconds,
+        metavar="S",
+        help="stop when submitted work has not finished after S seconds",
     )
     parser.add_argument(
         "--validation", action="store_true", help="load the Khronos validation layer; its errors fail the run"
     )
     parser.add_argument(
-        "--validation-report", action="store_true", help="load the validation layer; its errors are only reported"
+        "--validation-report",
+        action="store_true",
+        help="load the validation layer; its errors are shown, and the run succeeds",
     )
     parser.add_argument(
         "--ml-emulation",
         choices=("auto", "on", "off"),
         default="auto",
-        help="run tensors and graphs through emulation layers: where the device lacks them (auto), always, never",
+        help="use the emulation layers for tensors and graphs: if the device needs them (auto), always, never",
     )
 
 
@@ -92,7 +97,7 @@ def device_arguments(options: argparse.Namespace) -> dict[str, Any]:
 def add_compiler_options(parser: argparse.ArgumentParser) -> None:
     """Options for compiling shaders."""
     parser.add_argument("--glslang", metavar="PATH", help="GLSL compiler to use (or set SCENARIO_RUNNER_GLSLANG)")
-    parser.add_argument("--no-cache", action="store_true", help="compile every shader and make every plan anew")
+    parser.add_argument("--no-cache", action="store_true", help="do not use the caches of compiled shaders and plans")
 
 
 def compiler_arguments(options: argparse.Namespace) -> dict[str, Any]:
@@ -112,5 +117,8 @@ def add_sandbox_option(parser: argparse.ArgumentParser) -> None:
 def add_logging_option(parser: argparse.ArgumentParser) -> None:
     """--log-level, as the reference runner has it."""
     parser.add_argument(
-        "--log-level", choices=("debug", "info", "warning", "error"), default="warning", help="what to report on stderr"
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        default="warning",
+        help="least level of messages on standard error (default: warning)",
     )

@@ -16,19 +16,19 @@ def main(argv: Sequence[str]) -> int:
     """Returns 0 when scenarios can run (a usable device and a GLSL compiler), else 1."""
     parser = Parser(
         prog="scenario-runner doctor",
-        description="Show what this machine has and lacks for running scenarios. "
+        description="Show what is installed on this machine for running scenarios, and what is missing. "
         "The exit code is 0 when there is a usable device and a GLSL compiler, else 1.",
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON (docs/doctor.md has the keys)")
     parser.add_argument(
         "--fix",
         action="store_true",
-        help="first install with pip what is missing and needs no superuser: the compiler for shaders with tensors,"
+        help="first install with pip what is missing and does not need root: the compiler for shaders with tensors,"
         " the ML emulation layers, the library that reads VGF files",
     )
-    parser.add_argument("--glslang", metavar="PATH", help="GLSL compiler to look at (or set SCENARIO_RUNNER_GLSLANG)")
+    parser.add_argument("--glslang", metavar="PATH", help="GLSL compiler to check (or set SCENARIO_RUNNER_GLSLANG)")
     parser.add_argument(
-        "--timeout", type=_seconds, default=30.0, metavar="S", help="how long drivers may take (default: 30 seconds)"
+        "--timeout", type=_seconds, default=30.0, metavar="S", help="time limit for the drivers (default: 30 seconds)"
     )
     options = parser.parse_args(argv)
     from scenario_runner.doctor import gather

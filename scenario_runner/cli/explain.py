@@ -10,7 +10,9 @@ from scenario_runner.errors import UsageError
 
 def main(argv: Sequence[str]) -> int:
     """Print the explanation of each code, or the list of all codes when none is given; returns 0."""
-    parser = Parser(prog="scenario-runner explain", description="Explain the codes of findings; without one, list all.")
+    parser = Parser(
+        prog="scenario-runner explain", description="Explain the codes of findings; without CODE, list all."
+    )
     parser.add_argument("codes", nargs="*", metavar="CODE", help="a code, such as SR-BIND-003")
     options = parser.parse_args(argv)
     from scenario_runner.checks.codes import CODES, FAMILIES

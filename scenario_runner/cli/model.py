@@ -28,13 +28,21 @@ def main(argv: Sequence[str], starting: InstanceStart | None = None) -> int:
     """Returns 0. Raises FileError, UsageError and what a run raises."""
     parser = Parser(
         prog="scenario-runner MODEL.vgf",
-        description="Run a VGF model once. Inputs and outputs go by their names in the model, or their binding numbers"
+        description="Run a VGF model once. Inputs and outputs are given by name or by binding number"
         " (see 'scenario-runner vgf show').",
     )
     parser.add_argument("model", metavar="MODEL.vgf", help="the model")
-    parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE", help="a file for an input (.npy)")
-    parser.add_argument("--output-dir", "--output", metavar="DIR", default=".", help="where outputs go (default: here)")
-    parser.add_argument("--shader", action="append", default=[], metavar="NAME=FILE", help="a shader for a placeholder")
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE", help="the file of an input (.npy)")
+    parser.add_argument(
+        "--output-dir",
+        "--output",
+        metavar="DIR",
+        default=".",
+        help="folder for the outputs (default: the current folder)",
+    )
+    parser.add_argument(
+        "--shader", action="append", default=[], metavar="NAME=FILE", help="the shader for a placeholder"
+    )
     parser.add_argument(
         "--push-constants", action="append", default=[], metavar="NAME=FILE", help="push constants of a shader (.npy)"
     )

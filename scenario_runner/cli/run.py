@@ -129,7 +129,7 @@ def _run(
                     dry_run=options.dry_run,
                 )
             except ScenarioRunnerError as error:
-                show_error(error)
+                show_error(error.of_scenario(file))
                 note = None if options.dry_run else outputs.note_of_failure(file)
                 if note is not None:
                     write("note", note, "--clean removes the outputs of earlier runs before a run")

@@ -45,41 +45,50 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         epilog="commands: " + "; ".join(f"{name}: {purpose}" for name, purpose in COMMANDS.items()),
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help="scenario files (JSON), run one after the other")
-    parser.add_argument("--scenario", action="append", default=[], metavar="FILE", help="a scenario file as well")
+    parser.add_argument("--scenario", action="append", default=[], metavar="FILE", help="a scenario file, like FILE")
     parser.add_argument("--output", metavar="DIR", help="base of relative dst paths (default: the scenario's folder)")
     add_device_options(parser)
     parser.add_argument("--list-devices", action="store_true", help="list the Vulkan devices and exit")
-    parser.add_argument("--dry-run", action="store_true", help="do everything but run the commands and write files")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="plan, compile and upload, but run no command and write no file"
+    )
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run the commands N times")
     parser.add_argument(
         "--repeat-keep-state",
         action="store_true",
         help="with --repeat: do not restore the inputs before each iteration",
     )
-    parser.add_argument("--capture-dir", metavar="DIR", help="write what each frame boundary names into folders of DIR")
+    parser.add_argument(
+        "--capture-dir", metavar="DIR", help="write the resources that each frame boundary names to folders in DIR"
+    )
     parser.add_argument(
         "--folder-each",
         action="store_true",
-        help="with --output and --capture-dir: a folder of its own for each scenario",
+        help="with --output and --capture-dir: a separate folder for each scenario",
     )
     parser.add_argument("--clean", action="store_true", help="remove the outputs of earlier runs before each scenario")
     parser.add_argument(
-        "--disable-extension", action="append", nargs="+", default=[], metavar="E", help="device extensions not to use"
+        "--disable-extension",
+        action="append",
+        nargs="+",
+        default=[],
+        metavar="E",
+        help="device extensions that are not used",
     )
     parser.add_argument(
         "--enable-robustness-features",
         action="store_true",
-        help="robust buffer and image access, where the device has it",
+        help="robust buffer and image access, if the device supports it",
     )
     parser.add_argument(
         "--shader-instrumentation",
         metavar="FILE",
-        help="write what the device measures in shaders (VK_ARM_shader_instrumentation) as JSON",
+        help="write the device's measurements of shaders (VK_ARM_shader_instrumentation) as JSON",
     )
     add_compiler_options(parser)
     add_sandbox_option(parser)
     add_logging_option(parser)
-    parser.add_argument("--quiet", action="store_true", help="print no summary line")
+    parser.add_argument("--quiet", action="store_true", help="print no line for scenarios that succeeded")
     parser.add_argument("--wait-for-key-stroke-before-run", action="store_true", help="wait for Enter before running")
     parser.add_argument("--pause-on-exit", action="store_true", help="wait for Enter at the end")
     parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")

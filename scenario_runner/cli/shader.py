@@ -1,4 +1,4 @@
-"""``scenario-runner shader show FILE``: what a shader, a SPIR-V module or a model's modules want from outside."""
+"""``scenario-runner shader show FILE``: the interface of a shader, of a SPIR-V module or of a model's modules."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str]) -> int:
     """Returns 0. Raises FileError, ShaderError or CompileError."""
-    parser = Parser(prog="scenario-runner shader", description="Look into shaders.")
+    parser = Parser(prog="scenario-runner shader", description="Show the interfaces of shaders.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="show", parser_class=Parser)
     show = commands.add_parser(
         "show",
         help="print entry points, bindings, blocks and specialization constants",
-        description="Print what a shader wants from outside. GLSL and HLSL are compiled first; of a .vgf file each"
-        " module is printed.",
+        description="Print the interface of a shader. GLSL and HLSL are compiled first; of a .vgf file each module is"
+        " printed.",
     )
     show.add_argument("file", metavar="FILE", help="a .spv, .vgf, .hlsl or GLSL file")
     show.add_argument("--json", action="store_true", help="print everything that is known, as JSON")

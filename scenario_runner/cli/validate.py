@@ -22,15 +22,17 @@ def main(argv: Sequence[str]) -> int:
     """Returns 0, or the exit code of the first file that is wrong. What this version cannot run is a note, no error."""
     parser = Parser(
         prog="scenario-runner validate",
-        description="Check scenarios without a GPU. Each finding has a code that 'scenario-runner explain' knows.",
+        description="Check scenarios without a GPU. 'scenario-runner explain CODE' explains a finding.",
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="scenario files (JSON)")
     parser.add_argument(
-        "--format", choices=("text", "json", "sarif"), default="text", help="how findings are written (default: text)"
+        "--format", choices=("text", "json", "sarif"), default="text", help="format of the findings (default: text)"
     )
     parser.add_argument("--hazards", action="store_true", help="look for missing barriers between commands as well")
     parser.add_argument(
-        "--against", metavar="REPORT", help="check limits and features of a device: what 'doctor --json' wrote"
+        "--against",
+        metavar="REPORT",
+        help="compare with the limits and features of the device in a report of 'doctor --json'",
     )
     parser.add_argument("--device", metavar="D", help="with --against: index, UUID or part of the name of the device")
     parser.add_argument("--output", metavar="DIR", help="base of relative dst paths (default: the scenario's folder)")

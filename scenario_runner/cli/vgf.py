@@ -18,8 +18,13 @@ def main(argv: Sequence[str]) -> int:
     """Returns 0. Raises FileError for a file that is no sound model, UsageError."""
     action = argv[0] if argv else None
     if action not in _ACTIONS:
-        parser = Parser(prog="scenario-runner vgf", description="Look at VGF models (compiled ML models).")
-        parser.add_argument("action", choices=_ACTIONS, help="show what is in a model, or make a scenario that runs it")
+        parser = Parser(
+            prog="scenario-runner vgf",
+            description="Show VGF models (compiled ML models), or make scenarios that run them.",
+        )
+        parser.add_argument(
+            "action", choices=_ACTIONS, help="show the contents of a model, or make a scenario that runs it"
+        )
         parser.add_argument("file", metavar="FILE", help="the VGF file")
         parser.parse_args(argv)
         raise UsageError("expected 'show' or 'scenario'", help="scenario-runner vgf show model.vgf")
@@ -31,7 +36,7 @@ def _show(argv: Sequence[str]) -> int:
         prog="scenario-runner vgf show", description="Show inputs, outputs, segments, shaders and constants of a model."
     )
     parser.add_argument("file", metavar="FILE", help="the VGF file")
-    parser.add_argument("--json", action="store_true", help="everything but code and constant data, as JSON")
+    parser.add_argument("--json", action="store_true", help="print everything except code and constant data, as JSON")
     options = parser.parse_args(argv)
     from scenario_runner.vgf import read_vgf
     from scenario_runner.vgf.describe import describe

@@ -50,9 +50,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "The exit code of --diff is 0 where the files are equal and 1 where they differ.",
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help="image or tensor to show")
-    parser.add_argument(
-        "--diff", nargs=2, metavar=("A", "B"), help="show where two files, or the files of two folders, differ"
-    )
+    parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="compare two files, or the files of two folders")
     parser.add_argument("--atol", metavar="X", type=_error, default=0.0, help="with --diff: absolute errors to accept")
     parser.add_argument("--rtol", metavar="X", type=_error, default=0.0, help="with --diff: relative errors to accept")
     parser.add_argument("--ulp", metavar="N", type=_steps, default=0, help="with --diff: errors in ULP to accept")
@@ -60,10 +58,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "--png", metavar="OUT", help="write the picture to a PNG file; with --diff, the errors as colours"
     )
     parser.add_argument("--channel", metavar="C", help="show one channel: R, G, B, A, depth, stencil or a number")
-    parser.add_argument("--range", metavar="MIN:MAX", type=_range, help="values for black and white")
+    parser.add_argument("--range", metavar="MIN:MAX", type=_range, help="values shown as black and white")
     parser.add_argument("--mip", metavar="N", type=_level, default=0, help="mip level of a .dds file (default: 0)")
     parser.add_argument(
-        "--dtype", metavar="TYPE", type=_element, help="what the bytes of a .npy file are, such as float32"
+        "--dtype", metavar="TYPE", type=_element, help="type of the bytes of a .npy file, such as float32"
     )
     parser.add_argument("--shape", metavar="N,N,…", type=_shape, help="shape of a .npy file; one length may be -1")
     options = parser.parse_args(_joined(argv))

@@ -57,7 +57,7 @@ def wrong_destinations(plan: Plan) -> Iterator[Wrong]:
         except SandboxError:
             continue  # the plan was not made then
         except FileError as error:
-            yield from ((FileError, _at(problem, pointer)) for problem in error.problems)
+            yield from ((FileError, at_pointer(problem, pointer)) for problem in error.problems)
             continue
         file = os.path.realpath(path)  # a symbolic link is followed when the file is written
         if first.setdefault(file, uid) != uid:
@@ -93,7 +93,7 @@ def _check_extension(path: str, resource: ResourcePlan) -> None:
         raise FileError(Problem(message, path, code="SR-FILE-004"))
 
 
-def _at(problem: Problem, pointer: str) -> Problem:
+def at_pointer(problem: Problem, pointer: str) -> Problem:
     """The problem of a file at the place that names it."""
     return Problem(f"{problem.path}: {problem.message}", pointer=pointer, help=problem.help, code=problem.code)
 

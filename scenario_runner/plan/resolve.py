@@ -24,12 +24,7 @@ from scenario_runner.plan.push_constants import PushConstants
 from scenario_runner.plan.resources import resolve_resources
 from scenario_runner.plan.shaders import LoadedShader, included_files, load_shaders, used_shaders
 from scenario_runner.plan.tables import Tables
-from scenario_runner.scenario import (
-    DispatchBarrier,
-    DispatchCompute,
-    MarkBoundary,
-    Shader,
-)
+from scenario_runner.scenario import DispatchBarrier, DispatchCompute, MarkBoundary, Shader
 
 if TYPE_CHECKING:
     from scenario_runner.plan.cache.plan_cache import Facts

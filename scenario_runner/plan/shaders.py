@@ -59,18 +59,20 @@ def load_shaders(
 ) -> dict[str, LoadedShader]:
     """Compile or read every shader in ``shaders``; ``places`` are the pointers of those that are no resources.
 
-    Raises CompileError with every shader that does not compile, unless ``thorough``, where the others are loaded all
-    the same; what else is wrong is added to ``problems``, and such shaders are missing from the result.
+    What is wrong is added to ``problems``, and such shaders are missing from the result. Where some do not compile, all
+    that was found is raised, unless ``thorough``, where the others are loaded all the same.
     """
     shaders = list(shaders)
     codes: dict[str, bytes] = {}
     sources = [shader for shader in shaders if shader.type != "SPIR-V"]
-    if sources:
-        codes.update(_compiled(scenario, sources, options, problems if thorough else None))
-        shaders = [shader for shader in shaders if shader.type == "SPIR-V" or shader.uid in codes]
     pointers = {
         shader.uid: (places or {}).get(shader.uid) or scenario.resource_pointer(shader.uid) for shader in shaders
     }
+    if sources:
+        codes.update(_compiled(scenario, sources, pointers, options, problems))
+        if not thorough and len(codes) < len(sources):
+            problems.raise_if_any()
+        shaders = [shader for shader in shaders if shader.type == "SPIR-V" or shader.uid in codes]
     given = [shader for shader in shaders if shader.type == "SPIR-V"]
     if given:
         codes.update(_given(scenario, given, pointers, options, problems))
@@ -113,24 +115,25 @@ def _given(
 
 
 def _compiled(
-    scenario: Scenario, sources: Sequence[Shader], options: CompilerOptions, problems: Problems | None
+    scenario: Scenario,
+    sources: Sequence[Shader],
+    pointers: Mapping[str, str],
+    options: CompilerOptions,
+    problems: Problems,
 ) -> dict[str, bytes]:
-    """The modules of shaders by uid; with ``problems``, those that fail are noted there, each at its place."""
-    from scenario_runner.shaders import compile_all, compile_each
+    """The modules of shaders by uid; those that fail are noted, each at its place."""
+    from scenario_runner.shaders import compile_each
 
     requests = [compile_request(scenario, shader) for shader in sources]
     uids = [shader.uid for shader in sources]
     compiler, cache_dir, use_cache = options.compiler, options.cache_dir, options.use_cache
-    if problems is None:
-        made = compile_all(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
-        return dict(zip(uids, made, strict=True))
     codes = {}
     each = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
     for uid, one in zip(uids, each, strict=True):
         if isinstance(one, bytes):
             codes[uid] = one
         else:
-            problems.add_error(one, scenario.resource_pointer(uid))
+            problems.add_error(one, pointers[uid])
     return codes
 
 

@@ -83,20 +83,22 @@ class FileWriter:
     def frame(self, iteration: int, frame: FramePlan) -> _Files:
         """Where the captures of one frame go: ``frame_<id>/<uid>.npy``, under ``iteration_<n>/`` when repeating."""
         if self._capture_dir is None:
-            return self._files(lambda uid: None, OutputFile)
+            return self._files(lambda uid: None, OutputFile, "")
         count = self._seen[iteration, frame.frame_id] = self._seen.get((iteration, frame.frame_id), 0) + 1
         name = f"frame_{frame.frame_id}" + (f"_{count}" if count > 1 else "")
         folder = os.path.join(self._capture_dir, name)
         if self._repeat > 1:
             folder = os.path.join(self._capture_dir, f"iteration_{iteration}", name)
-        return self._files(lambda uid: os.path.join(folder, self._file_name(uid) + self._extension(uid)), OutputFile)
+        return self._files(
+            lambda uid: os.path.join(folder, self._file_name(uid) + self._extension(uid)), OutputFile, ""
+        )
 
     def outputs(self) -> _Files:
         """Where the outputs of the run go."""
-        return self._files(self._destinations.get, self._pending.create)
+        return self._files(self._destinations.get, self._pending.create, "/dst")
 
-    def _files(self, path_of: Callable[[str], str | None], create: CreateOutput) -> _Files:
-        self._latest = _Files(self._plan, path_of, create)
+    def _files(self, path_of: Callable[[str], str | None], create: CreateOutput, key: str) -> _Files:
+        self._latest = _Files(self._plan, path_of, create, key)
         return self._latest
 
     def _file_name(self, uid: str) -> str:
@@ -135,9 +137,13 @@ class FileWriter:
 
 
 class _Files:
-    """Takes pieces of resources, in order, and writes each resource to its file."""
+    """Takes pieces of resources, in order, and writes each resource to its file.
 
-    def __init__(self, plan: Plan, path_of: Callable[[str], str | None], create: CreateOutput) -> None:
+    ``key`` is what the JSON pointers of problems end with, after the pointer of the resource.
+    """
+
+    def __init__(self, plan: Plan, path_of: Callable[[str], str | None], create: CreateOutput, key: str) -> None:
+        self._key = key
         self._plan = plan
         self.path_of = path_of
         self._create = create
@@ -145,6 +151,17 @@ class _Files:
         self._left = 0
 
     def receive(self, uid: str, view: memoryview) -> None:
+        """Write a piece. Raises FileError with the pointer of the resource."""
+        try:
+            self._receive(uid, view)
+        except FileError as error:
+            from scenario_runner.plan.destinations import at_pointer
+
+            pointer = f"{self._plan.resources[uid].pointer}{self._key}"
+            error.problems = tuple(at_pointer(problem, pointer) for problem in error.problems)
+            raise
+
+    def _receive(self, uid: str, view: memoryview) -> None:
         if self._left == 0:
             self._left = self._plan.resources[uid].size_bytes
             path = self.path_of(uid)

@@ -20,13 +20,7 @@ from scenario_runner.errors import (
 )
 from scenario_runner.shaders.batch import batch_compiler
 from scenario_runner.shaders.cache import ShaderCache
-from scenario_runner.shaders.discovery import (
-    DXC_VARIABLE,
-    GLSLANG_VARIABLE,
-    Compiler,
-    find_compilers,
-    names,
-)
+from scenario_runner.shaders.discovery import DXC_VARIABLE, GLSLANG_VARIABLE, Compiler, find_compilers, names
 from scenario_runner.shaders.job import TENSORS, Job
 from scenario_runner.shaders.options import parse_build_options
 from scenario_runner.shaders.request import TARGETS, CompileRequest

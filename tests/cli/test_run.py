@@ -128,7 +128,7 @@ def test_unknown_device(program: Program, adding: Path, wanted: str, message: st
     """A device that does not exist ends with exit code 8 and the list of those that do."""
     ended = program(adding, "--device", wanted)
     assert (ended.code, ended.out) == (8, "")
-    assert ended.err.startswith(f"error: {message}")
+    assert ended.err.startswith(f"error: {adding}: {message}")
 
 
 def test_no_driver(program: Program, adding: Path, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_no_driver(program: Program, adding: Path, tmp_path: Path) -> None:
     nothing = str(tmp_path / "nothing.json")
     ended = program(adding, env={"VK_ICD_FILENAMES": nothing, "VK_DRIVER_FILES": nothing})
     assert (ended.code, ended.out) == (8, "")
-    assert ended.err.splitlines()[0] == "error: vkCreateInstance failed with VK_ERROR_INCOMPATIBLE_DRIVER"
+    assert ended.err.splitlines()[0] == f"error: {adding}: vkCreateInstance failed with VK_ERROR_INCOMPATIBLE_DRIVER"
     assert "doctor" in ended.err.splitlines()[1]
 
 
@@ -144,7 +144,7 @@ def test_no_loader(program: Program, adding: Path, tmp_path: Path) -> None:
     """Without a Vulkan loader the exit code is 8 and the message says what to install."""
     ended = program(adding, env={"SCENARIO_RUNNER_VULKAN_LOADER": str(tmp_path / "none.so")})
     assert (ended.code, ended.out) == (8, "")
-    assert ended.err.startswith("error: no Vulkan loader could be opened (")
+    assert ended.err.startswith(f"error: {adding}: no Vulkan loader could be opened (")
     assert "help: SCENARIO_RUNNER_VULKAN_LOADER must be" in ended.err
 
 
@@ -205,12 +205,15 @@ def test_warnings_are_shown(program: Program, scene: Scene) -> None:
 
 
 def test_shader_that_does_not_compile(program: Program, scene: Scene) -> None:
-    """A failed compile ends with exit code 5 and shows file:line and the compiler's message."""
+    """A failed compile ends with exit code 5 and shows its place, that in the source and the compiler's message."""
     scene.shader("bad", glsl("a[0] = wrong;", "layout(binding = 0) buffer B { uint a[]; };\n"))
     scene.buffer("x", size=4).dispatch("bad", ["x"]).write()
     ended = program("scenario.json")
     assert (ended.code, ended.out) == (5, "")
-    assert re.match(r"error: (\S*/)?bad\.comp:6:8: .*'wrong' : undeclared identifier", ended.err)
+    assert re.match(
+        r"error: scenario\.json:\d+:\d+: /resources/0/shader: (\S*/)?bad\.comp:6:8: .*'wrong' : undeclared identifier",
+        ended.err,
+    )
 
 
 def test_what_is_not_run_yet_is_refused_by_name(program: Program, scene: Scene) -> None:

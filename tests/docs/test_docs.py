@@ -2,7 +2,7 @@
 
 A fenced block marked ``console`` holds commands after ``$ `` and what they print; ``…`` stands for anything, on a line
 of its own for any number of lines. A ``python`` block is a program; lines after ``# prints:`` say what it prints. Any
-other block is a file where the paragraph before it begins with a name in backticks, and not looked at elsewhere. The
+other block is a file where the paragraph before it begins with a name in backticks, and is ignored elsewhere. The
 blocks of one page are taken in order, in one folder that starts as a copy of the scenarios.
 """
 

@@ -181,7 +181,7 @@ def test_what_is_missing_is_named(
     """A device that lacks a part is refused with that part, and nothing is run or written."""
     ended = run("scenario.json", *OPTION, *arguments, **environment)
     assert ended.code == 6
-    assert ended.err.startswith("error: shader instrumentation was asked for; ")
+    assert ended.err.startswith("error: scenario.json: shader instrumentation was asked for; ")
     assert f" lacks {lacks}" in ended.err
     assert not (counting.folder / "m.json").exists()
     assert not (counting.folder / "x.out.npy").exists()
@@ -214,7 +214,7 @@ def test_a_path_that_is_a_folder(counting: Scene, run: Run) -> None:
     (counting.folder / "m.json").mkdir()
     ended = run("scenario.json", *OPTION)
     assert ended.code == 4
-    assert ended.err.startswith("error: m.json: is a folder")
+    assert ended.err.startswith("error: scenario.json: m.json: is a folder")
     assert not (counting.folder / "x.out.npy").exists()
 
 

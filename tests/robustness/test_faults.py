@@ -154,7 +154,7 @@ def test_every_call_fails_once(
             1,
             "-9",
             8,
-            "vkCreateInstance failed with VK_ERROR_INCOMPATIBLE_DRIVER\n"
+            "{path}: vkCreateInstance failed with VK_ERROR_INCOMPATIBLE_DRIVER\n"
             "  help: 'scenario-runner doctor' shows which loader and drivers are found",
         ),
         (
@@ -162,11 +162,17 @@ def test_every_call_fails_once(
             1,
             "-3",
             8,
-            "vkCreateInstance failed with VK_ERROR_INITIALIZATION_FAILED\n"
+            "{path}: vkCreateInstance failed with VK_ERROR_INITIALIZATION_FAILED\n"
             "  help: 'scenario-runner doctor' shows which loader and drivers are found",
         ),
-        ("vkCreateDevice", 1, "-3", 7, "vkCreateDevice failed with VK_ERROR_INITIALIZATION_FAILED ('{device}')"),
-        ("vkCreateDevice", 1, "-8", 6, "vkCreateDevice failed with VK_ERROR_FEATURE_NOT_PRESENT ('{device}')"),
+        (
+            "vkCreateDevice",
+            1,
+            "-3",
+            7,
+            "{path}: vkCreateDevice failed with VK_ERROR_INITIALIZATION_FAILED ('{device}')",
+        ),
+        ("vkCreateDevice", 1, "-8", 6, "{path}: vkCreateDevice failed with VK_ERROR_FEATURE_NOT_PRESENT ('{device}')"),
         (
             "vkCreateComputePipelines",
             1,
@@ -202,7 +208,7 @@ def test_exit_codes(
     device = ended.err.split("('")[-1].split("'")[0]
     expected = "error: " + message.format(path="scenario.json", place=place, device=device) + "\n"
     assert ended.err == expected
-    assert rest or "{path}" not in message
+    assert rest or "{place}" not in message
     assert not list(everything.folder.glob("*.out.npy"))
 
 
@@ -227,7 +233,7 @@ def test_allocation_that_the_device_cannot_give(
     "memory, where, asked",
     [
         ("unified", r"scenario\.json:\d+:\d+: /resources/0/buffer: ", r"'large' asked for 2\.9 MiB \(3000000 bytes\)"),
-        ("staged", "", r"staging memory asked for 8\.0 MiB \(\d+ bytes\)"),
+        ("staged", r"scenario\.json: ", r"staging memory asked for 8\.0 MiB \(\d+ bytes\)"),
     ],
 )
 def test_memory_mapped_at_an_unusable_address(

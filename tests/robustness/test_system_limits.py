@@ -70,7 +70,8 @@ def test_a_thread_that_cannot_be_started(limited: Limited, small: Scene, limit: 
     launcher, named = LAUNCHERS[limit]
     ended = limited(launcher(), "scenario.json")
     assert (ended.code, ended.out) == (15, "")
-    expected = rf"error: the system refuses to start another thread \({named}\)\n  help: raise the limit, or end .*\n"
+    message = rf"the system refuses to start another thread \({named}\)"
+    expected = rf"error: scenario\.json: {message}\n  help: raise the limit, or end .*\n"
     assert re.fullmatch(expected, ended.err)
     assert not list(small.folder.glob("*.out.npy"))
     assert small.leftovers() == []

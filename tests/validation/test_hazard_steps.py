@@ -13,6 +13,8 @@ from scenario_runner.checks.hazards import Step, Work, find_hazards
 from scenario_runner.plan.resolve import examine
 from scenario_runner.scenario import load
 from scenario_runner.validation.hazard_steps import steps_of
+from tests.gpu.ml_scenes import SPIRV, bindings, random, tensor
+from tests.scenes import Scene, glsl
 
 
 def model(checkout: Path, folder: Path, name: str) -> Path:
@@ -78,3 +80,35 @@ def test_a_graph_is_of_the_stage_of_graphs(
     """A graph without an implicit barrier needs one from the stage of graphs; its segments are in order anyway."""
     path = run_twice(model(checkout, tmp_path, name), src_stage=src_stage)
     assert [finding.code for finding in find_hazards(steps(path))] == expected
+
+
+def test_a_graph_module_reads_its_inputs_and_writes_its_outputs(scene: Scene) -> None:
+    """A SPIR-V graph reads the tensors at its inputs and writes those at its outputs; constants are not memory."""
+    tensor(scene, "x", random((1, 8, 8, 4)))
+    tensor(scene, "y", dims=[1, 8, 8, 2])
+    scene.module("graph", (SPIRV / "graph_constant.spv").read_bytes())
+    weights = scene.npy("w.npy", random((2, 3, 3, 4), seed=2))
+    scene.resource("graph_constant", uid="w", dims=[2, 3, 3, 4], format="VK_FORMAT_R32_SFLOAT", src=weights)
+    keys = {"graph_ref": "graph", "bindings": bindings(["x", "y"]), "graph_constants": ["w"]}
+    scene.command("dispatch_spirv_graph", **keys, implicit_barrier=False)
+    scene.command("dispatch_spirv_graph", **keys)
+    first, second = steps(scene.write())
+    assert isinstance(first, Work)
+    uses = [(use.resource, use.what, use.stage, use.reads, use.writes, use.end) for use in first.uses]
+    assert uses == [("x", "tensor", "graph", True, False, 1024), ("y", "tensor", "graph", False, True, 512)]
+    (found,) = find_hazards([first, second])
+    assert (found.code, found.message.split(",")[0]) == ("SR-HAZARD-003", "graph 'graph' writes tensor 'y'")
+
+
+def test_a_command_that_cannot_be_planned_still_orders(scene: Scene, shader_cache: Path) -> None:
+    """What comes behind the implicit barrier of a wrong command is ordered with what comes before it."""
+    scene.shader("fill", glsl("a[0] = 1;", "layout(set = 0, binding = 0) buffer A { uint a[]; };")).buffer("x", size=64)
+    scene.shader("bad", "#version 450\nvoid main() { nonsense; }")
+    scene.dispatch("fill", ["x"], implicit_barrier=False).dispatch("bad", []).dispatch("fill", ["x"])
+    scenario = load(scene.write())
+    examination = examine(scenario)
+    assert examination.problems.errors
+    first, wrong, last = steps_of(scenario, examination)
+    assert isinstance(wrong, Work)
+    assert wrong.uses == ()
+    assert find_hazards([first, wrong, last]) == []

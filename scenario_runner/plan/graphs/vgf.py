@@ -16,11 +16,7 @@ from scenario_runner.plan.graphs.interface import (
 from scenario_runner.plan.graphs.model import VgfGraph
 from scenario_runner.plan.graphs.shapes import row_shapes
 from scenario_runner.plan.graphs.vgf_values import Values
-from scenario_runner.plan.model.graphs import (
-    GraphConstantPlan,
-    GraphDispatch,
-    GraphPipelinePlan,
-)
+from scenario_runner.plan.model.graphs import GraphConstantPlan, GraphDispatch, GraphPipelinePlan
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispatch, LayoutBinding, PipelinePlan
 from scenario_runner.plan.model.tensors import TensorDescription, TensorPlan
 from scenario_runner.plan.problems import Problems

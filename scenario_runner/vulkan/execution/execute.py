@@ -14,10 +14,7 @@ from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.execution.commands import CommandPool
 from scenario_runner.vulkan.execution.device_objects import DeviceObjects
 from scenario_runner.vulkan.execution.prepared import Prepared
-from scenario_runner.vulkan.execution.recording import (
-    memory_barrier,
-    record_frame,
-)
+from scenario_runner.vulkan.execution.recording import memory_barrier, record_frame
 from scenario_runner.vulkan.execution.submission import Submission
 from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
 from scenario_runner.vulkan.resources.creation import create_resources

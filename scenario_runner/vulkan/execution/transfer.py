@@ -16,21 +16,11 @@ from scenario_runner import errors, system_limits
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.execution.commands import CommandPool
-from scenario_runner.vulkan.execution.recording import (
-    memory_barrier,
-)
+from scenario_runner.vulkan.execution.recording import memory_barrier
 from scenario_runner.vulkan.execution.submission import Submission
-from scenario_runner.vulkan.memory.allocation import (
-    Allocation,
-    align,
-    allocate,
-    choose_type,
-)
+from scenario_runner.vulkan.memory.allocation import Allocation, align, allocate, choose_type
 from scenario_runner.vulkan.memory.host_memory import populate
-from scenario_runner.vulkan.resources.buffers import (
-    bind_buffer,
-    create_buffer,
-)
+from scenario_runner.vulkan.resources.buffers import bind_buffer, create_buffer
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.records import Source

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING
 
 from scenario_runner import errors
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.memory.allocation import (
-    Allocation,
-    align,
-    allocate,
-    choose_type,
-)
+from scenario_runner.vulkan.memory.allocation import Allocation, align, allocate, choose_type
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.device import Device

@@ -13,9 +13,7 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import new
-from scenario_runner.vulkan.pipelines.descriptors import (
-    create_set_layout,
-)
+from scenario_runner.vulkan.pipelines.descriptors import create_set_layout
 from scenario_runner.vulkan.pipelines.pipeline_robustness import with_robustness
 
 if TYPE_CHECKING:

@@ -16,16 +16,10 @@ from scenario_runner.vulkan.api.arm_types import arm_ffi
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import chain, new
-from scenario_runner.vulkan.memory.allocation import (
-    allocate,
-    choose_type,
-)
+from scenario_runner.vulkan.memory.allocation import allocate, choose_type
 from scenario_runner.vulkan.pipelines.compute import PipelineCache, create_shader_module
 from scenario_runner.vulkan.pipelines.resident import read_once
-from scenario_runner.vulkan.resources.tensors import (
-    describe,
-    settled,
-)
+from scenario_runner.vulkan.resources.tensors import describe, settled
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.device import Device

@@ -14,18 +14,8 @@ from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.memory.allocation import align, readable_size
 from scenario_runner.vulkan.memory.resource import Needs
-from scenario_runner.vulkan.resources.buffers import (
-    WORD_SIZE_BYTES,
-    bind_buffer,
-    create_buffer,
-)
-from scenario_runner.vulkan.resources.image_layouts import (
-    ASPECTS,
-    NAMED,
-    Transition,
-    image_barriers,
-    runs,
-)
+from scenario_runner.vulkan.resources.buffers import WORD_SIZE_BYTES, bind_buffer, create_buffer
+from scenario_runner.vulkan.resources.image_layouts import ASPECTS, NAMED, Transition, image_barriers, runs
 from scenario_runner.vulkan.resources.image_support import (
     TILINGS,
     Tiling,

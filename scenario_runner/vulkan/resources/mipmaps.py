@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.resources.image_layouts import (
-    ASPECTS,
-    Transition,
-    image_barriers,
-)
+from scenario_runner.vulkan.resources.image_layouts import ASPECTS, Transition, image_barriers
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.images import ImagePlan

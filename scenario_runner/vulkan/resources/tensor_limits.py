@@ -12,9 +12,7 @@ from scenario_runner.errors import Problem
 from scenario_runner.plan.model.tensors import TensorPlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.structs import chain, new
-from scenario_runner.vulkan.resources.tensors import (
-    format_features,
-)
+from scenario_runner.vulkan.resources.tensors import format_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

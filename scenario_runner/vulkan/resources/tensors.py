@@ -14,19 +14,9 @@ from scenario_runner.vulkan.api.arm_types import arm_ffi
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import chain, new
-from scenario_runner.vulkan.memory.allocation import (
-    Allocation,
-    align,
-    allocate,
-    choose_type,
-    readable_size,
-)
+from scenario_runner.vulkan.memory.allocation import Allocation, align, allocate, choose_type, readable_size
 from scenario_runner.vulkan.memory.resource import Needs
-from scenario_runner.vulkan.resources.buffers import (
-    WORD_SIZE_BYTES,
-    bind_buffer,
-    create_buffer,
-)
+from scenario_runner.vulkan.resources.buffers import WORD_SIZE_BYTES, bind_buffer, create_buffer
 from scenario_runner.vulkan.resources.packed_rows import Rows
 
 if TYPE_CHECKING:

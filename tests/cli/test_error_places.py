@@ -1,0 +1,94 @@
+"""Every error of a run begins with the place in the scenario, whatever part of the run finds it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.program import Program
+from tests.scenes import Scene, assemble, glsl
+
+WRITES = glsl("x[0] = 1u;", "layout(set = 0, binding = 0) buffer X { uint x[]; };")
+# A capability that no device of the software driver has.
+KERNEL = """OpCapability Shader
+OpCapability CooperativeMatrixNV
+OpExtension "SPV_NV_cooperative_matrix"
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main"
+OpExecutionMode %main LocalSize 1 1 1
+%void = OpTypeVoid
+%type = OpTypeFunction %void
+%main = OpFunction %void None %type
+%label = OpLabel
+OpReturn
+OpFunctionEnd
+"""
+
+
+def refused(scene: Scene) -> Scene:
+    return scene.shader("s", "#version 450\nnonsense\n").dispatch("s", [])
+
+
+def without_source(scene: Scene) -> Scene:
+    return scene.resource("shader", uid="s", src="missing.comp", type="GLSL").dispatch("s", [])
+
+
+def with_options(scene: Scene) -> Scene:
+    return scene.shader("s", WRITES, build_options="-what").buffer("x", size=4).dispatch("s", ["x"])
+
+
+def no_module(scene: Scene) -> Scene:
+    return scene.module("s", b"nothing of the kind").dispatch("s", [])
+
+
+def lacking(scene: Scene) -> Scene:
+    return scene.module("s", assemble(KERNEL, "vulkan1.1")).dispatch("s", [])
+
+
+def no_model(scene: Scene) -> Scene:
+    scene.file("model.vgf", b"nothing of the kind")
+    scene.resource("graph", uid="g", src="model.vgf")
+    return scene.command("dispatch_graph", graph_ref="g", bindings=[])
+
+
+def unwritable(scene: Scene) -> Scene:
+    scene.shader("s", WRITES).buffer("x", size=4, dst="/proc/x.npy")
+    return scene.dispatch("s", ["x"])
+
+
+def too_large(scene: Scene) -> Scene:
+    return scene.shader("s", WRITES).buffer("x", size=2**50, dst=None).dispatch("s", ["x"])
+
+
+@pytest.mark.parametrize(
+    "make, pointer, code, what",
+    [
+        (refused, "/resources/0/shader", 5, r"\S*s\.comp:2:?\d*: shader 's': "),
+        (without_source, "/resources/0/shader", 4, r"\S*missing\.comp: shader 's': cannot read "),
+        (with_options, "/resources/0/shader", 3, "shader 's': build_options: unknown option '-what'"),
+        (no_module, "/resources/0/shader", 5, r"s\.spv: "),
+        (lacking, "/resources/0/shader", 6, "shader 's' needs the (capability|extension) "),
+        (no_model, "/resources/0/graph/src", 4, r"\S*model\.vgf: "),
+        (unwritable, "/resources/1/buffer/dst", 4, r"/proc/x\.npy: cannot be "),
+        (too_large, "/resources/1/buffer", 9, "vkCreateBuffer failed "),
+    ],
+)
+def test_the_place(program: Program, scene: Scene, make: object, pointer: str, code: int, what: str) -> None:
+    """File, line, column and JSON pointer come first."""
+    assert callable(make)
+    make(scene).write()
+    ended = program("scenario.json")
+    assert ended.code == code
+    errors = [line for line in ended.err.splitlines() if line.startswith("error: ")]
+    assert errors
+    for error in errors:
+        assert re.match(rf"error: scenario\.json:\d+:\d+: {pointer}: {what}", error)
+
+
+def test_no_device(program: Program, scene: Scene) -> None:
+    """What has no place in the file names the file: in a run over many it tells which one."""
+    scene.shader("s", WRITES).buffer("x", size=4).dispatch("s", ["x"]).write()
+    ended = program("--device", "none of this name", "scenario.json")
+    assert ended.code == 8
+    assert ended.err.startswith("error: scenario.json: ")
