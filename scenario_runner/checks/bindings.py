@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scenario_runner.checks.access import check_readonly
-from scenario_runner.checks.bound import Bound as Bound
+from scenario_runner.checks.bound import Bound
 from scenario_runner.checks.finding import Finding, error, warning
 from scenario_runner.spirv import DescriptorBinding, Interface
 

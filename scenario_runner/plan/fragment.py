@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.checks.attachments import Attachment, check_attachments
-from scenario_runner.checks.bindings import Bound, check_bindings, slots_of
+from scenario_runner.checks.bindings import check_bindings, slots_of
+from scenario_runner.checks.bound import Bound
 from scenario_runner.checks.push_constants import check_size
 from scenario_runner.checks.stages import Stage, check_stages
 from scenario_runner.plan.bindings import bound_of, descriptors_of

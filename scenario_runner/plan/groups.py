@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scenario_runner.byte_spans import Span, collisions
 from scenario_runner.errors import ScenarioError, UnsupportedError
 from scenario_runner.plan.model.images import ImagePlan
 from scenario_runner.plan.model.records import BufferPlan
@@ -92,19 +93,15 @@ def _layout_key(image: ImagePlan) -> tuple[object, ...]:
 
 def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) -> None:
     """Two initial contents for the same bytes; files are compared where the scenario is read, this adds arrays."""
-    sourced = sorted((plan for plan in members if plan.source is not None), key=lambda plan: plan.offset_bytes)
-    furthest: ResourcePlan | None = None  # of those that begin earlier, the one that reaches furthest
-    for plan in sourced:
-        if furthest is not None and plan.offset_bytes < _end(furthest) and not _have_one_content(plan, furthest):
+    for plan, other in collisions((span_of(plan), plan) for plan in members if plan.source is not None):
+        if not _have_one_content(plan, other):
             problems.error(
                 ScenarioError,
                 f"{plan.pointer}/memory_group",
-                f"the initial content of {plan.uid!r} overlaps that of {furthest.uid!r} in the memory group {group!r}",
+                f"the initial content of {plan.uid!r} overlaps that of {other.uid!r} in the memory group {group!r}",
                 "give one of them initial content",
                 code="SR-MEMORY-001",
             )
-        if furthest is None or _end(plan) > _end(furthest):
-            furthest = plan
 
 
 def _have_one_content(one: ResourcePlan, other: ResourcePlan) -> bool:
@@ -113,6 +110,6 @@ def _have_one_content(one: ResourcePlan, other: ResourcePlan) -> bool:
     return path is not None and path == getattr(other.source, "path", None) and one.offset_bytes == other.offset_bytes
 
 
-def _end(plan: ResourcePlan) -> int:
-    """The first byte after a member of a group, before a device pads its rows."""
-    return plan.offset_bytes + plan.size_bytes
+def span_of(plan: ResourcePlan) -> Span:
+    """The bytes of a member in the memory of its group, before a device pads its rows."""
+    return plan.offset_bytes, plan.offset_bytes + plan.size_bytes

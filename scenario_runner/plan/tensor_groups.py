@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scenario_runner.byte_spans import overlap
 from scenario_runner.errors import ScenarioError, UnsupportedError
+from scenario_runner.plan.groups import span_of
 from scenario_runner.plan.model.tensors import TensorPlan
 
 if TYPE_CHECKING:
@@ -48,10 +50,7 @@ def join_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None:
 
 def _check_overlap(tensor: TensorPlan, images: list[Any], group: str, problems: Problems) -> None:
     for image in images:
-        if (
-            tensor.offset_bytes < image.offset_bytes + image.size_bytes
-            and image.offset_bytes < tensor.offset_bytes + tensor.size_bytes
-        ):
+        if overlap(span_of(tensor), span_of(image)):
             problems.error(
                 ScenarioError,
                 f"{tensor.pointer}/memory_group/offset",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from scenario_runner.byte_spans import Span, collisions
 from scenario_runner.errors import Problem
 
 _WHOLE_SIZE = 2**64 - 1
@@ -270,32 +271,19 @@ def _image_barrier(barrier: Any, by_uid: Resources) -> Iterator[Finding]:
 
 def _memory_groups(resources: Sequence[Any]) -> Iterator[tuple[int, str]]:
     """Members of a memory group whose initial contents overlap: which one would win is anyone's guess."""
-    groups: dict[str, list[tuple[int, Any]]] = {}
+    groups: dict[str, list[tuple[Span, tuple[int, Any]]]] = {}
     for index, resource in enumerate(resources):
         group = getattr(resource, "memory_group", None)
         if group is not None and (resource.src is not None or resource.data is not None):
-            groups.setdefault(group.id, []).append((index, resource))
+            size = resource.size if resource.kind == "buffer" else 1  # what is not a buffer has at least one byte
+            span = (group.offset, group.offset + size)
+            groups.setdefault(group.id, []).append((span, (index, resource)))
     for name, members in groups.items():
-        # In the order of their offsets each one needs to look only at the one that reaches furthest so far.
-        members.sort(key=lambda member: member[1].memory_group.offset)
-        _, furthest = members[0]
-        for index, resource in members[1:]:
-            offset = resource.memory_group.offset
-            is_same = (resource.src, offset) == (
-                furthest.src,
-                furthest.memory_group.offset,
-            ) and resource.src is not None
-            if offset < _end(furthest) and not is_same:
-                what = f"overlaps that of {furthest.uid!r:.100} in the memory group {name!r:.100}"
+        for (index, resource), (_, other) in collisions(members):
+            is_same = resource.src == other.src and resource.memory_group.offset == other.memory_group.offset
+            if resource.src is None or not is_same:
+                what = f"overlaps that of {other.uid!r:.100} in the memory group {name!r:.100}"
                 yield index, f"the initial content of {resource.uid!r:.100} {what}"
-            if _end(resource) > _end(furthest):
-                furthest = resource
-
-
-def _end(resource: Any) -> int:
-    """The first byte after a member of a group; what is not a buffer has at least one byte."""
-    size: int = resource.size if resource.kind == "buffer" else 1
-    return int(resource.memory_group.offset) + size
 
 
 Rule = Callable[[Any, Resources], Iterator[Finding]]

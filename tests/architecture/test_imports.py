@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("files",),
     ("tosa",),
     ("spirv",),
-    ("formats", "sampling", "content_cache", "streams", "leftovers", "system_limits"),
+    ("formats", "sampling", "byte_spans", "content_cache", "streams", "leftovers", "system_limits"),
     ("errors", "log", "progress", "close_names", "format_spellings", "arm_glslc", "system_packages"),
     ("visible",),
 )

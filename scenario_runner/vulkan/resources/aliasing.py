@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from scenario_runner import errors
+from scenario_runner.byte_spans import overlap
 from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.vulkan.resources.images import Image
 
@@ -100,5 +101,5 @@ def _collision(device: Device, group: str, one: Resource, other: Resource) -> er
 
 
 def _overlap(one: Resource, other: Resource) -> bool:
-    start = max(one.plan.offset_bytes, other.plan.offset_bytes)
-    return start < min(each.plan.offset_bytes + each.needs.size_bytes for each in (one, other))
+    first, second = ((each.plan.offset_bytes, each.plan.offset_bytes + each.needs.size_bytes) for each in (one, other))
+    return overlap(first, second)
