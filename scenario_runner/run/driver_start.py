@@ -8,6 +8,7 @@ from __future__ import annotations
 
 # Loading a driver holds the dynamic loader's lock, so the extension modules that a plain run needs come before.
 import array  # noqa: F401
+import contextvars  # noqa: F401
 import math  # noqa: F401
 import os
 import struct  # noqa: F401
