@@ -10,7 +10,7 @@
     ├── ShaderError                   5   a shader cannot be used
     │   ├── CompileError              5   the shader compiler refused the source
     │   ├── CompilerNotFoundError     5   no compiler for this language was found
-    │   └── SpirvError                5   the bytes are no valid SPIR-V module
+    │   └── SpirvError                5   the bytes are not a valid SPIR-V module
     ├── UnsupportedError              6   valid, but this program or this device cannot do it (a skip, not a failure)
     ├── DeviceError                   7   the Vulkan driver failed
     │   ├── NoDeviceError             8   no loader, no driver, or no device that was asked for
@@ -179,7 +179,7 @@ class CompilerNotFoundError(ShaderError):
 
 
 class SpirvError(ShaderError):
-    """The bytes are no valid SPIR-V module."""
+    """The bytes are not a valid SPIR-V module."""
 
 
 class UnsupportedError(ScenarioRunnerError):

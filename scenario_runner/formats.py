@@ -1,7 +1,7 @@
 """One table of image and tensor formats: VkFormat name and value, texel layout, NumPy type and DXGI code.
 
 Sources: Vulkan 1.3 specification, chapter "Formats" (values, texel block sizes); DXGI_FORMAT of the Direct3D 11
-documentation (codes 133 and 134 are no part of it, but what existing .dds files of three signed bytes carry);
+documentation (codes 133 and 134 are not part of it, but what existing .dds files of three signed bytes carry);
 VK_ARM_tensors for the three formats that only tensors have. YCbCr, ETC2, ASTC and PVRTC formats are left out: no
 supported file holds them.
 """

@@ -68,7 +68,7 @@ def test_files_of_killed_processes(checkout: Path, tmp_path: Path) -> None:
 
 
 def test_a_dead_process_that_nobody_waited_for(checkout: Path, tmp_path: Path) -> None:
-    """A process that has ended is no owner any more, also while its parent has not asked for its exit code."""
+    """A process that has ended is not an owner any more, also while its parent has not asked for its exit code."""
     process = holding(checkout, tmp_path / "a.npy")
     with process:
         os.kill(process.pid, signal.SIGKILL)

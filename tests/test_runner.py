@@ -126,7 +126,7 @@ def test_inputs_that_do_not_fit(runner: Runner, inputs: dict[str, Any], message:
 
 
 def test_outputs_are_chosen(runner: Runner) -> None:
-    """``outputs`` names what is returned; what is no resource with content is a UsageError."""
+    """``outputs`` names what is returned; what is not a resource with content is a UsageError."""
     scenario = in_code(numpy.arange(4, dtype=numpy.float32), 1, 1)
     result = runner.run(scenario, outputs=["x"])
     assert sorted(result) == ["x"]

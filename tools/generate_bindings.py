@@ -215,14 +215,14 @@ def features_module(registry: Registry) -> str:
         if not core and not extensions:
             continue
         if any(member.type != "VkBool32" for member in struct.members[2:]):
-            raise ValueError(f"vk.xml: {struct.name!r} has a member that is no VkBool32")
+            raise ValueError(f"vk.xml: {struct.name!r} has a member that is not a VkBool32")
         members = tuple(member.name for member in struct.members[2:])
         lines.append(
             f"    {struct.name!r}: ({structure_type(registry, struct)}, {core:#x}, {extensions!r}, {members!r}),"
         )
     lines.append("}")
     core_members = tuple(member.name for member in registry.structs["VkPhysicalDeviceFeatures"].members)
-    lines.append("# Members of VkPhysicalDeviceFeatures, which is no chained structure.")
+    lines.append("# Members of VkPhysicalDeviceFeatures, which is not a chained structure.")
     lines.append(f"CORE_FEATURES = {core_members!r}")
     lines.append("# Structures whose members all moved into a VkPhysicalDeviceVulkan1xFeatures; never chain both.")
     lines.append("ROLLED_UP = {")

@@ -8,7 +8,7 @@ from typing import Final
 _INTERFACES: Final = 'Vulkan specification, "Shader Interfaces"'
 
 TABLE: Final = f"""
-SR-JSON-001 error the text is no JSON
+SR-JSON-001 error the text is not JSON
 The file breaks the syntax of JSON: a comma too many or too few, a quote that is not closed, a comment, a number that is none. What follows cannot be read.
 Look at the place that the message names; the mistake is there or shortly before it.
 JSON (RFC 8259); JSON Test Description Specification, "Specification"
@@ -103,7 +103,7 @@ No compiler on this machine can compile the source.
 Do what the help says, or give the compiler's path with --glslang.
 docs/shaders.md
 
-SR-SHADER-012 error the file is no valid SPIR-V module
+SR-SHADER-012 error the file is not a valid SPIR-V module
 The bytes break the rules of a SPIR-V module: a wrong magic number, an instruction that reaches beyond the end, an id without a definition.
 Make the file anew; `spirv-val` says more of what is wrong.
 SPIR-V specification, "Physical Layout of a SPIR-V Module and Instruction"
@@ -309,7 +309,7 @@ Compile the shader anew, or add the decoration.
 {_INTERFACES}, "Offset and Stride Assignment"
 
 SR-LAYOUT-002 warning a member or stride that is not aligned
-A member's offset or an array's stride is no multiple of what even the feature scalarBlockLayout asks for. Some devices read such members wrongly.
+A member's offset or an array's stride is not a multiple of what even the feature scalarBlockLayout asks for. Some devices read such members wrongly.
 Compile the shader anew with a standard layout (std140, std430, scalar).
 {_INTERFACES}, "Alignment Requirements"
 

@@ -15,7 +15,7 @@ _ACTIONS = ("show", "scenario")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Returns 0. Raises FileError for a file that is no sound model, UsageError."""
+    """Returns 0. Raises FileError for a file that is not a sound model, UsageError."""
     action = argv[0] if argv else None
     if action not in _ACTIONS:
         parser = Parser(

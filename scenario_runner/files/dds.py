@@ -232,7 +232,7 @@ class DdsWriter:
         stencil_view = None if stencil is None else memoryview(stencil).cast("B")
         if len(view) % depths.memory_bytes or (stencil_view is not None and len(stencil_view) != count):
             found = "no" if stencil_view is None else len(stencil_view)
-            raise ValueError(f"{len(view)} bytes of depth and {found} bytes of stencil are no whole texels")
+            raise ValueError(f"{len(view)} bytes of depth and {found} bytes of stencil are not whole texels")
         for start in range(0, count, _CHUNK_TEXELS):
             stop = min(start + _CHUNK_TEXELS, count)
             part = bytes(view[start * depths.memory_bytes : stop * depths.memory_bytes])

@@ -107,7 +107,7 @@ def format_header(format: Format, width: int, height: int, mip_count: int) -> by
     if format.dxgi is None:
         raise ValueError(f"the format {format.name!r} has no DXGI_FORMAT, so that no .dds file can hold it")
     if not (1 <= width < 1 << 31 and 1 <= height < 1 << 31 and 1 <= mip_count <= full_mip_count(width, height)):
-        raise ValueError(f"{width}x{height} texels with {mip_count} mip levels are no image")
+        raise ValueError(f"{width}x{height} texels with {mip_count} mip levels are not an image")
     flags, caps = _FLAGS_ALWAYS, _CAPS_TEXTURE
     if format.is_compressed:
         flags |= _FLAG_LINEAR_SIZE

@@ -226,7 +226,7 @@ class OutputFile:
             try:
                 os.mkdir(each)
             except FileExistsError:
-                continue  # somebody else made it meanwhile; what is no folder is refused with the next name
+                continue  # somebody else made it meanwhile; what is not a folder is refused with the next name
             self.made_folders.append(each)
 
     def _reserve(self, size_bytes: int) -> None:

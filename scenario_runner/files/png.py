@@ -147,7 +147,7 @@ def _parse_header(source: SourceFile) -> PngHeader:
     if not start:
         raise file_error(source.path, "is empty, expected a PNG file")
     if start[:8] != SIGNATURE:
-        raise file_error(source.path, f"is no PNG file: it begins with {start[:8]!r}, expected {SIGNATURE!r}")
+        raise file_error(source.path, f"is not a PNG file: it begins with {start[:8]!r}, expected {SIGNATURE!r}")
     if len(start) < 33:
         raise file_error(source.path, f"ends after {len(start)} bytes, within its PNG header (truncated?)")
     length, kind, width, height, bits, color, compression, filtering, interlace = struct.unpack(
@@ -159,7 +159,7 @@ def _parse_header(source: SourceFile) -> PngHeader:
         raise file_error(
             source.path,
             f"has a PNG header with bit depth {bits}, colour type {color}, compression {compression}, filter"
-            f" {filtering} and interlace {interlace}, which is no valid combination",
+            f" {filtering} and interlace {interlace}, which is not a valid combination",
         )
     if not 0 < width * height <= _TEXEL_LIMIT:
         raise file_error(source.path, f"says it has {width}x{height} texels, expected 1 to {_TEXEL_LIMIT} in all")

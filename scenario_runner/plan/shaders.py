@@ -57,7 +57,7 @@ def load_shaders(
     *,
     thorough: bool = False,
 ) -> dict[str, LoadedShader]:
-    """Compile or read every shader in ``shaders``; ``places`` are the pointers of those that are no resources.
+    """Compile or read every shader in ``shaders``; ``places`` are the pointers of those that are not resources.
 
     What is wrong is added to ``problems``, and such shaders are missing from the result. Where some do not compile, all
     that was found is raised, unless ``thorough``, where the others are loaded all the same.
@@ -151,7 +151,7 @@ def included_files(scenario: Scenario, shaders: Iterable[Shader]) -> Iterator[st
 
 
 def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
-    """What the compiler is asked for a shader resource that is no SPIR-V."""
+    """What the compiler is asked for a shader resource that is not SPIR-V."""
     from scenario_runner.shaders import CompileRequest
 
     base = os.path.abspath(scenario.base_dir)
@@ -159,7 +159,7 @@ def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
     return CompileRequest(
         language="HLSL" if shader.type == "HLSL" else "GLSL",
         path=os.path.join(scenario.base_dir, shader.src) if shader.src is not None and source is None else None,
-        # what is no UTF-8 is left to the compiler, which says where it is
+        # what is not UTF-8 is left to the compiler, which says where it is
         source=source.decode(errors="replace") if isinstance(source, bytes) else source,
         name=shader.uid,
         entry=shader.entry,

@@ -58,7 +58,7 @@ class ArraySource:
     """
 
     def __init__(self, data: Any, name: str) -> None:
-        """Raises UsageError when ``data`` is no array of plain values."""
+        """Raises UsageError when ``data`` is not an array of plain values."""
         self._view = plain_bytes(data, name)
         dtype = getattr(data, "dtype", None)
         self.descr: str | None = None if dtype is None else str(dtype.str)

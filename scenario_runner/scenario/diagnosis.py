@@ -36,7 +36,7 @@ def diagnose(text: str, path: str | None) -> list[Problem]:
         tree = json.loads(text, parse_int=lambda digits: int(digits[:MAX_DIGITS]))
     except (ValueError, RecursionError) as error:
         # Reading stopped at the faults, before the place where the text stops being JSON.
-        return problems or [Problem(f"the text is no JSON: {error}", path, code="SR-JSON-001")]
+        return problems or [Problem(f"the text is not JSON: {error}", path, code="SR-JSON-001")]
     places = Places(text)
     seen = {fault.pointer for fault in faults}
     for finding in _shape(tree):

@@ -217,7 +217,7 @@ def _decoded(content: bytes, path: str) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         before = content[content.rfind(b"\n", 0, error.start) + 1 : error.start].decode(errors="replace")
-        message = f"the byte {content[error.start]:#04x} is no UTF-8"
+        message = f"the byte {content[error.start]:#04x} is not UTF-8"
         raise ScenarioError(
             Problem(message, path, line, len(before) + 1, help="save the file as UTF-8", code="SR-JSON-007")
         ) from None

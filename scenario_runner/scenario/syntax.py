@@ -237,7 +237,10 @@ def _check_surrogates(quoted: str, at: int, pointer: str, faults: list[Fault]) -
         _add(
             faults,
             Fault(
-                at, pointer, "the string contains half of a surrogate pair, which is no character", code="SR-JSON-005"
+                at,
+                pointer,
+                "the string contains half of a surrogate pair, which is not a character",
+                code="SR-JSON-005",
             ),
         )
 

@@ -81,7 +81,7 @@ def _compile_with(
     except OSError:
         raise CompileError(Problem(f"{who}the shader compiler {compiler.path!r} wrote no module", place)) from None
     if not is_module(module):
-        text = f"{who}the shader compiler {compiler.path!r} wrote {len(module)} bytes that are no SPIR-V module"
+        text = f"{who}the shader compiler {compiler.path!r} wrote {len(module)} bytes that are not a SPIR-V module"
         raise CompileError(Problem(text, place))
     return module, done.output
 

@@ -122,7 +122,9 @@ def _check(request: CompileRequest) -> None:
     if request.target not in TARGETS:
         raise UsageError(f"unknown target {request.target!r} (expected one of {', '.join(TARGETS)})")
     if not request.entry or "\0" in request.entry or request.entry.startswith("-"):
-        raise ScenarioError(f"{request.entry!r} is no entry point name (expected an identifier)", code="SR-JSON-005")
+        raise ScenarioError(
+            f"{request.entry!r} is not an entry point name (expected an identifier)", code="SR-JSON-005"
+        )
 
 
 def _able(request: CompileRequest, text: bytes, found: list[Compiler]) -> list[Compiler]:

@@ -80,7 +80,7 @@ def find_compilers(
     else the variable SCENARIO_RUNNER_GLSLANG; for HLSL SCENARIO_RUNNER_DXC. Otherwise: glslangValidator, glslang and
     glslc on PATH, Arm's glslc where `arm_glslc.folders` says, dxc on PATH; each file once. dxc comes first for HLSL.
 
-    Raises CompilerNotFoundError when a named one is not there, cannot be started, or is no compiler known here.
+    Raises CompilerNotFoundError when a named one is not there, cannot be started, or is not a compiler known here.
     """
     memory = _Memory(ShaderCache(cache_dir) if use_cache else None)
     found: list[Compiler] = []
@@ -90,7 +90,7 @@ def find_compilers(
         paths = [_named(named, DXC_VARIABLE)] if named else _on_path("dxc")
         hlsl = [one for one in _probed(memory, paths, DXC_VARIABLE if named else None) if one.flavour == "dxc"]
         if named and not hlsl:
-            raise _unknown(named, DXC_VARIABLE, "it is no dxc")
+            raise _unknown(named, DXC_VARIABLE, "it is not a dxc")
     if language != "HLSL" or not hlsl:
         named, by = (compiler, "--glslang") if compiler else (os.environ.get(GLSLANG_VARIABLE), GLSLANG_VARIABLE)
         if named:
@@ -171,7 +171,7 @@ def _probed(memory: _Memory, paths: list[str], named_by: str | None) -> Iterator
 
 def _unknown(path: str, named_by: str, said: str) -> CompilerNotFoundError:
     return CompilerNotFoundError(
-        f"{path!r} (named by {named_by}) is no shader compiler known here: {said}",
+        f"{path!r} (named by {named_by}) is not a shader compiler known here: {said}",
         help="expected glslangValidator, glslang, Arm's glslc, Google's glslc or, for HLSL, dxc",
     )
 

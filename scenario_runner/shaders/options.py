@@ -55,7 +55,7 @@ def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
             if kind == "-I":
                 if not value or "\0" in value:
                     problems.append(
-                        Problem(f"build_options: {value!r} is no folder name (after '-I')", code="SR-SHADER-014")
+                        Problem(f"build_options: {value!r} is not a folder name (after '-I')", code="SR-SHADER-014")
                     )
                 else:
                     include_dirs.append(os.path.join(base_dir, value))
@@ -101,7 +101,7 @@ def _macro(kind: str, text: str) -> tuple[str, tuple[str, str | bool]]:
     if found is None or (rest and not found[3]) or (kind == "-U" and text != found[1]):
         shape = "NAME" if kind == "-U" else "NAME or NAME=VALUE"
         raise ValueError(
-            f"build_options: {kind + text!r} is no macro (expected {kind}{shape}, NAME of letters, digits and _)"
+            f"build_options: {kind + text!r} is not a macro (expected {kind}{shape}, NAME of letters, digits and _)"
         )
     if kind == "-U":
         return found[1], (found[1], False)

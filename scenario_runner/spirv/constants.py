@@ -92,7 +92,7 @@ class Constants:
         """The value of an integer constant that the instruction at offset ``user`` names."""
         value = self.value(id, user)
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self._index.error(f"{what} is the constant {id}, which is no integer")
+            raise self._index.error(f"{what} is the constant {id}, which is not an integer")
         return value
 
     def integers(self, id: int, user: int, what: str) -> tuple[int, ...]:

@@ -62,7 +62,9 @@ def _read_entry_point(index: Index, constants: Constants, at: int) -> GraphEntry
         raise index.error(f"the graph entry point {name!r} names the graph {words[at + 1]}, which does not exist")
     type = index.definition(words[graph + 1], f"the type of the graph {words[at + 1]}")
     if index.opcode(type) != op.TYPE_GRAPH:
-        raise index.error(f"the type of the graph {words[at + 1]} is the id {words[graph + 1]}, which is no graph type")
+        raise index.error(
+            f"the type of the graph {words[at + 1]} is the id {words[graph + 1]}, which is not a graph type"
+        )
     input_count = words[type + 2]
     resource_count = index.count(type) - 3
     if end - behind != resource_count or input_count > resource_count:
@@ -83,7 +85,9 @@ def _read_resource(index: Index, constants: Constants, id: int, graph: str) -> G
     at = index.definition(id, f"an interface variable of the graph entry point {graph!r}")
     pointer = index.definition(words[at + 1], f"the type of the variable {id}")
     if index.opcode(at) != op.VARIABLE or index.opcode(pointer) != op.TYPE_POINTER:
-        raise index.error(f"the interface of the graph entry point {graph!r} names the id {id}, which is no variable")
+        raise index.error(
+            f"the interface of the graph entry point {graph!r} names the id {id}, which is not a variable"
+        )
     type = constants.types.type(words[pointer + 3], at)
     while isinstance(type, Array | RuntimeArray):
         type = type.element

@@ -103,7 +103,7 @@ _BEFORE_THE_END: Final = frozenset((*range(249, 256), op.FUNCTION, op.FUNCTION_P
 class Index:
     """Where everything lies in a module's words. Offsets count words from the start of the module.
 
-    Raises `SpirvError` from the constructor when the bytes are no module, and from `string` and `definition`
+    Raises `SpirvError` from the constructor when the bytes are not a module, and from `string` and `definition`
     when what is looked up is not there.
     """
 
@@ -361,7 +361,7 @@ class Index:
         return self.string_and_end(at, end)[0]
 
     def string_and_end(self, at: int, end: int) -> tuple[str, int]:
-        """The text of a literal and the offset of the first word behind it; bytes that are no UTF-8 become U+FFFD."""
+        """The text of a literal and the offset of the first word behind it; bytes that are not UTF-8 become U+FFFD."""
         part = self.words[at:end]
         if sys.byteorder == "big":  # pragma: no cover - the first character is in the low-order byte of a word
             part.byteswap()

@@ -176,7 +176,7 @@ class _Reader:
             return self._constants.types.type(words[at + 4], at) if index.count(at) > 4 else None
         pointer = index.definition(words[at + 1], f"the type of the variable {id}")
         if index.opcode(pointer) != op.TYPE_POINTER:
-            raise index.error(f"the type of the variable {id} is the id {words[at + 1]}, which is no pointer type")
+            raise index.error(f"the type of the variable {id} is the id {words[at + 1]}, which is not a pointer type")
         return self._constants.types.type(words[pointer + 3], at)
 
     def _label(self, id: int, type: Type | None) -> str:
@@ -191,7 +191,7 @@ class _Reader:
 
     def _add_push_constants(self, id: int, type: Type | None) -> None:
         if not isinstance(type, Struct):
-            self.problems.append(f"{self._label(id, type)} holds push constants, but it is no structure")
+            self.problems.append(f"{self._label(id, type)} holds push constants, but it is not a structure")
         elif self.push_constants is not None:
             self.problems.append(
                 f"{self._label(id, type)} is a second push constant block besides {self.push_constants.name!r}, "

@@ -119,12 +119,12 @@ class _Checker:
         if isinstance(type, Vector):
             needed = type.component.size_bytes if self._rules.scalar_vectors else alignment
             if offset % needed:
-                self._find(f"{name!r} of the type {type} is at offset {offset}, which is no multiple of {needed}")
+                self._find(f"{name!r} of the type {type} is at offset {offset}, which is not a multiple of {needed}")
             else:
                 self._straddle(name, type, start + offset)
         elif offset % alignment:
             self._find(
-                f"{name!r} of the type {type} is at offset {offset}, which is no multiple of its "
+                f"{name!r} of the type {type} is at offset {offset}, which is not a multiple of its "
                 f"{self._rules.alignment} alignment {alignment}"
             )
 
@@ -178,7 +178,8 @@ class _Checker:
     def _stride(self, name: str, what: str, stride: int, alignment: int) -> None:
         if stride % alignment:
             self._find(
-                f"the {what} {stride} of {name!r} is no multiple of its {self._rules.alignment} alignment {alignment}"
+                f"the {what} {stride} of {name!r} is not a multiple of its {self._rules.alignment} alignment"
+                f" {alignment}"
             )
 
     def _find(self, sentence: str) -> None:

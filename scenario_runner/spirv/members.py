@@ -82,7 +82,7 @@ class MemberCheck:
             type = self._element(at, type, self._constant(id), constant=False)
 
     def _element(self, at: int, type: int, number: int | None, *, constant: bool) -> int:
-        """The type of an element; 0 where it is not followed. Indices that are no constants may be anything."""
+        """The type of an element; 0 where it is not followed. Indices that are not constants may be anything."""
         words, place = self._words, self._index.definitions.get(type)
         if place is None:
             return 0

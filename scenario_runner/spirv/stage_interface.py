@@ -123,7 +123,7 @@ class _Reader:
         pointer = index.definition(index.words[at + 1], f"the type of the variable {id}")
         if index.opcode(pointer) != op.TYPE_POINTER:
             raise index.error(
-                f"the type of the variable {id} is the id {index.words[at + 1]}, which is no pointer type"
+                f"the type of the variable {id} is the id {index.words[at + 1]}, which is not a pointer type"
             )
         type = self._constants.types.type(index.words[pointer + 3], at)
         decorations = index.decorations_of(id)

@@ -91,7 +91,7 @@ _NAMES: Final = {
 class TypeTable:
     """Types by id. Array lengths and tensor shapes follow the specialization of ``constants``.
 
-    Raises `SpirvError` for an id that is no type, a type that uses one declared after it (as a type that contains
+    Raises `SpirvError` for an id that is not a type, a type that uses one declared after it (as a type that contains
     itself must), nesting deeper than `MAX_DEPTH` and more than `MAX_PARTS` members.
     """
 

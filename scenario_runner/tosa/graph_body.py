@@ -157,7 +157,7 @@ class _Body(Declarations):
         elif opcode in _WITH_TYPE:
             self.need(at, count, 3)
             if self.opcodes.get(words[at + 1]) not in TYPES:
-                raise self.error(at, f"has the id {words[at + 1]} as its type, which is no type")
+                raise self.error(at, f"has the id {words[at + 1]} as its type, which is not a type")
             if opcode in _WITH_SHAPE:
                 self.check_shape(at)
             elif opcode in _RESULTS and _is_open(self.kind(at, words[at + 1])):
@@ -177,7 +177,7 @@ class _Body(Declarations):
                 self._port(at, words[at + 3], words[at + 1], is_input=True)
             elif opcode == op.GRAPH:
                 if self.opcodes[words[at + 1]] != op.TYPE_GRAPH:
-                    raise self.error(at, f"has the type {words[at + 1]}, which is no type of a graph")
+                    raise self.error(at, f"has the type {words[at + 1]}, which is not a type of a graph")
                 self._current = words[at + 2]
                 self._graph_types[words[at + 2]] = words[at + 1]
             elif opcode == op.COMPOSITE_EXTRACT:
@@ -249,7 +249,7 @@ class _Body(Declarations):
             op.TYPE_TENSOR,
             op.TYPE_STRUCT,
         ):  # operators with several results give a structure
-            raise self.error(at, f"gives the type {type}, which is no tensor")
+            raise self.error(at, f"gives the type {type}, which is not a tensor")
 
     def _port(self, at: int, operand: int, type: int, *, is_input: bool) -> None:
         """An input or output of the graph: its number and its type are among those that the type of the graph has."""
@@ -257,7 +257,7 @@ class _Body(Declarations):
         number = self.number(operand)
         declared = self._ports(at, is_input=is_input)
         if number is None:
-            raise self.error(at, f"has the id {operand} as its index, which is no integer")
+            raise self.error(at, f"has the id {operand} as its index, which is not an integer")
         if number >= len(declared):
             raise self.error(at, f"has the index {number}, but there are {len(declared)}")
         wanted, found = self.kind(at, declared[number]), self.kind(at, type)

@@ -43,7 +43,7 @@ class Declarations:
         if opcode == op.TYPE_TENSOR:
             self.need(at, count, 3)
             if self.opcodes.get(words[at + 2]) not in (op.TYPE_BOOL, op.TYPE_INT, op.TYPE_FLOAT):
-                raise self.error(at, f"is a tensor of the id {words[at + 2]}, which is no number type")
+                raise self.error(at, f"is a tensor of the id {words[at + 2]}, which is not a number type")
             for operand in words[at + 3 : at + count]:
                 self.check_constant(at, operand)
         elif opcode == op.TYPE_ARRAY:
@@ -52,7 +52,7 @@ class Declarations:
         elif opcode == op.TYPE_GRAPH:
             for operand in words[at + 3 : at + count]:
                 if self.opcodes.get(operand) not in TYPES:
-                    raise self.error(at, f"takes or gives the id {operand}, which is no type")
+                    raise self.error(at, f"takes or gives the id {operand}, which is not a type")
 
     def check_composite(self, at: int, count: int, *, replicated: bool) -> None:
         """Every part of a composite constant is a constant of the element's type, and there are as many as it holds."""
@@ -109,11 +109,11 @@ class Declarations:
 
     def check_value(self, at: int, operand: int) -> None:
         if self.opcodes.get(operand) not in VALUES:
-            raise self.error(at, f"uses the id {operand}, which is no value defined before it")
+            raise self.error(at, f"uses the id {operand}, which is not a value defined before it")
 
     def check_constant(self, at: int, operand: int) -> None:
         if self.opcodes.get(operand) not in CONSTANTS:
-            raise self.error(at, f"uses the id {operand}, which is no constant defined before it")
+            raise self.error(at, f"uses the id {operand}, which is not a constant defined before it")
 
     def number(self, operand: int) -> int | None:
         """The value of an integer constant; None for what is none."""

@@ -51,7 +51,7 @@ def result_shapes(name: str, call: Call) -> tuple[Shape, ...]:
 
 
 def _elementwise(call: Call) -> tuple[Shape, ...]:
-    """Inputs of the same rank; a size of 1 is repeated. Zero points and shifts are no part of it."""
+    """Inputs of the same rank; a size of 1 is repeated. Zero points and shifts are not part of it."""
     shapes = [shape for name, shape in call.inputs.items() if name in _BROADCAST]
     result = shapes[0]
     for shape in shapes[1:]:

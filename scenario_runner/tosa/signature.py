@@ -1,7 +1,7 @@
 """One operator of a graph against what the instruction set says of it: operands, types, shapes.
 
-Whoever compiles a graph trusts all of this: the emulation layers end the process where an attribute is no constant, and
-shaders read past the end of a tensor whose shape does not follow from the inputs'.
+Whoever compiles a graph trusts all of this: the emulation layers end the process where an attribute is not a constant,
+and shaders read past the end of a tensor whose shape does not follow from the inputs'.
 """
 
 from __future__ import annotations

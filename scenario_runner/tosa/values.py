@@ -41,7 +41,7 @@ class Kind(NamedTuple):
         if self.parts:
             return f"a structure of {len(self.parts)}"
         if self.shape is None:
-            return f"one {self.element}" if self.element else "what is no number"
+            return f"one {self.element}" if self.element else "what is not a number"
         return f"a tensor of {self.element}" + (f" {text(self.shape)}" if self.ranked else " of any rank")
 
 

@@ -50,14 +50,14 @@ def read_device(path: str, wanted: str | None = None) -> ReportedDevice:
         reason = (problem.strerror or str(problem)).lower()
         raise FileError(Problem(f"cannot read the report: {reason}", path=path, help=_HELP)) from problem
     except (ValueError, RecursionError) as problem:
-        raise FileError(Problem(f"the report is no JSON: {problem}", path=path, help=_HELP)) from problem
+        raise FileError(Problem(f"the report is not JSON: {problem}", path=path, help=_HELP)) from problem
     devices = report.get("devices") if isinstance(report, dict) else None
     if not isinstance(devices, list) or not all(isinstance(device, dict) for device in devices):
-        raise FileError(Problem("the file is no report of the doctor: it has no devices", path=path, help=_HELP))
+        raise FileError(Problem("the file is not a report of the doctor: it has no devices", path=path, help=_HELP))
     try:
         return ReportedDevice(_chosen(devices, wanted, path))
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        message = f"the file is no report of the doctor: {type(problem).__name__}: {problem}"
+        message = f"the file is not a report of the doctor: {type(problem).__name__}: {problem}"
         raise FileError(Problem(message, path=path, help=_HELP)) from problem
 
 
@@ -81,7 +81,7 @@ def _chosen(devices: list[dict[str, Any]], wanted: str | None, path: str) -> dic
 
 
 def _limits_of(reported: Mapping[str, Any]) -> dict[str, Any]:
-    """The limits that plans are compared with, whatever else there is. Raises TypeError for what is no limit."""
+    """The limits that plans are compared with, whatever else there is. Raises TypeError for what is not a limit."""
     limits = {name: tuple(value) if isinstance(value, list) else value for name, value in reported.items()}
     for name in NAMES:
         value = limits.get(name, 0)

@@ -123,7 +123,7 @@ def _constants(vgf: Vgf) -> Iterator[_Finding]:
         place = f"/constants/{i}"
         resource = vgf.resources[constant.resource_index]
         if resource.category != "constant":
-            yield place, f"resource {constant.resource_index} is no constant, but an {resource.category}"
+            yield place, f"resource {constant.resource_index} is not a constant, but an {resource.category}"
             continue
         axis = constant.sparsity_dimension
         if axis is not None and not axis < len(resource.shape):

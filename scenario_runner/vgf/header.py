@@ -39,7 +39,7 @@ class Header:
 def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> Header:
     """Read and check the header, with which ``start`` begins.
 
-    Raises FileError when this is no VGF file, one of an unknown version, or a cut one.
+    Raises FileError when this is not a VGF file, one of an unknown version, or a cut one.
     """
 
     def fail(message: str, help: str | None = None) -> FileError:
@@ -49,7 +49,7 @@ def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> H
         raise fail(f"the file has {file_size_bytes} bytes, but a VGF file begins with a header of {SIZE_BYTES} bytes")
     magic = bytes(start[:4])
     if magic not in (_MAGIC, _LEGACY_MAGIC):
-        raise fail(f"this is no VGF file: it begins with {magic!r} where {_MAGIC!r} is expected")
+        raise fail(f"this is not a VGF file: it begins with {magic!r} where {_MAGIC!r} is expected")
     major, minor, patch = start[8:11]
     if not _OLDEST <= (major, minor) <= _NEWEST:
         raise fail(

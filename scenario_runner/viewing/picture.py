@@ -50,7 +50,7 @@ def picture_of(content: Content, limits: tuple[float, float]) -> Array:
     """8-bit colours of the shape (height, width, 3), or 4 where the content has alpha.
 
     ``limits`` are the values for black and white. The outer axes of an array lie under each other; an array of one axis
-    is a row. Values that are no number are magenta.
+    is a row. Values that are not numbers are magenta.
     """
     import numpy
 

@@ -74,7 +74,7 @@ def _read_npy(path: str, element: Element | None, shape: tuple[int, ...] | None)
     if element is not None:
         if header.data_size_bytes % element.size_bytes:
             raise file_error(
-                path, f"holds {header.data_size_bytes} bytes, which are no whole number of {element.name} elements"
+                path, f"holds {header.data_size_bytes} bytes, which are not a whole number of {element.name} elements"
             )
         resized = element.size_bytes != header.item_size_bytes
         array = array.reshape(-1).view(element.dtype)

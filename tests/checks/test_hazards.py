@@ -200,7 +200,7 @@ def test_what_a_barrier_lacks_is_named(barrier: Any, expected: str) -> None:
     ],
 )
 def test_attachments_are_written_by_the_graphics_stages(barrier: Any, settles: bool) -> None:
-    """What is drawn is no shader's write: the barrier needs the stage graphics and the access memory_write."""
+    """What is drawn is not a shader's write: the barrier needs the stage graphics and the access memory_write."""
     steps = [work(0, writes="a", stage="attachment"), covered(*barrier), work(2, reads="a")]
     assert codes(*steps) == ([] if settles else ["SR-HAZARD-004"])
 

@@ -129,7 +129,7 @@ def test_two_views_of_one_buffer(scene: Scene) -> None:
 
 
 def test_an_array_of_descriptors(scene: Scene) -> None:
-    """Arrays of descriptors cannot be bound, which is no mistake of the scenario but a limit of the format."""
+    """Arrays of descriptors cannot be bound, which is not a mistake of the scenario but a limit of the format."""
     declared = "layout(set = 0, binding = 0) buffer Data { uint data[]; } many[2];"
     scene.shader("s", glsl("many[1].data[0] = 1;", declared)).buffer("x", size=16).dispatch("s", ["x"])
     ((code, severity, pointer, message),) = findings(scene)
@@ -300,7 +300,7 @@ def test_layouts(scene: Scene) -> None:
             "SR-LAYOUT-002",
             "warning",
             "/resources/1/shader",
-            "shader 'unaligned': 'Data.b' of the type uint32 is at offset 6, which is no multiple of its scalar"
+            "shader 'unaligned': 'Data.b' of the type uint32 is at offset 6, which is not a multiple of its scalar"
             " alignment 4",
         ),
     ]

@@ -229,7 +229,7 @@ def test_what_is_not_run_yet_is_refused_by_name(program: Program, scene: Scene) 
 
 
 def test_names_that_are_no_utf8(program: Program, scene: Scene, adding: Path) -> None:
-    """A file whose name is no UTF-8 runs, and can be named in messages."""
+    """A file whose name is not UTF-8 runs, and can be named in messages."""
     name = b"caf\xe9.json".decode("utf-8", "surrogateescape")
     adding.rename(scene.folder / name)
     ended = program(name)

@@ -182,7 +182,7 @@ def test_an_output_of_any_size_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_does_not_fit_is_named_by_its_option(tmp_path: Path) -> None:
-    """Nobody sees the scenario that a model runs in, so its lines and JSON pointers are no places."""
+    """Nobody sees the scenario that a model runs in, so its lines and JSON pointers are not places."""
     numpy.save(tmp_path / "x.npy", numpy.zeros((4, 16), "i4"))
     model, file = FIXTURES / "conv.vgf", tmp_path / "x.npy"
     ended = program(str(model), "--input", f"x={file}", "--output-dir", str(tmp_path / "out"))

@@ -149,7 +149,7 @@ def test_a_broken_file_in_a_folder(program: Program, tmp_path: Path) -> None:
 def test_what_makes_no_sense(
     program: Program, tmp_path: Path, arguments: tuple[str, ...], code: int, error: str
 ) -> None:
-    """Options that contradict each other, and values that are no tolerance, are errors in a sentence."""
+    """Options that contradict each other, and values that are not tolerances, are errors in a sentence."""
     (tmp_path / "folder").mkdir()
     ended = program("view", *arguments)
     assert (ended.code, ended.out) == (code, "")

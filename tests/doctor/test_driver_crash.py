@@ -100,7 +100,7 @@ def test_a_loader_that_crashes(tmp_path: Path) -> None:
 
 
 def test_a_library_that_is_none(tmp_path: Path) -> None:
-    """A driver whose library is no library is a warning beside drivers that work."""
+    """A driver whose library is not a library is a warning beside drivers that work."""
     (tmp_path / "libtext.so").write_text("text", encoding="utf-8")
     manifest = tmp_path / "text_icd.json"
     content = {"file_format_version": "1.0.0", "ICD": {"library_path": "./libtext.so", "api_version": "1.3.0"}}

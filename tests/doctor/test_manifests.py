@@ -86,7 +86,7 @@ def test_what_is_wrong_with_a_manifest(tmp_path: Path, content: object, problem:
 
 
 def test_a_manifest_that_is_no_text(tmp_path: Path) -> None:
-    """Bytes that are no JSON in any encoding are a problem of the file."""
+    """Bytes that are not JSON in any encoding are a problem of the file."""
     path = tmp_path / "icd.json"
     path.write_bytes(b"\xff\xfe\xff\x00\xd8")
     (manifest,) = drivers({"VK_DRIVER_FILES": str(path)})

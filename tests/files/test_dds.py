@@ -340,13 +340,13 @@ def test_texels_of_the_wrong_size_are_not_stored(tmp_path: Path) -> None:
         (R8, [b"abcde"], [], "1 bytes more"),
         (bgr, [b"abc" * 3 + b"d"], [], "4 bytes less"),
         (bgr, [b"abc" * 4 + b"d"], [], "1 bytes more"),
-        (depth, [b"abcde"], [], "no whole texels"),
-        (depth, [bytes(16)], [bytes(3)], "no whole texels"),
+        (depth, [b"abcde"], [], "not whole texels"),
+        (depth, [bytes(16)], [bytes(3)], "not whole texels"),
     ]:
         with pytest.raises(ValueError, match=message):
             write_dds(path, texel_format, 2, 2, levels, 1, stencils)
     for width, height, count in [(0, 1, 1), (1, -1, 1), (2, 2, 3), (2, 2, 0)]:
-        with pytest.raises(ValueError, match="are no image"):
+        with pytest.raises(ValueError, match="are not an image"):
             write_dds(path, R8, width, height, [], count)
     write_dds(path, R8, 2, 2, [b"abcd"])
     with (

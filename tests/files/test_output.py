@@ -13,7 +13,7 @@ from scenario_runner.files.output import OutputFile
 
 
 def test_fewer_bytes_than_reserved_give_a_file_of_what_was_written(tmp_path: Path) -> None:
-    """The reservation is no promise: the file ends where the writing did."""
+    """The reservation is not a promise: the file ends where the writing did."""
     with OutputFile(tmp_path / "a", 1000) as output:
         output.write(b"abc")
     assert (tmp_path / "a").read_bytes() == b"abc"

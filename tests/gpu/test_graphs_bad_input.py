@@ -218,7 +218,7 @@ def test_what_is_wrong_inside_of_a_model_is_said_at_its_graph(scene: Scene) -> N
     scene.resource("graph", uid="graph", src="model.vgf")
     scene.command("dispatch_graph", graph_ref="graph", bindings=[])
     assert re.fullmatch(
-        r"scenario\.json:\d+:\d+: /resources/0/graph/src: model\.vgf: /header: this is no VGF file: .*",
+        r"scenario\.json:\d+:\d+: /resources/0/graph/src: model\.vgf: /header: this is not a VGF file: .*",
         problem(scene, FileError),
     )
 

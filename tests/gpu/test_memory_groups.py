@@ -71,7 +71,9 @@ def test_misaligned_offset(scene: Scene, runner: Runner) -> None:
     (problem,) = caught.value.problems
     assert problem.pointer == "/resources/1/buffer/memory_group/offset"
     assert problem.line is not None
-    assert problem.message.startswith("memory group 'g' places 'y' at offset 4, which is no multiple of the alignment ")
+    assert problem.message.startswith(
+        "memory group 'g' places 'y' at offset 4, which is not a multiple of the alignment "
+    )
 
 
 @pytest.mark.parametrize("offset", [2**40, 2**64 - 64])

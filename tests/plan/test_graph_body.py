@@ -54,12 +54,12 @@ def test_a_converters_module_is_right(path: Path) -> None:
     [
         (EXT_INST, 3, 1, "is of the instruction set 1, which is not imported"),
         (EXT_INST, 4, 999, "is the operator 999, which no instruction set has"),
-        (EXT_INST, 5, 242886303, "uses the id 242886303, which is no value defined before it"),
-        (EXT_INST, 1, 4044670547, "has the id 4044670547 as its type, which is no type"),
-        (ARRAY, 3, 141, "uses the id 141, which is no constant defined before it"),
+        (EXT_INST, 5, 242886303, "uses the id 242886303, which is not a value defined before it"),
+        (EXT_INST, 1, 4044670547, "has the id 4044670547 as its type, which is not a type"),
+        (ARRAY, 3, 141, "uses the id 141, which is not a constant defined before it"),
         (INPUT, 3, 8, "has the index 1, but there are 1"),
-        (INPUT, 3, 1, "uses the id 1, which is no constant defined before it"),
-        (INPUT, 3, FLOAT, f"has the id {FLOAT} as its index, which is no integer"),
+        (INPUT, 3, 1, "uses the id 1, which is not a constant defined before it"),
+        (INPUT, 3, FLOAT, f"has the id {FLOAT} as its index, which is not an integer"),
     ],
 )
 def test_an_id_that_leads_nowhere(opcode: int, word: int, value: int, message: str) -> None:

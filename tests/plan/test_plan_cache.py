@@ -285,7 +285,7 @@ def test_an_entry_that_cannot_be_decoded_is_not_used(cache: Path, path: Path, ru
 
 
 def test_a_pipe_in_the_place_of_an_entry_is_not_waited_for(cache: Path, path: Path, runner: Runner) -> None:
-    """An entry that is no regular file is replaced by one that is."""
+    """An entry that is not a regular file is replaced by one that is."""
     outcome(path, runner)
     (entry,) = (cache / "plans").glob("*.entry")
     entry.unlink()

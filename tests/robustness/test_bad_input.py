@@ -70,15 +70,15 @@ def refused(program: Program, scene: Scene, code: int, message: str, *files: str
     ],
 )
 def test_json(program: Program, scene: Scene, text: str, message: str) -> None:
-    """Text that is no scenario ends with exit code 3 and the place of the first thing wrong."""
+    """Text that is not a scenario ends with exit code 3 and the place of the first thing wrong."""
     scene.file("scenario.json", text)
     refused(program, scene, 3, re.escape(f"scenario.json:{message}"))
 
 
 def test_bytes_that_are_no_utf8(program: Program, scene: Scene) -> None:
-    """A file that is no UTF-8 ends with exit code 3."""
+    """A file that is not UTF-8 ends with exit code 3."""
     scene.file("scenario.json", b'{"resources": [], "commands": ["\xff"]}')
-    refused(program, scene, 3, r"scenario\.json:1:33: the byte 0xff is no UTF-8")
+    refused(program, scene, 3, r"scenario\.json:1:33: the byte 0xff is not UTF-8")
 
 
 def in_little_memory(checkout: Path, path: Path) -> subprocess.CompletedProcess[str]:
@@ -232,7 +232,7 @@ def test_missing_files_are_reported_together(program: Program, scene: Scene) -> 
     ],
 )
 def test_spirv(program: Program, scene: Scene, content: bytes, message: str) -> None:
-    """Bytes that are no SPIR-V module, of odd length or cut off end with exit code 5 and never reach the driver."""
+    """Bytes that are not a SPIR-V module, of odd length or cut off end with exit code 5 and never reach the driver."""
     scene.module("s", content, entry="start").dispatch("s", []).write()
     refused(program, scene, 5, rf"scenario\.json:\d+:\d+: /resources/0/shader: s\.spv: {message}")
 

@@ -50,7 +50,7 @@ def test_every_error(number: int) -> None:
 
 @pytest.mark.parametrize("number", [number for number in RESULTS if number >= 0])
 def test_what_is_no_error_is_returned(number: int) -> None:
-    """Results that are no errors are handed back."""
+    """Results that are not errors are handed back."""
     assert check(number, "vkDoSomething") == number
 
 

@@ -75,7 +75,7 @@ def test_an_endless_report(program: Program, scene: Scene) -> None:
 
 @pytest.mark.parametrize("key", ["src", "dst"])
 def test_half_of_a_surrogate_pair(program: Program, scene: Scene, key: str) -> None:
-    """A path with half of a surrogate pair is a clean error with its place; a byte that is no UTF-8 is right."""
+    """A path with half of a surrogate pair is a clean error with its place; a byte that is not UTF-8 is right."""
     scene.resource("buffer", uid="b", size=16, shader_access="readwrite", **{key: "\ud800.npy"}).write()
     for words in (["validate"], []):
         ended = program(*words, "scenario.json")

@@ -78,7 +78,7 @@ def test_push_data(command):
 
 
 def test_lod_of_a_buffer(command):
-    """A mip level of zero is no matter for a buffer."""
+    """A mip level of zero is not a matter for a buffer."""
     bindings = [{"set": 0, "id": 0, "resource_ref": "a", "lod": 0}]
     assert command("dispatch_compute", SMALLEST, bindings=bindings).bindings[0].lod == 0
 

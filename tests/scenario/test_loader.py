@@ -184,7 +184,7 @@ def test_faults_and_shapes_together():
         ),
         (
             '{"resources": [], "commands": [], "\\ud800": 1}',
-            "test.json:1:35: /\\ud800: the string contains half of a surrogate pair, which is no character",
+            "test.json:1:35: /\\ud800: the string contains half of a surrogate pair, which is not a character",
         ),
     ],
 )
@@ -197,8 +197,8 @@ def test_top_level(text, message):
     "content, message",
     [
         (GOOD.encode("utf-16"), "test.json: the file is UTF-16, expected UTF-8"),
-        (GOOD.replace("add.comp", "äöü.comp").encode("latin-1"), "test.json:3:39: the byte 0xe4 is no UTF-8"),
-        (b"{\xff", "test.json:1:2: the byte 0xff is no UTF-8"),
+        (GOOD.replace("add.comp", "äöü.comp").encode("latin-1"), "test.json:3:39: the byte 0xe4 is not UTF-8"),
+        (b"{\xff", "test.json:1:2: the byte 0xff is not UTF-8"),
         (b"\0\0", "test.json:1:1: expected an object, got '\\x00'"),
     ],
 )

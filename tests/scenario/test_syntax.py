@@ -45,7 +45,7 @@ from scenario_runner.scenario.syntax import MAX_DEPTH, scan
     ],
 )
 def test_syntax_errors(text, offset, message):
-    """The first thing that is no JSON is named, with its place, and nothing else is."""
+    """The first thing that is not JSON is named, with its place, and nothing else is."""
     (fault,) = scan(text)
     assert (fault.offset, fault.message, fault.fatal) == (offset, message, True)
 
@@ -57,8 +57,8 @@ def test_syntax_errors(text, offset, message):
         ('{"a": NaN}', 6, "/a", "NaN is not a number of JSON"),
         ("[-Infinity]", 1, "/0", "-Infinity is not a number of JSON"),
         ("[1, " + "7" * 5000 + "]", 4, "/1", "a number of 5000 characters is too long"),
-        ('["a\\ud83dz"]', 1, "/0", "the string contains half of a surrogate pair, which is no character"),
-        ('{"\\uDC00": 1}', 1, "/\udc00", "the string contains half of a surrogate pair, which is no character"),
+        ('["a\\ud83dz"]', 1, "/0", "the string contains half of a surrogate pair, which is not a character"),
+        ('{"\\uDC00": 1}', 1, "/\udc00", "the string contains half of a surrogate pair, which is not a character"),
         (
             '{"a": 1,\n "b/~": {"c": 1, "c": 2}}',
             26,

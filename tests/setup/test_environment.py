@@ -62,7 +62,7 @@ def test_an_environment_of_another_checkout_is_not_sound(environment):
 
 
 def test_an_interpreter_that_belongs_elsewhere_is_not_sound(environment):
-    """A script that calls some other interpreter is no environment: its packages are in another folder."""
+    """A script that calls some other interpreter is not an environment: its packages are in another folder."""
     environment.python.unlink()
     environment.python.write_text(f"#!/bin/sh\nexec '{sys.executable}' \"$@\"\n", encoding="utf-8")
     environment.python.chmod(0o755)

@@ -100,7 +100,7 @@ def test_bytes_that_are_no_text_are_no_driver(tree):
 
 
 def test_a_container_folder_counts_only_when_pointed_at(tree):
-    """A vendor's manifest under /usr/local/<vendor>/share is no driver, until VK_DRIVER_FILES names it."""
+    """A vendor's manifest under /usr/local/<vendor>/share is not a driver, until VK_DRIVER_FILES names it."""
     tree.file("usr/lib/libGLX_nvidia.so.0")
     manifest = tree.manifest("usr/local/vendor/share/vulkan/icd.d/nvidia_icd.json", "libGLX_nvidia.so.0")
     assert tree.machine().driver() is None

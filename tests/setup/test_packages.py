@@ -196,7 +196,7 @@ def test_a_driver_out_of_the_loaders_sight_is_pointed_out(tree):
 
 
 def test_a_wrong_override_is_not_answered_with_packages(tree):
-    """When VK_ICD_FILENAMES names a file that is no driver, no package would help: the variable is named."""
+    """When VK_ICD_FILENAMES names a file that is not a driver, no package would help: the variable is named."""
     tree.file("etc/os-release", "ID=debian\n")
     tree.loader()
     tree.mesa()

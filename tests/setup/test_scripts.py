@@ -218,7 +218,7 @@ def test_a_named_interpreter_is_the_only_one_tried(copy):
     assert done.returncode == 1
     assert done.stderr == (
         f"scenario-runner: SCENARIO_RUNNER_PYTHON={copy.programs / 'mine'} "
-        "is no working CPython 3.11, 3.12 or 3.13: correct or unset it\n"
+        "is not a working CPython 3.11, 3.12 or 3.13: correct or unset it\n"
     )
 
 

@@ -104,7 +104,7 @@ def test_dxc_comes_first_for_hlsl(
     assert [one.flavour for one in find_compilers(language="HLSL")] == ["dxc"]
     assert [one.flavour for one in find_compilers(language="GLSL")] == ["glslang"]
     monkeypatch.setenv("SCENARIO_RUNNER_DXC", str(other))
-    with pytest.raises(CompilerNotFoundError, match="it is no dxc"):
+    with pytest.raises(CompilerNotFoundError, match="it is not a dxc"):
         find_compilers(language="HLSL")
 
 
@@ -130,22 +130,22 @@ def test_an_installed_file_without_run_bit(glslang: str, tmp_path: Path, monkeyp
     [("true (something) 1.0", r"--version says 'true \(something\) 1.0'"), ("", "--version says ''")],
 )
 def test_a_named_program_that_is_no_compiler(program: Callable[[str, str], Path], says: str, message: str) -> None:
-    """A named program that is no known compiler is an error that quotes it."""
+    """A named program that is not a known compiler is an error that quotes it."""
     path = program("x", says)
     with pytest.raises(
-        CompilerNotFoundError, match=r"named by --glslang\) is no shader compiler known here: " + message
+        CompilerNotFoundError, match=r"named by --glslang\) is not a shader compiler known here: " + message
     ):
         find_compilers(str(path))
 
 
 def test_a_named_file_that_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A named file that does not exist, or is no program, is an error that says by what it was named."""
+    """A named file that does not exist, or is not a program, is an error that says by what it was named."""
     monkeypatch.setenv("SCENARIO_RUNNER_GLSLANG", str(tmp_path / "none"))
     with pytest.raises(CompilerNotFoundError, match=r"none' \(named by SCENARIO_RUNNER_GLSLANG\) does not exist"):
         find_compilers()
     (tmp_path / "text").write_text("just text")
     with pytest.raises(
-        CompilerNotFoundError, match=r"no shader compiler known here: it cannot be started: exec format error"
+        CompilerNotFoundError, match=r"not a shader compiler known here: it cannot be started: exec format error"
     ):
         find_compilers(str(tmp_path / "text"))
 

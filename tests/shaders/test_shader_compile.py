@@ -173,7 +173,7 @@ def test_a_failed_shader_spoils_no_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize("entry", ["", "-x", "a\0b"])
 def test_bad_entry(entry: str) -> None:
     """An entry name that is none, or that a compiler would take for an option, is refused."""
-    with pytest.raises(ScenarioError, match="is no entry point name"):
+    with pytest.raises(ScenarioError, match="is not an entry point name"):
         compile_all([CompileRequest(source=MINIMAL, entry=entry)])
 
 
@@ -199,8 +199,8 @@ def test_tensors_need_a_newer_compiler(script: Callable[[str], str]) -> None:
     [
         ("kill -SEGV $$", "was ended by SIGSEGV"),
         ("exit 0", "wrote no module"),
-        ("printf abc > module.spv", "wrote 3 bytes that are no SPIR-V module"),
-        ("printf '%32s' x > module.spv", "wrote 32 bytes that are no SPIR-V module"),
+        ("printf abc > module.spv", "wrote 3 bytes that are not a SPIR-V module"),
+        ("printf '%32s' x > module.spv", "wrote 32 bytes that are not a SPIR-V module"),
         ("exit 3", "the compiler gave no reason"),
         ("echo some words; exit 3", "some words"),
         ("yes", "wrote more than 1 MiB of messages"),

@@ -75,8 +75,11 @@ def test_levels(text: str, optimise: str, debug: bool) -> None:
         ),
         ("-D", "build_options: '-D' at the end lacks its argument"),
         ("-DA -I", "build_options: '-I' at the end lacks its argument"),
-        ("-D2=3", "build_options: '-D2=3' is no macro (expected -DNAME or NAME=VALUE, NAME of letters, digits and _)"),
-        ("-UA=1", "build_options: '-UA=1' is no macro (expected -UNAME, NAME of letters, digits and _)"),
+        (
+            "-D2=3",
+            "build_options: '-D2=3' is not a macro (expected -DNAME or NAME=VALUE, NAME of letters, digits and _)",
+        ),
+        ("-UA=1", "build_options: '-UA=1' is not a macro (expected -UNAME, NAME of letters, digits and _)"),
         ("-DA='", 'build_options: "-DA=\'" cannot be split into options: no closing quotation'),
         (
             "'-DA=1\n#error x'",

@@ -179,7 +179,7 @@ def test_sources_that_cannot_be_read(tmp_path: Path) -> None:
 
 @given(st.text(alphabet=st.sampled_from('#include "x<>/*\\\n\r once pragma version 450'), max_size=60))
 def test_any_source(text: str) -> None:
-    """Any source can be put together, and what is no directive of ours stays as it is."""
+    """Any source can be put together, and what is not a directive of ours stays as it is."""
     result = assemble(CompileRequest(source=text), BuildOptions()).text
     if "include" not in text and "once" not in text and "version" not in text:
         assert result == b"#version 460\n#line 1 70001\n" + text.encode()

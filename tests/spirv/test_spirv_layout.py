@@ -65,10 +65,10 @@ def test_what_the_compiler_lays_out_passes_its_own_rules(glsl: Callable[..., byt
         (
             block(("a", FLOAT, 2)),
             SCALAR,
-            ["'B.a' of the type float32 is at offset 2, which is no multiple of its scalar alignment 4"],
+            ["'B.a' of the type float32 is at offset 2, which is not a multiple of its scalar alignment 4"],
         ),
         (block(("a", VEC3, 4)), RELAXED, []),
-        (block(("a", VEC3, 4)), STD430, ["'B.a' of the type float32x3 is at offset 4, which is no multiple of 16"]),
+        (block(("a", VEC3, 4)), STD430, ["'B.a' of the type float32x3 is at offset 4, which is not a multiple of 16"]),
         (
             block(("a", FLOAT, 0), ("b", VEC3, 8)),
             RELAXED,
@@ -96,7 +96,7 @@ def test_what_the_compiler_lays_out_passes_its_own_rules(glsl: Callable[..., byt
         (
             block(("a", Array(FLOAT, 4, 4), 0)),
             RELAXED_STD140,
-            ["the ArrayStride 4 of 'B.a' is no multiple of its extended alignment 16"],
+            ["the ArrayStride 4 of 'B.a' is not a multiple of its extended alignment 16"],
         ),
         (block(("a", Array(FLOAT, 4, 4), 0)), RELAXED, []),
         (
@@ -108,7 +108,7 @@ def test_what_the_compiler_lays_out_passes_its_own_rules(glsl: Callable[..., byt
             block(("a", Array(VEC3, 2, 12), 0)),
             RELAXED,
             [
-                "the ArrayStride 12 of 'B.a' is no multiple of its base alignment 16",
+                "the ArrayStride 12 of 'B.a' is not a multiple of its base alignment 16",
                 "'B.a[]' of the type float32x3 straddles a multiple of 16: it begins 12 behind one",
             ],
         ),
@@ -118,7 +118,7 @@ def test_what_the_compiler_lays_out_passes_its_own_rules(glsl: Callable[..., byt
         (
             block(("a", Matrix(VEC2, 2), 0), strides={"a": 8}),
             RELAXED_STD140,
-            ["the MatrixStride 8 of 'B.a' is no multiple of its extended alignment 16"],
+            ["the MatrixStride 8 of 'B.a' is not a multiple of its extended alignment 16"],
         ),
         (
             block(("a", Matrix(VEC4, 2), 0), strides={"a": 8}),
@@ -134,7 +134,7 @@ def test_what_the_compiler_lays_out_passes_its_own_rules(glsl: Callable[..., byt
         (
             block(("s", struct(("x", FLOAT, 0), name="Inner"), 8)),
             RELAXED_STD140,
-            ["'B.s' of the type Inner is at offset 8, which is no multiple of its extended alignment 16"],
+            ["'B.s' of the type Inner is at offset 8, which is not a multiple of its extended alignment 16"],
         ),
         (
             block(("s", struct(("x", FLOAT, 0), ("y", VEC2, 4), name="Inner"), 8)),

@@ -1,4 +1,4 @@
-"""Reading the head of a module, and refusing bytes that are no module."""
+"""Reading the head of a module, and refusing bytes that are not a module."""
 
 from __future__ import annotations
 

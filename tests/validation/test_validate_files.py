@@ -203,7 +203,7 @@ def test_against_smaller_limits(report: Path, scene: Scene) -> None:
 
 
 def test_reports_that_are_none(report: Path, tmp_path: Path) -> None:
-    """A file that is no report, and a device that is not in it, are named."""
+    """A file that is not a report, and a device that is not in it, are named."""
     path = tmp_path / "x.json"
     with pytest.raises(FileError, match="cannot read the report: no such file"):
         read_device(str(path))
@@ -250,7 +250,7 @@ def test_shader_show_a_model(checkout: Path, capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("content", [b"", b"\x03\x02\x23\x07", b"\x03\x02\x23\x07" + bytes(400), b"\xff" * 64])
 def test_shader_show_garbage(tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file that is no module ends with one error."""
+    """A file that is not a module ends with one error."""
     path = tmp_path / "x.spv"
     path.write_bytes(content)
     assert main(["shader", "show", str(path)]) == 5
@@ -289,12 +289,12 @@ def test_shader_show_a_vertex_shader(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize("limit", ["maxComputeWorkGroupCount", "maxComputeWorkGroupInvocations"])
 @pytest.mark.parametrize("value", [None, "64", {"a": 1}, [1, 2], [1, 2, "3"], [[1], 2, 3], 1.5, True])
 def test_a_report_with_limits_that_are_none(report: Path, tmp_path: Path, limit: str, value: object) -> None:
-    """A limit that is no number, or not one for each axis, is told before anything is compared with it."""
+    """A limit that is not a number, or not one for each axis, is told before anything is compared with it."""
     given = json.loads(report.read_text())
     given["devices"][0]["limits"][limit] = value
     path = tmp_path / "report.json"
     path.write_text(json.dumps(given))
-    with pytest.raises(FileError, match=f"the file is no report of the doctor: TypeError: limits/{limit} is "):
+    with pytest.raises(FileError, match=f"the file is not a report of the doctor: TypeError: limits/{limit} is "):
         read_device(str(path))
 
 

@@ -146,7 +146,7 @@ def test_sound_files_have_no_problems() -> None:
             "has 128 bytes (shape [4, 8], VK_FORMAT_R32_SFLOAT), but shares the memory of resource 0, "
             "which has 256 bytes (alias group 0)",
         ),
-        ("constants", 0, {"resource_index": 0}, "/constants/0", "resource 0 is no constant, but an input"),
+        ("constants", 0, {"resource_index": 0}, "/constants/0", "resource 0 is not a constant, but an input"),
         (
             "constants",
             0,
@@ -311,7 +311,7 @@ def test_segments_out_of_order_are_reported() -> None:
 
 
 def test_equal_slots_are_accepted() -> None:
-    """The converter repeats a slot for a result that is returned twice; that is no contradiction."""
+    """The converter repeats a slot for a result that is returned twice; that is not a contradiction."""
     assert said(read_vgf(FIXTURES / "ends.vgf")) == []
 
 

@@ -159,7 +159,7 @@ def test_the_twice_bound_model_is_refused() -> None:
     [
         (b"", "/header: the file has 0 bytes, but a VGF file begins with a header of 128 bytes"),
         (fixture_bytes("conv")[:9], "/header: the file has 9 bytes, but a VGF file begins with a header of 128 bytes"),
-        (bytes(200), r"/header: this is no VGF file: it begins with b'\x00\x00\x00\x00' where b'VGF1' is expected"),
+        (bytes(200), r"/header: this is not a VGF file: it begins with b'\x00\x00\x00\x00' where b'VGF1' is expected"),
     ],
 )  # fmt: skip
 def test_what_is_no_vgf_file_is_refused(content: bytes, message: str) -> None:
@@ -231,7 +231,7 @@ def test_a_name_that_is_no_text_is_refused() -> None:
 
 
 def test_a_missing_file_a_directory_and_a_pipe_are_refused(tmp_path: Path) -> None:
-    """What is no regular file is refused at once, without waiting for a writer."""
+    """What is not a regular file is refused at once, without waiting for a writer."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "empty").touch()
     for name, reason in {

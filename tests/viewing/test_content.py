@@ -115,7 +115,7 @@ def test_what_bytes_are(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="holds 24 elements, which are not 5x5"):
         read_content(str(tmp_path / "x.npy"), element=ELEMENTS["float32"], shape=(5, 5))
     numpy.save(tmp_path / "odd.npy", numpy.zeros(7, "i1"))
-    with pytest.raises(FileError, match="holds 7 bytes, which are no whole number of float32 elements"):
+    with pytest.raises(FileError, match="holds 7 bytes, which are not a whole number of float32 elements"):
         read_content(str(tmp_path / "odd.npy"), element=ELEMENTS["float32"])
 
 

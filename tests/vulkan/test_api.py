@@ -142,7 +142,7 @@ def test_library_that_is_no_loader_is_refused() -> None:
     name = ctypes.util.find_library("m")
     assert name is not None
     assert load_with(name).startswith(
-        f"no Vulkan loader could be opened ({name!r}: it is no Vulkan loader (it has no vkGetInstanceProcAddr)) | "
+        f"no Vulkan loader could be opened ({name!r}: it is not a Vulkan loader (it has no vkGetInstanceProcAddr)) | "
     )
 
 

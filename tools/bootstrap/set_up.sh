@@ -67,7 +67,7 @@ sys.exit(sys.implementation.name != "cpython" or not (3, 11) <= sys.version_info
 # that it is typed once. A test keeps the names equal to those in scenario_runner/system_packages.py.
 install_python() {
     if [ -n "${SCENARIO_RUNNER_PYTHON:-}" ]; then
-        say "SCENARIO_RUNNER_PYTHON=$SCENARIO_RUNNER_PYTHON is no working CPython 3.11, 3.12 or 3.13: correct or unset it"
+        say "SCENARIO_RUNNER_PYTHON=$SCENARIO_RUNNER_PYTHON is not a working CPython 3.11, 3.12 or 3.13: correct or unset it"
         return 1
     fi
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then

@@ -66,7 +66,7 @@ def resolve_spirv_dispatch(
             problems.error(
                 ScenarioError,
                 f"{place}/resource_ref",
-                f"{plan.uid!r} is no tensor; graphs take nothing else",
+                f"{plan.uid!r} is not a tensor; graphs take nothing else",
                 code="SR-BIND-003",
             )
         elif (binding.set, binding.id) not in declared:

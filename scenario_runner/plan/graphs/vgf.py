@@ -336,7 +336,7 @@ class VgfDispatch:
                 inside.error(
                     FileError,
                     "",
-                    f"it binds {plan.uid!r}, which is no tensor; graphs take nothing else",
+                    f"it binds {plan.uid!r}, which is not a tensor; graphs take nothing else",
                     code="SR-BIND-003",
                 )
                 return None

@@ -40,7 +40,7 @@ def load() -> Any:
         try:
             library.vkGetInstanceProcAddr  # noqa: B018 - looks the symbol up
         except ffi.error:
-            reasons.append(f"{name!r}: it is no Vulkan loader (it has no vkGetInstanceProcAddr)")
+            reasons.append(f"{name!r}: it is not a Vulkan loader (it has no vkGetInstanceProcAddr)")
             continue
         return library
     if path:

@@ -50,7 +50,7 @@ def error_class(result: int) -> type[errors.ScenarioRunnerError]:
 
 
 def check(result: int, call: str, purpose: str = "") -> int:
-    """Return a VkResult that is no error; raise the class it maps to otherwise, naming the call and its purpose."""
+    """Return a VkResult that is not an error; raise the class it maps to otherwise, naming the call and its purpose."""
     if result < 0:
         what = f" ({purpose})" if purpose else ""
         help = None

@@ -80,8 +80,8 @@ def _place_group(device: Device, stack: ExitStack, group: str, members: list[Res
         if plan.offset_bytes % needs.alignment:
             raise errors.ScenarioError(
                 errors.Problem(
-                    f"memory group {group!r} places {plan.uid!r} at offset {plan.offset_bytes}, which is no multiple of"
-                    f" the alignment {needs.alignment} that {device.physical.name!r} asks for",
+                    f"memory group {group!r} places {plan.uid!r} at offset {plan.offset_bytes}, which is not a"
+                    f" multiple of the alignment {needs.alignment} that {device.physical.name!r} asks for",
                     pointer=f"{plan.pointer}/memory_group/offset",
                     code="SR-MEMORY-002",
                 )

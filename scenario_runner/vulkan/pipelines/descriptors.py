@@ -25,7 +25,7 @@ DESCRIPTOR_TYPES = {
     "storage_buffer": vk.DESCRIPTOR_TYPE_STORAGE_BUFFER,
     "tensor": vk.DESCRIPTOR_TYPE_TENSOR_ARM,
 }
-# Graphs are no shader stage: what they find in a set is there for all.
+# Graphs are not a shader stage: what they find in a set is there for all.
 
 
 def create_set_layout(device: Device, bindings: tuple[LayoutBinding, ...]) -> Any:
