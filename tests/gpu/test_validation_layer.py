@@ -24,6 +24,7 @@ def hazard(scene: Scene, monkeypatch: pytest.MonkeyPatch, validation: bool) -> P
     """A scenario whose second dispatch reads what the first one writes, without a barrier."""
     assert validation, "this test needs the package vulkan-validationlayers"
     monkeypatch.setenv(*ENABLE)
+    monkeypatch.setenv("VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC", "true")  # asked for since 1.4.304
     scene.shader("copy", glsl("b[gl_WorkGroupID.x] = a[gl_WorkGroupID.x];", PAIR))
     scene.buffer("x", np.array([1, 2, 3, 4], np.uint32), dst=None).buffer("y", size=16, dst=None)
     scene.buffer("z", size=16)
