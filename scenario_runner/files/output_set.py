@@ -25,9 +25,10 @@ def marker_path(targets: Iterable[str]) -> str | None:
     It lies in the folder of the first file, in the order of names. Others may write other files into that folder
     meanwhile, so its name follows from those of all files.
     """
-    files = sorted(map(os.path.realpath, targets))
-    if len(files) < 2:
+    targets = list(targets)
+    if len(targets) < 2:
         return None
+    files = sorted(map(os.path.realpath, targets))
     folder = os.path.dirname(files[0])
     names = "\0".join(os.path.relpath(file, folder) for file in files)
     return os.path.join(folder, f"{MARKER_PREFIX}{zlib.crc32(os.fsencode(names)):08x}")

@@ -29,6 +29,7 @@ def wrong_destinations(plan: Plan) -> Iterator[Wrong]:
     input_names = {os.path.abspath(path) for path in plan.reads}
     first: dict[str, str] = {}
     pointers: dict[str, str] = {}
+    alone = sum(output.destination is not None for output in plan.outputs) < 2
     for uid, path in plan.outputs:
         if path is None:
             continue
@@ -59,6 +60,8 @@ def wrong_destinations(plan: Plan) -> Iterator[Wrong]:
         except FileError as error:
             yield from ((FileError, at_pointer(problem, pointer)) for problem in error.problems)
             continue
+        if alone:
+            continue  # there is no other that it could be compared with
         file = os.path.realpath(path)  # a symbolic link is followed when the file is written
         if first.setdefault(file, uid) != uid:
             message = f"resources {first[file]!r} and {uid!r} have the same dst {path!r}"
