@@ -38,6 +38,7 @@ def warning(code: str, pointer: str, message: str, help: str | None = None) -> F
 _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-BIND-007": UnsupportedError,
     "SR-BIND-008": UnsupportedError,
+    "SR-FLOW-007": UnsupportedError,
     "SR-IMAGE-005": UnsupportedError,
     "SR-PUSH-004": UnsupportedError,
     "SR-LIMIT": UnsupportedError,

@@ -113,9 +113,13 @@ def with_usage(
     descriptor_lists: Iterable[DescriptorList],
     frames: Iterable[FramePlan],
     problems: Problems,
+    more: Mapping[str, set[ImageUsage]],
 ) -> tuple[dict[str, ResourcePlan], tuple[NeededFeature, ...]]:
-    """The resources with what all commands use their images for, and the device features that this takes."""
-    usage: dict[str, set[ImageUsage]] = {}
+    """The resources with what all commands use their images for, and the device features that this takes.
+
+    ``more`` are uses by uid that no descriptor tells.
+    """
+    usage: dict[str, set[ImageUsage]] = {uid: set(uses) for uid, uses in more.items()}
     filtered: set[str] = set()
     for each in descriptor_lists:
         for descriptor in each.descriptors:

@@ -10,7 +10,7 @@ from scenario_runner.plan.model.plan import Barrier
 from scenario_runner.plan.model.records import ImageBarrier, ImageLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from scenario_runner.plan.model.plan import ResourcePlan
     from scenario_runner.plan.problems import Problems
@@ -76,8 +76,13 @@ class LayoutTracker:
             )  # fmt: skip
         return result
 
-    def check_shader_access(self, uids: Iterable[tuple[str, int | None]], pointer: str) -> None:
-        """Note an error where a command's shaders see (image, level or None for all) in a layout that is not theirs."""
+    def check_shader_access(
+        self, uids: Iterable[tuple[str, int | None]], pointer: str, names: Sequence[str] = ()
+    ) -> None:
+        """Note an error where a command's shaders see (image, level or None for all) in a layout that is not theirs.
+
+        ``names`` are those of the bindings where they are not numbered.
+        """
         if not self._moved:
             return
         for index, (uid, level) in enumerate(uids):
@@ -88,7 +93,7 @@ class LayoutTracker:
                 if layouts[number] != "general":
                     self._problems.error(
                         ScenarioError,
-                        f"{pointer}/bindings/{index}",
+                        f"{pointer}/bindings/{names[index] if names else index}",
                         f"mip level {number} of image {uid!r} is in the layout {layouts[number]} here; shaders need it"
                         " in general",
                         "move it there with an image_barrier before this command",

@@ -24,13 +24,15 @@ from scenario_runner.plan.push_constants import PushConstants
 from scenario_runner.plan.resources import resolve_resources
 from scenario_runner.plan.shaders import LoadedShader, included_files, load_shaders, used_shaders
 from scenario_runner.plan.tables import Tables
-from scenario_runner.scenario import DispatchBarrier, DispatchCompute, MarkBoundary, Shader
+from scenario_runner.scenario import DispatchBarrier, DispatchCompute, DispatchOpticalFlow, MarkBoundary, Shader
 
 if TYPE_CHECKING:
     from scenario_runner.plan.cache.plan_cache import Facts
     from scenario_runner.plan.fragment import Drawing
     from scenario_runner.plan.graphs.commands import Graphs
     from scenario_runner.plan.layouts import LayoutTracker
+    from scenario_runner.plan.model.images import ImageUsage
+    from scenario_runner.plan.optical_flow import OpticalFlows
     from scenario_runner.scenario import Scenario
 
 _EXECUTED_RESOURCES = frozenset(
@@ -49,7 +51,14 @@ _EXECUTED_RESOURCES = frozenset(
     }
 )
 _EXECUTED_COMMANDS = frozenset(
-    {"dispatch_compute", "dispatch_graph", "dispatch_spirv_graph", "dispatch_barrier", "mark_boundary"}
+    {
+        "dispatch_compute",
+        "dispatch_graph",
+        "dispatch_spirv_graph",
+        "dispatch_optical_flow",
+        "dispatch_barrier",
+        "mark_boundary",
+    }
 )
 # uids that a message lists
 _MOST_SHOWN = 20
@@ -187,7 +196,9 @@ class _Resolver:
         if self._image_layouts is not None:
             from scenario_runner.plan.images import with_usage
 
-            self._resources, features = with_usage(self._resources, self._tables.lists, frames, problems)
+            self._resources, features = with_usage(
+                self._resources, self._tables.lists, frames, problems, self._flow_usage(frames)
+            )
         self._stop_if_wrong()
         return Plan(
             name=self._scenario.path or "<scenario>",
@@ -226,11 +237,29 @@ class _Resolver:
 
     def _ml_features(self) -> tuple[NeededFeature, ...]:
         """What tensors and graphs need of a device."""
-        if not any(resource.kind == "tensor" for resource in self._scenario.resources) and self._graphs is None:
+        if not any(resource.kind == "tensor" for resource in self._resources.values()) and not (
+            self._graphs or self._tables.graph_pipelines
+        ):
             return ()
         from scenario_runner.plan.graphs.features import ml_features
 
         return ml_features(self._resources.values(), self._tables.graph_pipelines)
+
+    def _optical_flows(self) -> OpticalFlows | None:
+        """What resolves optical flows; None where there are none."""
+        if not any(command.kind == "dispatch_optical_flow" for command in self._scenario.commands):
+            return None
+        from scenario_runner.plan.optical_flow import OpticalFlows
+
+        return OpticalFlows(self._scenario, self._tables, self.problems)
+
+    def _flow_usage(self, frames: tuple[FramePlan, ...]) -> dict[str, set[ImageUsage]]:
+        """What optical flows use images for."""
+        if not any(command.kind == "dispatch_optical_flow" for command in self._scenario.commands):
+            return {}
+        from scenario_runner.plan.optical_flow import flow_usage
+
+        return flow_usage(frames, self._tables.graph_pipelines, tuple(self._tables.lists))
 
     def _shown(self) -> set[str]:
         """The resources that are read back for more than the file of their ``dst``."""
@@ -271,6 +300,7 @@ class _Resolver:
         frames: list[FramePlan] = []
         operations: list[Operation] = []
         images = self._image_layouts = self._layout_tracker()
+        flows = self._optical_flows()
         for index, command in enumerate(scenario.commands):
             if isinstance(command, DispatchCompute):
                 dispatch = self._dispatch(command, index)
@@ -289,6 +319,10 @@ class _Resolver:
                 operations = []
             elif self._graphs is not None and command.kind in ("dispatch_graph", "dispatch_spirv_graph"):
                 operations += self._graphs.operations(command, index, self.shaders, self._push_constants, images)
+            elif flows is not None and isinstance(command, DispatchOpticalFlow):
+                flow = flows.operation(command, index, images)
+                if flow is not None:
+                    operations.append(flow)
         restoring = images.restoring(len(scenario.commands)) if images is not None else None
         if restoring is not None:
             operations.append(restoring)  # a repeated run begins with every image in its place

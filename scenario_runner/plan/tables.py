@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.graphs import GraphPipelinePlan
+    from scenario_runner.plan.model.optical_flow import OpticalFlowPlan
     from scenario_runner.plan.model.plan import ResourcePlan
     from scenario_runner.plan.model.records import DescriptorList, PipelinePlan
     from scenario_runner.spirv import Module
@@ -23,7 +24,7 @@ class Tables:
         self.resources: dict[str, ResourcePlan] = {}
         self.made: set[str] = set()
         self.pipelines: list[PipelinePlan] = []
-        self.graph_pipelines: list[GraphPipelinePlan] = []
+        self.graph_pipelines: list[GraphPipelinePlan | OpticalFlowPlan] = []
         self.lists: dict[DescriptorList, int] = {}
         self.graph_modules: dict[str, tuple[Module, str]] = {}
         self._known: dict[Hashable, int] = {}
@@ -35,9 +36,9 @@ class Tables:
             self.pipelines.append(plan)
         return index
 
-    def graph_pipeline(self, plan: GraphPipelinePlan) -> int:
+    def graph_pipeline(self, plan: GraphPipelinePlan | OpticalFlowPlan) -> int:
         """The index of a graph pipeline of this content."""
-        index = self._known.setdefault(("graph", plan.content), len(self.graph_pipelines))
+        index = self._known.setdefault((plan.kind, plan.content), len(self.graph_pipelines))
         if index == len(self.graph_pipelines):
             self.graph_pipelines.append(plan)
         return index

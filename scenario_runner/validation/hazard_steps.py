@@ -12,6 +12,7 @@ from scenario_runner.plan.model.records import BufferBarrier, ImageBarrier, Memo
 if TYPE_CHECKING:
     from scenario_runner.plan.fragment import Drawing
     from scenario_runner.plan.model.graphs import GraphDispatch
+    from scenario_runner.plan.model.optical_flow import OpticalFlowDispatch
     from scenario_runner.plan.model.plan import Operation, Plan, ResourcePlan
     from scenario_runner.plan.model.records import Descriptor, Dispatch
     from scenario_runner.plan.model.tensors import TensorBarrier
@@ -66,8 +67,6 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
             found: Iterable[Use] = ()
             if index in drawings:
                 found = uses.of_drawing(drawings[index])
-            elif command.kind == "dispatch_optical_flow":
-                found = _optical_flow(command, memory)
             yield Work(pointer, _name(command), tuple(found), command.implicit_barrier)
 
 
@@ -78,13 +77,6 @@ def _name(command: Any) -> str:
     if command.kind == "dispatch_fragment":
         return f"shader {command.fragment_shader_ref!r}"
     return "the optical flow" if command.kind == "dispatch_optical_flow" else f"graph {command.graph_ref!r}"
-
-
-def _optical_flow(command: Any, memory: _Memory) -> Iterator[Use]:
-    for name, binding in command.bindings:
-        if binding is not None:
-            writes = name in ("output_image", "output_cost")
-            yield from memory.use(binding.resource_ref, binding.lod, "graph", not writes, writes)
 
 
 class _Memory:
@@ -164,7 +156,7 @@ class _Uses:
         self._effects: dict[str, dict[tuple[int, int], Effect]] = {}
         self._known: dict[tuple[str, int, int], tuple[Use, ...]] = {}
 
-    def of(self, operation: Dispatch | GraphDispatch) -> tuple[Use, ...]:
+    def of(self, operation: Dispatch | GraphDispatch | OpticalFlowDispatch) -> tuple[Use, ...]:
         """The uses of a dispatch."""
         key = (operation.kind, operation.pipeline, operation.descriptors)
         if key not in self._known:

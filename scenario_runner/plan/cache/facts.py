@@ -37,6 +37,7 @@ _KNOWN_KINDS = frozenset(
         "dispatch_graph",
         "graph_constant",
         "dispatch_spirv_graph",
+        "dispatch_optical_flow",
     }
 )
 

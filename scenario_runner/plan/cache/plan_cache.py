@@ -30,7 +30,7 @@ _LARGEST_TEXT_BYTES = 16 << 20
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # scenario_runner/
 _PLAIN = frozenset({int, str, bytes, bool, float, type(None)})
 # Modules whose records only some plans have.
-_LATER = tuple(f"scenario_runner.plan.model.{name}" for name in ("images", "tensors", "graphs"))
+_LATER = tuple(f"scenario_runner.plan.model.{name}" for name in ("images", "tensors", "graphs", "optical_flow"))
 
 
 def _records_of(module: ModuleType) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from scenario_runner.plan.model.records import (
 if TYPE_CHECKING:  # what only some scenarios have is imported where it is made and used
     from scenario_runner.plan.model.graphs import GraphDispatch, GraphPipelinePlan
     from scenario_runner.plan.model.images import ImagePlan
+    from scenario_runner.plan.model.optical_flow import OpticalFlowDispatch, OpticalFlowPlan
     from scenario_runner.plan.model.tensors import TensorBarrier, TensorPlan
 
     ResourcePlan: TypeAlias = BufferPlan | ImagePlan | TensorPlan
@@ -44,7 +45,7 @@ class Barrier(NamedTuple):
         return "barrier"
 
 
-Operation: TypeAlias = "Dispatch | GraphDispatch | Barrier"
+Operation: TypeAlias = "Dispatch | GraphDispatch | OpticalFlowDispatch | Barrier"
 
 
 class FramePlan(NamedTuple):
@@ -83,7 +84,7 @@ class Plan(NamedTuple):
     outputs: tuple[Output, ...]
     requirements: Requirements
     warnings: tuple[Problem, ...] = ()
-    graph_pipelines: tuple[GraphPipelinePlan, ...] = ()
+    graph_pipelines: tuple[GraphPipelinePlan | OpticalFlowPlan, ...] = ()
     reads: tuple[str, ...] = ()
 
     @property

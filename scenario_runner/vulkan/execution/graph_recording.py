@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.plan.model.graphs import GraphDispatch
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import chain, new
 
 if TYPE_CHECKING:
+    from scenario_runner.plan.model.graphs import GraphDispatch
+    from scenario_runner.plan.model.optical_flow import OpticalFlowDispatch
     from scenario_runner.plan.model.plan import FramePlan
     from scenario_runner.vulkan.execution.prepared import Prepared
 
@@ -36,7 +37,7 @@ class GraphRecorder:
         self._running: set[int] = set()
         self._bound: tuple[int, int] | None = None
 
-    def record(self, operation: GraphDispatch) -> None:
+    def record(self, operation: GraphDispatch | OpticalFlowDispatch) -> None:
         """One dispatch, and the barrier after it."""
         commands, graph = self._commands, self._prepared.graphs[operation.pipeline]
         if operation.pipeline in self._running:
@@ -47,7 +48,12 @@ class GraphRecorder:
             self._bind_pipeline(commands, vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM, graph.handle)
             sets, count = self._prepared.descriptor_sets[operation.descriptors]
             self._bind_sets(commands, vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM, graph.layout, 0, count, sets, 0, ffi.NULL)
-        self._dispatch(commands, graph.session, ffi.NULL)
+        info = ffi.NULL
+        if operation.kind == "optical_flow_dispatch":
+            from scenario_runner.vulkan.pipelines.optical_flow import dispatch_info
+
+            info = dispatch_info(operation)
+        self._dispatch(commands, graph.session, info)
         if operation.barrier_after:
             self.barrier()
         else:
@@ -76,7 +82,7 @@ class GraphRecorder:
 
 def recorder_for(prepared: Prepared, commands: Any, frame: FramePlan) -> GraphRecorder | None:
     """What records the graphs of a frame; None for a frame without."""
-    if any(isinstance(operation, GraphDispatch) for operation in frame.operations):
+    if any(operation.kind in ("graph_dispatch", "optical_flow_dispatch") for operation in frame.operations):
         return GraphRecorder(prepared, commands)
     return None
 

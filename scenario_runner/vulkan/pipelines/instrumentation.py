@@ -215,7 +215,7 @@ def _dispatches(plan: Plan, frame: FramePlan) -> list[tuple[int | None, str | No
     for operation in frame.operations:
         if isinstance(operation, Dispatch):
             found.append((operation.command, plan.pipelines[operation.pipeline].label))
-        elif operation.kind == "graph_dispatch":
+        elif operation.kind in ("graph_dispatch", "optical_flow_dispatch"):
             return []
     return found
 

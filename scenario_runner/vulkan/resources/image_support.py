@@ -11,6 +11,7 @@ from scenario_runner import errors
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.structs import new
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.images import ImagePlan
@@ -25,6 +26,12 @@ USAGES = {
     "storage": vk.IMAGE_USAGE_STORAGE_BIT,
     "color_attachment": vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT,
     "tensor_aliasing": vk.IMAGE_USAGE_TENSOR_ALIASING_BIT_ARM,
+}
+_FLOW_USAGES = {
+    "flow_input": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_INPUT_BIT_ARM,
+    "flow_output": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_OUTPUT_BIT_ARM,
+    "flow_hint": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_HINT_BIT_ARM,
+    "flow_cost": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_COST_BIT_ARM,
 }
 
 _NAMES = {
@@ -100,8 +107,14 @@ def usage_flags(plan: ImagePlan) -> int:
     """VkImageUsageFlags: every image is copied into and out of."""
     flags = USAGE_TRANSFER
     for usage in plan.usage:
-        flags |= USAGES[usage]
+        flags |= USAGES.get(usage, 0)
     return flags
+
+
+def flow_info(plan: ImagePlan) -> Any:
+    """VkDataGraphOpticalFlowImageFormatInfoARM for an image that an optical flow uses, else NULL."""
+    flags = sum(_FLOW_USAGES.get(usage, 0) for usage in plan.usage)
+    return new("VkDataGraphOpticalFlowImageFormatInfoARM", usage=flags) if flags else ffi.NULL
 
 
 def create_flags(plan: ImagePlan) -> int:
@@ -163,11 +176,19 @@ def _missing_extension(device: Device, format: int) -> str | None:
 
 
 def _beyond_limits(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
-    properties: Any = ffi.new("VkImageFormatProperties*")
+    found = new("VkImageFormatProperties2")
     physical = device.physical
-    code = physical.fn.vkGetPhysicalDeviceImageFormatProperties(
-        physical.handle, plan.format.value, 1, TILINGS[tiling], usage_flags(plan), create_flags(plan), properties
+    info = new(
+        "VkPhysicalDeviceImageFormatInfo2",
+        pNext=flow_info(plan),
+        format=plan.format.value,
+        type=vk.IMAGE_TYPE_2D,
+        tiling=TILINGS[tiling],
+        usage=usage_flags(plan),
+        flags=create_flags(plan),
     )
+    code = physical.fn.vkGetPhysicalDeviceImageFormatProperties2(physical.handle, info, found)
+    properties = found.imageFormatProperties
     if code == vk.ERROR_FORMAT_NOT_SUPPORTED:
         uses = ", ".join(sorted(plan.usage)) or "copies"
         return f"the format is not supported for {uses}"

@@ -21,6 +21,7 @@ from scenario_runner.vulkan.resources.image_support import (
     Tiling,
     choose_tilings,
     create_flags,
+    flow_info,
     interpolates,
     usage_flags,
 )
@@ -92,6 +93,7 @@ class Image:
             samples=vk.SAMPLE_COUNT_1_BIT,
             tiling=TILINGS[tiling],
             usage=usage_flags(plan),
+            pNext=flow_info(plan),
         )
         handle = ffi.new("VkImage*")
         try:

@@ -93,6 +93,8 @@ def _beyond(tensor: TensorPlan, limits: object) -> Iterator[tuple[str, str, int]
 
 def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterator[Problem]:
     for graph in plan.graph_pipelines:
+        if graph.kind != "graph":
+            continue
         if graph.lost:
             yield Problem(
                 f"{graph.label}: no output depends on {graph.lost}; the ML emulation layers, through which"
@@ -114,8 +116,8 @@ def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterato
 
 def _uses(plan: Plan) -> dict[tuple[str, str], str]:
     """Who binds a tensor, by its uid and the kind of its user."""
-    from scenario_runner.plan.model.graphs import GraphDispatch
     from scenario_runner.plan.model.plan import Barrier
+    from scenario_runner.plan.model.records import Dispatch
 
     found: dict[tuple[str, str], str] = {}
     seen = set()
@@ -123,7 +125,7 @@ def _uses(plan: Plan) -> dict[tuple[str, str], str]:
         for operation in frame.operations:
             if isinstance(operation, Barrier):
                 continue
-            is_graph = isinstance(operation, GraphDispatch)
+            is_graph = not isinstance(operation, Dispatch)
             key = (is_graph, operation.pipeline, operation.descriptors)
             if key in seen:
                 continue

@@ -1,0 +1,182 @@
+"""dispatch_optical_flow commands: their images, checked, and the pipelines that they need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from scenario_runner.checks.finding import error
+from scenario_runner.checks.optical_flow import (
+    FLAGS_OF_FOLLOWING,
+    OUTPUTS,
+    FlowImage,
+    check_first_flags,
+    check_flow,
+    check_flow_access,
+    descriptor_kind,
+)
+from scenario_runner.errors import ScenarioError
+from scenario_runner.plan.model.images import ImagePlan
+from scenario_runner.plan.model.optical_flow import Connection, FlowConnection, OpticalFlowDispatch, OpticalFlowPlan
+from scenario_runner.plan.model.records import Descriptor, DescriptorList, LayoutBinding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from scenario_runner.plan.layouts import LayoutTracker
+    from scenario_runner.plan.model.images import ImageUsage
+    from scenario_runner.plan.model.plan import FramePlan
+    from scenario_runner.plan.model.records import DescriptorKind
+    from scenario_runner.plan.problems import Problems
+    from scenario_runner.plan.tables import Tables
+    from scenario_runner.scenario import Binding, DispatchOpticalFlow, Scenario
+
+# A vector of the flow belongs to a texel of the input and points into the reference.
+CONNECTIONS: Final[dict[str, Connection]] = dict(
+    zip(
+        ("search_image", "template_image", "hint_motion_vectors", "output_image", "output_cost"),
+        get_args(Connection),
+        strict=True,
+    )
+)
+"""The name of a binding → what it is connected to."""
+_USAGE: Final[dict[Connection, ImageUsage]] = {
+    "input": "flow_input",
+    "reference": "flow_input",
+    "hint": "flow_hint",
+    "flow_vector": "flow_output",
+    "cost": "flow_cost",
+}
+
+
+class OpticalFlows:
+    """The optical flows of a scenario, command by command."""
+
+    def __init__(self, scenario: Scenario, tables: Tables, problems: Problems) -> None:
+        self._scenario = scenario
+        self._tables = tables
+        self._problems = problems
+        self._started: set[int] = set()
+
+    def operation(
+        self, command: DispatchOpticalFlow, index: int, layouts: LayoutTracker | None
+    ) -> OpticalFlowDispatch | None:
+        """What a command does; None where something is wrong, which is noted."""
+        found = _resolved(command, index, self._scenario, self._tables, self._problems, layouts)
+        if found is None:
+            return None
+        if found.pipeline not in self._started:
+            self._started.add(found.pipeline)
+            pointer = self._scenario.command_pointer(index)
+            self._problems.report(check_first_flags(found.flags, pointer))
+            found = found._replace(flags=tuple(flag for flag in found.flags if flag not in FLAGS_OF_FOLLOWING))
+        return found
+
+
+def _resolved(
+    command: DispatchOpticalFlow,
+    index: int,
+    scenario: Scenario,
+    tables: Tables,
+    problems: Problems,
+    layouts: LayoutTracker | None,
+) -> OpticalFlowDispatch | None:
+    pointer = scenario.command_pointer(index)
+    before = len(problems.errors)
+    bindings = {name: binding for name, binding in command.bindings if binding is not None}
+    if layouts is not None:
+        seen = [(each.resource_ref, each.lod or 0) for each in bindings.values()]
+        layouts.check_shader_access(seen, pointer, list(bindings))
+    images = {}
+    for name, binding in bindings.items():
+        image = _image(name, binding, pointer, tables, problems)
+        if image is not None:
+            images[name] = image
+    grid = int(command.grid_size.partition("x")[0])
+    problems.report(check_flow(command.width, command.height, grid, images, pointer))
+    access = {name: str(getattr(scenario.resource(image.uid), "shader_access", "")) for name, image in images.items()}
+    problems.report(check_flow_access(images, access, pointer))
+    if len(problems.errors) > before or len(images) < len(bindings):
+        return None
+    descriptors = []
+    connections = []
+    for name, binding in sorted(bindings.items(), key=lambda each: (each[1].set, each[1].id)):
+        kind: DescriptorKind = descriptor_kind(name, binding.descriptor_type)  # type: ignore[assignment]
+        image = images[name]
+        descriptors.append(Descriptor(binding.set, binding.id, kind, image.uid, image.level))
+        connections.append(
+            FlowConnection(
+                binding.set,
+                binding.id,
+                CONNECTIONS[name],
+                image.format.value,
+                image.uid,
+                f"{pointer}/bindings/{name}/resource_ref",
+            )
+        )
+    set_layouts = tuple(
+        tuple(LayoutBinding(each.binding, each.kind) for each in descriptors if each.set == number)
+        for number in range(descriptors[-1].set + 1)
+    )
+    pipeline = tables.graph_pipeline(
+        OpticalFlowPlan(
+            command.width,
+            command.height,
+            grid,
+            command.performance_level,
+            set_layouts,
+            tuple(connections),
+            "the optical flow",
+            pointer,
+        )
+    )
+    found = tables.descriptor_list(DescriptorList(set_layouts, tuple(descriptors)))
+    return OpticalFlowDispatch(
+        pipeline,
+        found,
+        command.implicit_barrier,
+        index,
+        command.execution_flags,
+        command.mean_flow_l1_norm_hint,
+    )
+
+
+def _image(name: str, binding: Binding, pointer: str, tables: Tables, problems: Problems) -> FlowImage | None:
+    """The mip level that a binding means; None where it is not an image, which is noted, or has problems of its own."""
+    plan = tables.resources.get(binding.resource_ref)
+    if plan is None:
+        return None  # reported where the resource is
+    place = f"{pointer}/bindings/{name}"
+    if not isinstance(plan, ImagePlan):
+        problems.error(
+            ScenarioError,
+            f"{place}/resource_ref",
+            f"{plan.uid!r} is a {plan.kind}; an optical flow takes nothing but images",
+            "name an image",
+            code="SR-BIND-003",
+        )
+        return None
+    if descriptor_kind(name, binding.descriptor_type) is None:
+        expected = "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE" if name in OUTPUTS else "the descriptor type of an image"
+        message = f"{name} of an optical flow cannot be bound as {binding.descriptor_type}"
+        problems.report([error("SR-FLOW-005", f"{place}/descriptor_type", message, f"leave it out, or use {expected}")])
+        return None
+    level = binding.lod or 0
+    if level >= plan.mips:
+        return None  # reported with the scenario
+    part = next(part for part in plan.parts if part.level == level)
+    return FlowImage(plan.uid, level, plan.format, part.width, part.height)
+
+
+def flow_usage(
+    frames: Iterable[FramePlan], pipelines: Sequence[Any], descriptor_lists: Sequence[DescriptorList]
+) -> dict[str, set[ImageUsage]]:
+    """What optical flows use images for, by uid."""
+    found: dict[str, set[ImageUsage]] = {}
+    for frame in frames:
+        for operation in frame.operations:
+            if not isinstance(operation, OpticalFlowDispatch):
+                continue
+            connected = {(each.set, each.binding): each for each in pipelines[operation.pipeline].connections}
+            for each in descriptor_lists[operation.descriptors].descriptors:
+                found.setdefault(each.uid, set()).add(_USAGE[connected[each.set, each.binding].connection])
+    return found
