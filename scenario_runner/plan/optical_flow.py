@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Final, get_args
 
 from scenario_runner.checks.finding import error
 from scenario_runner.checks.optical_flow import (
@@ -20,11 +20,8 @@ from scenario_runner.plan.model.optical_flow import Connection, FlowConnection, 
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, LayoutBinding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from scenario_runner.plan.layouts import LayoutTracker
     from scenario_runner.plan.model.images import ImageUsage
-    from scenario_runner.plan.model.plan import FramePlan
     from scenario_runner.plan.model.records import DescriptorKind
     from scenario_runner.plan.problems import Problems
     from scenario_runner.plan.tables import Tables
@@ -49,13 +46,14 @@ _USAGE: Final[dict[Connection, ImageUsage]] = {
 
 
 class OpticalFlows:
-    """The optical flows of a scenario, command by command."""
+    """The optical flows of a scenario, command by command; ``usage`` is what they use images for, by uid."""
 
     def __init__(self, scenario: Scenario, tables: Tables, problems: Problems) -> None:
         self._scenario = scenario
         self._tables = tables
         self._problems = problems
         self._started: set[int] = set()
+        self.usage: dict[str, set[ImageUsage]] = {}
 
     def operation(
         self, command: DispatchOpticalFlow, index: int, layouts: LayoutTracker | None
@@ -64,6 +62,9 @@ class OpticalFlows:
         found = _resolved(command, index, self._scenario, self._tables, self._problems, layouts)
         if found is None:
             return None
+        for name, binding in command.bindings:
+            if binding is not None:
+                self.usage.setdefault(binding.resource_ref, set()).add(_USAGE[CONNECTIONS[name]])
         if found.pipeline not in self._started:
             self._started.add(found.pipeline)
             pointer = self._scenario.command_pointer(index)
@@ -165,18 +166,3 @@ def _image(name: str, binding: Binding, pointer: str, tables: Tables, problems: 
         return None  # reported with the scenario
     part = next(part for part in plan.parts if part.level == level)
     return FlowImage(plan.uid, level, plan.format, part.width, part.height)
-
-
-def flow_usage(
-    frames: Iterable[FramePlan], pipelines: Sequence[Any], descriptor_lists: Sequence[DescriptorList]
-) -> dict[str, set[ImageUsage]]:
-    """What optical flows use images for, by uid."""
-    found: dict[str, set[ImageUsage]] = {}
-    for frame in frames:
-        for operation in frame.operations:
-            if not isinstance(operation, OpticalFlowDispatch):
-                continue
-            connected = {(each.set, each.binding): each for each in pipelines[operation.pipeline].connections}
-            for each in descriptor_lists[operation.descriptors].descriptors:
-                found.setdefault(each.uid, set()).add(_USAGE[connected[each.set, each.binding].connection])
-    return found

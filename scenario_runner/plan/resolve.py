@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from scenario_runner.plan.fragment import Drawing
     from scenario_runner.plan.graphs.commands import Graphs
     from scenario_runner.plan.layouts import LayoutTracker
-    from scenario_runner.plan.model.images import ImageUsage
     from scenario_runner.plan.optical_flow import OpticalFlows
     from scenario_runner.scenario import Scenario
 
@@ -166,6 +165,7 @@ class _Resolver:
         self._prepared: dict[Any, tuple[int, int, bytes] | None] = {}
         self._image_layouts: LayoutTracker | None = None
         self._graphs: Graphs | None = None
+        self._flows: OpticalFlows | None = None
 
     def plan(self) -> Plan:
         problems = self.problems
@@ -196,9 +196,8 @@ class _Resolver:
         if self._image_layouts is not None:
             from scenario_runner.plan.images import with_usage
 
-            self._resources, features = with_usage(
-                self._resources, self._tables.lists, frames, problems, self._flow_usage(frames)
-            )
+            more = {} if self._flows is None else self._flows.usage
+            self._resources, features = with_usage(self._resources, self._tables.lists, frames, problems, more)
         self._stop_if_wrong()
         return Plan(
             name=self._scenario.path or "<scenario>",
@@ -253,14 +252,6 @@ class _Resolver:
 
         return OpticalFlows(self._scenario, self._tables, self.problems)
 
-    def _flow_usage(self, frames: tuple[FramePlan, ...]) -> dict[str, set[ImageUsage]]:
-        """What optical flows use images for."""
-        if not any(command.kind == "dispatch_optical_flow" for command in self._scenario.commands):
-            return {}
-        from scenario_runner.plan.optical_flow import flow_usage
-
-        return flow_usage(frames, self._tables.graph_pipelines, tuple(self._tables.lists))
-
     def _shown(self) -> set[str]:
         """The resources that are read back for more than the file of their ``dst``."""
         boundaries = (command for command in self._scenario.commands if isinstance(command, MarkBoundary))
@@ -300,7 +291,7 @@ class _Resolver:
         frames: list[FramePlan] = []
         operations: list[Operation] = []
         images = self._image_layouts = self._layout_tracker()
-        flows = self._optical_flows()
+        flows = self._flows = self._optical_flows()
         for index, command in enumerate(scenario.commands):
             if isinstance(command, DispatchCompute):
                 dispatch = self._dispatch(command, index)
