@@ -36,12 +36,13 @@ CONNECTIONS: Final[dict[str, Connection]] = dict(
     )
 )
 """The name of a binding → what it is connected to."""
-_USAGE: Final[dict[Connection, ImageUsage]] = {
-    "input": "flow_input",
-    "reference": "flow_input",
-    "hint": "flow_hint",
-    "flow_vector": "flow_output",
-    "cost": "flow_cost",
+# The emulation layers sample what they read, whatever the type of the descriptor.
+_USAGE: Final[dict[Connection, tuple[ImageUsage, ...]]] = {
+    "input": ("flow_input", "sampled"),
+    "reference": ("flow_input", "sampled"),
+    "hint": ("flow_hint", "sampled"),
+    "flow_vector": ("flow_output",),
+    "cost": ("flow_cost",),
 }
 
 
@@ -64,7 +65,7 @@ class OpticalFlows:
             return None
         for name, binding in command.bindings:
             if binding is not None:
-                self.usage.setdefault(binding.resource_ref, set()).add(_USAGE[CONNECTIONS[name]])
+                self.usage.setdefault(binding.resource_ref, set()).update(_USAGE[CONNECTIONS[name]])
         if found.pipeline not in self._started:
             self._started.add(found.pipeline)
             pointer = self._scenario.command_pointer(index)

@@ -12,6 +12,7 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.devices.ml_layers import GRAPH_LAYER
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.images import ImagePlan
@@ -111,10 +112,15 @@ def usage_flags(plan: ImagePlan) -> int:
     return flags
 
 
-def flow_info(plan: ImagePlan) -> Any:
-    """VkDataGraphOpticalFlowImageFormatInfoARM for an image that an optical flow uses, else NULL."""
+def flow_info(device: Device, plan: ImagePlan) -> Any:
+    """VkDataGraphOpticalFlowImageFormatInfoARM for an image that an optical flow uses, else NULL.
+
+    The ML emulation layers do not need it, and pass it on to a driver that does not know it.
+    """
     flags = sum(_FLOW_USAGES.get(usage, 0) for usage in plan.usage)
-    return new("VkDataGraphOpticalFlowImageFormatInfoARM", usage=flags) if flags else ffi.NULL
+    if not flags or GRAPH_LAYER in device.instance.layers:
+        return ffi.NULL
+    return new("VkDataGraphOpticalFlowImageFormatInfoARM", usage=flags)
 
 
 def create_flags(plan: ImagePlan) -> int:
@@ -180,7 +186,7 @@ def _beyond_limits(device: Device, plan: ImagePlan, tiling: Tiling) -> str | Non
     physical = device.physical
     info = new(
         "VkPhysicalDeviceImageFormatInfo2",
-        pNext=flow_info(plan),
+        pNext=flow_info(device, plan),
         format=plan.format.value,
         type=vk.IMAGE_TYPE_2D,
         tiling=TILINGS[tiling],

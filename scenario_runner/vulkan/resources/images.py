@@ -93,7 +93,7 @@ class Image:
             samples=vk.SAMPLE_COUNT_1_BIT,
             tiling=TILINGS[tiling],
             usage=usage_flags(plan),
-            pNext=flow_info(plan),
+            pNext=flow_info(device, plan),
         )
         handle = ffi.new("VkImage*")
         try:
