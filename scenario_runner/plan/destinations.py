@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from scenario_runner.errors import FileError, Problem, SandboxError, ScenarioError, ScenarioRunnerError
+from scenario_runner.files.codec import codec_of
 from scenario_runner.files.output import check_destination
 from scenario_runner.files.output_set import marker_path
-from scenario_runner.plan.model.records import BufferPlan
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import Plan, ResourcePlan
+    from scenario_runner.plan.model.plan import Plan
 
 Wrong: TypeAlias = "tuple[type[ScenarioRunnerError], Problem]"
 
@@ -53,7 +53,7 @@ def wrong_destinations(plan: Plan) -> Iterator[Wrong]:
             )
             continue
         try:
-            _check_extension(path, resource)
+            codec_of(path, resource.kind)
             check_destination(path)
         except SandboxError:
             continue  # the plan was not made then
@@ -81,19 +81,6 @@ def mixed_outputs(plan: Plan) -> Problem | None:
     message = f"the output files are of two runs: a run was killed while it put them in place (it left {marker!r})"
     pointer = f"{plan.resources[next(iter(paths))].pointer}/dst"
     return Problem(message, pointer=pointer, help="run the scenario again", code="SR-FILE-005")
-
-
-def _check_extension(path: str, resource: ResourcePlan) -> None:
-    """Those of images are checked with their formats."""
-    if not isinstance(resource, BufferPlan):
-        from scenario_runner.plan.model.images import ImagePlan
-
-        if isinstance(resource, ImagePlan):
-            return
-    extension = os.path.splitext(path)[1]
-    if extension.lower() not in (".npy", ""):
-        message = f"has the extension {extension!r}, expected '.npy': buffers and tensors are written as NumPy arrays"
-        raise FileError(Problem(message, path, code="SR-FILE-004"))
 
 
 def at_pointer(problem: Problem, pointer: str) -> Problem:
