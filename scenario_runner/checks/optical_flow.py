@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from scenario_runner.checks.finding import Finding, error, warning
+from scenario_runner.diagnostics import Diagnostic, error, warning
 
 if TYPE_CHECKING:
     from scenario_runner.formats import Format
@@ -47,7 +47,9 @@ class FlowImage(NamedTuple):
         return f"{self.width} x {self.height} texels"
 
 
-def check_flow(width: int, height: int, grid: int, images: Mapping[str, FlowImage], pointer: str) -> Iterator[Finding]:
+def check_flow(
+    width: int, height: int, grid: int, images: Mapping[str, FlowImage], pointer: str
+) -> Iterator[Diagnostic]:
     """What is wrong with the ``images`` of an optical flow by the names of its bindings; unknown ones are left out."""
     for name in ("search_image", "template_image"):
         image = images.get(name)
@@ -68,7 +70,7 @@ def check_flow(width: int, height: int, grid: int, images: Mapping[str, FlowImag
     yield from _check_written(images, pointer)
 
 
-def _check_formats(one: str, other: str, images: Mapping[str, FlowImage], pointer: str) -> Iterator[Finding]:
+def _check_formats(one: str, other: str, images: Mapping[str, FlowImage], pointer: str) -> Iterator[Diagnostic]:
     """The two images of the motion have one format, and so have vectors and hints."""
     first, second = images.get(one), images.get(other)
     if first is None or second is None or first.format is second.format:
@@ -77,7 +79,7 @@ def _check_formats(one: str, other: str, images: Mapping[str, FlowImage], pointe
     yield error("SR-FLOW-003", _place(pointer, other), message, f"{one} and {other} have one format")
 
 
-def _check_written(images: Mapping[str, FlowImage], pointer: str) -> Iterator[Finding]:
+def _check_written(images: Mapping[str, FlowImage], pointer: str) -> Iterator[Diagnostic]:
     """What is written must not be read or written by the same command through another binding."""
     for name in OUTPUTS:
         image = images.get(name)
@@ -94,7 +96,7 @@ def _check_written(images: Mapping[str, FlowImage], pointer: str) -> Iterator[Fi
                 break
 
 
-def check_flow_access(images: Mapping[str, FlowImage], access: Mapping[str, str], pointer: str) -> Iterator[Finding]:
+def check_flow_access(images: Mapping[str, FlowImage], access: Mapping[str, str], pointer: str) -> Iterator[Diagnostic]:
     """Warnings about what an optical flow does with images against their ``shader_access``, by names of bindings."""
     for name, image in images.items():
         place = _place(pointer, name)
@@ -106,7 +108,7 @@ def check_flow_access(images: Mapping[str, FlowImage], access: Mapping[str, str]
             yield warning("SR-ACCESS-002", place, message, f"give {image.uid!r} the shader_access 'readonly'")
 
 
-def check_first_flags(flags: Sequence[str], pointer: str) -> Iterator[Finding]:
+def check_first_flags(flags: Sequence[str], pointer: str) -> Iterator[Diagnostic]:
     """Warnings about flags of the first optical flow of a session: it has no previous one to compare with."""
     for index, flag in enumerate(flags):
         if flag in FLAGS_OF_FOLLOWING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, get_args
 
-from scenario_runner.checks.finding import error
 from scenario_runner.checks.optical_flow import (
     FLAGS_OF_FOLLOWING,
     OUTPUTS,
@@ -14,7 +13,6 @@ from scenario_runner.checks.optical_flow import (
     check_flow_access,
     descriptor_kind,
 )
-from scenario_runner.errors import ScenarioError
 from scenario_runner.plan.model.images import ImagePlan
 from scenario_runner.plan.model.optical_flow import Connection, FlowConnection, OpticalFlowDispatch, OpticalFlowPlan
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, LayoutBinding
@@ -150,17 +148,16 @@ def _image(name: str, binding: Binding, pointer: str, tables: Tables, problems: 
     place = f"{pointer}/bindings/{name}"
     if not isinstance(plan, ImagePlan):
         problems.error(
-            ScenarioError,
+            "SR-BIND-003",
             f"{place}/resource_ref",
             f"{plan.uid!r} is a {plan.kind}; an optical flow takes nothing but images",
             "name an image",
-            code="SR-BIND-003",
         )
         return None
     if descriptor_kind(name, binding.descriptor_type) is None:
         expected = "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE" if name in OUTPUTS else "the descriptor type of an image"
         message = f"{name} of an optical flow cannot be bound as {binding.descriptor_type}"
-        problems.report([error("SR-FLOW-005", f"{place}/descriptor_type", message, f"leave it out, or use {expected}")])
+        problems.error("SR-FLOW-005", f"{place}/descriptor_type", message, f"leave it out, or use {expected}")
         return None
     level = binding.lod or 0
     if level >= plan.mips:

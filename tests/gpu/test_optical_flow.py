@@ -9,6 +9,7 @@ import pytest
 
 from scenario_runner import Result, Runner
 from tests.gpu.flow_scenes import (
+    CONNECTIONS,
     COSTS,
     HEIGHT,
     VECTORS,
@@ -103,10 +104,8 @@ def test_every_binding_takes_a_mip_level(ml: Runner, scene: Scene) -> None:
     add_image(scene, "hints", VECTORS, hints, mips=2)
     add_image(scene, "vectors", VECTORS, dims=[1, 4 * WIDTH, 4 * HEIGHT, 1], mips=3)
     add_image(scene, "costs", COSTS, dims=[1, 2 * WIDTH, 2 * HEIGHT, 1], mips=2)
-    bound: dict[str, Any] = dict.fromkeys(
-        ("search_image", "template_image", "hint_motion_vectors", "output_cost"), {"lod": 1}
-    )
-    flow(scene, "hint_motion_vectors", "output_cost", bound=bound | {"output_image": {"lod": 2}})
+    bound: dict[str, Any] = {name: {"lod": 1} for name in CONNECTIONS} | {"output_image": {"lod": 2}}
+    flow(scene, "hint_motion_vectors", "output_cost", bound=bound)
     result = run(ml, scene, "vectors", "costs")
     assert error(result.level("vectors", 2)) <= 0.25
     assert not inside(result.level("costs", 1)).any()
@@ -114,7 +113,7 @@ def test_every_binding_takes_a_mip_level(ml: Runner, scene: Scene) -> None:
 
 
 def test_dispatches_share_a_session(ml: Runner, scene: Scene) -> None:
-    """What the flags say of the previous dispatch holds for the one before in the scenario, with other images or not."""
+    """What the flags say of the previous dispatch is about the one before in the scenario, also with other images."""
     first, second, third = moved(MOTION, (-4, 1))
     add_pictures(scene, first, second)
     add_image(scene, "third", "VK_FORMAT_R8_UNORM", third)
@@ -207,13 +206,12 @@ def test_between_shaders(ml: Runner, scene: Scene, implicit: bool) -> None:
         src_stage=["graph"],
         dst_stage=["compute"],
     )
-    lists = ("image_barrier_refs", "memory_barrier_refs", "buffer_barrier_refs", "tensor_barrier_refs")
     scene.dispatch("copy", ["second", "template"], (WIDTH, HEIGHT, 1), implicit_barrier=implicit)
     if not implicit:
-        scene.command("dispatch_barrier", **{**dict.fromkeys(lists, []), "image_barrier_refs": ["drawn"]})
+        scene.command("dispatch_barrier", image_barrier_refs=["drawn"])
     flow(scene, implicit_barrier=implicit)
     if not implicit:
-        scene.command("dispatch_barrier", **{**dict.fromkeys(lists, []), "memory_barrier_refs": ["seen"]})
+        scene.command("dispatch_barrier", memory_barrier_refs=["seen"])
     scene.dispatch("twice", ["vectors", "doubled"], (WIDTH, HEIGHT, 1))
     scene.command("mark_boundary", frame_id=4, resources=["vectors"])
     result = run(ml, scene, "vectors", "doubled")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from scenario_runner.errors import Problem
+from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.formats import all_formats, format_of_value
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.arm_types import arm_ffi
@@ -47,7 +47,7 @@ class FlowSupport(NamedTuple):
     formats: dict[int, tuple[int, ...]]
 
 
-def flow_problems(plan: Plan, physical: PhysicalDevice) -> list[Problem]:
+def flow_problems(plan: Plan, physical: PhysicalDevice) -> list[Diagnostic]:
     """Everything that the optical flows of ``plan`` need and ``physical``, which has the extension, does not offer."""
     flows = [pipeline for pipeline in plan.graph_pipelines if pipeline.kind == "optical_flow"]
     if not flows:
@@ -57,7 +57,7 @@ def flow_problems(plan: Plan, physical: PhysicalDevice) -> list[Problem]:
     support = flow_support(physical, family)
     if support is None:
         message = f"{physical.name!r} offers no optical flow on its queue family {family}, which has compute"
-        return [Problem(f"{flow.label}: {message}", pointer=flow.pointer, code="SR-FEATURE-002") for flow in flows]
+        return [error("SR-FEATURE-002", flow.pointer, f"{flow.label}: {message}") for flow in flows]
     return [problem for flow in flows for problem in _problems(flow, support, physical.name)]
 
 
@@ -115,14 +115,14 @@ def _formats(physical: PhysicalDevice, family: int, operation: Any, usage: int) 
     return tuple(each.format for each in formats[0 : count[0]])
 
 
-def _problems(flow: OpticalFlowPlan, support: FlowSupport, device: str) -> Iterator[Problem]:
+def _problems(flow: OpticalFlowPlan, support: FlowSupport, device: str) -> Iterator[Diagnostic]:
     (least_width, least_height), (most_width, most_height) = support.min_extent, support.max_extent
     if not (least_width <= flow.width <= most_width and least_height <= flow.height <= most_height):
-        yield Problem(
+        yield error(
+            "SR-FLOW-007",
+            f"{flow.pointer}/width",
             f"{flow.label} is one of {flow.width} x {flow.height} texels; {device!r} takes {least_width} x"
             f" {least_height} to {most_width} x {most_height}",
-            pointer=f"{flow.pointer}/width",
-            code="SR-FLOW-007",
         )
     grid = f"{flow.grid}x{flow.grid}"
     if not support.grids & GRIDS[flow.grid]:
@@ -137,22 +137,22 @@ def _problems(flow: OpticalFlowPlan, support: FlowSupport, device: str) -> Itera
             yield from _format_problems(flow, each, support, device)
 
 
-def _lacking(what: str, device: str, pointer: str) -> Problem:
-    return Problem(f"{what}, which {device!r} does not support", pointer=pointer, code="SR-FEATURE-002")
+def _lacking(what: str, device: str, pointer: str) -> Diagnostic:
+    return error("SR-FEATURE-002", pointer, f"{what}, which {device!r} does not support")
 
 
 def _format_problems(
     flow: OpticalFlowPlan, connection: FlowConnection, support: FlowSupport, device: str
-) -> Iterator[Problem]:
+) -> Iterator[Diagnostic]:
     known = support.formats[IMAGE_USAGES[connection.connection]]
     if connection.format in known:
         return
     names = ", ".join(sorted(each.name for each in all_formats() if each.value in known))
     what = connection.connection.replace("_", " ")
-    yield Problem(
+    yield error(
+        "SR-FEATURE-003",
+        connection.pointer,
         f"{flow.label}: image {connection.uid!r} of {format_of_value(connection.format).name} cannot be its {what} on"
         f" {device!r}",
-        pointer=connection.pointer,
-        help=f"formats that can be: {names}" if names else None,
-        code="SR-FEATURE-003",
+        f"formats that can be: {names}" if names else None,
     )
