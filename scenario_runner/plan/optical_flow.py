@@ -141,19 +141,11 @@ def _resolved(
 
 
 def _image(name: str, binding: Binding, pointer: str, tables: Tables, problems: Problems) -> FlowImage | None:
-    """The mip level that a binding means; None where it is not an image, which is noted, or has problems of its own."""
+    """The mip level that a binding means; None where it cannot be bound, which is noted here or with the image."""
     plan = tables.resources.get(binding.resource_ref)
-    if plan is None:
-        return None  # reported where the resource is
-    place = f"{pointer}/bindings/{name}"
     if not isinstance(plan, ImagePlan):
-        problems.error(
-            "SR-BIND-003",
-            f"{place}/resource_ref",
-            f"{plan.uid!r} is a {plan.kind}; an optical flow takes nothing but images",
-            "name an image",
-        )
         return None
+    place = f"{pointer}/bindings/{name}"
     if descriptor_kind(name, binding.descriptor_type) is None:
         expected = "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE" if name in OUTPUTS else "the descriptor type of an image"
         message = f"{name} of an optical flow cannot be bound as {binding.descriptor_type}"

@@ -58,7 +58,7 @@ def flow_problems(plan: Plan, physical: PhysicalDevice) -> list[Diagnostic]:
     if support is None:
         message = f"{physical.name!r} offers no optical flow on its queue family {family}, which has compute"
         return [error("SR-FEATURE-002", flow.pointer, f"{flow.label}: {message}") for flow in flows]
-    return [problem for flow in flows for problem in _problems(flow, support, physical.name)]
+    return [problem for flow in flows for problem in problems_of(flow, support, physical.name)]
 
 
 def flow_support(physical: PhysicalDevice, family: int) -> FlowSupport | None:
@@ -115,7 +115,8 @@ def _formats(physical: PhysicalDevice, family: int, operation: Any, usage: int) 
     return tuple(each.format for each in formats[0 : count[0]])
 
 
-def _problems(flow: OpticalFlowPlan, support: FlowSupport, device: str) -> Iterator[Diagnostic]:
+def problems_of(flow: OpticalFlowPlan, support: FlowSupport, device: str) -> Iterator[Diagnostic]:
+    """What an optical flow needs and a device with this support, called ``device``, does not offer."""
     (least_width, least_height), (most_width, most_height) = support.min_extent, support.max_extent
     if not (least_width <= flow.width <= most_width and least_height <= flow.height <= most_height):
         yield error(
