@@ -68,7 +68,7 @@ Use one mip level, or take the image out of the group.
 Vulkan specification, "Memory Aliasing"
 
 SR-MEMORY-004 error OPTIMAL tiling in a shared memory group
-How a resource with OPTIMAL tiling is laid out is known to the device only, so that other members of the group would see undefined data.
+How a resource with OPTIMAL tiling is laid out is known to the device only, so that other members of the group would see undefined data. Only identical images, and one image with tensors that show it, can share memory so.
 Use the tiling LINEAR.
 Vulkan specification, "Memory Aliasing"
 
@@ -91,6 +91,16 @@ SR-MEMORY-008 error no memory type for all members of a memory group
 The device has no memory type that every resource of the group can be bound to.
 Take a resource out of the group, or use another device.
 Vulkan specification, VkMemoryRequirements
+
+SR-MEMORY-009 error members of a memory group with different tilings
+An image and a tensor share memory, and one of them has OPTIMAL tiling, the other LINEAR. A shared image without `tiling` is LINEAR, and so is a tensor.
+Give both the same tiling.
+VK_ARM_tensors, "Tensor Aliasing"
+
+SR-MEMORY-010 error an image and a tensor of OPTIMAL tiling that one command uses at once
+The image and the tensor share memory. The image is in the layout tensor_aliasing while the tensor is used, and in general while the image is used.
+Use one of them in the command, or give both the tiling LINEAR.
+VK_ARM_tensors, "Tensor Aliasing"
 
 SR-FILE-002 error the file does not match the resource
 The shape, the type of the elements or the number of bytes of the file is not that of the resource.

@@ -189,6 +189,10 @@ class _Resolver:
             places = graphs.add_shaders(shaders)
         self.shaders = load_shaders(self._scenario, shaders, self._compiler, problems, places, thorough=self._thorough)
         frames = self._frames()
+        if self._image_layouts is not None and any(plan.kind == "tensor" for plan in self._resources.values()):
+            from scenario_runner.plan.aliased_layouts import with_aliasing
+
+            frames = with_aliasing(frames, self._resources, self._tables.lists, self._scenario, problems)
         if graphs is not None and deferred:
             graphs.report_unknown_shapes(deferred)
         features: tuple[NeededFeature, ...] = ()

@@ -34,7 +34,7 @@ def ml_features(
             what = f"tensor {plan.uid!r}"
             need(_TENSORS, "tensors", what, plan.pointer)
             need(_VULKAN_1_3, "synchronization2", what, plan.pointer)
-            if plan.strides is not None or plan.image is not None:
+            if plan.linear and (plan.strides is not None or plan.image is not None):
                 need(_TENSORS, "tensorNonPacked", f"{what}, whose elements are not packed,", plan.pointer)
     for graph in graphs:
         need(_GRAPHS, "dataGraph", graph.label, graph.pointer)

@@ -184,19 +184,14 @@ def _missing_extension(device: Device, format: int) -> str | None:
 
 
 def _beyond_limits(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
-    found = new("VkImageFormatProperties2")
+    properties: Any = ffi.new("VkImageFormatProperties*")
     physical = device.physical
-    info = new(
-        "VkPhysicalDeviceImageFormatInfo2",
-        pNext=flow_info(device, plan),
-        format=plan.format.value,
-        type=vk.IMAGE_TYPE_2D,
-        tiling=TILINGS[tiling],
-        usage=usage_flags(plan),
-        flags=create_flags(plan),
+    usage = usage_flags(plan)
+    if device.instance.layers:  # the ML emulation layers pass on what they are asked, to a driver that does not know it
+        usage &= ~vk.IMAGE_USAGE_TENSOR_ALIASING_BIT_ARM
+    code = physical.fn.vkGetPhysicalDeviceImageFormatProperties(
+        physical.handle, plan.format.value, 1, TILINGS[tiling], usage, create_flags(plan), properties
     )
-    code = physical.fn.vkGetPhysicalDeviceImageFormatProperties2(physical.handle, info, found)
-    properties = found.imageFormatProperties
     if code == vk.ERROR_FORMAT_NOT_SUPPORTED:
         uses = ", ".join(sorted(plan.usage)) or "copies"
         return f"the format is not supported for {uses}"

@@ -59,6 +59,8 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bo
                         f" {use}s",
                     )
                 )
+        if not emulated and not features & vk.FORMAT_FEATURE_2_TENSOR_IMAGE_ALIASING_BIT_ARM:
+            problems += _without_aliasing(tensor, physical.name)
     if emulated:
         problems += _beyond_inside(plan, physical, limits)
     counted = [(pipeline.set_layouts, pipeline.label, pipeline.pointer) for pipeline in plan.pipelines]
@@ -76,6 +78,18 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bo
                 )
             )
     return problems
+
+
+def _without_aliasing(tensor: TensorPlan, device: str) -> list[Diagnostic]:
+    """A tensor that needs what the device does not have. The emulation layers have it, and do not report it."""
+    if tensor.linear or tensor.image is None:
+        return []
+    message = (
+        f"tensor {tensor.uid!r} shares the memory of image {tensor.image!r}, both of OPTIMAL tiling; {device!r} lacks"
+        f" VK_FORMAT_FEATURE_2_TENSOR_IMAGE_ALIASING_BIT_ARM for {tensor.format.name}"
+    )
+    place = f"{tensor.pointer}/memory_group"
+    return [Diagnostic("SR-FEATURE-003", "error", place, message, "give both the tiling LINEAR")]
 
 
 def _beyond(tensor: TensorPlan, limits: object) -> Iterator[tuple[str, str, int]]:
