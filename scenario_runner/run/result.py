@@ -99,7 +99,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         dtype, shape = plan.array_type(part)
         view = memoryview(data)[part.offset_bytes : part.end_bytes]
         if part.aspect == "depth" and dtype == "<u4":
-            from scenario_runner.files.image_writer import composed
+            from scenario_runner.files.npy_image import composed
 
             stencil = plan.part(level, "stencil") if "stencil" in plan.format.aspects else None
             stencils = None if stencil is None else memoryview(data)[stencil.offset_bytes : stencil.end_bytes]
