@@ -50,7 +50,7 @@ def diagnose(text: str, path: str | None) -> list[Diagnostic]:
     if not problems:
         problems.append(
             Diagnostic(
-                "SR-RUN-002",
+                "SR-JSON-005",
                 "error",
                 None,
                 "the scenario is wrong in a way that this program cannot describe",
@@ -67,7 +67,7 @@ def diagnose_tree(tree: Any, path: str | None) -> list[Diagnostic]:
         problems
         or [
             Diagnostic(
-                "SR-RUN-002",
+                "SR-JSON-005",
                 "error",
                 None,
                 "the scenario is wrong in a way that this program cannot describe",

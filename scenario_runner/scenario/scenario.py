@@ -122,7 +122,7 @@ def limited(problems: list[Diagnostic]) -> list[Diagnostic]:
     return [
         *problems[:MAX_PROBLEMS],
         Diagnostic(
-            "SR-RUN-002", "error", None, f"only the first {MAX_PROBLEMS} problems are shown", path=problems[0].path
+            "SR-RUN-004", "note", None, f"only the first {MAX_PROBLEMS} problems are shown", path=problems[0].path
         ),
     ]
 
