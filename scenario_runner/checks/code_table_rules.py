@@ -117,6 +117,61 @@ Nothing has the name of a file that is to be read.
 Correct the path; relative paths start from the folder of the scenario. The message names a close match where there is one.
 {_FORMAT}, "Specification"
 
+SR-FILE-007 error a damaged .npy file
+The file does not begin as a .npy file does, its header cannot be read, or it has fewer or more bytes than its header says.
+Write the file again, for example with `numpy.save`.
+NumPy documentation, "NPY format"
+
+SR-FILE-008 error a .npy file that this program does not read
+The version of the file, or the type of its items (Python objects, records, strings), is not supported.
+Save an array of numbers, Booleans or raw bytes.
+NumPy documentation, "NPY format"
+
+SR-FILE-009 error a damaged .dds file
+The file does not begin as a .dds file does, its header contradicts itself, or it has fewer or more bytes than its header says.
+Write the file again.
+Microsoft, "Programming Guide for DDS"
+
+SR-FILE-010 error a .dds file that this program does not read
+The file has a cube map, a volume, an array of images, or a format of texels that Vulkan does not have.
+Convert it to one two-dimensional image of a common format.
+Microsoft, "Programming Guide for DDS"
+
+SR-FILE-011 error a damaged PNG file
+The file does not begin as a PNG file does, a check sum is wrong, its header has values that PNG does not allow, or its texels cannot be decoded.
+Write the file again.
+PNG specification (W3C)
+
+SR-FILE-012 error a PNG file that this program does not read
+The file has a critical chunk of an unknown kind, too many chunks, or too many texels.
+Save it with another program, or as .npy.
+PNG specification (W3C), "Chunk naming conventions"
+
+SR-FILE-013 error a damaged VGF file
+The file does not begin as a VGF file does, a section reaches beyond its end, or its tables contradict each other.
+Convert the model again; `scenario-runner vgf check FILE` lists everything that is wrong with the file.
+VGF file format
+
+SR-FILE-014 error a VGF file that this program does not read
+The file has another version of the VGF format, or a table has a value that the format does not define.
+Convert the model again with a model converter that writes a supported version.
+VGF file format
+
+SR-FILE-015 error a file cannot be written
+An output file cannot be created or written: its folder does not exist or is read-only, there is no space, or something that is not a file has its name.
+Correct `dst` or the folder that is given with --output; make space.
+{_FORMAT}, `dst`
+
+SR-SHADER-015 error a SPIR-V version that this program does not read
+The module has a version of SPIR-V other than 1.0 to 1.6.
+Compile the shader for a Vulkan version up to 1.4.
+SPIR-V specification, "Physical Layout of a SPIR-V Module and Instruction"
+
+SR-GRAPH-014 error a graph that breaks a rule of SPIR-V or TOSA
+An instruction of the module's graph refers to something that is not there, or has operands, types or shapes that the operator does not take.
+Convert the model again with a current converter.
+SPV_ARM_graph, SPV_ARM_tensors; TOSA specification
+
 SR-SHADER-014 error build_options that are not known
 An option is misspelt, lacks its argument, or a quote is not closed. Known options are -D, -U, -I, -O levels and -g.
 Correct the option that the message names.
