@@ -27,7 +27,7 @@ def test_codes_are_well_formed() -> None:
         assert code.title
         assert not code.title.endswith(".")
         assert code.meaning.endswith(".")
-        assert code.mend.endswith(".")
+        assert code.fix.endswith(".")
         assert code.source
 
 
@@ -102,8 +102,8 @@ def test_explain_one(capsys: pytest.CaptureFixture[str]) -> None:
     """explain prints title, meaning, help and source of a code, in any case of letters."""
     assert main(["explain", "sr-bind-003"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("SR-BIND-003 (error): the wrong kind of resource\n")
-    assert "\nMend it: Bind a resource of the right kind, or change the declaration.\n" in out
+    assert out.startswith("SR-BIND-003 (error, exit code 3): the wrong kind of resource\n")
+    assert "\nFix: Bind a resource of the right kind, or change the declaration.\n" in out
     assert "\nSource: Vulkan specification" in out
 
 
