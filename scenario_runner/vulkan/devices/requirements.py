@@ -131,7 +131,7 @@ def enabled_for(
             )
         )
     if problems:
-        raise errors.UnsupportedError(problems)
+        raise errors.error_of(problems)
     if emulated:
         from scenario_runner.vulkan.devices.ml_emulation import features_for_layers
 
@@ -150,7 +150,7 @@ def enabled_for(
         extensions |= {feature.extension for feature in features if feature.extension}
         extensions, problems = dependent_extensions(physical, extensions, disabled_extensions)
         if problems:
-            raise errors.UnsupportedError(problems)
+            raise errors.error_of(problems)
     if "VK_KHR_portability_subset" in physical.extensions:
         extensions.add("VK_KHR_portability_subset")  # a device that has it must be opened with it
     return Enabled(frozenset(features), frozenset(extensions))

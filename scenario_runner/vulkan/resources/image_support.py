@@ -79,7 +79,7 @@ def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]
                 )
             )
     if problems:
-        raise errors.UnsupportedError(problems)
+        raise errors.error_of(problems)
     return chosen
 
 
