@@ -222,6 +222,11 @@ The device has no images, or no tensors, of this format with the tiling and for 
 Use another format or tiling, or another device; `scenario-runner doctor` lists what a device has.
 Vulkan specification, "Format Features"
 
+SR-FEATURE-004 error the device has no graphics
+A dispatch_fragment takes a queue that does graphics and compute work, and the device has none. A run ends with exit code 6, which suites count as skipped.
+Use another device: `scenario-runner --list-devices` shows those there are.
+Vulkan specification, "Queues", VK_QUEUE_GRAPHICS_BIT
+
 SR-USAGE-001 error the command line or the call cannot be understood
 An option or argument has a value that it cannot have, or an array that was given in code does not match its resource.
 Do what the message says; `scenario-runner COMMAND --help` lists the options.

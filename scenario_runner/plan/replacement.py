@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import UsageError
 from scenario_runner.plan.model.plan import Plan, ResourcePlan
-from scenario_runner.plan.model.records import BufferPlan, Dispatch
+from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.sources import ArraySource
 
@@ -76,11 +76,11 @@ def _with_push_constants(plan: Plan, scenario: Scenario, given: Mapping[str, byt
     for frame in plan.frames:
         operations = []
         for operation in frame.operations:
-            if isinstance(operation, Dispatch):
+            if operation.kind in ("dispatch", "draw"):
                 command = scenario.commands[operation.command]
                 uid: str | None = getattr(command, "push_data_ref", None)
                 if uid is not None and uid in given:
-                    if command.kind != "dispatch_compute" or len(given[uid]) != len(operation.push_constants):
+                    if len(given[uid]) != len(operation.push_constants):
                         return None
                     used.add(uid)
                     operation = operation._replace(push_constants=given[uid])

@@ -28,9 +28,10 @@ from scenario_runner.scenario import DispatchBarrier, DispatchCompute, MarkBound
 
 if TYPE_CHECKING:
     from scenario_runner.plan.cache.plan_cache import Facts
-    from scenario_runner.plan.fragment import Drawing
+    from scenario_runner.plan.fragment import Drawing, Drawings
     from scenario_runner.plan.graphs.commands import Graphs
     from scenario_runner.plan.layouts import LayoutTracker
+    from scenario_runner.plan.model.drawings import Draw
     from scenario_runner.scenario import Scenario
 
 _EXECUTED_RESOURCES = frozenset(
@@ -49,7 +50,14 @@ _EXECUTED_RESOURCES = frozenset(
     }
 )
 _EXECUTED_COMMANDS = frozenset(
-    {"dispatch_compute", "dispatch_graph", "dispatch_spirv_graph", "dispatch_barrier", "mark_boundary"}
+    {
+        "dispatch_compute",
+        "dispatch_fragment",
+        "dispatch_graph",
+        "dispatch_spirv_graph",
+        "dispatch_barrier",
+        "mark_boundary",
+    }
 )
 # uids that a message lists
 _MOST_SHOWN = 20
@@ -87,7 +95,7 @@ class Examination(NamedTuple):
     """A scenario that was looked at as a whole, whatever is wrong with it.
 
     ``plan`` has what could be planned, None where nothing could; ``problems`` everything that is wrong; ``shaders``
-    those of the plan that could be loaded, by uid; ``drawings`` the commands that draw, which no run reaches yet.
+    those of the plan that could be loaded, by uid; ``drawings`` the commands that draw.
     """
 
     plan: Plan | None
@@ -108,12 +116,7 @@ def examine(scenario: Scenario, compiler: CompilerOptions | None = None, output_
         noted = {problem for _, problem in resolver.problems.errors}
         error.problems = tuple(problem for problem in error.problems if problem not in noted)
         resolver.problems.add_error(error, "")
-    drawings: tuple[Drawing, ...] = ()
-    if any(command.kind == "dispatch_fragment" for command in scenario.commands):
-        from scenario_runner.plan.fragment import plan_drawings
-
-        resources = {} if plan is None else plan.resources
-        drawings = plan_drawings(scenario, resources, resolver.shaders, compiler, resolver.problems)
+    drawings = () if resolver.drawings is None else tuple(resolver.drawings.planned)
     return Examination(plan, resolver.problems, resolver.shaders, drawings)
 
 
@@ -157,6 +160,7 @@ class _Resolver:
         self._prepared: dict[Any, tuple[int, int, bytes] | None] = {}
         self._image_layouts: LayoutTracker | None = None
         self._graphs: Graphs | None = None
+        self.drawings: Drawings | None = None
 
     def plan(self) -> Plan:
         problems = self.problems
@@ -183,11 +187,12 @@ class _Resolver:
         frames = self._frames()
         if graphs is not None and deferred:
             graphs.report_unknown_shapes(deferred)
-        features: tuple[NeededFeature, ...] = ()
+        features: tuple[NeededFeature, ...] = () if self.drawings is None else tuple(self.drawings.features)
         if self._image_layouts is not None:
             from scenario_runner.plan.images import with_usage
 
-            self._resources, features = with_usage(self._resources, self._tables.lists, frames, problems)
+            self._resources, more = with_usage(self._resources, self._tables.lists, frames, problems)
+            features += more
         self._stop_if_wrong()
         return Plan(
             name=self._scenario.path or "<scenario>",
@@ -196,10 +201,13 @@ class _Resolver:
             descriptor_lists=tuple(self._tables.lists),
             frames=frames,
             outputs=self._planned_outputs(),
-            requirements=_requirements(self.shaders.values(), (*features, *self._ml_features()), self._tables),
+            requirements=_requirements(
+                self.shaders.values(), (*features, *self._ml_features()), self._tables, self.drawings
+            ),
             warnings=(*self._scenario.warnings, *problems.warnings),
             graph_pipelines=tuple(self._tables.graph_pipelines),
             reads=self._reads(shaders),
+            graphics_pipelines=tuple(self._tables.graphics_pipelines),
         )
 
     def facts(self, plan: Plan) -> Facts | None:
@@ -287,6 +295,10 @@ class _Resolver:
                 pointer = scenario.command_pointer(index)
                 frames.append(FramePlan(tuple(operations), captures, number, True, pointer, layouts))
                 operations = []
+            elif command.kind == "dispatch_fragment":
+                draw = self._draw(command, index)
+                if draw is not None:
+                    operations.append(draw)
             elif self._graphs is not None and command.kind in ("dispatch_graph", "dispatch_spirv_graph"):
                 operations += self._graphs.operations(command, index, self.shaders, self._push_constants, images)
         restoring = images.restoring(len(scenario.commands)) if images is not None else None
@@ -312,7 +324,8 @@ class _Resolver:
         )
         if self._image_layouts is not None:
             self._image_layouts.check_shader_access(
-                [(each.resource_ref, each.lod) for each in command.bindings], self._scenario.command_pointer(index)
+                [(each.resource_ref, each.lod) for each in command.bindings],
+                f"{self._scenario.command_pointer(index)}/bindings",
             )
         if key in self._prepared:
             prepared = self._prepared[key]
@@ -326,6 +339,13 @@ class _Resolver:
         if 0 in groups or self._image_layouts is not None:
             self._check_count(command, index, groups)
         return Dispatch(pipeline, descriptor_list, groups, push_constants, command.implicit_barrier, index)
+
+    def _draw(self, command: Any, index: int) -> Draw | None:
+        if self.drawings is None:
+            from scenario_runner.plan.fragment import Drawings
+
+            self.drawings = Drawings(self._scenario, self.shaders, self._tables, self._push_constants, self.problems)
+        return self.drawings.operation(command, index, self._image_layouts)
 
     def _check_count(self, command: DispatchCompute, index: int, groups: tuple[int, int, int]) -> None:
         from scenario_runner.checks.workgroup_count import check_no_workgroups, check_too_many
@@ -347,7 +367,7 @@ class _Resolver:
             self._layouts[shader.uid] = set_layouts(shader, self.problems)
         layouts = self._layouts[shader.uid]
         found = descriptors(shader, command.bindings, self._resources, pointer, self.problems, self._readonly)
-        push_constants = self._push_constants.of(command, shader, pointer)
+        push_constants = self._push_constants.of(command, (shader,), pointer)
         if layouts is None:
             return None
         pipeline = self._pipelines.get(shader.uid)
@@ -398,7 +418,10 @@ def _pipeline(shader: Shader, loaded: LoadedShader, layouts: SetLayouts) -> Pipe
 
 
 def _requirements(
-    shaders: Collection[LoadedShader], features: tuple[NeededFeature, ...], tables: Tables
+    shaders: Collection[LoadedShader],
+    features: tuple[NeededFeature, ...],
+    tables: Tables,
+    drawings: Drawings | None,
 ) -> Requirements:
     capabilities: dict[str, str] = {}
     extensions: dict[str, str] = {}
@@ -418,4 +441,5 @@ def _requirements(
         places[label] = pointer
         for capability in module.capabilities:
             graphs.setdefault(capability, label)
-    return Requirements(capabilities, extensions, version, features, graphs, newest, places)
+    graphics = None if drawings is None else drawings.first
+    return Requirements(capabilities, extensions, version, features, graphs, newest, places, graphics)

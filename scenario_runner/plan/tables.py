@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from scenario_runner.plan.model.drawings import GraphicsPipelinePlan
     from scenario_runner.plan.model.graphs import GraphPipelinePlan
     from scenario_runner.plan.model.plan import ResourcePlan
     from scenario_runner.plan.model.records import DescriptorList, PipelinePlan
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Tables:
-    """``resources`` by uid, pipelines of both kinds, and descriptor lists. Indices never change.
+    """``resources`` by uid, pipelines of all kinds, and descriptor lists. Indices never change.
 
     ``made`` are the uids of resources that are not the scenario's, but lie inside graphs. ``graph_modules`` are the
     SPIR-V modules of graphs by their labels, with the pointers of what names them, for what they require of a device.
@@ -24,6 +25,7 @@ class Tables:
         self.made: set[str] = set()
         self.pipelines: list[PipelinePlan] = []
         self.graph_pipelines: list[GraphPipelinePlan] = []
+        self.graphics_pipelines: list[GraphicsPipelinePlan] = []
         self.lists: dict[DescriptorList, int] = {}
         self.graph_modules: dict[str, tuple[Module, str]] = {}
         self._known: dict[Hashable, int] = {}
@@ -40,6 +42,13 @@ class Tables:
         index = self._known.setdefault(("graph", plan.content), len(self.graph_pipelines))
         if index == len(self.graph_pipelines):
             self.graph_pipelines.append(plan)
+        return index
+
+    def graphics_pipeline(self, plan: GraphicsPipelinePlan) -> int:
+        """The index of a graphics pipeline of this content."""
+        index = self._known.setdefault(("graphics", plan.content), len(self.graphics_pipelines))
+        if index == len(self.graphics_pipelines):
+            self.graphics_pipelines.append(plan)
         return index
 
     def descriptor_list(self, wanted: DescriptorList) -> int:

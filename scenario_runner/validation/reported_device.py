@@ -13,7 +13,6 @@ from scenario_runner.vulkan.devices.features import FeatureTable
 from scenario_runner.vulkan.devices.requirements import enabled_for
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.fragment import Drawing
     from scenario_runner.plan.model.plan import Plan
 
 MAX_REPORT_BYTES = 64 << 20
@@ -119,6 +118,7 @@ class ReportedDevice:
         self.features = _ReportedFeatures(self, features)
         self._limits = _limits_of(dict(report["limits"]))
         self._properties: dict[str, dict[str, Any]] = dict(report["properties"])
+        self._queue_flags = [frozenset(family["flags"]) for family in report["queue_families"] if family["count"]]
         self._subgroup = sum(_SUBGROUP_FLAGS.get(name, 0) for name in report["subgroup_operations"])
 
     def has_property(self, structure: str, member: str, bits: int) -> bool:
@@ -127,6 +127,11 @@ class ReportedDevice:
             return self._subgroup & bits == bits
         value = self._properties.get(structure, {}).get(member, 0)
         return isinstance(value, int) and value & bits == bits
+
+    def queue_family(self, *, graphics: bool = False) -> int | None:
+        """The first queue family with compute, and with graphics where it is wanted; or None."""
+        wanted = {"compute", "graphics"} if graphics else {"compute"}
+        return next((index for index, flags in enumerate(self._queue_flags) if wanted <= flags), None)
 
     def findings(self, plan: Plan) -> Iterator[Finding]:
         """What a plan asks for that this device does not have."""
@@ -138,16 +143,3 @@ class ReportedDevice:
                 yield error(
                     problem.code or unsupported.code, problem.pointer or "/resources", problem.message, problem.help
                 )
-
-    def drawing_findings(self, drawing: Drawing, pointer: str) -> Iterator[Finding]:
-        """The same of the drawing at ``pointer``, nothing where a shader of it is missing."""
-        from scenario_runner.checks.stage_limits import check_stage_limits
-
-        if drawing.stages is None:
-            return
-        vertex, fragment, needs = drawing.stages
-        yield from check_stage_limits(vertex, fragment, len(drawing.attachments), self._limits, self.name, pointer)
-        for structure, member, what in needs:
-            if self.features.find(structure, member) is None:
-                message = f"{what} needs the feature {member}, which {self.name!r} does not have"
-                yield error("SR-FEATURE-002", pointer, message)

@@ -139,7 +139,8 @@ class Graphs:
         """What one command does, segment by segment; what is wrong is noted."""
         if images is not None:
             images.check_shader_access(
-                [(each.resource_ref, each.lod) for each in command.bindings], self._scenario.command_pointer(index)
+                [(each.resource_ref, each.lod) for each in command.bindings],
+                f"{self._scenario.command_pointer(index)}/bindings",
             )
         if command.kind == "dispatch_spirv_graph":
             module = self._modules.get(command.graph_ref)

@@ -10,16 +10,22 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scenario_runner.vulkan.execution.prepared import Prepared
 
 
-# A queue without graph or graphics work has no such stages: what the scenario asks is then covered by all commands.
+# A queue without graph work has no such stage: what the scenario asks is then covered by all commands.
 _STAGES = {
     "compute": vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT,
     "all": vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
     "graph": vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
-    "graphics": vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
+    "graphics": vk.PIPELINE_STAGE_VERTEX_SHADER_BIT
+    | vk.PIPELINE_STAGE_FRAGMENT_SHADER_BIT
+    | vk.PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT,
 }
+# The same on a queue without graphics, which has no such stages either.
+_STAGES_WITHOUT_GRAPHICS = {**_STAGES, "graphics": vk.PIPELINE_STAGE_ALL_COMMANDS_BIT}
 _ACCESS = {
     "graph_read": vk.ACCESS_MEMORY_READ_BIT,
     "graph_write": vk.ACCESS_MEMORY_WRITE_BIT,
@@ -66,10 +72,17 @@ def record_frame(prepared: Prepared, command_buffer: Any, frame: FramePlan) -> N
         from scenario_runner.vulkan.execution.graph_recording import recorder_for
 
         graphs = recorder_for(prepared, command_buffer, frame)
-    if graphs is not None:  # graphs have a stage of their own
+    drawings = None
+    if prepared.graphics:
+        from scenario_runner.vulkan.execution.drawing_recording import drawing_recorder_for
+
+        drawings = drawing_recorder_for(prepared, command_buffer, frame)
+    if graphs is not None or drawings is not None:  # which have stages of their own
         everything = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT)
         after_stages = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT
     for operation in frame.operations:
+        if drawings is not None and operation.kind != "draw":
+            drawings.end()
         if isinstance(operation, Dispatch):
             if operation.pipeline != bound_pipeline:
                 bound_pipeline = operation.pipeline
@@ -86,6 +99,8 @@ def record_frame(prepared: Prepared, command_buffer: Any, frame: FramePlan) -> N
                     bind_sets(command_buffer, vk.PIPELINE_BIND_POINT_COMPUTE, bound_layout, 0, count, sets, 0, null)
             if operation.push_constants and operation.push_constants != bound_push:
                 bound_push = operation.push_constants
+                if drawings is not None:
+                    drawings.disturbed()
                 push_constants(
                     command_buffer,
                     bound_layout,
@@ -113,20 +128,29 @@ def record_frame(prepared: Prepared, command_buffer: Any, frame: FramePlan) -> N
                 graphs.disturbed()
         elif isinstance(operation, Barrier):
             _record_barrier(prepared, command_buffer, operation)
+        elif operation.kind == "draw":
+            assert drawings is not None, "the frame has a draw"
+            drawings.record(operation)
+            bound_push = None
         else:
             assert graphs is not None, "the frame has a graph"
             graphs.record(operation)
+            if drawings is not None:
+                drawings.forget()
             # a graph may change everything that is bound for shaders
             bound_pipeline = bound_descriptors = -1
             bound_layout = bound_push = None
+    if drawings is not None:
+        drawings.end()
 
 
 def _record_barrier(prepared: Prepared, command_buffer: Any, operation: Barrier) -> None:
     """One vkCmdPipelineBarrier for all barriers with equal stages (version 1 takes one pair of stage masks a call)."""
     by_stages: dict[tuple[int, int], tuple[list[Any], list[Any], list[Any]]] = {}
     tensors = []
+    stages = _STAGES if prepared.device.has_graphics else _STAGES_WITHOUT_GRAPHICS
     for barrier in operation.barriers:
-        src, dst = _mask(barrier.src_stages), _mask(barrier.dst_stages)
+        src, dst = _mask(barrier.src_stages, stages), _mask(barrier.dst_stages, stages)
         # version 1 has no empty stage mask; top and bottom of pipe, without any access, stand for "no stage"
         src_access = _ACCESS[barrier.src_access] if src else 0
         dst_access = _ACCESS[barrier.dst_access] if dst else 0
@@ -189,8 +213,8 @@ def _image_barriers(images: list[tuple[Any, int, int]]) -> Any:
     return barriers
 
 
-def _mask(stages: tuple[str, ...]) -> int:
+def _mask(stages: tuple[str, ...], bits: Mapping[str, int]) -> int:
     mask = 0
     for stage in stages:
-        mask |= _STAGES[stage]
+        mask |= bits[stage]
     return mask
