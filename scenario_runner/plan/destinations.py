@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from scenario_runner.errors import FileError, Problem, SandboxError, ScenarioError, ScenarioRunnerError
 from scenario_runner.files.output import check_destination
 from scenario_runner.files.output_set import marker_path
-from scenario_runner.plan.model.records import BufferPlan
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan, ResourcePlan
@@ -85,11 +84,8 @@ def mixed_outputs(plan: Plan) -> Problem | None:
 
 def _check_extension(path: str, resource: ResourcePlan) -> None:
     """Those of images are checked with their formats."""
-    if not isinstance(resource, BufferPlan):
-        from scenario_runner.plan.model.images import ImagePlan
-
-        if isinstance(resource, ImagePlan):
-            return
+    if resource.npy is None:
+        return
     extension = os.path.splitext(path)[1]
     if extension.lower() not in (".npy", ""):
         message = f"has the extension {extension!r}, expected '.npy': buffers and tensors are written as NumPy arrays"

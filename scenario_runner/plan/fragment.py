@@ -11,19 +11,16 @@ from scenario_runner.plan.bindings import bound_of, descriptors_of, layouts_of
 from scenario_runner.plan.model.drawings import Draw, GraphicsPipelinePlan, ShaderStagePlan, Target
 from scenario_runner.plan.model.images import ImagePlan
 from scenario_runner.plan.model.records import DescriptorList, NeededFeature
+from scenario_runner.plan.resolvers import CommandResolver, PlanContext
 from scenario_runner.scenario import Image
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Hashable
 
     from scenario_runner.checks.bound import Bound
-    from scenario_runner.plan.layouts import LayoutTracker
     from scenario_runner.plan.model.records import Descriptor
-    from scenario_runner.plan.problems import Problems
-    from scenario_runner.plan.push_constants import PushConstants
     from scenario_runner.plan.shaders import LoadedShader
-    from scenario_runner.plan.tables import Tables
-    from scenario_runner.scenario import ColorAttachment, DispatchFragment, Scenario
+    from scenario_runner.scenario import ColorAttachment, DispatchFragment
 
 
 _DYNAMIC_RENDERING = ("VkPhysicalDeviceVulkan13Features", "dynamicRendering")
@@ -43,38 +40,29 @@ class Drawing(NamedTuple):
     draw: Draw | None
 
 
-class Drawings:
-    """Plans the drawings of a scenario, checked; what is wrong goes into ``problems``.
+class Drawings(CommandResolver):
+    """Resolves dispatch_fragment; commands that differ in nothing but their place are looked at once.
 
-    Commands that differ in nothing but their place are looked at once. ``planned`` are all, in order; ``features`` are
-    those of a device that they take; ``first`` is the pointer of the first one.
+    ``planned`` are all drawings, in order.
     """
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        shaders: Mapping[str, LoadedShader],
-        tables: Tables,
-        push_constants: PushConstants,
-        problems: Problems,
-    ) -> None:
-        self._scenario = scenario
-        self._shaders = shaders
-        self._tables = tables
-        self._push_constants = push_constants
-        self._problems = problems
+    def __init__(self, context: PlanContext) -> None:
+        super().__init__(context)
+        self._scenario = context.scenario
+        self._problems = context.problems
         self._stages: dict[str, Stage] = {}
         self._known: dict[Hashable, Drawing] = {}
+        self._features: dict[NeededFeature, None] = {}
         self.planned: list[Drawing] = []
-        self.features: dict[NeededFeature, None] = {}
-        self.first: str | None = None
 
-    def operation(self, command: DispatchFragment, index: int, images: LayoutTracker | None) -> Draw | None:
-        """What the command number ``index`` does; None where something is missing, which is noted."""
+    def features(self) -> tuple[NeededFeature, ...]:
+        return tuple(self._features)
+
+    def resolve(self, command: DispatchFragment, index: int) -> tuple[Draw, ...]:
         pointer = self._scenario.command_pointer(index)
-        if self.first is None:
-            self.first = pointer
-            self.features.setdefault(NeededFeature(*_DYNAMIC_RENDERING, "dispatch_fragment", pointer))
+        if not self.planned:
+            self._features[NeededFeature(*_DYNAMIC_RENDERING, "dispatch_fragment", pointer)] = None
+        images = self.context.layouts
         attached = [(each.resource_ref, each.lod) for each in command.color_attachment_refs]
         if images is not None:
             bound = [(each.resource_ref, each.lod) for each in command.bindings]
@@ -95,12 +83,13 @@ class Drawings:
         if draw is not None:
             draw = draw._replace(barrier_after=command.implicit_barrier, command=index)
         self.planned.append(drawing._replace(command=index, draw=draw))
-        return draw
+        return () if draw is None else (draw,)
 
     def _plan(self, command: DispatchFragment, index: int, pointer: str) -> Drawing:
-        problems, resources = self._problems, self._tables.resources
+        problems, tables = self._problems, self.context.tables
+        resources, push_constants = tables.resources, self.context.push_constants
         pair = (command.vertex_shader_ref, command.fragment_shader_ref)
-        loaded = tuple(self._shaders[uid] for uid in pair if uid in self._shaders)
+        loaded = tuple(self.context.shaders[uid] for uid in pair if uid in self.context.shaders)
         attachments = tuple(self._attachment(target) for target in command.color_attachment_refs)
         if len(loaded) < len(pair):  # reported where the shader is
             return Drawing(index, loaded, (), attachments, None)
@@ -110,7 +99,7 @@ class Drawings:
             readonly = getattr(self._scenario.resource(uid), "shader_access", "") == "readonly"
             return None if resource is None else bound_of(resource, readonly)
 
-        push_constants = self._push_constants.of(command, loaded, pointer)
+        pushed = push_constants.of(command, loaded, pointer)
         slots, findings = slots_of([(each.uid, each.interface) for each in loaded], pointer)
         bindable = problems.report(findings)
         names = " and ".join(repr(each.uid) for each in loaded)
@@ -119,7 +108,7 @@ class Drawings:
         findings, needs = check_stages(vertex, fragment, pointer)
         problems.report(findings)
         for need in needs:
-            self.features.setdefault(NeededFeature(*need, pointer))
+            self._features[NeededFeature(*need, pointer)] = None
         descriptors = descriptors_of(slots, command.bindings, resources) if good else ()
         images = [(each.uid, each.level) for each in descriptors if each.kind != "sampler"]
         problems.report(check_attachments(attachments, fragment, command.render_extent, images, pointer))
@@ -131,17 +120,17 @@ class Drawings:
             _stage_plan(loaded[0], vertex),
             _stage_plan(loaded[1], fragment),
             layouts,
-            self._push_constants.size(loaded),
+            push_constants.size(loaded),
             tuple(each.format.value for each in known),
             pointer,
         )
         extent = command.render_extent or (known[0].width, known[0].height)
         draw = Draw(
-            pipeline=self._tables.graphics_pipeline(pipeline),
-            descriptors=self._tables.descriptor_list(DescriptorList(layouts, descriptors)),
+            pipeline=tables.graphics_pipeline(pipeline),
+            descriptors=tables.descriptor_list(DescriptorList(layouts, descriptors)),
             targets=tuple(Target(each.uid, each.level) for each in known),
             extent=(extent[0], extent[1]),
-            push_constants=push_constants,
+            push_constants=pushed,
             barrier_after=command.implicit_barrier,
             command=index,
         )
@@ -156,7 +145,8 @@ class Drawings:
 
     def _attachment(self, target: ColorAttachment) -> Attachment | None:
         """The mip level that is drawn into; None where something else is wrong with the image."""
-        plan, declared = self._tables.resources.get(target.resource_ref), self._scenario.resource(target.resource_ref)
+        plan = self.context.tables.resources.get(target.resource_ref)
+        declared = self._scenario.resource(target.resource_ref)
         if not isinstance(plan, ImagePlan) or not isinstance(declared, Image) or target.lod >= plan.mips:
             return None
         width, height = (max(1, size >> target.lod) for size in (plan.width, plan.height))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from scenario_runner.errors import Problem, ScenarioError
+from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
 from scenario_runner.scenario.contradictions import check_contradictions
-from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
 from scenario_runner.scenario.places import NO_FILE, Places
 from scenario_runner.scenario.references import check_references
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
@@ -110,7 +110,11 @@ class _Entries:
     """
 
     def __init__(
-        self, name: str, kinds: dict[str, tuple[str, str]], others: dict[str, tuple[str, str]], in_code: bool
+        self,
+        name: str,
+        kinds: Mapping[str, ResourceKind | CommandKind],
+        others: Mapping[str, ResourceKind | CommandKind],
+        in_code: bool,
     ) -> None:
         self.name = name
         self.in_code = in_code

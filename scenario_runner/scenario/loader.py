@@ -8,13 +8,14 @@ import os
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from scenario_runner.errors import FileError, Problem, ScenarioError, file_error_class
-from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
+from scenario_runner.kinds import COMMANDS, RESOURCES
 from scenario_runner.scenario.validators import model_of
 from scenario_runner.streams import is_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from scenario_runner.kinds import CommandKind, ResourceKind
     from scenario_runner.scenario.scenario import Scenario
 
 MAX_FILE_BYTES = 32 << 20
@@ -126,7 +127,9 @@ def _parsed(text: str, path: str | None, base_dir: str) -> Scenario:
     return Scenario(resources, commands, path, base_dir, tuple(warnings), resource_keys, command_keys, text)
 
 
-def _entries(entries: Any, kinds: dict[str, tuple[str, str]], *, in_code: bool = False) -> tuple[list[Any], list[str]]:
+def _entries(
+    entries: Any, kinds: Mapping[str, ResourceKind | CommandKind], *, in_code: bool = False
+) -> tuple[list[Any], list[str]]:
     if type(entries) is not list:
         raise _Suspect
     validators: dict[str, tuple[Callable[[Any], Any], frozenset[str]]] = {}

@@ -11,7 +11,7 @@ from scenario_runner.errors import Problem, ScenarioError
 if TYPE_CHECKING:
     import os
 
-    from scenario_runner.scenario.entries import Command, Resource
+    from scenario_runner.scenario.entry import Command, Resource
     from scenario_runner.scenario.places import Places
 
 MAX_PROBLEMS = 100
@@ -125,7 +125,7 @@ def limited(problems: list[Problem]) -> list[Problem]:
 
 
 def _check_kinds(name: str, entries: Sequence[object]) -> None:
-    from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
+    from scenario_runner.kinds import COMMANDS, RESOURCES
 
     known = RESOURCES if name == "resources" else COMMANDS
     for index, entry in enumerate(entries):

@@ -1,4 +1,4 @@
-"""Recording draws with dynamic rendering. Apart from `recording`: only some scenarios need it."""
+"""Recording draws with dynamic rendering."""
 
 from __future__ import annotations
 
@@ -8,30 +8,28 @@ from scenario_runner.plan.model.drawings import Draw, Target
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.execution.prepared import Prepared, Recorder
 from scenario_runner.vulkan.pipelines.graphics import SHADER_STAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from scenario_runner.plan.model.plan import FramePlan
-    from scenario_runner.vulkan.execution.prepared import Prepared
     from scenario_runner.vulkan.resources.companion_image import CompanionImage
 
 _MEMORY = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
 
 
-class DrawingRecorder:
-    """Records the draws of one frame; what is bound already is not bound again.
+class DrawingRecorder(Recorder):
+    """Records draws; what is bound already is not bound again.
 
-    Draws into the same attachments with nothing between them are one rendering: `end` ends it, and must be called
-    before any other command is recorded. Attachments are loaded, so that what a draw does not cover stays.
+    Draws into the same attachments with nothing between them are one rendering. Attachments are loaded, so that what a
+    draw does not cover stays.
     """
 
-    def __init__(self, prepared: Prepared, commands: Any) -> None:
+    def __init__(self, prepared: Prepared, commands: Any, alone: bool) -> None:
+        super().__init__(prepared, commands, alone)
         device = prepared.device
         fn = device.fn
-        self._prepared = prepared
-        self._commands = commands
         suffix = "KHR" if "VK_KHR_dynamic_rendering" in device.enabled.extensions else ""
         self._begin = getattr(fn, f"vkCmdBeginRendering{suffix}")
         self._end = getattr(fn, f"vkCmdEndRendering{suffix}")
@@ -43,25 +41,25 @@ class DrawingRecorder:
         self._renderings: dict[tuple[tuple[Target, ...], tuple[int, int]], tuple[Any, list[Any]]] = {}
         self._open: tuple[tuple[Target, ...], tuple[int, int]] | None = None
         self._open_companions: list[tuple[CompanionImage, int]] = []
-        self.forget()
-
-    def forget(self) -> None:
-        """Something else may have changed everything that is bound."""
-        self._pipeline = self._descriptors = -1
-        self._layout: Any = None
-        self._extent = (0, 0)
         self.disturbed()
 
     def disturbed(self) -> None:
-        """Another kind of shader was given push constants."""
+        self._pipeline = self._descriptors = -1
+        self._layout: Any = None
+        self._extent = (0, 0)
         self._pushed: bytes | None = None
 
-    def record(self, draw: Draw) -> None:
+    def record(self, operations: Iterable[Draw]) -> None:
+        for draw in operations:
+            self._record(draw)
+        self._finish()
+
+    def _record(self, draw: Draw) -> None:
         """One draw, and the barrier after it."""
-        commands = self._commands
+        commands = self.commands
         key = (draw.targets, draw.extent)
         if key != self._open:
-            self.end()
+            self._finish()
             self._start(key)
         if draw.extent != self._extent:
             self._extent = draw.extent
@@ -70,7 +68,7 @@ class DrawingRecorder:
             self._set_scissor(commands, 0, 1, [((0, 0), (width, height))])
         if draw.pipeline != self._pipeline:
             self._pipeline = draw.pipeline
-            pipeline = self._prepared.graphics[draw.pipeline]
+            pipeline = self.prepared.graphics[draw.pipeline]
             self._bind_pipeline(commands, vk.PIPELINE_BIND_POINT_GRAPHICS, pipeline.handle)
             if pipeline.layout != self._layout:
                 self._layout = pipeline.layout
@@ -78,7 +76,7 @@ class DrawingRecorder:
                 self._pushed = None
         if draw.descriptors != self._descriptors:
             self._descriptors = draw.descriptors
-            sets, count = self._prepared.descriptor_sets[draw.descriptors]
+            sets, count = self.prepared.descriptor_sets[draw.descriptors]
             if count:
                 self._bind_sets(
                     commands, vk.PIPELINE_BIND_POINT_GRAPHICS, self._layout, 0, count, sets, 0, ffi.NULL
@@ -89,18 +87,18 @@ class DrawingRecorder:
             self._push(commands, self._layout, SHADER_STAGES, 0, len(self._pushed), data)
         self._draw(commands, 3, 1, 0, 0)
         if draw.barrier_after:
-            self.end()
+            self._finish()
             self._barrier()
 
-    def end(self) -> None:
+    def _finish(self) -> None:
         """End the rendering that is going on, if there is one."""
         if self._open is None:
             return
         self._open = None
-        self._end(self._commands)
+        self._end(self.commands)
         if self._open_companions:
             for companion, level in self._open_companions:
-                companion.record_out(self._commands, level)
+                companion.record_out(self.commands, level)
             self._open_companions = []
             self._barrier()
 
@@ -115,14 +113,14 @@ class DrawingRecorder:
             self._barrier()  # the scenario's barriers are about the attachments, not about copies of them
             self._open_companions = companions
             for companion, level in companions:
-                companion.record_in(self._commands, level)
-        self._begin(self._commands, info)
+                companion.record_in(self.commands, level)
+        self._begin(self.commands, info)
 
     def _rendering(self, targets: Sequence[Target], extent: tuple[int, int]) -> tuple[Any, list[Any]]:
         """VkRenderingInfo, and the (companion image, level) that are drawn into in place of others."""
         attachments, companions = [], []
         for uid, level in targets:
-            image = self._prepared.resources[uid]
+            image = self.prepared.resources[uid]
             view, layout = image.render_target(level)
             if image.companion is not None:
                 companions.append((image.companion, level))
@@ -141,7 +139,7 @@ class DrawingRecorder:
     def _barrier(self) -> None:
         """Everything before, before everything after."""
         self._pipeline_barrier(
-            self._commands,
+            self.commands,
             vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
             vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
             0,
@@ -152,10 +150,3 @@ class DrawingRecorder:
             0,
             ffi.NULL,
         )
-
-
-def drawing_recorder_for(prepared: Prepared, commands: Any, frame: FramePlan) -> DrawingRecorder | None:
-    """What records the draws of a frame; None for a frame without."""
-    if any(isinstance(operation, Draw) for operation in frame.operations):
-        return DrawingRecorder(prepared, commands)
-    return None
