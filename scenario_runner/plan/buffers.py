@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import FileError, UsageError
 from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.plan.resolvers import ResourceResolver
 from scenario_runner.plan.sources import ArraySource, NpySource
@@ -39,11 +38,10 @@ class Buffers(ResourceResolver):
             path = source.path if isinstance(source, NpySource) else None
             what = "the array given for it" if path is None else repr(path)
             self.context.problems.error(
-                UsageError if path is None else FileError,
+                "SR-USAGE-001" if path is None else "SR-FILE-002",
                 f"{pointer}/size",
                 f"buffer {resource.uid!r} has {resource.size} bytes, but {what} holds {source.size_bytes}",
                 "both must be equal",
-                code="SR-FILE-002",
             )
             return None
         group = resource.memory_group

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.errors import SandboxError, ScenarioRunnerError, UnsupportedError, UsageError
+from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
 from scenario_runner.files.sandbox import check_path
 from scenario_runner.kinds import COMMANDS, load
 from scenario_runner.plan.model.plan import FramePlan, Output, Plan, ResourcePlan
@@ -77,7 +77,7 @@ def examine(scenario: Scenario, compiler: CompilerOptions | None = None, output_
         plan = resolver.plan()
         _examine_destinations(plan, resolver.problems)
     except ScenarioRunnerError as error:
-        noted = {problem for _, problem in resolver.problems.errors}
+        noted = set(resolver.problems.errors)
         error.problems = tuple(problem for problem in error.problems if problem not in noted)
         resolver.problems.add_error(error, "")
     return Examination(plan, resolver.problems, resolver.context.shaders, resolver.drawings)
@@ -86,11 +86,10 @@ def examine(scenario: Scenario, compiler: CompilerOptions | None = None, output_
 def _examine_destinations(plan: Plan, problems: Problems) -> None:
     from scenario_runner.plan.destinations import mixed_outputs, wrong_destinations
 
-    for kind, problem in wrong_destinations(plan):
-        problems.error(kind, problem.pointer or "", problem.message, problem.help, problem.code)
+    problems.report(wrong_destinations(plan))
     mixed = mixed_outputs(plan)
     if mixed is not None:
-        problems.warn(mixed.pointer or "", mixed.message, mixed.help, code=mixed.code)
+        problems.report([mixed])
 
 
 class _Resolver:
@@ -215,12 +214,8 @@ class _Resolver:
     def _note_unsupported(self) -> None:
         for index, command in enumerate(self._scenario.commands):
             if not COMMANDS[command.kind].resolver:
-                self.problems.error(
-                    UnsupportedError,
-                    self._scenario.command_pointer(index),
-                    f"{command.kind} commands are not run by this version of scenario-runner",
-                    code="SR-RUN-001",
-                )
+                message = f"{command.kind} commands are not run by this version of scenario-runner"
+                self.problems.error("SR-RUN-001", self._scenario.command_pointer(index), message)
 
     def _frames(self) -> tuple[FramePlan, ...]:
         context, tables = self.context, self.context.tables

@@ -8,16 +8,18 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from scenario_runner import log
-from scenario_runner.errors import FileError, Problem
-from scenario_runner.files.npy import NpyWriter
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError, error_of
+from scenario_runner.files.codec import codec_for, codec_of
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.output_set import OutputSet
 
 if TYPE_CHECKING:
+    from scenario_runner.files.codec import ArrayWriter
     from scenario_runner.files.image_writer import ImageWriter
     from scenario_runner.plan.model.plan import FramePlan, Plan, ResourcePlan
 
-    Writer = NpyWriter | ImageWriter
+    Writer = ArrayWriter | ImageWriter
 
 
 class FileWriter:
@@ -50,7 +52,7 @@ class FileWriter:
         if self._destinations:
             wrong = list(wrong_destinations(self._plan))
             if wrong:
-                raise wrong[0][0]([problem for _, problem in wrong])
+                raise error_of(wrong)
             mixed = mixed_outputs(self._plan)
             if mixed is not None:
                 log.warning(__name__, "%s", mixed._replace(path=self._plan.name))
@@ -74,7 +76,11 @@ class FileWriter:
                     why = taken.get(os.path.realpath(path))
                     if why is not None:
                         message = f"is where a frame of {uid!r} would be written, but the scenario {why} this file"
-                        raise FileError(Problem(message, path, help="choose another folder for captures"))
+                        raise FileError(
+                            Diagnostic(
+                                "SR-FILE-001", "error", None, message, "choose another folder for captures", path=path
+                            )
+                        )
 
     def frame(self, iteration: int, frame: FramePlan) -> _Files:
         """Where the captures of one frame go: ``frame_<id>/<uid>.npy``, under ``iteration_<n>/`` when repeating."""
@@ -111,11 +117,11 @@ class FileWriter:
         return name
 
     def _extension(self, uid: str) -> str:
-        """That of a file which holds all of a captured resource: .npy, except for mip levels and compressed texels."""
+        """That of a file which holds all of a captured resource."""
         plan = self._plan.resources[uid]
-        if plan.npy is not None or plan.format.dxgi is None:
-            return ".npy"
-        return ".dds" if plan.mips > 1 or plan.format.numpy_dtype is None else ".npy"
+        if plan.kind != "image":
+            return codec_for(plan.kind).extension
+        return codec_for(plan.kind, plan.format, plan.mips).extension
 
     def __enter__(self) -> FileWriter:
         return self
@@ -185,7 +191,7 @@ class _Files:
 def _writer(path: str, plan: ResourcePlan, create: CreateOutput) -> Writer:
     """The file that the bytes of a resource go into. Raises FileError."""
     if plan.npy is not None:
-        return NpyWriter(path, *plan.npy, create=create)
-    from scenario_runner.files.image_writer import ImageWriter
+        return codec_of(path, plan.kind).create_array(path, *plan.npy, create)
+    from scenario_runner.files.image_file import create_image
 
-    return ImageWriter(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)
+    return create_image(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)

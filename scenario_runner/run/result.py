@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy
 
-    from scenario_runner.errors import Problem
+    from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.formats import Format
     from scenario_runner.plan.model.plan import FramePlan, Plan
 
@@ -96,7 +96,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         dtype, shape = plan.array_type(part)
         view = memoryview(data)[part.offset_bytes : part.end_bytes]
         if part.aspect == "depth" and dtype == "<u4":
-            from scenario_runner.files.image_writer import composed
+            from scenario_runner.files.npy_image import composed
 
             stencil = plan.part(level, "stencil") if "stencil" in plan.format.aspects else None
             stencils = None if stencil is None else memoryview(data)[stencil.offset_bytes : stencil.end_bytes]
@@ -137,7 +137,7 @@ class Result(Arrays):
     def __init__(self, data: dict[str, bytearray], plan: Plan, frames: list[Frame]) -> None:
         super().__init__(data, plan)
         self.frames = frames
-        self.warnings: tuple[Problem, ...] = plan.warnings
+        self.warnings: tuple[Diagnostic, ...] = plan.warnings
 
     def _headline(self) -> str:
         extra = [_count(len(found), what) for found, what in ((self.frames, "frame"), (self.warnings, "warning"))]

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
+from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.scenario.dialects import canonical
-from scenario_runner.scenario.entry import Command, Finding, Resource, Resources, Use, each_of, found
+from scenario_runner.scenario.entry import Command, Resource, Resources, Use, each_of, found
 from scenario_runner.scenario.model import U32, U64, Model, Reference, References, Uid
 
 if TYPE_CHECKING:
@@ -91,17 +92,17 @@ class BufferBarrier(Resource):
     def references(self) -> Iterator[Use]:
         yield "/buffer_resource", self.buffer_resource, frozenset({"buffer"})
 
-    def contradictions(self, resources: Resources) -> Iterator[Finding]:
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         buffer: Buffer | None = found(resources, self.buffer_resource, "buffer")
         if buffer is None:
             return
         left = buffer.size - self.offset
         if left <= 0:
             message = f"the buffer {buffer.uid!r:.100} has {buffer.size} bytes, got the offset {self.offset}"
-            yield "SR-CONFLICT-009", "/offset", message
+            yield error("SR-CONFLICT-009", "/offset", message)
         elif self.size != _WHOLE_SIZE and self.size > left:
             message = f"the buffer {buffer.uid!r:.100} has {left} bytes from offset {self.offset} on, got {self.size}"
-            yield "SR-CONFLICT-009", "/size", message
+            yield error("SR-CONFLICT-009", "/size", message)
 
 
 class SubresourceRange(Model):
@@ -141,7 +142,7 @@ class ImageBarrier(Resource):
     def references(self) -> Iterator[Use]:
         yield "/image_resource", self.image_resource, frozenset({"image"})
 
-    def contradictions(self, resources: Resources) -> Iterator[Finding]:
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         image: Image | None = found(resources, self.image_resource, "image")
         if image is None:
             return
@@ -153,9 +154,9 @@ class ImageBarrier(Resource):
             first, many = getattr(part, base), getattr(part, count)
             has = f"the image {image.uid!r:.100} has {total} {name if total > 1 else name[:-1]}"
             if first >= total:
-                yield "SR-CONFLICT-010", f"/subresource_range/{base}", f"{has}, got the first one {first}"
+                yield error("SR-CONFLICT-010", f"/subresource_range/{base}", f"{has}, got the first one {first}")
             elif many != _REMAINING and first + many > total:
-                yield "SR-CONFLICT-010", f"/subresource_range/{count}", f"{has}, got {many} from {first} on"
+                yield error("SR-CONFLICT-010", f"/subresource_range/{count}", f"{has}, got {many} from {first} on")
 
 
 class TensorBarrier(Resource):

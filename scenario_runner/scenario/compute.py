@@ -5,8 +5,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from scenario_runner.scenario.bindings import Bindings, binding_contradictions, binding_references, binding_warnings
-from scenario_runner.scenario.entry import Command, Finding, Resources, Use
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.scenario.bindings import Bindings, binding_contradictions, binding_references
+from scenario_runner.scenario.entry import Command, Resources, Use
 from scenario_runner.scenario.model import U32, ImplicitBarrier, OptionalReference, Reference
 from scenario_runner.scenario.shaders import SHADER, push_data_contradictions, push_data_reference, wrong_stage
 
@@ -34,13 +35,10 @@ class DispatchCompute(Command):
         yield from push_data_reference(self.push_data_ref)
         yield from binding_references(self.bindings)
 
-    def contradictions(self, resources: Resources) -> Iterator[Finding]:
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         yield from wrong_stage("/shader_ref", self.shader_ref, "compute", resources)
         yield from binding_contradictions(self.bindings, resources)
         yield from push_data_contradictions(self.push_data_ref, self.shaders(), resources)
-
-    def warnings(self, resources: Resources) -> Iterator[Finding]:
-        return binding_warnings(self.bindings, resources)
 
     @property
     def work(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.byte_spans import Span, collisions
-from scenario_runner.errors import Problem
+from scenario_runner.diagnostics import Diagnostic, error
 
 if TYPE_CHECKING:
     from scenario_runner.scenario.entry import Command, Resource
@@ -17,25 +17,24 @@ def check_contradictions(
     commands: Sequence[Command | None],
     resource_keys: Sequence[str] | None = None,
     command_keys: Sequence[str] | None = None,
-) -> tuple[list[Problem], list[Problem]]:
+) -> tuple[list[Diagnostic], list[Diagnostic]]:
     """Errors and warnings, each as a problem with its pointer. References that lead nowhere are passed over here.
 
     Entries that could not be parsed are ``None``, as in `check_references`.
     """
-    errors: list[Problem] = []
-    warnings: list[Problem] = []
+    errors: list[Diagnostic] = []
+    warnings: list[Diagnostic] = []
     by_uid = {resource.uid: resource for resource in resources if resource is not None}
     for name, entries, keys in (("resources", resources, resource_keys), ("commands", commands, command_keys)):
         for index, entry in enumerate(entries):
             if entry is None:
                 continue
-            for findings, found in ((entry.contradictions(by_uid), errors), (entry.warnings(by_uid), warnings)):
-                for code, inside, message, *help in findings:
-                    here = f"/{name}/{index}/{keys[index] if keys else entry.kind}{inside}"
-                    found.append(Problem(message, pointer=here, help=help[0] if help else None, code=code))
+            for found in entry.contradictions(by_uid):
+                here = f"/{name}/{index}/{keys[index] if keys else entry.kind}{found.pointer}"
+                (errors if found.severity == "error" else warnings).append(found._replace(pointer=here))
     for index, kind, message in _memory_groups(resources):
         here = f"/resources/{index}/{resource_keys[index] if resource_keys else kind}"
-        errors.append(Problem(message, pointer=f"{here}/memory_group", code="SR-MEMORY-001"))
+        errors.append(error("SR-MEMORY-001", f"{here}/memory_group", message))
     return errors, warnings
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.scenario.model import Model
 
 Use = tuple[str, str, frozenset[str]]
 """Where in the entry a uid stands (a JSON pointer), the uid, and the kinds that it may have."""
-
-Finding = tuple[str, str, str] | tuple[str, str, str, str]
-"""The code, where in the entry (a JSON pointer), what is wrong there, and perhaps what to do."""
 
 STORAGE = frozenset({"buffer", "tensor", "image"})
 """Kinds that a binding can show to a shader."""
@@ -28,12 +26,8 @@ class Entry(Model):
         """Every uid of another resource that the entry names."""
         return ()
 
-    def contradictions(self, resources: Resources) -> Iterable[Finding]:
-        """What does not fit together: errors."""
-        return ()
-
-    def warnings(self, resources: Resources) -> Iterable[Finding]:
-        """What has no effect or is probably not meant: warnings."""
+    def contradictions(self, resources: Resources) -> Iterable[Diagnostic]:
+        """What does not fit together, and warnings of what has no effect; each pointer starts from the entry."""
         return ()
 
 

@@ -5,8 +5,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from scenario_runner.scenario.bindings import Bindings, binding_contradictions, binding_references, binding_warnings
-from scenario_runner.scenario.entry import Command, Finding, Resources, Use, each_of, found
+from scenario_runner.diagnostics import Diagnostic, error
+from scenario_runner.scenario.bindings import Bindings, binding_contradictions, binding_references
+from scenario_runner.scenario.entry import Command, Resources, Use, each_of, found
 from scenario_runner.scenario.graphs import (
     ShaderSubstitutions,
     substitution_contradictions,
@@ -50,14 +51,11 @@ class DispatchGraph(Command):
             yield f"/push_constants/{index}/push_data_ref", constants.push_data_ref, RAW_DATA
         yield from substitution_references(self.shader_substitutions)
 
-    def contradictions(self, resources: Resources) -> Iterator[Finding]:
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         yield from binding_contradictions(self.bindings, resources)
         targets = [each.shader_target for each in self.push_constants]
         yield from target_contradictions(targets, "/push_constants", "shader_target")
         yield from substitution_contradictions(self.shader_substitutions, resources)
-
-    def warnings(self, resources: Resources) -> Iterator[Finding]:
-        return binding_warnings(self.bindings, resources)
 
     @property
     def work(self) -> str:
@@ -85,15 +83,12 @@ class DispatchSpirvGraph(Command):
         yield from binding_references(self.bindings, frozenset({"tensor", "image"}))
         yield from each_of("graph_constants", self.graph_constants, frozenset({"graph_constant"}))
 
-    def contradictions(self, resources: Resources) -> Iterator[Finding]:
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         shader: Shader | None = found(resources, self.graph_ref, "shader")
         if shader is not None and shader.type != "SPIR-V":
             message = f"expected a shader of the type 'SPIR-V', got {shader.uid!r:.100} of the type {shader.type!r}"
-            yield "SR-GRAPH-011", "/graph_ref", message
+            yield error("SR-GRAPH-011", "/graph_ref", message)
         yield from binding_contradictions(self.bindings, resources)
-
-    def warnings(self, resources: Resources) -> Iterator[Finding]:
-        return binding_warnings(self.bindings, resources)
 
     @property
     def work(self) -> str:

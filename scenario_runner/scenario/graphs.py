@@ -5,7 +5,8 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from scenario_runner.scenario.entry import Finding, Resource, Resources, Use, repeated
+from scenario_runner.diagnostics import Diagnostic, error
+from scenario_runner.scenario.entry import Resource, Resources, Use, repeated
 from scenario_runner.scenario.model import Model, Reference, RequiredPath, Uid, require_source
 from scenario_runner.scenario.shaders import (
     SHADER,
@@ -39,7 +40,9 @@ def substitution_references(substitutions: Sequence[ShaderSubstitution]) -> Iter
         yield f"/shader_substitutions/{index}/shader_ref", substitution.shader_ref, SHADER
 
 
-def substitution_contradictions(substitutions: Sequence[ShaderSubstitution], resources: Resources) -> Iterator[Finding]:
+def substitution_contradictions(
+    substitutions: Sequence[ShaderSubstitution], resources: Resources
+) -> Iterator[Diagnostic]:
     """What does not fit together in ``shader_substitutions``."""
     yield from target_contradictions([each.target for each in substitutions], "/shader_substitutions", "target")
     for index, substitution in enumerate(substitutions):
@@ -47,11 +50,11 @@ def substitution_contradictions(substitutions: Sequence[ShaderSubstitution], res
         yield from wrong_stage(inside, substitution.shader_ref, "compute", resources)
 
 
-def target_contradictions(targets: Sequence[str], inside: str, key: str) -> Iterator[Finding]:
+def target_contradictions(targets: Sequence[str], inside: str, key: str) -> Iterator[Diagnostic]:
     """Nodes of a graph that are named twice."""
     for index, first in repeated(targets):
         message = f"the node {targets[index]!r:.100} is already the target of entry {first}"
-        yield "SR-CONFLICT-004", f"{inside}/{index}/{key}", message
+        yield error("SR-CONFLICT-004", f"{inside}/{index}/{key}", message)
 
 
 class Graph(Resource):
@@ -85,7 +88,7 @@ class Graph(Resource):
     def references(self) -> Iterator[Use]:
         return substitution_references(self.shader_substitutions)
 
-    def contradictions(self, resources: Resources) -> Iterator[Finding]:
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         inside, constants = "/specialization_constants_map", self.specialization_constants_map
         for index, target in enumerate(constants):
             place = f"{inside}/{index}/specialization_constants"

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.checks.finding import Finding, error
-from scenario_runner.errors import FileError, Problem, UnsupportedError, UsageError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 from scenario_runner.vulkan.devices.features import FeatureTable
 from scenario_runner.vulkan.devices.requirements import enabled_for
@@ -43,21 +43,36 @@ def read_device(path: str, wanted: str | None = None) -> ReportedDevice:
         with open(path, "rb") as file:
             text = file.read(MAX_REPORT_BYTES + 1)
         if len(text) > MAX_REPORT_BYTES:
-            raise FileError(Problem("too large for a report of the doctor", path=path, help=_HELP))
+            raise FileError(
+                Diagnostic("SR-FILE-001", "error", None, "too large for a report of the doctor", _HELP, path=path)
+            )
         report = json.loads(text)
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
-        raise FileError(Problem(f"cannot read the report: {reason}", path=path, help=_HELP)) from problem
+        raise FileError(
+            Diagnostic("SR-FILE-001", "error", None, f"cannot read the report: {reason}", _HELP, path=path)
+        ) from problem
     except (ValueError, RecursionError) as problem:
-        raise FileError(Problem(f"the report is not JSON: {problem}", path=path, help=_HELP)) from problem
+        raise FileError(
+            Diagnostic("SR-FILE-001", "error", None, f"the report is not JSON: {problem}", _HELP, path=path)
+        ) from problem
     devices = report.get("devices") if isinstance(report, dict) else None
     if not isinstance(devices, list) or not all(isinstance(device, dict) for device in devices):
-        raise FileError(Problem("the file is not a report of the doctor: it has no devices", path=path, help=_HELP))
+        raise FileError(
+            Diagnostic(
+                "SR-FILE-001",
+                "error",
+                None,
+                "the file is not a report of the doctor: it has no devices",
+                _HELP,
+                path=path,
+            )
+        )
     try:
         return ReportedDevice(_chosen(devices, wanted, path))
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         message = f"the file is not a report of the doctor: {type(problem).__name__}: {problem}"
-        raise FileError(Problem(message, path=path, help=_HELP)) from problem
+        raise FileError(Diagnostic("SR-FILE-001", "error", None, message, _HELP, path=path)) from problem
 
 
 def _chosen(devices: list[dict[str, Any]], wanted: str | None, path: str) -> dict[str, Any]:
@@ -118,7 +133,9 @@ class ReportedDevice:
         self.features = _ReportedFeatures(self, features)
         self._limits = _limits_of(dict(report["limits"]))
         self._properties: dict[str, dict[str, Any]] = dict(report["properties"])
-        self._queue_flags = [frozenset(family["flags"]) for family in report["queue_families"] if family["count"]]
+        self._queue_flags = [
+            frozenset(family["flags"] if family["count"] else ()) for family in report["queue_families"]
+        ]
         self._subgroup = sum(_SUBGROUP_FLAGS.get(name, 0) for name in report["subgroup_operations"])
 
     def has_property(self, structure: str, member: str, bits: int) -> bool:
@@ -133,13 +150,11 @@ class ReportedDevice:
         wanted = {"compute", "graphics"} if graphics else {"compute"}
         return next((index for index, flags in enumerate(self._queue_flags) if wanted <= flags), None)
 
-    def findings(self, plan: Plan) -> Iterator[Finding]:
+    def findings(self, plan: Plan) -> Iterator[Diagnostic]:
         """What a plan asks for that this device does not have."""
         yield from exceeded_limits(plan, self._limits, self.name)
         try:
             enabled_for(self, plan.requirements, emulated=self._emulated)  # type: ignore[arg-type]
         except UnsupportedError as unsupported:
             for problem in unsupported.problems:
-                yield error(
-                    problem.code or unsupported.code, problem.pointer or "/resources", problem.message, problem.help
-                )
+                yield problem._replace(pointer=problem.pointer or "/resources")

@@ -83,7 +83,7 @@ class Graphs(CommandResolver):
         """Note those of the deferred tensors for which nothing else that was noted accounts: neither an error of the
         commands that write them nor one of what these bind."""
         deferred = self.context.deferred
-        places = tuple(problem.pointer or "" for _, problem in self._problems.errors)
+        places = tuple(problem.pointer or "" for problem in self._problems.errors)
         explained: set[str] = set()
         before = -1
         while before < len(explained):
