@@ -15,7 +15,7 @@ from scenario_runner.plan.resolvers import PlanContext, ResourceResolver
 from scenario_runner.plan.samplers import is_integer, sampler_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from scenario_runner.plan.model.plan import FramePlan, ResourcePlan
     from scenario_runner.plan.model.records import DescriptorList
@@ -96,7 +96,6 @@ class Images(ResourceResolver):
             parts=parts,
             sampler=sampler_of(resource, format, pointer, problems),
             tiling=resource.tiling,
-            usage=frozenset({"color_attachment"}) if resource.color_attachment else frozenset(),
             group=None if group is None else group.id,
             offset_bytes=0 if group is None else group.offset,
             aliased=group is not None and self._members[group.id] > 1,
@@ -113,7 +112,7 @@ class Images(ResourceResolver):
 def with_usage(
     resources: Mapping[str, ResourcePlan],
     descriptor_lists: Iterable[DescriptorList],
-    frames: Iterable[FramePlan],
+    frames: Collection[FramePlan],
     problems: Problems,
 ) -> tuple[dict[str, ResourcePlan], tuple[NeededFeature, ...]]:
     """The resources with what all commands use their images for, and the device features that this takes."""
@@ -126,6 +125,8 @@ def with_usage(
                 usage.setdefault(descriptor.uid, set()).add(kind)
             if descriptor.kind in _WITH_SAMPLER:
                 filtered.add(descriptor.uid)
+    for uid in _drawn_into(frames):
+        usage.setdefault(uid, set()).add("color_attachment")
     _share_in_groups(resources, usage)
     moved = _moved_by_barriers(frames)
     result: dict[str, ResourcePlan] = {}
@@ -171,6 +172,14 @@ def _share_in_groups(resources: Mapping[str, ResourcePlan], usage: dict[str, set
             shared = groups.setdefault(plan.group, set())
             shared |= plan.usage | usage.get(uid, set())
             usage[uid] = shared
+
+
+def _drawn_into(frames: Iterable[FramePlan]) -> Iterator[str]:
+    """The images that drawings have as attachments."""
+    for frame in frames:
+        for operation in frame.operations:
+            if operation.kind == "draw":
+                yield from (target.uid for target in operation.targets)
 
 
 def _moved_by_barriers(frames: Iterable[FramePlan]) -> dict[str, set[str]]:
