@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scenario_runner.checks.bindings import RESOURCE_OF, check_bindings, slots_of
 from scenario_runner.checks.bound import Bound
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from scenario_runner.checks.bindings import Slot, Slots
     from scenario_runner.checks.workgroup_count import Extent
     from scenario_runner.diagnostics import Diagnostic
+    from scenario_runner.plan.model.records import ShaderStage
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.scenario import Binding
 
@@ -38,8 +38,8 @@ def set_layouts(shader: LoadedShader, problems: Report) -> SetLayouts | None:
     return layouts_of(slots) if problems.report(findings) else None
 
 
-def layouts_of(slots: Slots) -> SetLayouts:
-    """The same from what was found to be right.
+def layouts_of(slots: Slots, stages: Mapping[str, tuple[ShaderStage, ...]] | None = None) -> SetLayouts:
+    """The same from what was found to be right; ``stages`` are those of each shader, compute without.
 
     Variables other than tensors that an entry point only lists have no place: drivers crash on the sets that nobody
     binds for them.
@@ -49,7 +49,11 @@ def layouts_of(slots: Slots) -> SetLayouts:
         if not _has_place(slot):
             continue
         kind: DescriptorKind = slot.kind  # type: ignore[assignment]
-        by_set.setdefault(slot.set, []).append(LayoutBinding(slot.binding, kind))
+        place = LayoutBinding(slot.binding, kind)
+        if stages is not None:
+            seen_by = dict.fromkeys(stage for uid, _ in slot.variables for stage in stages[uid])
+            place = place._replace(stages=tuple(sorted(seen_by)))
+        by_set.setdefault(slot.set, []).append(place)
     return tuple(tuple(by_set.get(number, ())) for number in range(max(by_set) + 1)) if by_set else ()
 
 
@@ -104,24 +108,11 @@ def extents_of(bindings: Iterable[Binding], resources: Mapping[str, ResourcePlan
     """How much there is to work on in each resource that is bound."""
     from scenario_runner.checks.workgroup_count import Extent
 
-    found = []
-    for binding in bindings:
-        resource: Any = resources.get(binding.resource_ref)
-        if resource is None:
-            continue
-        kind, count = bound_of(resource).kind, resource.size_bytes
-        if kind == "image":
-            level = binding.lod or 0
-            count = max(1, resource.width >> level) * max(1, resource.height >> level)
-        elif kind == "tensor":
-            count = prod(resource.shape)
-        found.append(Extent(resource.uid, kind, count))
-    return found
+    planned = [(resources.get(binding.resource_ref), binding.lod) for binding in bindings]
+    return [Extent(plan.uid, plan.kind, plan.extent(lod)) for plan, lod in planned if plan is not None]
 
 
 def bound_of(resource: ResourcePlan, readonly: bool = False) -> Bound:
     """A planned resource as the rules look at it."""
-    if resource.kind == "buffer":
-        return Bound(resource.uid, "buffer", resource.size_bytes, readonly=readonly)
     dims = resource.dims if resource.kind == "tensor" else ()
     return Bound(resource.uid, resource.kind, resource.size_bytes, resource.format, dims, readonly)

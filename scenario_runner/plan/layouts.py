@@ -77,9 +77,10 @@ class LayoutTracker:
     def check_shader_access(
         self, uids: Iterable[tuple[str, int | None]], pointer: str, names: Sequence[str] = ()
     ) -> None:
-        """Note an error where a command's shaders see (image, level or None for all) in a layout that is not theirs.
+        """Note an error where a command uses (image, level or None for all) in a layout that is not for shaders.
 
-        ``names`` are those of the bindings where they are not numbered.
+        ``pointer`` is that of the list that names the images, in this order, or of the object that names them by
+        ``names``.
         """
         if not self._moved:
             return
@@ -91,7 +92,7 @@ class LayoutTracker:
                 if layouts[number] != "general":
                     self._problems.error(
                         "SR-IMAGE-011",
-                        f"{pointer}/bindings/{names[index] if names else index}",
+                        f"{pointer}/{names[index] if names else index}",
                         f"mip level {number} of image {uid!r} is in the layout {layouts[number]} here; shaders need it"
                         " in general",
                         "move it there with an image_barrier before this command",

@@ -16,14 +16,14 @@ from scenario_runner.checks.optical_flow import (
 from scenario_runner.plan.model.images import ImagePlan
 from scenario_runner.plan.model.optical_flow import Connection, FlowConnection, OpticalFlowDispatch, OpticalFlowPlan
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, LayoutBinding
+from scenario_runner.plan.resolvers import CommandResolver, PlanContext
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.layouts import LayoutTracker
     from scenario_runner.plan.model.images import ImageUsage
     from scenario_runner.plan.model.records import DescriptorKind
     from scenario_runner.plan.problems import Problems
     from scenario_runner.plan.tables import Tables
-    from scenario_runner.scenario import Binding, DispatchOpticalFlow, Scenario
+    from scenario_runner.scenario import Binding, DispatchOpticalFlow
 
 # A vector of the flow belongs to a texel of the input and points into the reference.
 CONNECTIONS: Final[dict[str, Connection]] = dict(
@@ -44,100 +44,77 @@ _USAGE: Final[dict[Connection, tuple[ImageUsage, ...]]] = {
 }
 
 
-class OpticalFlows:
-    """The optical flows of a scenario, command by command; ``usage`` is what they use images for, by uid."""
+class OpticalFlows(CommandResolver):
+    """Resolves dispatch_optical_flow; dispatches of equal content share a pipeline and its session."""
 
-    def __init__(self, scenario: Scenario, tables: Tables, problems: Problems) -> None:
-        self._scenario = scenario
-        self._tables = tables
-        self._problems = problems
+    def __init__(self, context: PlanContext) -> None:
+        super().__init__(context)
         self._started: set[int] = set()
-        self.usage: dict[str, set[ImageUsage]] = {}
+        self._usage: dict[str, set[ImageUsage]] = {}
 
-    def operation(
-        self, command: DispatchOpticalFlow, index: int, layouts: LayoutTracker | None
-    ) -> OpticalFlowDispatch | None:
-        """What a command does; None where something is wrong, which is noted."""
-        found = _resolved(command, index, self._scenario, self._tables, self._problems, layouts)
+    def resolve(self, command: DispatchOpticalFlow, index: int) -> tuple[OpticalFlowDispatch, ...]:
+        found = self._dispatch(command, index)
         if found is None:
-            return None
-        for name, binding in command.bindings:
-            if binding is not None:
-                self.usage.setdefault(binding.resource_ref, set()).update(_USAGE[CONNECTIONS[name]])
+            return ()
+        for name, binding in command.bindings.given().items():
+            self._usage.setdefault(binding.resource_ref, set()).update(_USAGE[CONNECTIONS[name]])
         if found.pipeline not in self._started:
             self._started.add(found.pipeline)
-            pointer = self._scenario.command_pointer(index)
-            self._problems.report(check_first_flags(found.flags, pointer))
+            self.context.problems.report(check_first_flags(found.flags, self.context.scenario.command_pointer(index)))
             found = found._replace(flags=tuple(flag for flag in found.flags if flag not in FLAGS_OF_FOLLOWING))
-        return found
+        return (found,)
 
+    def finish(self) -> None:
+        """Tell the images what they are used for."""
+        resources = self.context.tables.resources
+        for uid, uses in self._usage.items():
+            image = resources[uid]
+            assert isinstance(image, ImagePlan)
+            resources[uid] = image._replace(usage=image.usage | uses)
 
-def _resolved(
-    command: DispatchOpticalFlow,
-    index: int,
-    scenario: Scenario,
-    tables: Tables,
-    problems: Problems,
-    layouts: LayoutTracker | None,
-) -> OpticalFlowDispatch | None:
-    pointer = scenario.command_pointer(index)
-    before = len(problems.errors)
-    bindings = {name: binding for name, binding in command.bindings if binding is not None}
-    if layouts is not None:
-        seen = [(each.resource_ref, each.lod or 0) for each in bindings.values()]
-        layouts.check_shader_access(seen, pointer, list(bindings))
-    images = {}
-    for name, binding in bindings.items():
-        image = _image(name, binding, pointer, tables, problems)
-        if image is not None:
-            images[name] = image
-    grid = int(command.grid_size.partition("x")[0])
-    problems.report(check_flow(command.width, command.height, grid, images, pointer))
-    access = {name: str(getattr(scenario.resource(image.uid), "shader_access", "")) for name, image in images.items()}
-    problems.report(check_flow_access(images, access, pointer))
-    if len(problems.errors) > before or len(images) < len(bindings):
-        return None
-    descriptors = []
-    connections = []
-    for name, binding in sorted(bindings.items(), key=lambda each: (each[1].set, each[1].id)):
-        kind: DescriptorKind = descriptor_kind(name, binding.descriptor_type)  # type: ignore[assignment]
-        image = images[name]
-        descriptors.append(Descriptor(binding.set, binding.id, kind, image.uid, image.level))
-        connections.append(
-            FlowConnection(
-                binding.set,
-                binding.id,
-                CONNECTIONS[name],
-                image.format.value,
-                image.uid,
-                f"{pointer}/bindings/{name}/resource_ref",
-            )
+    def _dispatch(self, command: DispatchOpticalFlow, index: int) -> OpticalFlowDispatch | None:
+        scenario, tables, problems = self.context.scenario, self.context.tables, self.context.problems
+        pointer = scenario.command_pointer(index)
+        before = len(problems.errors)
+        bindings = command.bindings.given()
+        if self.context.layouts is not None:
+            seen = [(each.resource_ref, each.lod or 0) for each in bindings.values()]
+            self.context.layouts.check_shader_access(seen, f"{pointer}/bindings", list(bindings))
+        images = {}
+        for name, binding in bindings.items():
+            image = _image(name, binding, pointer, tables, problems)
+            if image is not None:
+                images[name] = image
+        grid = int(command.grid_size.partition("x")[0])
+        problems.report(check_flow(command.width, command.height, grid, images, pointer))
+        access = {name: str(getattr(scenario.resource(each.uid), "shader_access", "")) for name, each in images.items()}
+        problems.report(check_flow_access(images, access, pointer))
+        if len(problems.errors) > before or len(images) < len(bindings):
+            return None
+        descriptors = []
+        connections = []
+        for name, binding in sorted(bindings.items(), key=lambda each: (each[1].set, each[1].id)):
+            kind: DescriptorKind = descriptor_kind(name, binding.descriptor_type)  # type: ignore[assignment]
+            image, place = images[name], f"{pointer}/bindings/{name}/resource_ref"
+            at = binding.set, binding.id
+            descriptors.append(Descriptor(*at, kind, image.uid, image.level))
+            connections.append(FlowConnection(*at, CONNECTIONS[name], image.format.value, image.uid, place))
+        set_layouts = tuple(
+            tuple(LayoutBinding(each.binding, each.kind) for each in descriptors if each.set == number)
+            for number in range(descriptors[-1].set + 1)
         )
-    set_layouts = tuple(
-        tuple(LayoutBinding(each.binding, each.kind) for each in descriptors if each.set == number)
-        for number in range(descriptors[-1].set + 1)
-    )
-    pipeline = tables.graph_pipeline(
-        OpticalFlowPlan(
-            command.width,
-            command.height,
-            grid,
-            command.performance_level,
-            set_layouts,
-            tuple(connections),
-            "the optical flow",
-            pointer,
+        size = command.width, command.height
+        plan = OpticalFlowPlan(
+            *size, grid, command.performance_level, set_layouts, tuple(connections), command.work, pointer
         )
-    )
-    found = tables.descriptor_list(DescriptorList(set_layouts, tuple(descriptors)))
-    return OpticalFlowDispatch(
-        pipeline,
-        found,
-        command.implicit_barrier,
-        index,
-        command.execution_flags,
-        command.mean_flow_l1_norm_hint,
-    )
+        return OpticalFlowDispatch(
+            tables.graph_pipeline(plan),
+            tables.descriptor_list(DescriptorList(set_layouts, tuple(descriptors))),
+            command.implicit_barrier,
+            index,
+            command.execution_flags,
+            command.mean_flow_l1_norm_hint,
+        )
 
 
 def _image(name: str, binding: Binding, pointer: str, tables: Tables, problems: Problems) -> FlowImage | None:

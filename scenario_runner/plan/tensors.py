@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scenario_runner.formats import Format, find_format, format_help
+from scenario_runner.plan.buffers import source_of
 from scenario_runner.plan.model.tensors import TensorPlan
+from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.resolvers import ResourceResolver
 from scenario_runner.plan.sources import ArraySource, NpySource
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.records import Source
-    from scenario_runner.plan.problems import Problems
-    from scenario_runner.scenario import Tensor
+    from scenario_runner.scenario import Scenario, Tensor
 
 # Above what any device offers (the device's own limits are checked later), yet far from where 64 bits overflow.
 _MOST_DIMENSIONS = 64
@@ -28,6 +30,11 @@ _ALSO_READ = {
 _FORMATS_OF_TENSORS = frozenset(
     ("sint", "uint", "sfloat", "unorm", "snorm", "bool", "bfloat16", "float8e4m3", "float8e5m2")
 )
+
+
+def is_open(resource: Any) -> bool:
+    """Whether a resource is a tensor that leaves some dimension to a graph or to its content."""
+    return resource.kind == "tensor" and any(size <= 0 for size in resource.dims)
 
 
 def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
@@ -59,40 +66,41 @@ def is_format_of_tensors(format: Format) -> bool:
     )
 
 
-def resolve_tensor(
-    tensor: Tensor,
-    source: Source | None,
-    pointer: str,
-    inferred: tuple[int, ...] | None,
-    problems: Problems,
-    *,
-    deferred: bool = False,
-) -> TensorPlan | None:
-    """The plan of one tensor; ``inferred`` is the shape that graphs give it, for dimensions that are 0 or less.
+class Tensors(ResourceResolver):
+    """Resolves tensor resources."""
 
-    What is wrong goes into ``problems``; None is returned then. Nothing is said of the missing shape of a ``deferred``
-    tensor: a graph writes it, and why the graph gives it none is found later.
-    """
-    format = tensor_format(tensor.format, f"{pointer}/format", problems)
-    if source is not None and inferred is not None and not _holds(tensor.dims, source, tensor.uid, pointer, problems):
-        return None
-    shape = None if deferred else _shape(tensor, pointer, inferred, problems)
-    if format is None or shape is None:
-        return None
-    if source is not None and not check_content(source, format, shape, f"tensor {tensor.uid!r}", pointer, problems):
-        return None
-    group = tensor.memory_group
-    return TensorPlan(
-        uid=tensor.uid,
-        pointer=pointer,
-        size_bytes=prod(shape) * format.block_size_bytes,
-        format=format,
-        shape=shape,
-        linear=tensor.tiling != "OPTIMAL",
-        group=None if group is None else group.id,
-        offset_bytes=0 if group is None else group.offset,
-        source=source,
-    )
+    def resolve(self, resource: Tensor, pointer: str) -> TensorPlan | None:
+        context, problems, uid = self.context, self.context.problems, resource.uid
+        source, inferred = source_of(context.scenario, resource, context.inputs), context.shapes.get(uid)
+        format = tensor_format(resource.format, f"{pointer}/format", problems)
+        if source is not None and inferred is not None and not _holds(resource.dims, source, uid, pointer, problems):
+            return None
+        # why a graph gives no shape to what it writes is found later
+        shape = None if uid in context.deferred else _shape(resource, pointer, inferred, problems)
+        if format is None or shape is None:
+            return None
+        if source is not None and not check_content(source, format, shape, f"tensor {uid!r}", pointer, problems):
+            return None
+        group = resource.memory_group
+        return TensorPlan(
+            uid=uid,
+            pointer=pointer,
+            size_bytes=prod(shape) * format.block_size_bytes,
+            format=format,
+            shape=shape,
+            linear=resource.tiling != "OPTIMAL",
+            group=None if group is None else group.id,
+            offset_bytes=0 if group is None else group.offset,
+            source=source,
+        )
+
+    @staticmethod
+    def replaced(planned: TensorPlan, scenario: Scenario, data: Any) -> TensorPlan | None:
+        if any(is_open(each) for each in scenario.resources):
+            return None  # an open shape follows from the inputs
+        source = ArraySource(data, planned.uid)
+        fits = check_content(source, planned.format, planned.shape, "", planned.pointer, Problems(scenario))
+        return planned._replace(source=source) if fits else None
 
 
 def _holds(dims: tuple[int, ...], source: Source, uid: str, pointer: str, problems: Problems) -> bool:

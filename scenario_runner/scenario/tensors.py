@@ -1,18 +1,21 @@
 """The tensor resource."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from scenario_runner.scenario.entry import Resource
 from scenario_runner.scenario.memory import OptionalMemoryGroup
-from scenario_runner.scenario.model import I64, Model, OptionalPath, ShaderAccess, Tiling, Uid
+from scenario_runner.scenario.model import I64, OptionalPath, ShaderAccess, Tiling, Uid
 
 
-class Tensor(Model):
+class Tensor(Resource):
     """A tensor (VK_ARM_tensors)."""
 
     kind: ClassVar[str] = "tensor"
     code_only: ClassVar[frozenset[str]] = frozenset({"data"})
+    retired: ClassVar[Mapping[str, str]] = {"alias_target": "give the tensor and the image the same memory_group"}
 
     uid: Uid
     dims: Annotated[tuple[I64, ...], Field(strict=False)] = Field(

@@ -81,7 +81,7 @@ def test_what_another_device_may_lack(ml: Runner, scene: Scene, change: dict[str
         add_image(scene, uid, format, dims=[1, WIDTH // 4, HEIGHT // 4, 1])
     path = flow(scene, "hint_motion_vectors", "output_cost", grid=4).write()
     ml.run(path)  # from then on the device is seen through the layers, where it needs them
-    family = ml.physical_device.compute_queue_family()
+    family = ml.physical_device.queue_family()
     assert family is not None
     support = flow_support(ml.physical_device, family)
     assert isinstance(support, FlowSupport)

@@ -97,9 +97,22 @@ class ImagePlan(NamedTuple):
         return "image"
 
     @property
+    def npy(self) -> None:
+        """Its content is not one array: each of its ``parts`` is (`array_type`)."""
+        return None
+
+    def extent(self, level: int | None) -> int:
+        """The number of texels in a mip level, by default the first one."""
+        return max(1, self.width >> (level or 0)) * max(1, self.height >> (level or 0))
+
+    @property
     def plane_sizes_bytes(self) -> tuple[int, ...]:
         """Sizes of the parts that are read back."""
         return tuple(part.size_bytes for part in self.parts if part.end_bytes <= self.size_bytes)
+
+    def part_of(self, level: int) -> ImagePart:
+        """The first aspect of a level, whether it is read back or not."""
+        return self.parts[level * len(self.format.aspects)]
 
     def part(self, level: int, aspect: str | None = None) -> ImagePart:
         """A part that is read back, by level and aspect (the first one by default). Raises KeyError."""

@@ -13,6 +13,7 @@ DescriptorKind = Literal[
     "storage_buffer", "uniform_buffer", "storage_image", "sampled_image", "combined_image_sampler", "sampler", "tensor"
 ]
 Stage = Literal["graph", "compute", "graphics", "all"]
+ShaderStage = Literal["compute", "vertex", "fragment"]
 Access = Literal[
     "memory_write", "memory_read", "graph_write", "graph_read", "compute_shader_write", "compute_shader_read"
 ]
@@ -58,6 +59,20 @@ class BufferPlan(NamedTuple):
         """Which kind of resource it is."""
         return "buffer"
 
+    @property
+    def format(self) -> None:
+        """The format of its items: the shader decides what the bytes of a buffer mean."""
+        return None
+
+    @property
+    def npy(self) -> tuple[str, tuple[int, ...]]:
+        """NumPy type and shape of its content in a file: what the reference runner writes for any buffer."""
+        return "|i1", (self.size_bytes,)
+
+    def extent(self, level: int | None) -> int:
+        """How many items a shader finds in it, at most."""
+        return self.size_bytes
+
 
 class Specialization(NamedTuple):
     """VkSpecializationInfo: ``entries`` are (constant id, offset, size) into ``data``."""
@@ -67,10 +82,11 @@ class Specialization(NamedTuple):
 
 
 class LayoutBinding(NamedTuple):
-    """One VkDescriptorSetLayoutBinding with a single descriptor."""
+    """One VkDescriptorSetLayoutBinding with a single descriptor, and the shader stages that see it."""
 
     binding: int
     kind: DescriptorKind
+    stages: tuple[ShaderStage, ...] = ("compute",)
 
 
 class PipelinePlan(NamedTuple):
@@ -110,11 +126,11 @@ class DescriptorList(NamedTuple):
 
 
 class Dispatch(NamedTuple):
-    """Run ``pipeline`` over ``groups`` workgroups; indices are into the plan's tables."""
+    """Run ``pipeline`` with ``workgroup_count`` in x, y and z; indices are into the plan's tables."""
 
     pipeline: int
     descriptors: int
-    groups: tuple[int, int, int]
+    workgroup_count: tuple[int, int, int]
     push_constants: bytes
     barrier_after: bool
     command: int
@@ -133,6 +149,11 @@ class MemoryBarrier(NamedTuple):
     src_access: Access
     dst_access: Access
 
+    @property
+    def kind(self) -> Literal["memory"]:
+        """Which kind of barrier it is."""
+        return "memory"
+
 
 class BufferBarrier(NamedTuple):
     """A barrier over ``size_bytes`` of the buffer ``uid`` from ``offset_bytes``."""
@@ -144,6 +165,11 @@ class BufferBarrier(NamedTuple):
     uid: str
     offset_bytes: int
     size_bytes: int
+
+    @property
+    def kind(self) -> Literal["buffer"]:
+        """Which kind of barrier it is."""
+        return "buffer"
 
 
 class ImageBarrier(NamedTuple):
@@ -162,6 +188,11 @@ class ImageBarrier(NamedTuple):
     base_level: int
     level_count: int
     barrier: str = ""
+
+    @property
+    def kind(self) -> Literal["image"]:
+        """Which kind of barrier it is."""
+        return "image"
 
 
 # Feature structures of the extensions that emulation layers can bring to a device.
@@ -187,7 +218,7 @@ class Requirements(NamedTuple):
     ``capabilities`` and ``extensions`` are SPIR-V's, each with the uid of a shader that declares it. ``features`` are
     Vulkan's that no SPIR-V asks for. ``graph_capabilities`` are those of graph modules, which matter only where no
     emulation layer takes the graphs apart. ``newest_shader`` has the module of ``spirv_version``. ``places`` has the
-    pointer of every shader and graph that is named here.
+    pointer of every shader and graph that is named here. ``graphics`` is the pointer of the first command that draws.
     """
 
     capabilities: Mapping[str, str]
@@ -197,6 +228,7 @@ class Requirements(NamedTuple):
     graph_capabilities: Mapping[str, str] = {}
     newest_shader: str = ""
     places: Mapping[str, str] = {}
+    graphics: str | None = None
 
     @property
     def ml_extensions(self) -> frozenset[str]:

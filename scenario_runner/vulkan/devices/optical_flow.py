@@ -52,8 +52,8 @@ def flow_problems(plan: Plan, physical: PhysicalDevice) -> list[Diagnostic]:
     flows = [pipeline for pipeline in plan.graph_pipelines if pipeline.kind == "optical_flow"]
     if not flows:
         return []
-    family = physical.compute_queue_family()
-    assert family is not None, "choose() lets no such device through"
+    family = physical.queue_family(graphics=plan.requirements.graphics is not None)
+    assert family is not None, "`enabled_for` refuses a device without"
     support = flow_support(physical, family)
     if support is None:
         message = f"{physical.name!r} offers no optical flow on its queue family {family}, which has compute"

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.plan.model.plan import FramePlan, Plan
-from scenario_runner.plan.model.records import Dispatch
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.arm_types import arm_ffi
 from scenario_runner.vulkan.api.ffi import ffi
@@ -132,7 +131,7 @@ def required(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()
 
 
 def with_instrumentation(info: Any) -> Any:
-    """A VkComputePipelineCreateInfo whose shaders are instrumented."""
+    """A Vk…PipelineCreateInfo whose shaders are instrumented."""
     return chain(info, new("VkPipelineCreateFlags2CreateInfo", flags=vk.PIPELINE_CREATE_2_INSTRUMENT_SHADERS_BIT_ARM))
 
 
@@ -213,10 +212,12 @@ def _dispatches(plan: Plan, frame: FramePlan) -> list[tuple[int | None, str | No
     """
     found: list[tuple[int | None, str | None]] = []
     for operation in frame.operations:
-        if isinstance(operation, Dispatch):
+        if operation.kind == "dispatch":
             found.append((operation.command, plan.pipelines[operation.pipeline].label))
         elif operation.kind in ("graph_dispatch", "optical_flow_dispatch"):
             return []
+        elif operation.kind == "draw":
+            found.append((operation.command, plan.graphics_pipelines[operation.pipeline].fragment.label))
     return found
 
 

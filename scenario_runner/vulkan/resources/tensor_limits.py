@@ -135,16 +135,13 @@ def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterato
 
 def _uses(plan: Plan) -> dict[tuple[str, str], str]:
     """Who binds a tensor, by its uid and the kind of its user."""
-    from scenario_runner.plan.model.plan import Barrier
-    from scenario_runner.plan.model.records import Dispatch
-
     found: dict[tuple[str, str], str] = {}
     seen = set()
     for frame in plan.frames:
         for operation in frame.operations:
-            if isinstance(operation, Barrier):
-                continue
-            is_graph = not isinstance(operation, Dispatch)
+            if operation.kind != "dispatch" and operation.kind != "graph_dispatch":
+                continue  # nothing else binds tensors
+            is_graph = operation.kind == "graph_dispatch"
             key = (is_graph, operation.pipeline, operation.descriptors)
             if key in seen:
                 continue

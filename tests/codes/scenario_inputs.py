@@ -1,0 +1,282 @@
+"""Inputs for the codes of JSON, references, and the parts of a scenario: resources and commands, or a whole text."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from scenario_runner import Scenario, from_dict
+from scenario_runner.files.output_set import marker_path
+from scenario_runner.validation import Options
+from scenarios.generate import HERE
+from tests.codes.case import Case, Codes, Input
+from tests.scenes import glsl
+
+Entries = list[dict[str, Any]]
+
+
+def buffer(uid: str = "x", size: int = 16, **keys: Any) -> dict[str, Any]:
+    return {"buffer": {"uid": uid, "size": size, "shader_access": "readwrite", **keys}}
+
+
+def image(uid: str = "i", format: str = "VK_FORMAT_R8G8B8A8_UNORM", **keys: Any) -> dict[str, Any]:
+    return {"image": {"uid": uid, "format": format, "dims": [1, 4, 4, 1], "shader_access": "readwrite", **keys}}
+
+
+def tensor(uid: str = "t", **keys: Any) -> dict[str, Any]:
+    return {"tensor": {"uid": uid, "format": "VK_FORMAT_R8_UINT", "dims": [4, 4], "shader_access": "readwrite", **keys}}
+
+
+def shader(uid: str = "s", **keys: Any) -> dict[str, Any]:
+    return {"shader": {"uid": uid, "src": "s.comp", "type": "GLSL", **keys}}
+
+
+def barrier(kind: str, **keys: Any) -> dict[str, Any]:
+    accesses = {"src_access": "memory_write", "dst_access": "memory_read"}
+    return {f"{kind}_barrier": {"uid": "b", f"{kind}_resource": keys.pop("of"), **accesses, **keys}}
+
+
+def layouts(old: str, new: str) -> dict[str, Any]:
+    return barrier("image", of="i", old_layout=old, new_layout=new)
+
+
+def dispatch(*bindings: dict[str, Any], **keys: Any) -> dict[str, Any]:
+    bound = [{"set": 0, "id": 0, **binding} for binding in bindings]
+    return {"dispatch_compute": {"shader_ref": "s", "rangeND": [1], "bindings": bound, **keys}}
+
+
+def flow(**keys: Any) -> dict[str, Any]:
+    bound = {
+        name: {"set": 0, "id": number, "resource_ref": "i"}
+        for number, name in enumerate(("search_image", "template_image", "output_image"))
+    }
+    return {"dispatch_optical_flow": {"width": 4, "height": 4, "grid_size": "1x1", "bindings": bound, **keys}}
+
+
+BARRIER = {
+    "dispatch_barrier": {
+        "image_barrier_refs": ["b"],
+        "tensor_barrier_refs": [],
+        "memory_barrier_refs": [],
+        "buffer_barrier_refs": [],
+    }
+}
+GROUP = {"id": "g"}
+CONSTANT = {"id": 0, "value": 1}
+X, IMAGE = {"resource_ref": "x"}, {"resource_ref": "i"}
+
+_ENTRIES: dict[str, tuple[Entries, Entries]] = {
+    "SR-JSON-003": ([buffer(sise=16)], []),
+    "SR-JSON-004": ([{"buffer": {"uid": "x", "size": 16}}], []),
+    "SR-JSON-005": ([buffer(size="16")], []),
+    "SR-JSON-006": ([{"buffers": {}}], []),
+    "SR-REF-001": ([shader()], [dispatch(X)]),
+    "SR-REF-002": ([shader(), shader("x")], [dispatch(X)]),
+    "SR-REF-003": ([buffer(), buffer()], []),
+    "SR-JSON-008": ([image(mips=True)], []),
+    "SR-CONFLICT-002": ([shader(), buffer()], [dispatch({"lod": 1, **X})]),
+    "SR-CONFLICT-003": ([image(border_color="INT_CUSTOM_EXT")], []),
+    "SR-CONFLICT-004": ([shader(specialization_constants=[CONSTANT, CONSTANT])], []),
+    "SR-CONFLICT-005": ([shader(), buffer()], [dispatch(X, X)]),
+    "SR-CONFLICT-006": ([shader(stage="vertex"), buffer()], [dispatch(X)]),
+    "SR-CONFLICT-007": ([shader(), image()], [dispatch({"lod": 1, **IMAGE})]),
+    "SR-CONFLICT-008": ([image()], [flow(mean_flow_l1_norm_hint=4)]),
+    "SR-CONFLICT-009": ([buffer(), barrier("buffer", of="x", size=17)], []),
+    "SR-CONFLICT-010": (
+        [
+            image(),
+            barrier(
+                "image",
+                of="i",
+                old_layout="undefined",
+                new_layout="general",
+                subresource_range={"base_mip_level": 1},
+            ),
+        ],
+        [],
+    ),
+    "SR-MEMORY-001": (
+        [
+            buffer("a", src="16.npy", memory_group=GROUP),
+            buffer("b", src="16.npy", memory_group={"id": "g", "offset": 8}),
+        ],
+        [],
+    ),
+    "SR-MEMORY-002": (
+        [tensor(format="VK_FORMAT_R32_SFLOAT", memory_group={"id": "g", "offset": 2}), buffer(memory_group=GROUP)],
+        [],
+    ),
+    "SR-MEMORY-003": ([image(mips=2, memory_group=GROUP), buffer(memory_group=GROUP)], []),
+    "SR-MEMORY-004": ([image(tiling="OPTIMAL", memory_group=GROUP), buffer(size=64, memory_group=GROUP)], []),
+    "SR-MEMORY-005": ([image(memory_group=GROUP), tensor(memory_group={"id": "g", "offset": 4})], []),
+    "SR-MEMORY-006": ([image(memory_group=GROUP), tensor(memory_group=GROUP)], []),
+    "SR-FILE-006": ([buffer(src="missing.npy")], []),
+    "SR-FILE-002": ([buffer(size=8, src="16.npy")], []),
+    "SR-FILE-003": ([buffer(src="16.npy", dst="16.npy")], []),
+    "SR-FILE-004": ([buffer(dst="x.png")], []),
+    "SR-FILE-015": ([buffer(dst="none/x.npy"), buffer("y", dst="s.comp/y.npy")], []),
+    "SR-SHADER-014": ([shader(build_options="-what"), buffer()], [dispatch(X)]),
+    "SR-IMAGE-006": ([image(dims=[1, 4, 4, 2])], []),
+    "SR-IMAGE-007": ([image(mips=4)], []),
+    "SR-IMAGE-008": (
+        [image(border_address_mode="CLAMP_BORDER", border_color="INT_CUSTOM_EXT", custom_border_color=[1, 1, 1, 1])],
+        [],
+    ),
+    "SR-IMAGE-009": ([image(), layouts("general", "undefined")], [BARRIER]),
+    "SR-IMAGE-010": ([image(), layouts("tensor_aliasing", "general")], [BARRIER]),
+    "SR-IMAGE-011": ([shader(), image(), layouts("general", "tensor_aliasing")], [BARRIER, dispatch(IMAGE)]),
+    "SR-RUN-001": ([image("i", "VK_FORMAT_R8_UNORM")], [flow()]),
+    "SR-ATTACH-009": (
+        [shader("v", stage="vertex"), shader("f", stage="fragment")],
+        [{"dispatch_fragment": {"vertex_shader_ref": "v", "fragment_shader_ref": "f", "bindings": []}}],
+    ),
+    "SR-TENSOR-004": ([tensor(format="VK_FORMAT_R8G8B8A8_UNORM")], []),
+    "SR-TENSOR-005": ([tensor(dims=[2**62, 2**62])], []),
+    "SR-TENSOR-006": ([tensor(dims=[-1, 4])], []),
+    "SR-GRAPH-008": (
+        [{"graph": {"uid": "g", "src": "model.vgf"}}],
+        [
+            {
+                "dispatch_graph": {
+                    "graph_ref": "g",
+                    "bindings": [],
+                    "push_constants": [{"push_data_ref": "d", "shader_target": "nothing"}],
+                }
+            }
+        ],
+    ),
+    "SR-GRAPH-011": ([shader()], [{"dispatch_spirv_graph": {"graph_ref": "s", "bindings": []}}]),
+    "SR-PUSH-005": ([shader(), buffer()], [dispatch(X, push_data_ref="d")]),
+}
+
+
+def entries(resources: Entries, commands: Entries) -> Input:
+    """A scenario of these resources and commands, beside the files that they may name."""
+
+    def found(case: Case) -> Codes:
+        scene = case.scene
+        scene.npy("16.npy", numpy.zeros(16, "i1"))
+        scene.file("s.comp", glsl("x[0] = 1;", "layout(set = 0, binding = 0) buffer X { uint x[]; };"))
+        scene.file("model.vgf", (HERE / "ml" / "classifier" / "model.vgf").read_bytes())
+        scene.resources = [*resources, {"raw_data": {"uid": "d", "src": "16.npy"}}]
+        scene.commands = commands
+        return case.validated(placed=True)
+
+    return found
+
+
+def text(content: str | bytes) -> Input:
+    """A file of this content."""
+
+    def found(case: Case) -> Codes:
+        case.scene.file("scenario.json", content)
+        return case.validated_file()
+
+    return found
+
+
+def many_mistakes(case: Case) -> Codes:
+    """More problems than one report shows."""
+    case.scene.resources = [{"buffer": {}} for _ in range(200)]
+    return case.validated()
+
+
+def content(name: str, data: bytes, kind: str = "image") -> Input:
+    """A resource whose file holds these bytes."""
+
+    def found(case: Case) -> Codes:
+        case.scene.file(name, data)
+        source = {"src": name}
+        if kind == "graph":
+            case.scene.resources = [{"graph": {"uid": "g", **source}}]
+            case.scene.command("dispatch_graph", graph_ref="g", bindings=[])
+        else:
+            case.scene.resources = [image(**source) if kind == "image" else buffer(**source)]
+        return case.validated()
+
+    return found
+
+
+def dds(format: int = 28, array_size: int = 1) -> bytes:
+    """The header of a .dds file of 4x4 texels (28 is DXGI_FORMAT_R8G8B8A8_UNORM), and its texels."""
+    plain = struct.pack("<4s7I44x", b"DDS ", 124, 0x1007, 4, 4, 16, 0, 1)
+    pixels = struct.pack("<2I4s20x", 32, 4, b"DX10")
+    return plain + pixels + struct.pack("<I16x", 0x1000) + struct.pack("<5I", format, 3, 0, array_size, 0) + bytes(64)
+
+
+def png(width: int) -> bytes:
+    """A PNG file whose header says that it has rows of this many texels of 4 bytes."""
+    content = b"\x89PNG\r\n\x1a\n"
+    header = struct.pack(">2I5B", width, 4, 8, 6, 0, 0, 0)
+    for kind, data in ((b"IHDR", header), (b"IDAT", zlib.compress(bytes(4 * (1 + 16)))), (b"IEND", b"")):
+        content += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return content
+
+
+def npy_of_objects() -> bytes:
+    text = b"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + bytes(16)
+
+
+def vgf(version: bytes) -> bytes:
+    found = bytearray((HERE / "ml" / "classifier" / "model.vgf").read_bytes())
+    found[8:11] = version
+    return bytes(found)
+
+
+def content_from_code(case: Case) -> Codes:
+    """A buffer whose content is an array, in a scenario that is to be written as JSON."""
+    scenario = from_dict({"resources": [buffer(data=bytes(16))], "commands": []})
+    return case.raised(scenario.to_json)
+
+
+def killed_run(case: Case) -> Codes:
+    """What a run leaves that is killed while it replaces its output files."""
+    case.scene.buffer("x", size=4).buffer("y", size=4)
+    marker = marker_path([str(case.scene.folder / "x.out.npy"), str(case.scene.folder / "y.out.npy")])
+    assert marker is not None
+    Path(marker).touch()
+    return case.validated()
+
+
+def outside_of_the_sandbox(case: Case) -> Codes:
+    case.scene.buffer("x", size=16, src="../x.npy")
+    return case.validated(Options(sandbox=True))
+
+
+def a_folder_for_a_file(case: Case) -> Codes:
+    (case.scene.folder / "x.npy").mkdir()
+    case.scene.buffer("x", size=16, src="x.npy")
+    return case.validated()
+
+
+def a_call_that_cannot_be_understood(case: Case) -> Codes:
+    """An array given in code whose size is not that of the buffer."""
+    scenario: Scenario = from_dict({"resources": [buffer()], "commands": []})
+    return case.run(scenario, {"x": b"too short"})
+
+
+INPUTS: dict[str, Input] = {
+    "SR-JSON-001": text("{"),
+    "SR-JSON-002": text('{"resources": [], "resources": [], "commands": []}'),
+    "SR-JSON-007": text(b"\xff"),
+    "SR-JSON-009": content_from_code,
+    "SR-FILE-001": a_folder_for_a_file,
+    "SR-FILE-005": killed_run,
+    "SR-FILE-007": content("x.npy", b"not an array", "buffer"),
+    "SR-FILE-008": content("x.npy", npy_of_objects(), "buffer"),
+    "SR-FILE-009": content("x.dds", dds()[:100]),
+    "SR-FILE-010": content("x.dds", dds(array_size=2)),
+    "SR-FILE-011": content("x.png", png(4)[:20]),
+    "SR-FILE-012": content("x.png", png(2**31 - 1)),
+    "SR-FILE-013": content("x.vgf", b"not a model", "graph"),
+    "SR-FILE-014": content("x.vgf", vgf(b"\x09\x00\x00"), "graph"),
+    "SR-SANDBOX-001": outside_of_the_sandbox,
+    "SR-USAGE-001": a_call_that_cannot_be_understood,
+    "SR-RUN-004": many_mistakes,
+    **{code: entries(*given) for code, given in _ENTRIES.items()},
+}
