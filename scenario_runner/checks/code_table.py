@@ -48,6 +48,11 @@ The value is accepted with the meaning that older programs gave it.
 Write it as the help says.
 JSON Test Description Specification
 
+SR-JSON-010 warning a key without effect
+The key is not one of this kind of entry. Other programs pass over it, and files written for them hold such keys.
+Remove it. The help names the kinds that have it.
+JSON Test Description Specification
+
 SR-REF-001 error no resource has this uid
 A command or resource names a uid that no resource has.
 Correct the spelling, or add the resource. The message names a close match where there is one.

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from scenario_runner.errors import Problem, ScenarioError
 from scenario_runner.scenario.contradictions import check_contradictions
 from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
+from scenario_runner.scenario.ignored_keys import drop_ignored
 from scenario_runner.scenario.places import NO_FILE, Places
 from scenario_runner.scenario.references import check_references
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
@@ -65,6 +66,7 @@ def _placed_at(text: str, path: str, fault: Fault) -> Problem:
 
 def _shape(tree: Any, *, in_code: bool = False) -> list[Finding]:
     """Findings on the whole tree: keys and types first, then the references between the entries that are right."""
+    tree, _ = drop_ignored(tree, in_code=in_code)
     if not isinstance(tree, dict):
         return [
             Finding(
