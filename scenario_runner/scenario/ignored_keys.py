@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from scenario_runner.errors import Problem, ScenarioError
+from scenario_runner.diagnostics import Diagnostic, warning
+from scenario_runner.errors import ScenarioError
 from scenario_runner.scenario.barriers import SubresourceRange
 from scenario_runner.scenario.bindings import Binding
 from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
@@ -29,9 +30,9 @@ _COMMENT_MARKS = ("_", "$", "//", "#")
 _OPEN_PARTS = (Binding, SubresourceRange)
 
 
-def drop_ignored(tree: Any, *, in_code: bool = False) -> tuple[Any, list[Problem]]:
+def drop_ignored(tree: Any, *, in_code: bool = False) -> tuple[Any, list[Diagnostic]]:
     """A scenario's tree without the keys that have no effect, and a warning for each, with its pointer."""
-    found: list[Problem] = []
+    found: list[Diagnostic] = []
     if not isinstance(tree, dict):
         return tree, found
     kept = dict(tree)
@@ -50,7 +51,7 @@ def drop_ignored(tree: Any, *, in_code: bool = False) -> tuple[Any, list[Problem
     return kept, found
 
 
-def _entry(entry: Any, kinds: dict[str, tuple[str, str]], pointer: str, in_code: bool, found: list[Problem]) -> Any:
+def _entry(entry: Any, kinds: dict[str, tuple[str, str]], pointer: str, in_code: bool, found: list[Diagnostic]) -> Any:
     if not isinstance(entry, dict) or len(entry) != 1:
         return entry
     ((key, body),) = entry.items()
@@ -61,7 +62,7 @@ def _entry(entry: Any, kinds: dict[str, tuple[str, str]], pointer: str, in_code:
     return {key: body}
 
 
-def _without_ignored(model: type[Model], body: dict[str, Any], in_code: bool) -> tuple[list[Problem], Any]:
+def _without_ignored(model: type[Model], body: dict[str, Any], in_code: bool) -> tuple[list[Diagnostic], Any]:
     try:
         model.model_validate(model.completed(body) if in_code else body)
     except ScenarioError:
@@ -73,7 +74,7 @@ def _without_ignored(model: type[Model], body: dict[str, Any], in_code: bool) ->
     incomplete = {detail["loc"][:-1] for detail in details if detail["type"] == "missing"}
     if not in_code:
         incomplete |= {()} if model.required_in_json - body.keys() else set()
-    found: list[Problem] = []
+    found: list[Diagnostic] = []
     for loc in [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]:
         if loc[:-1] in incomplete:
             continue  # it may be the key that is missing, under another name
@@ -135,7 +136,7 @@ def _owners(key: str) -> str:
     return ", ".join(model.kind for model in models if wanted in model.model_fields and wanted not in model.code_only)
 
 
-def _warning(pointer: str, key: str, what: str, owners: str) -> Problem:
+def _warning(pointer: str, key: str, what: str, owners: str) -> Diagnostic:
     message = f"the key {shown(key)} is ignored: a {what} does not have it"
     help = "remove it" if _is_comment(key) or not owners else f"remove it; it is a key of: {owners}"
-    return Problem(message, pointer=pointer, help=help, code="SR-JSON-010")
+    return warning("SR-JSON-010", pointer, message, help)

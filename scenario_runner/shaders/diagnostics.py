@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from scenario_runner.errors import Problem
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.shaders.command import SOURCE_NAME
 from scenario_runner.shaders.request import CompileRequest
 from scenario_runner.shaders.source import FIRST_FILE, OPTIONS_FILE, Assembled
@@ -25,7 +25,7 @@ _NOISE = re.compile(
 )
 
 
-def compile_problem(request: CompileRequest, assembled: Assembled, output: str) -> Problem:
+def compile_problem(request: CompileRequest, assembled: Assembled, output: str) -> Diagnostic:
     """The first error's place, text and source line; the further ones follow, with theirs."""
     names = {SOURCE_NAME: request.place, "0": request.place, str(OPTIONS_FILE): "build_options"}
     names.update({str(FIRST_FILE + index): name for index, name in enumerate(assembled.files)})
@@ -76,7 +76,16 @@ def compile_problem(request: CompileRequest, assembled: Assembled, output: str) 
         lines += [f"  {place}{more}", *quoted]
     if len(said) > _MAX_ERRORS:
         lines.append(f"  and {len(said) - _MAX_ERRORS} more")
-    return Problem("\n".join(lines), path or request.place, number, column, help=_help(request, assembled, output))
+    return Diagnostic(
+        "SR-SHADER-010",
+        "error",
+        None,
+        "\n".join(lines),
+        _help(request, assembled, output),
+        path=path or request.place,
+        line=number,
+        column=column,
+    )
 
 
 def _help(request: CompileRequest, assembled: Assembled, output: str) -> str | None:

@@ -102,8 +102,8 @@ def test_what_a_new_format_cannot_hold(scene: Scene) -> None:
     )
     scene.resource("buffer", uid="b", size=4, shader_access="readonly", dst="b.flat")
     findings = validate_file(scene.write()).findings
-    (image,) = [str(each) for each in findings if "/resources/0/" in str(each)]
-    assert "cannot hold texels of the format 'VK_FORMAT_R8_UINT': flat files have pairs of bytes" in image
-    assert "choose the name of a .npy or .dds or .png file" in image
+    (image,) = [each for each in findings if "/resources/0/" in str(each)]
+    assert "cannot hold texels of the format 'VK_FORMAT_R8_UINT': flat files have pairs of bytes" in image.message
+    assert image.help == "choose the name of a .npy or .dds or .png file"
     with pytest.raises(FileError, match=r"b\.flat: has the extension '\.flat', expected '\.npy' for a buffer"):
         codec_of("b.flat", "buffer")
