@@ -20,7 +20,7 @@ from scenario_runner.plan.model.records import (
     Requirements,
 )
 from scenario_runner.plan.problems import Problems
-from scenario_runner.plan.push_constants import PushConstants
+from scenario_runner.plan.push_constants import PushConstants, layout_size
 from scenario_runner.plan.resources import resolve_resources
 from scenario_runner.plan.shaders import LoadedShader, included_files, load_shaders, used_shaders
 from scenario_runner.plan.tables import Tables
@@ -344,7 +344,7 @@ class _Resolver:
             self._layouts[shader.uid] = set_layouts(shader, self.problems)
         layouts = self._layouts[shader.uid]
         found = descriptors(shader, command.bindings, self._resources, pointer, self.problems, self._readonly)
-        push_constants = self._push_constants.of(command, shader, pointer)
+        push_constants = self._push_constants.of(command, [shader], pointer)
         if layouts is None:
             return None
         pipeline = self._pipelines.get(shader.uid)
@@ -386,7 +386,7 @@ def _pipeline(shader: Shader, loaded: LoadedShader, layouts: SetLayouts) -> Pipe
         entry=loaded.entry.name,
         specialization=loaded.specialization,
         set_layouts=layouts,
-        push_constants_size=shader.push_constants_size,
+        push_constants_size=layout_size(shader.push_constants_size, interface),
         label=loaded.uid,
         pointer=loaded.pointer,
         local_size=interface.local_size() or (1, 1, 1),

@@ -21,7 +21,7 @@ class DispatchCompute(Model):
     push_data_ref: OptionalReference = Field(
         default=None,
         description=(
-            "uid of the raw_data with the push constants. Its size must be the push_constants_size of the shader."
+            "uid of the raw_data with the push constants: at most push_constants_size bytes, and all that the shader reads."
         ),
     )
     implicit_barrier: ImplicitBarrier = True

@@ -168,20 +168,6 @@ def _compute(command: Any, by_uid: Resources) -> Iterator[Finding]:
     yield from _stage("/shader_ref", command.shader_ref, "compute", by_uid)
     yield from _bindings(command.bindings)
     yield from _levels(_numbered("bindings", command.bindings), by_uid)
-    yield from _push_data(command, (command.shader_ref,), by_uid)
-
-
-def _push_data(command: Any, shaders: Sequence[str], by_uid: Resources) -> Iterator[Finding]:
-    if getattr(by_uid.get(command.push_data_ref), "kind", "") != "raw_data":
-        return
-    found = [shader for uid in shaders if (shader := by_uid.get(uid)) is not None and shader.kind == "shader"]
-    if found and all(shader.push_constants_size == 0 for shader in found):
-        names = " and ".join(f"{shader.uid!r:.100}" for shader in found)
-        one = len(found) == 1
-        takes, its = (f"shader {names} takes", "its") if one else (f"shaders {names} take", "their")
-        message = f"the {takes} no push constants: {its} push_constants_size is 0"
-        help = 'add "push_constants_size", the size of the data in bytes, to the shader, or remove push_data_ref'
-        yield "SR-PUSH-005", "/push_data_ref", message, help
 
 
 def _spirv_graph(command: Any, by_uid: Resources) -> Iterator[Finding]:
@@ -211,7 +197,6 @@ def _fragment(command: Any, by_uid: Resources) -> Iterator[Finding]:
     yield from _bindings(command.bindings)
     yield from _levels(_numbered("bindings", command.bindings), by_uid)
     yield from _levels(_numbered("color_attachment_refs", command.color_attachment_refs), by_uid)
-    yield from _push_data(command, (command.vertex_shader_ref, command.fragment_shader_ref), by_uid)
 
 
 def _optical_flow(command: Any, by_uid: Resources) -> Iterator[Finding]:

@@ -71,7 +71,8 @@ class Shader(Model):
         default=(), description="Folders searched for included files, relative to the folder of the scenario."
     )
     push_constants_size: PushConstantsSize = Field(
-        default=0, description="Size in bytes of the shader's push constants; a multiple of 4."
+        default=0,
+        description="Size in bytes of the shader's push constants; a multiple of 4. 0 means what the shader declares.",
     )
     specialization_constants: SpecializationConstants = Field(
         default=(), description="Values of the shader's specialization constants."
