@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.checks.push_constants import check_data, check_missing_data, check_size, declared_size, padded
+from scenario_runner.checks.push_constants import check_data, check_missing_data, check_size, layout_size, padded
 from scenario_runner.errors import ScenarioRunnerError
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from scenario_runner.plan.problems import Problems
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.scenario import Scenario
-    from scenario_runner.spirv import Interface
 
 
 class PushConstants:
@@ -82,8 +81,3 @@ class PushConstants:
             findings = check_size(shader.uid, shader.interface, size, shader.pointer)
             self._fits[key] = self._problems.report(findings)
         return self._fits[key]
-
-
-def layout_size(size: int, interface: Interface) -> int:
-    """Bytes of a pipeline layout's range, which covers the block: push_constants_size may be less, or left out."""
-    return max(size, declared_size(interface))

@@ -13,7 +13,6 @@ from scenario_runner.errors import FileError, error_of
 from scenario_runner.files.codec import codec_for, codec_of
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.output_set import OutputSet
-from scenario_runner.plan.model.records import BufferPlan
 
 if TYPE_CHECKING:
     from scenario_runner.files.codec import ArrayWriter
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import FramePlan, Plan, ResourcePlan
 
     Writer = ArrayWriter | ImageWriter
-
-# What the reference runner writes for a buffer, whatever its shader keeps in it.
-_BUFFER_DESCR = "|i1"
 
 
 class FileWriter:
@@ -194,11 +190,8 @@ class _Files:
 
 def _writer(path: str, plan: ResourcePlan, create: CreateOutput) -> Writer:
     """The file that the bytes of a resource go into. Raises FileError."""
-    if isinstance(plan, BufferPlan):
-        return codec_of(path, "buffer").create_array(path, _BUFFER_DESCR, (plan.size_bytes,), create)
-    if plan.kind == "tensor":
-        assert plan.format.numpy_dtype is not None, "every format of a tensor has one"
-        return codec_of(path, "tensor").create_array(path, plan.format.numpy_dtype, plan.shape, create)
+    if plan.npy is not None:
+        return codec_of(path, plan.kind).create_array(path, *plan.npy, create)
     from scenario_runner.files.image_file import create_image
 
     return create_image(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)

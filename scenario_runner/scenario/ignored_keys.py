@@ -7,15 +7,16 @@ and stays an error.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
 from scenario_runner.diagnostics import Diagnostic, warning
 from scenario_runner.errors import ScenarioError
+from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
 from scenario_runner.scenario.barriers import SubresourceRange
 from scenario_runner.scenario.bindings import Binding
-from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
 from scenario_runner.scenario.model import Model
 from scenario_runner.scenario.model_base import ModelBase
 from scenario_runner.scenario.syntax import escape
@@ -51,7 +52,9 @@ def drop_ignored(tree: Any, *, in_code: bool = False) -> tuple[Any, list[Diagnos
     return kept, found
 
 
-def _entry(entry: Any, kinds: dict[str, tuple[str, str]], pointer: str, in_code: bool, found: list[Diagnostic]) -> Any:
+def _entry(
+    entry: Any, kinds: Mapping[str, ResourceKind | CommandKind], pointer: str, in_code: bool, found: list[Diagnostic]
+) -> Any:
     if not isinstance(entry, dict) or len(entry) != 1:
         return entry
     ((key, body),) = entry.items()
@@ -132,7 +135,8 @@ def _is_comment(key: str) -> bool:
 def _owners(key: str) -> str:
     """The kinds that have a key, in the file's spelling."""
     wanted = OTHER_NAMES.get(key, key)
-    models = dict.fromkeys(model_of(place) for place in (*RESOURCES.values(), *COMMANDS.values()))
+    kinds: list[ResourceKind | CommandKind] = [*RESOURCES.values(), *COMMANDS.values()]
+    models = dict.fromkeys(map(model_of, kinds))
     return ", ".join(model.kind for model in models if wanted in model.model_fields and wanted not in model.code_only)
 
 
