@@ -85,6 +85,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="FILE",
         help="write the device's measurements of shaders (VK_ARM_shader_instrumentation) as JSON",
     )
+    parser.add_argument("--strict", action="store_true", help="warnings about a scenario are errors; nothing is run")
     add_compiler_options(parser)
     add_sandbox_option(parser)
     add_logging_option(parser)
