@@ -71,8 +71,13 @@ class PushConstants:
         return max(layout_size(size, shader.interface) for shader in shaders)
 
     def _given_size(self, shaders: Sequence[LoadedShader]) -> int:
-        """The largest push_constants_size of the shaders; 0 where they leave it out."""
-        return max(getattr(self._scenario.resource(shader.uid), "push_constants_size", 0) for shader in shaders)
+        """The largest push_constants_size of the shaders; 0 where all leave it out."""
+        given = {
+            shader.uid: getattr(self._scenario.resource(shader.uid), "push_constants_size", 0) for shader in shaders
+        }
+        if not any(given.values()):
+            return 0
+        return max(given[shader.uid] or layout_size(0, shader.interface) for shader in shaders)
 
     def _check(self, shader: LoadedShader, size: int) -> bool:
         """Whether a shader can have push constants of this size; what is wrong is noted once."""

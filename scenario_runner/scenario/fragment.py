@@ -87,6 +87,9 @@ class DispatchFragment(Command):
             inside = f"/color_attachment_refs/{index}"
             yield from missing_level(inside, attachment.resource_ref, attachment.lod, resources)
 
+    def shaders(self) -> tuple[str, ...]:
+        return (self.vertex_shader_ref, self.fragment_shader_ref)
+
     @property
     def work(self) -> str:
         return f"shader {self.fragment_shader_ref!r}"

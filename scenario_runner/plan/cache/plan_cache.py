@@ -43,7 +43,7 @@ class Settings(NamedTuple):
 class Facts(NamedTuple):
     """What was read of the files that a scenario names, beyond the headers that the plan's own sources carry.
 
-    ``sources`` are (index of a pipeline that has the code, fields of the `CompileRequest`), ``binaries`` (index, path),
+    ``sources`` are (index in `Plan.shader_codes`, fields of the `CompileRequest`), ``binaries`` (index, path),
     ``contents`` (path, fields of the header, bytes if they were read), ``models`` (path, fields of the `Identity`).
     """
 
@@ -153,15 +153,16 @@ def _compare(plan: Plan, facts: Facts, settings: Settings) -> None:
             source.read_into(memoryview(data))
             if data != content:
                 raise _StaleError(path)
+    codes = plan.shader_codes if facts.binaries or facts.sources else []
     for index, path in facts.binaries:
         with SourceFile(path) as file:
-            if file.read(file.size_bytes) != plan.pipelines[index].code:
+            if file.read(file.size_bytes) != codes[index]:
                 raise _StaleError(path)
     if facts.sources:
         compiled = _compiled([fields for _, fields in facts.sources], settings)
         for (index, _), code in zip(facts.sources, compiled, strict=True):
-            if plan.pipelines[index].code != code:
-                raise _StaleError(plan.pipelines[index].label)
+            if codes[index] != code:
+                raise _StaleError(f"shader {index}")
 
 
 def _is_flat(value: Any) -> bool:
