@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from scenario_runner.checks.push_constants import layout_size
 from scenario_runner.plan.model.plan import FramePlan, Operation, ResourcePlan
 from scenario_runner.plan.model.records import DescriptorList, ImageLayout, LayoutBinding, PipelinePlan
 
@@ -40,7 +41,11 @@ class Tables:
     def pipeline(
         self, shader: LoadedShader, set_layouts: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int
     ) -> int:
-        """The index of the compute pipeline of a shader, whose layouts always are ``set_layouts``."""
+        """The index of the compute pipeline of a shader, whose layouts always are ``set_layouts``.
+
+        ``push_constants_size`` is what the scenario says; the block of the shader always fits.
+        """
+        push_constants_size = layout_size(push_constants_size, shader.interface)
         key = (shader.uid, push_constants_size)
         known = self._of_shader.get(key)
         if known is not None:
