@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.errors import ScenarioRunnerError
     from scenario_runner.run.prepared import Prepared
     from scenario_runner.run.result import Frame, Result
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Diagnostic",
     "Frame",
     "Prepared",
     "Result",
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "Diagnostic": "diagnostics",
     "Frame": "run.result",
     "Prepared": "run.prepared",
     "Result": "run.result",

@@ -33,59 +33,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from errno import ENOENT
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final
 
-from scenario_runner.visible import one_line
-
-
-class Problem(NamedTuple):
-    """One thing that is wrong, and where.
-
-    ``path`` is the file, ``line`` and ``column`` count from 1, ``pointer`` is a JSON pointer (RFC 6901) into the file.
-    Unknown parts are ``None``. ``help`` says what to do about it and is shown on a line of its own. ``code`` is the
-    stable name of this kind of problem, such as 'SR-BIND-003', which ``scenario-runner explain`` knows.
-    """
-
-    message: str
-    path: str | None = None
-    line: int | None = None
-    column: int | None = None
-    pointer: str | None = None
-    help: str | None = None
-    code: str | None = None
-
-    def __str__(self) -> str:
-        place = one_line(self.path or "")
-        if self.line is not None:
-            place += f":{self.line}" if self.column is None else f":{self.line}:{self.column}"
-        parts = [part for part in (place, one_line(self.pointer or "")) if part]
-        return ": ".join([*parts, self.message])
+from scenario_runner.diagnostics import Diagnostic
 
 
 class ScenarioRunnerError(Exception):
-    """Base of every error of ours. ``problems`` holds at least one `Problem`; ``exit_code`` is the process's.
+    """Base of every error of ours. ``problems`` holds at least one `Diagnostic`; ``exit_code`` is the process's.
 
-    ``code`` is the code of problems that come without one of their own: what all errors of the class have in common.
+    ``code`` is the code of a message that is raised without one of its own: what all errors of the class have in
+    common.
     """
 
     exit_code = 1
     code: ClassVar[str] = "SR-RUN-002"
 
     def __init__(
-        self, message: str | Problem | Iterable[Problem], *, help: str | None = None, code: str | None = None
+        self, message: str | Diagnostic | Iterable[Diagnostic], *, help: str | None = None, code: str | None = None
     ) -> None:
         if isinstance(message, str):
-            message = Problem(message, help=help, code=code)
-        problems = (message,) if isinstance(message, Problem) else message
-        self.problems: tuple[Problem, ...] = tuple(
-            problem if problem.code is not None else problem._replace(code=self.code) for problem in problems
-        )
+            message = Diagnostic(code or self.code, "error", None, message, help)
+        self.problems: tuple[Diagnostic, ...] = (message,) if isinstance(message, Diagnostic) else tuple(message)
         super().__init__(message)
 
     def __str__(self) -> str:
         return "\n".join(str(problem) for problem in self.problems)
 
-    def __reduce__(self) -> tuple[type[ScenarioRunnerError], tuple[tuple[Problem, ...]]]:
+    def __reduce__(self) -> tuple[type[ScenarioRunnerError], tuple[tuple[Diagnostic, ...]]]:
         return type(self), (self.problems,)
 
     def at(
@@ -114,12 +88,12 @@ class ScenarioRunnerError(Exception):
         return self
 
 
-def _of_scenario(problem: Problem, path: str) -> Problem:
+def _of_scenario(problem: Diagnostic, path: str) -> Diagnostic:
     if problem.path is None:
         return problem._replace(path=path)
     if problem.path == path:
         return problem
-    return Problem(str(problem), path, help=problem.help, code=problem.code)
+    return Diagnostic(problem.code, problem.severity, None, str(problem), problem.help, path)
 
 
 class UsageError(ScenarioRunnerError):
@@ -145,8 +119,10 @@ class FileError(ScenarioRunnerError):
 class MissingFileError(FileError, FileNotFoundError):
     """A file does not exist. ``filename`` is its path, or None where the problems name it at a place of a scenario."""
 
+    code = "SR-FILE-006"
+
     def __init__(
-        self, message: str | Problem | Iterable[Problem], *, help: str | None = None, code: str | None = None
+        self, message: str | Diagnostic | Iterable[Diagnostic], *, help: str | None = None, code: str | None = None
     ) -> None:
         super().__init__(message, help=help, code=code)
         self.errno = ENOENT
@@ -154,9 +130,9 @@ class MissingFileError(FileError, FileNotFoundError):
         self.filename = first.path if first.pointer is None else None
 
 
-def file_error_class(error: OSError | ValueError) -> type[FileError]:
-    """The class that says what the operating system said about a file."""
-    return MissingFileError if isinstance(error, FileNotFoundError) else FileError
+def file_error_code(error: OSError | ValueError) -> str:
+    """The code that says what the operating system said about a file."""
+    return MissingFileError.code if isinstance(error, FileNotFoundError) else FileError.code
 
 
 class ShaderError(ScenarioRunnerError):
@@ -250,3 +226,69 @@ class LimitError(ScenarioRunnerError):
 
     exit_code = 15
     code = "SR-DEVICE-008"
+
+
+_CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
+    "SR-JSON": ScenarioError,
+    "SR-REF": ScenarioError,
+    "SR-CONFLICT": ScenarioError,
+    "SR-MEMORY": ScenarioError,
+    "SR-MEMORY-003": UnsupportedError,
+    "SR-MEMORY-004": UnsupportedError,
+    "SR-MEMORY-007": UnsupportedError,
+    "SR-MEMORY-008": UnsupportedError,
+    "SR-FILE": FileError,
+    "SR-FILE-003": ScenarioError,
+    "SR-FILE-006": MissingFileError,
+    "SR-SANDBOX": SandboxError,
+    "SR-SHADER": ShaderError,
+    "SR-SHADER-010": CompileError,
+    "SR-SHADER-011": CompilerNotFoundError,
+    "SR-SHADER-012": SpirvError,
+    "SR-SHADER-013": SpirvError,
+    "SR-SHADER-014": ScenarioError,
+    "SR-BIND": ScenarioError,
+    "SR-BIND-007": UnsupportedError,
+    "SR-BIND-008": UnsupportedError,
+    "SR-ACCESS": ScenarioError,
+    "SR-IMAGE": ScenarioError,
+    "SR-IMAGE-005": UnsupportedError,
+    "SR-STAGE": ShaderError,
+    "SR-ATTACH": ScenarioError,
+    "SR-TENSOR": ScenarioError,
+    "SR-GRAPH": ScenarioError,
+    "SR-GRAPH-001": ShaderError,
+    "SR-GRAPH-006": FileError,
+    "SR-GRAPH-007": UnsupportedError,
+    "SR-LAYOUT": ShaderError,
+    "SR-PUSH": ScenarioError,
+    "SR-PUSH-004": UnsupportedError,
+    "SR-DISPATCH": ScenarioError,
+    "SR-SPEC": ShaderError,
+    "SR-LIMIT": UnsupportedError,
+    "SR-FEATURE": UnsupportedError,
+    "SR-HAZARD": ScenarioError,
+    "SR-USAGE": UsageError,
+    "SR-DEVICE-001": DeviceError,
+    "SR-DEVICE-002": NoDeviceError,
+    "SR-DEVICE-003": OutOfMemoryError,
+    "SR-DEVICE-004": FenceTimeoutError,
+    "SR-DEVICE-005": DeviceLostError,
+    "SR-DEVICE-006": DriverCrashError,
+    "SR-DEVICE-007": ValidationLayerError,
+    "SR-DEVICE-008": LimitError,
+    "SR-RUN": UnsupportedError,
+    "SR-RUN-002": ScenarioRunnerError,
+}
+"""A code, or its family → the error that a diagnostic of it becomes. Each code's exit code follows from this."""
+
+
+def error_class(code: str) -> type[ScenarioRunnerError]:
+    """The class (and so the exit code) of the error that a diagnostic of this code ends a run with."""
+    return _CLASSES.get(code) or _CLASSES.get(code.rpartition("-")[0], ScenarioRunnerError)
+
+
+def error_of(problems: Iterable[Diagnostic]) -> ScenarioRunnerError:
+    """The error that diagnostics become: its class is that of the first one's code."""
+    found = tuple(problems)
+    return error_class(found[0].code)(found)

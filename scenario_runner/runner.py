@@ -342,8 +342,6 @@ def _share(pieces: Any, receivers: list[Any]) -> None:
 def _give_places(error: ScenarioRunnerError, scenario: Scenario) -> None:
     """Turn the JSON pointers that the device's errors carry into file, line and column."""
     error.problems = tuple(
-        scenario.problem(problem.pointer, problem.message, problem.help, problem.code)
-        if problem.path is None and problem.pointer is not None
-        else problem
+        scenario.placed(problem) if problem.path is None and problem.pointer is not None else problem
         for problem in error.problems
     )

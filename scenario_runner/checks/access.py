@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from scenario_runner.checks.finding import Finding, warning
+from scenario_runner.diagnostics import Diagnostic, warning
 
 if TYPE_CHECKING:
     from scenario_runner.spirv import DescriptorBinding
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def check_readonly(
     variables: Sequence[tuple[str, DescriptorBinding]], kind: str, uid: str, place: str
-) -> list[Finding]:
+) -> list[Diagnostic]:
     """A warning where a shader writes the resource ``uid``, which the scenario calls readonly.
 
     Nothing stops such a write: the results are as the shader says, but the file says otherwise, and a readonly resource
@@ -31,7 +31,7 @@ def check_readonly(
     ][:1]
 
 
-def check_writeonly_input(kind: str, uid: str, graph: str, place: str) -> Finding:
+def check_writeonly_input(kind: str, uid: str, graph: str, place: str) -> Diagnostic:
     """The warning for a graph that reads the resource ``uid``, which the scenario calls writeonly."""
     return warning(
         "SR-ACCESS-002",

@@ -7,8 +7,8 @@ Description Specification.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from scenario_runner.checks.finding import Finding, error, warning
 from scenario_runner.checks.stages import Stage
+from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.formats import Format
 from scenario_runner.spirv.stage_interface import StageVariable
 
@@ -34,7 +34,7 @@ def check_attachments(
     render_extent: tuple[int, ...] | None,
     bound: Collection[tuple[str, int | None]],
     pointer: str,
-) -> list[Finding]:
+) -> list[Diagnostic]:
     """What is wrong with the attachments of the drawing at ``pointer``; unknown ones are None.
 
     ``bound`` are the images that the shaders use besides, each with its level or None for all.
@@ -50,8 +50,8 @@ def _check_images(
     render_extent: tuple[int, ...] | None,
     bound: Collection[tuple[str, int | None]],
     pointer: str,
-) -> list[Finding]:
-    found: list[Finding] = []
+) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
     extent, whose = render_extent, "the render_extent"
     first: dict[tuple[str, int], int] = {}
     for index, each in enumerate(attachments):
@@ -80,8 +80,8 @@ def _check_images(
     return found
 
 
-def _check_outputs(attachments: Sequence[Attachment | None], fragment: Stage, pointer: str) -> list[Finding]:
-    found: list[Finding] = []
+def _check_outputs(attachments: Sequence[Attachment | None], fragment: Stage, pointer: str) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
     written: dict[int, dict[int, StageVariable]] = {}
     for output in fragment.interface.outputs:
         what = f"output {output.name!r} of shader {fragment.uid!r}"
@@ -111,7 +111,9 @@ def _check_outputs(attachments: Sequence[Attachment | None], fragment: Stage, po
     return found
 
 
-def _check_values(attachment: Attachment, outputs: Mapping[int, StageVariable], uid: str, place: str) -> list[Finding]:
+def _check_values(
+    attachment: Attachment, outputs: Mapping[int, StageVariable], uid: str, place: str
+) -> list[Diagnostic]:
     """The outputs by component against one attachment's format."""
     format, found = attachment.format, []
     wanted = _CLASSES.get(format.numeric, "float")

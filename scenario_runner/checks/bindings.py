@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scenario_runner.checks.access import check_readonly
 from scenario_runner.checks.bound import Bound
-from scenario_runner.checks.finding import Finding, error, warning
+from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.spirv import DescriptorBinding, Interface
 
 if TYPE_CHECKING:
@@ -72,14 +72,14 @@ class Slot(NamedTuple):
 Slots = Mapping[tuple[int, int], Slot]
 
 
-def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot], list[Finding]]:
+def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot], list[Diagnostic]]:
     """Everything that the shaders of a command declare, and what makes it impossible to bind (at ``pointer``).
 
     From SPIR-V 1.4 on an entry point lists variables that its code never names. They have a slot, too, unless nothing
     could be bound there (arrays, texel buffers, high sets): a shader is not refused for what it leaves.
     """
     grouped: dict[tuple[int, int], list[tuple[str, DescriptorBinding]]] = {}
-    found: list[Finding] = []
+    found: list[Diagnostic] = []
     for uid, interface in stages:
         found += [error("SR-BIND-009", pointer, f"shader {uid!r}: {problem}") for problem in interface.problems]
         for variable in interface.bindings:
@@ -138,13 +138,13 @@ def check_bindings(
     bindings: Iterable["Binding"],
     resource: Callable[[str], Bound | None],
     pointer: str,
-) -> list[Finding]:
+) -> list[Diagnostic]:
     """What is wrong with the bindings of one command at ``pointer``.
 
     ``shaders`` says whose bindings these are ("shader 'add' does"); ``resource`` gives what a uid stands for, None
     where that is not known because something else is wrong with it.
     """
-    found: list[Finding] = []
+    found: list[Diagnostic] = []
     bindings = list(bindings)
     bound = {(binding.set, binding.id) for binding in bindings}
     missing = [slot for key, slot in slots.items() if slot.used and key not in bound]
@@ -190,7 +190,7 @@ def _meant(binding: "Binding", missing: Iterable[Slot], resource: Bound | None) 
     return None
 
 
-def _misplaced(binding: "Binding", slot: Slot, shaders: str, place: str) -> Finding:
+def _misplaced(binding: "Binding", slot: Slot, shaders: str, place: str) -> Diagnostic:
     """A missing and an unused binding are one mistake where their numbers are next to each other."""
     key, wrong, right = ("set", binding.set, slot.set) if slot.set != binding.set else ("id", binding.id, slot.binding)
     return error(
@@ -202,7 +202,7 @@ def _misplaced(binding: "Binding", slot: Slot, shaders: str, place: str) -> Find
     )
 
 
-def _check_binding(slot: Slot, binding: "Binding", resource: Bound, place: str) -> list[Finding]:
+def _check_binding(slot: Slot, binding: "Binding", resource: Bound, place: str) -> list[Diagnostic]:
     wanted = RESOURCE_OF.get(slot.kind)
     variable, uid = slot.variable, binding.resource_ref
     if wanted is None:

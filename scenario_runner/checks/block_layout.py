@@ -5,7 +5,7 @@ Source: Vulkan specification, "Shader Interfaces", section "Offset and Stride As
 
 from typing import NamedTuple
 
-from scenario_runner.checks.finding import Finding, error, warning
+from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.spirv import Block, Interface
 from scenario_runner.spirv.layout import RELAXED, RELAXED_STD140, SCALAR, check_layout
 
@@ -22,9 +22,9 @@ _SCALAR_BLOCKS = ("VkPhysicalDeviceVulkan12Features", "scalarBlockLayout")
 _STD430_UNIFORMS = ("VkPhysicalDeviceVulkan12Features", "uniformBufferStandardLayout")
 
 
-def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Finding], list[LayoutNeeds]]:
+def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Diagnostic], list[LayoutNeeds]]:
     """What is wrong with the blocks that an entry point of the shader ``uid`` uses, and the features that they take."""
-    found: list[Finding] = []
+    found: list[Diagnostic] = []
     needs: list[LayoutNeeds] = []
     blocks: dict[tuple[int, bool], tuple[Block, str]] = {}
     for binding in interface.bindings:

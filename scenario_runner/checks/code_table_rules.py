@@ -112,6 +112,11 @@ A run was killed while it replaced the output files: some are of that run, some 
 Run the scenario again.
 docs/command_line.md
 
+SR-FILE-006 error a file does not exist
+Nothing has the name of a file that is to be read.
+Correct the path; relative paths start from the folder of the scenario. The message names a close match where there is one.
+{_FORMAT}, "Specification"
+
 SR-SHADER-014 error build_options that are not known
 An option is misspelt, lacks its argument, or a quote is not closed. Known options are -D, -U, -I, -O levels and -g.
 Correct the option that the message names.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.checks.finding import Finding, error
+from scenario_runner.diagnostics import Diagnostic, error
 
 if TYPE_CHECKING:
     from scenario_runner.spirv import EntryPoint, Interface, Module
@@ -17,7 +17,7 @@ _MOST_CHARACTERS = 200
 
 def find_entry_point(
     module: Module, uid: str, name: str, stage: str, pointer: str
-) -> tuple[EntryPoint | None, list[Finding]]:
+) -> tuple[EntryPoint | None, list[Diagnostic]]:
     """The entry point of this name and stage, or what there is instead; ``pointer`` is the shader's."""
     model = MODELS[stage]
     entry = module.entry_point(name, model)
@@ -37,7 +37,7 @@ def find_entry_point(
     ]
 
 
-def check_workgroup(interface: Interface, stage: str, uid: str, pointer: str) -> list[Finding]:
+def check_workgroup(interface: Interface, stage: str, uid: str, pointer: str) -> list[Diagnostic]:
     """A workgroup without invocations (a size or specialization constant of 0), and a compute shader without a size."""
     size = interface.local_size()
     if size is None and stage == "compute":

@@ -15,7 +15,7 @@ and not that the destination names a write: a command that reads and writes in p
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from scenario_runner.checks.finding import Finding, warning
+from scenario_runner.diagnostics import Diagnostic, warning
 
 STAGES: Final = {
     "graph": frozenset({"graph"}),
@@ -262,10 +262,10 @@ class _Pending(dict[str, dict[tuple[object, ...], _Access]]):
         self.setdefault(use.memory, {})[key] = access
 
 
-def find_hazards(steps: Iterable[Step]) -> list[Finding]:
+def find_hazards(steps: Iterable[Step]) -> list[Diagnostic]:
     """The hazards between the commands of a scenario, at most `MOST_FINDINGS`; alike ones are told once."""
     pending = _Pending()
-    found: dict[tuple[str, ...], tuple[Finding, int]] = {}
+    found: dict[tuple[str, ...], tuple[Diagnostic, int]] = {}
     for step in steps:
         if isinstance(step, Boundary):
             pending.clear()
@@ -288,7 +288,7 @@ def find_hazards(steps: Iterable[Step]) -> list[Finding]:
     ]
 
 
-def _take_barriers(pending: _Pending, step: Barriers, found: dict[tuple[str, ...], tuple[Finding, int]]) -> None:
+def _take_barriers(pending: _Pending, step: Barriers, found: dict[tuple[str, ...], tuple[Diagnostic, int]]) -> None:
     changes = [(barrier, use) for barrier in step.barriers for use in barrier.transitions]
     for barrier, use in changes:
         accesses = pending.get(use.memory, {})
@@ -331,7 +331,7 @@ def _compare_all(
     step: Work,
     use: Use,
     pairs: set[tuple[str, ...]],
-    found: dict[tuple[str, ...], tuple[Finding, int]],
+    found: dict[tuple[str, ...], tuple[Diagnostic, int]],
 ) -> None:
     told = False
     # Of a command that did both, what it wrote matters more; a transition matters least, since what came before it is
@@ -347,7 +347,7 @@ def _compare(
     step: Work,
     use: Use,
     pairs: set[tuple[str, ...]],
-    found: dict[tuple[str, ...], tuple[Finding, int]],
+    found: dict[tuple[str, ...], tuple[Diagnostic, int]],
 ) -> bool:
     """Tell what is wrong between an earlier access and a later use; whether anything is.
 
@@ -399,7 +399,7 @@ def _tell_transition(
     barrier: Covered,
     use: Use,
     reason: str,
-    found: dict[tuple[str, ...], tuple[Finding, int]],
+    found: dict[tuple[str, ...], tuple[Diagnostic, int]],
 ) -> None:
     key = (barrier.name, use.resource, access.work.name, access.use.resource)
     if key in found:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.checks.finding import Finding, error, warning
+from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.formats import find_format
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _SPECIAL_FORMATS = {
 _CLASSES = {"uint": "uint", "sint": "int"}
 
 
-def check_image(variable: DescriptorBinding, shader: str, image: Bound, place: str) -> list[Finding]:
+def check_image(variable: DescriptorBinding, shader: str, image: Bound, place: str) -> list[Diagnostic]:
     """What is wrong with binding ``image`` to a variable of ``shader``, at the pointer ``place``."""
     declared = variable.image
     if declared is None:  # a sampler alone
@@ -75,7 +75,7 @@ def check_image(variable: DescriptorBinding, shader: str, image: Bound, place: s
     return found
 
 
-def _check_storage_format(what: str, declared: str, uid: str, format: Format, place: str) -> list[Finding]:
+def _check_storage_format(what: str, declared: str, uid: str, format: Format, place: str) -> list[Diagnostic]:
     expected = format_of(declared)
     if expected is None or expected is format:
         return []

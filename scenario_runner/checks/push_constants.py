@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.checks.finding import Finding, error, warning
+from scenario_runner.diagnostics import Diagnostic, error, warning
 
 if TYPE_CHECKING:
     from scenario_runner.spirv import Interface
@@ -16,7 +16,7 @@ MOST_BYTES = 1 << 16
 """Far above the maxPushConstantsSize of any device; keeps a wrong size or file from being taken into memory."""
 
 
-def check_size(uid: str, interface: Interface, size: int, pointer: str) -> list[Finding]:
+def check_size(uid: str, interface: Interface, size: int, pointer: str) -> list[Diagnostic]:
     """A shader's push_constants_size, ``size``, against what it declares; ``pointer`` is the shader's."""
     place = f"{pointer}/push_constants_size"
     if size > MOST_BYTES:
@@ -34,7 +34,7 @@ def check_size(uid: str, interface: Interface, size: int, pointer: str) -> list[
     return []
 
 
-def check_data(shaders: str, size: int, data: str, data_size: int, pointer: str) -> list[Finding]:
+def check_data(shaders: str, size: int, data: str, data_size: int, pointer: str) -> list[Diagnostic]:
     """The ``data_size`` bytes of the raw_data ``data`` against the push_constants_size of ``shaders``."""
     if data_size == size:
         return []
@@ -48,7 +48,7 @@ def check_data(shaders: str, size: int, data: str, data_size: int, pointer: str)
     ]
 
 
-def check_missing_data(uid: str, interface: Interface, pointer: str) -> list[Finding]:
+def check_missing_data(uid: str, interface: Interface, pointer: str) -> list[Diagnostic]:
     """A command without push_data_ref whose shader reads push constants."""
     if interface.push_constants is None:
         return []

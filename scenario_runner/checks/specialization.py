@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.checks.finding import Finding, error, warning
+from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import SpirvError
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ MOST_NAMED = 20
 
 def specialize(
     module: Module, uid: str, constants: Iterable[SpecializationConstant], pointer: str
-) -> tuple[dict[int, tuple[bytes, bool | int | float]], list[Finding]]:
+) -> tuple[dict[int, tuple[bytes, bool | int | float]], list[Diagnostic]]:
     """The values that the module has constants for, as bytes and as numbers by SpecId; and what is wrong.
 
     ``pointer`` is where the list of constants is.
     """
     values: dict[int, tuple[bytes, bool | int | float]] = {}
-    found: list[Finding] = []
+    found: list[Diagnostic] = []
     for index, constant in enumerate(constants):
         declared = module.spec_constant(constant.id)
         if declared is None:

@@ -6,8 +6,8 @@ Source: Vulkan specification, "Shader Interfaces", table "Shader Input and Outpu
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from scenario_runner.checks.finding import Finding, error
 from scenario_runner.checks.stages import Stage
+from scenario_runner.diagnostics import Diagnostic, error
 
 # The limits that count components, of which a location has four, and the one that counts locations.
 _VERTEX_OUTPUTS: Final = "maxVertexOutputComponents"
@@ -17,7 +17,7 @@ _FRAGMENT_OUTPUTS: Final = "maxFragmentOutputAttachments"
 
 def check_stage_limits(
     vertex: Stage, fragment: Stage, attachments: int, limits: Mapping[str, Any], device: str, pointer: str
-) -> Iterator[Finding]:
+) -> Iterator[Diagnostic]:
     """What in the drawing at ``pointer`` goes beyond the limits of ``device``; one that is not given binds nobody."""
     for stage, way, variables, name, per_location in (
         (vertex, "outputs", vertex.interface.outputs, _VERTEX_OUTPUTS, 4),

@@ -6,7 +6,7 @@ and the SPIR-V environment's rules on interpolation and execution modes of fragm
 
 from typing import Final, NamedTuple
 
-from scenario_runner.checks.finding import Finding, error, warning
+from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.spirv import EntryPoint
 from scenario_runner.spirv.stage_interface import StageInterface, StageVariable
 from scenario_runner.spirv.types import Array, Struct, Type, Vector
@@ -33,7 +33,7 @@ class Stage(NamedTuple):
 class Stages(NamedTuple):
     """What is wrong between two stages, and (structure, member, what needs it) of the features that they take."""
 
-    findings: list[Finding]
+    findings: list[Diagnostic]
     needs: list[tuple[str, str, str]]
 
 
@@ -77,7 +77,7 @@ def check_stages(vertex: Stage, fragment: Stage, pointer: str) -> Stages:
     return Stages([*found, *matches], needs)
 
 
-def _check_modes(fragment: Stage) -> list[Finding]:
+def _check_modes(fragment: Stage) -> list[Diagnostic]:
     entry = fragment.entry
     modes = {entry.source.words[at + 2] for at in entry.source.execution_modes.get(entry.function, ())}
     wrong = []
@@ -92,9 +92,9 @@ def _check_modes(fragment: Stage) -> list[Finding]:
     return [error("SR-STAGE-006", fragment.pointer, f"shader {fragment.uid!r} {sentence}") for sentence in wrong]
 
 
-def _match(vertex: Stage, fragment: Stage, place: str) -> tuple[list[Finding], list[tuple[str, str, str]]]:
+def _match(vertex: Stage, fragment: Stage, place: str) -> tuple[list[Diagnostic], list[tuple[str, str, str]]]:
     """Every input of the fragment shader against the output at its location and component."""
-    found: list[Finding] = []
+    found: list[Diagnostic] = []
     needs: list[tuple[str, str, str]] = []
     outputs = {(each.location, each.component): each for each in vertex.interface.outputs}
     covering: dict[tuple[int, int], StageVariable] | None = None

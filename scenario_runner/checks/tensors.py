@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.checks.finding import Finding, error
+from scenario_runner.diagnostics import Diagnostic, error
 
 if TYPE_CHECKING:
     from scenario_runner.checks.bound import Bound
@@ -18,7 +18,7 @@ _ENCODINGS = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3", "float8e5m2":
 _WHOLE = frozenset({"int", "uint", "bool"})
 
 
-def check_tensor(declared: Tensor, what: str, tensor: Bound, place: str) -> list[Finding]:
+def check_tensor(declared: Tensor, what: str, tensor: Bound, place: str) -> list[Diagnostic]:
     """What is wrong with binding ``tensor`` to ``what`` of the type ``declared``, at ``place``.
 
     Dimensions of 0 or less are known only when the graph that writes the tensor is, so that they match any.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import Final, NamedTuple
 
-from scenario_runner.checks.finding import Finding, warning
+from scenario_runner.diagnostics import Diagnostic, warning
 
 _FAR_MORE: Final = 4  # a few workgroups too many are what rounding up gives
 
@@ -21,7 +21,7 @@ class Extent(NamedTuple):
     amount: int
 
 
-def check_no_workgroups(groups: tuple[int, int, int], uid: str, pointer: str) -> list[Finding]:
+def check_no_workgroups(groups: tuple[int, int, int], uid: str, pointer: str) -> list[Diagnostic]:
     """A dispatch of the shader ``uid`` that runs nothing."""
     if all(groups):
         return []
@@ -32,7 +32,7 @@ def check_no_workgroups(groups: tuple[int, int, int], uid: str, pointer: str) ->
 
 def check_too_many(
     groups: tuple[int, int, int], local_size: tuple[int, int, int], uid: str, bound: Iterable[Extent], pointer: str
-) -> list[Finding]:
+) -> list[Diagnostic]:
     """A dispatch over an image with far more workgroups than the image, or anything else that is bound, has parts."""
     extents = list(bound)
     images = [extent for extent in extents if extent.kind == "image"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner import progress
-from scenario_runner.errors import DriverCrashError, Problem, ScenarioRunnerError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import DriverCrashError, ScenarioRunnerError
 
 if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario
@@ -43,8 +44,10 @@ def crash_error(crash: Crash, file: str | None) -> DriverCrashError:
     pointer = crash.pointer
     scenario = _loaded(file) if pointer else None
     if scenario is None:
-        return DriverCrashError(Problem(message, file, help=help))
-    return DriverCrashError(scenario.problem(pointer, message + _used_by(scenario, pointer), help))
+        return DriverCrashError(Diagnostic("SR-DEVICE-006", "error", None, message, help, path=file))
+    return DriverCrashError(
+        scenario.placed(Diagnostic("SR-DEVICE-006", "error", pointer, message + _used_by(scenario, pointer), help))
+    )
 
 
 def _name(number: int) -> str:

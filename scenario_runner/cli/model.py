@@ -15,7 +15,8 @@ from scenario_runner.cli.arguments import (
     compiler_arguments,
     device_arguments,
 )
-from scenario_runner.errors import Problem, ScenarioRunnerError, UsageError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.visible import one_line
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _scenario(vgf: Vgf, options: Any) -> Any:
 _OPTIONS = {"tensor": "--input", "buffer": "--input", "image": "--input", "raw_data": "--push-constants"}
 
 
-def _placed(problem: Problem, scenario: Scenario, model: str) -> Problem:
+def _placed(problem: Diagnostic, scenario: Scenario, model: str) -> Diagnostic:
     """A problem at a place that users know: they never see the scenario that the model runs in."""
     if problem.path != scenario.path or problem.pointer is None:
         return problem

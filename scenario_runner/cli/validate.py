@@ -79,9 +79,9 @@ def _document(validations: Sequence[Validation], format: str) -> object:
 def _show(validation: Validation) -> None:
     from scenario_runner.cli.report import write
 
-    for severity, problem in validation.findings:
+    for problem in validation.findings:
         first, newline, rest = str(problem).partition("\n")
-        write(severity, f"{first} [{problem.code}]{newline}{rest}", problem.help)
+        write(problem.severity, f"{first} [{problem.code}]{newline}{rest}", problem.help)
     if not validation.exit_code:
         counts = f"{validation.resources} resources, {validation.commands} commands"
         warnings = validation.count("warning")

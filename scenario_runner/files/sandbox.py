@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
-from scenario_runner.errors import Problem, SandboxError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import SandboxError
 
 CODE = "SR-SANDBOX-001"
 _HELP = "move it into the scenario's folder, or run without --sandbox if you trust whoever wrote the scenario"
@@ -60,7 +61,7 @@ def check_path(path: str) -> None:
     if real not in allowed.files and not real.startswith(allowed.folders):
         where = "" if real == path else f" ({real!r})"
         message = f"leads out of the scenario's folder{where}, which the sandbox forbids"
-        raise SandboxError(Problem(message, path, help=_HELP, code=CODE))
+        raise SandboxError(Diagnostic(CODE, "error", None, message, _HELP, path=path))
 
 
 def check_opened(path: str, descriptor: int) -> None:
@@ -76,4 +77,6 @@ def check_opened(path: str, descriptor: int) -> None:
     except OSError:
         same = False
     if not same:
-        raise SandboxError(Problem("changed while it was opened, which the sandbox forbids", path, code=CODE))
+        raise SandboxError(
+            Diagnostic(CODE, "error", None, "changed while it was opened, which the sandbox forbids", path=path)
+        )

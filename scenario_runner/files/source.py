@@ -7,7 +7,8 @@ import time
 from types import TracebackType
 from typing import NamedTuple
 
-from scenario_runner.errors import FileError, Problem, file_error_class
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError, error_of, file_error_code
 from scenario_runner.files.sandbox import check_opened, check_path
 
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
@@ -53,7 +54,7 @@ def _identity(status: os.stat_result) -> Identity:
 
 def file_error(path: str, message: str, *, help: str | None = None, code: str | None = None) -> FileError:
     """The `FileError` that says ``message`` about ``path``."""
-    return FileError(Problem(message, path=path, help=help, code=code))
+    return FileError(Diagnostic(code or FileError.code, "error", None, message, help, path=path))
 
 
 def reason_of(error: OSError | ValueError) -> str:
@@ -85,8 +86,10 @@ class SourceFile:
             from scenario_runner.close_names import close_files_help
 
             message = f"cannot be opened: {reason_of(error)}"
-            problem = Problem(message, path=self.path, help=close_files_help(self.path, error))
-            raise file_error_class(error)(problem) from error
+            problem = Diagnostic(
+                file_error_code(error), "error", None, message, close_files_help(self.path, error), path=self.path
+            )
+            raise error_of([problem]) from error
         if not stat.S_ISREG(status.st_mode):
             self.close()
             kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, a device or a socket"

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from scenario_runner.checks.bindings import Slot, Slots
-    from scenario_runner.checks.finding import Finding
     from scenario_runner.checks.workgroup_count import Extent
+    from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.scenario import Binding
 
     class Report(Protocol):
         """What takes findings: `problems.Problems`, or something that stands in for it."""
 
-        def report(self, findings: Iterable[Finding]) -> bool: ...
+        def report(self, findings: Iterable[Diagnostic]) -> bool: ...
 
 
 SetLayouts = tuple[tuple[LayoutBinding, ...], ...]

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from scenario_runner.errors import FileError, Problem, SandboxError, ScenarioError, ScenarioRunnerError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError, SandboxError
 from scenario_runner.files.output import check_destination
 from scenario_runner.files.output_set import marker_path
 from scenario_runner.plan.model.records import BufferPlan
@@ -17,10 +18,8 @@ from scenario_runner.plan.model.records import BufferPlan
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan, ResourcePlan
 
-Wrong: TypeAlias = "tuple[type[ScenarioRunnerError], Problem]"
 
-
-def wrong_destinations(plan: Plan) -> Iterator[Wrong]:
+def wrong_destinations(plan: Plan) -> Iterator[Diagnostic]:
     """What is wrong with the files of the plan's outputs; each problem's pointer is that of the ``dst``.
 
     Existing files are compared by what they are, so that links and other spellings of a name do not matter.
@@ -45,12 +44,7 @@ def wrong_destinations(plan: Plan) -> Iterator[Wrong]:
             is_read = (found.st_dev, found.st_ino) in inputs
         if is_read:
             message = f"the dst {path!r} of resource {uid!r} is a file that the scenario reads"
-            yield (
-                ScenarioError,
-                Problem(
-                    message, pointer=pointer, help="choose another name: it would be overwritten", code="SR-FILE-003"
-                ),
-            )
+            yield Diagnostic("SR-FILE-003", "error", pointer, message, "choose another name: it would be overwritten")
             continue
         try:
             _check_extension(path, resource)
@@ -58,21 +52,21 @@ def wrong_destinations(plan: Plan) -> Iterator[Wrong]:
         except SandboxError:
             continue  # the plan was not made then
         except FileError as error:
-            yield from ((FileError, at_pointer(problem, pointer)) for problem in error.problems)
+            yield from (at_pointer(problem, pointer) for problem in error.problems)
             continue
         if alone:
             continue  # there is no other that it could be compared with
         file = os.path.realpath(path)  # a symbolic link is followed when the file is written
         if first.setdefault(file, uid) != uid:
             message = f"resources {first[file]!r} and {uid!r} have the same dst {path!r}"
-            yield ScenarioError, Problem(message, pointer=pointer, code="SR-FILE-003")
+            yield Diagnostic("SR-FILE-003", "error", pointer, message)
         pointers[file] = pointer
     for file, above in _below(first):
         message = f"the dst of resource {first[file]!r} lies below that of resource {first[above]!r}, which is a file"
-        yield ScenarioError, Problem(message, pointer=pointers[file], code="SR-FILE-003")
+        yield Diagnostic("SR-FILE-003", "error", pointers[file], message)
 
 
-def mixed_outputs(plan: Plan) -> Problem | None:
+def mixed_outputs(plan: Plan) -> Diagnostic | None:
     """A warning where the output files are of two runs, because a process was killed while it replaced them."""
     paths = {uid: path for uid, path in plan.outputs if path is not None}
     marker = marker_path(paths.values())
@@ -80,7 +74,7 @@ def mixed_outputs(plan: Plan) -> Problem | None:
         return None
     message = f"the output files are of two runs: a run was killed while it put them in place (it left {marker!r})"
     pointer = f"{plan.resources[next(iter(paths))].pointer}/dst"
-    return Problem(message, pointer=pointer, help="run the scenario again", code="SR-FILE-005")
+    return Diagnostic("SR-FILE-005", "warning", pointer, message, "run the scenario again")
 
 
 def _check_extension(path: str, resource: ResourcePlan) -> None:
@@ -93,12 +87,12 @@ def _check_extension(path: str, resource: ResourcePlan) -> None:
     extension = os.path.splitext(path)[1]
     if extension.lower() not in (".npy", ""):
         message = f"has the extension {extension!r}, expected '.npy': buffers and tensors are written as NumPy arrays"
-        raise FileError(Problem(message, path, code="SR-FILE-004"))
+        raise FileError(Diagnostic("SR-FILE-004", "error", None, message, path=path))
 
 
-def at_pointer(problem: Problem, pointer: str) -> Problem:
+def at_pointer(problem: Diagnostic, pointer: str) -> Diagnostic:
     """The problem of a file at the place that names it."""
-    return Problem(f"{problem.path}: {problem.message}", pointer=pointer, help=problem.help, code=problem.code)
+    return Diagnostic(problem.code, "error", pointer, f"{problem.path}: {problem.message}", problem.help)
 
 
 def _identities(paths: tuple[str, ...]) -> Iterator[tuple[int, int]]:

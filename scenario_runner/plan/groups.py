@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scenario_runner.byte_spans import Span, collisions
-from scenario_runner.errors import ScenarioError, UnsupportedError
 from scenario_runner.plan.model.images import ImagePlan
 from scenario_runner.plan.model.records import BufferPlan
 
@@ -34,12 +33,11 @@ def check_offsets(resources: Iterable[ResourcePlan], problems: Problems) -> None
             item_size_bytes = max(4, int(plan.format.numpy_dtype[2:]))
         if plan.offset_bytes % item_size_bytes:
             problems.error(
-                ScenarioError,
+                "SR-MEMORY-002",
                 f"{plan.pointer}/memory_group/offset",
                 f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}, which no device"
                 f" allows: expected a multiple of {item_size_bytes}",
                 "multiples of 256 suit nearly all devices; each says itself what it needs when a scenario runs",
-                code="SR-MEMORY-002",
             )
 
 
@@ -62,12 +60,11 @@ def _check_levels(group: str, images: list[ImagePlan], problems: Problems) -> No
     for image in images:
         if image.mips > 1:
             problems.error(
-                UnsupportedError,
+                "SR-MEMORY-003",
                 f"{image.pointer}/mips",
                 f"image {image.uid!r} has {image.mips} mip levels and shares the memory of group {group!r}; where its"
                 " levels lie is up to the device, so that the other members could not tell what they see",
                 "images that share memory have one level",
-                code="SR-MEMORY-003",
             )
 
 
@@ -78,12 +75,11 @@ def _check_tiling(group: str, members: list[ResourcePlan], images: list[ImagePla
     if len(images) == len(members) and all(_layout_key(image) == _layout_key(images[0]) for image in images):
         return  # identical images see the same texels in the same places, whatever these are
     problems.error(
-        UnsupportedError,
+        "SR-MEMORY-004",
         f"{optimal[0].pointer}/tiling",
         f"image {optimal[0].uid!r} has OPTIMAL tiling and shares the memory of group {group!r}: only the device knows"
         " where its texels lie, so that the other members could not tell what they see",
         "leave tiling out, or use LINEAR",
-        code="SR-MEMORY-004",
     )
 
 
@@ -96,11 +92,10 @@ def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) 
     for plan, other in collisions((span_of(plan), plan) for plan in members if plan.source is not None):
         if not _have_one_content(plan, other):
             problems.error(
-                ScenarioError,
+                "SR-MEMORY-001",
                 f"{plan.pointer}/memory_group",
                 f"the initial content of {plan.uid!r} overlaps that of {other.uid!r} in the memory group {group!r}",
                 "give one of them initial content",
-                code="SR-MEMORY-001",
             )
 
 

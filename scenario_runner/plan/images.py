@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import ScenarioError, ScenarioRunnerError
+from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.formats import format_named, full_mip_count
 from scenario_runner.plan.image_sources import ImageArraySource, ImageFileSource, ZeroSource
 from scenario_runner.plan.model.images import ImagePlan, ImageUsage, image_parts
@@ -47,10 +47,9 @@ def resolve_image(
     dims = image.dims
     if len(dims) != 4 or dims[0] != 1 or dims[3] != 1 or not dims[1] or not dims[2]:
         problems.error(
-            ScenarioError,
+            "SR-IMAGE-006",
             f"{pointer}/dims",
             f"image {image.uid!r} has dims {list(dims)}, expected [1, width, height, 1] with at least one texel",
-            code="SR-IMAGE-006",
         )
         return None
     width, height = dims[1], dims[2]
@@ -62,10 +61,9 @@ def resolve_image(
     most = full_mip_count(width, height)
     if image.mips > most:
         problems.error(
-            ScenarioError,
+            "SR-IMAGE-007",
             f"{pointer}/mips",
             f"image {image.uid!r} has {image.mips} mip levels; {width}x{height} texels have {most} at most",
-            code="SR-IMAGE-007",
         )
         return None
     parts = image_parts(format, width, height, image.mips)
@@ -139,9 +137,9 @@ def with_usage(
         if uid in filtered:
             if sampler.is_linear and is_integer(plan.format):
                 problems.warn(
+                    "SR-IMAGE-012",
                     plan.pointer,
                     f"image {uid!r} of {plan.format.name} is sampled with NEAREST: integers cannot be interpolated",
-                    code="SR-IMAGE-012",
                 )
                 sampler = sampler._replace(min_filter="NEAREST", mag_filter="NEAREST", mip_filter="NEAREST")
             if sampler.custom_color:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import ScenarioError
 from scenario_runner.plan.model.images import ImagePlan
 from scenario_runner.plan.model.plan import Barrier
 from scenario_runner.plan.model.records import ImageBarrier, ImageLayout
@@ -36,12 +35,11 @@ class LayoutTracker:
             return []
         if barrier.new_layout == "undefined":
             self._problems.error(
-                ScenarioError,
+                "SR-IMAGE-009",
                 f"{pointer}/new_layout",
                 f"image barrier {barrier.uid!r} moves {image.uid!r} to the layout undefined, which no image can be"
                 " moved to",
                 "expected general or tensor_aliasing",
-                code="SR-IMAGE-009",
             )
             return []
         old_layout, new_layout = barrier.old_layout, barrier.new_layout
@@ -57,10 +55,10 @@ class LayoutTracker:
             there = layouts[level]
             if old_layout not in ("undefined", there):
                 self._problems.warn(
+                    "SR-IMAGE-010",
                     f"{pointer}/old_layout",
                     f"image barrier {barrier.uid!r} expects mip level {level} of {image.uid!r} in the layout"
                     f" {old_layout}; it is in {there}, which is used",
-                    code="SR-IMAGE-010",
                 )
             old = None if old_layout == "undefined" else there
             layouts[level] = new_layout
@@ -87,12 +85,11 @@ class LayoutTracker:
             for number in range(len(layouts)) if level is None else [level]:
                 if layouts[number] != "general":
                     self._problems.error(
-                        ScenarioError,
+                        "SR-IMAGE-011",
                         f"{pointer}/bindings/{index}",
                         f"mip level {number} of image {uid!r} is in the layout {layouts[number]} here; shaders need it"
                         " in general",
                         "move it there with an image_barrier before this command",
-                        code="SR-IMAGE-011",
                     )
                     break
 

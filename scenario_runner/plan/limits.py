@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING
 
-from scenario_runner.checks.finding import Finding, Severity
+from scenario_runner.diagnostics import Diagnostic, Severity
 from scenario_runner.plan.model.plan import Plan
 from scenario_runner.plan.model.records import BufferPlan, Dispatch
 
@@ -66,7 +66,7 @@ class _Comparison:
     def __init__(self, limits: Limits, device: str) -> None:
         self._limits = limits
         self._device = device
-        self.found: list[Finding] = []
+        self.found: list[Diagnostic] = []
 
     def beyond(self, name: str, asked: int, pointer: str, what: str, axis: int | None = None) -> None:
         """Note ``what`` where it asks for more than the limit ``name``; one that is not reported binds nobody."""
@@ -78,10 +78,10 @@ class _Comparison:
             shown = name if axis is None else f"{name}[{axis}]"
             severity: Severity = "warning" if name in _TOLERATED else "error"
             message = f"{what}; {shown} of {self._device!r} is {most}"
-            self.found.append(Finding(_CODES.get(name, _PER_STAGE), severity, pointer, message))
+            self.found.append(Diagnostic(_CODES.get(name, _PER_STAGE), severity, pointer, message))
 
 
-def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Finding]:
+def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]:
     """Everything in ``plan`` that goes beyond ``limits``; each finding has the pointer of what asks for too much."""
     comparison = _Comparison(limits, device)
     _check_pipelines(plan, comparison.beyond)

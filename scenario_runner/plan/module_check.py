@@ -7,7 +7,8 @@ checked once.
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.content_cache import ContentCache
-from scenario_runner.errors import Problem, SpirvError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import SpirvError
 from scenario_runner.shaders.spirv_val import OFF, VARIABLE, find_validator
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def check_modules(modules: "Mapping[str, tuple[str, bytes]]", *, cache_dir: str 
             cache.evict()
     complaints = {
         uid: SpirvError(
-            [Problem(f"{name}: the module is not valid SPIR-V: {verdicts[code]:.1000}", help=_HELP, code=_CODE)]
+            [Diagnostic(_CODE, "error", None, f"{name}: the module is not valid SPIR-V: {verdicts[code]:.1000}", _HELP)]
         )
         for uid, (name, code) in modules.items()
         if verdicts.get(code)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.checks.finding import Finding, error_class
-from scenario_runner.errors import Problem, ScenarioRunnerError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import error_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from scenario_runner.errors import ScenarioRunnerError
     from scenario_runner.scenario import Scenario
 
 
@@ -18,53 +19,44 @@ class Problems:
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
-        self.errors: list[tuple[type[ScenarioRunnerError], Problem]] = []
-        self.warnings: list[Problem] = []
+        self.errors: list[Diagnostic] = []
+        self.warnings: list[Diagnostic] = []
         # Errors that count only where there is no other: those of a program that knows less of the scenario than we.
-        self.otherwise: list[tuple[type[ScenarioRunnerError], Problem]] = []
+        self.otherwise: list[Diagnostic] = []
 
-    def error(
-        self,
-        kind: type[ScenarioRunnerError],
-        pointer: str,
-        message: str,
-        help: str | None = None,
-        code: str | None = None,
-    ) -> None:
+    def error(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
         """Note something that makes the scenario impossible to run."""
-        self.errors.append((kind, self._scenario.problem(pointer, message, help, code or kind.code)))
+        self.errors.append(self._scenario.placed(Diagnostic(code, "error", pointer, message, help)))
 
-    def warn(self, pointer: str, message: str, help: str | None = None, *, code: str | None) -> None:
+    def warn(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
         """Note something that is probably not meant."""
-        self.warnings.append(self._scenario.problem(pointer, message, help, code))
+        self.warnings.append(self._scenario.placed(Diagnostic(code, "warning", pointer, message, help)))
 
-    def report(self, findings: Iterable[Finding]) -> bool:
+    def report(self, found: Iterable[Diagnostic]) -> bool:
         """Note what rules found, and tell whether none of it is an error; notes are left out."""
         good = True
-        for code, severity, pointer, message, help in findings:
-            if severity == "error":
-                self.error(error_class(code), pointer, message, help, code)
+        for each in found:
+            if each.severity == "error":
+                self.error(each.code, each.pointer or "", each.message, each.help)
                 good = False
-            elif severity == "warning":
-                self.warn(pointer, message, help, code=code)
+            elif each.severity == "warning":
+                self.warn(each.code, each.pointer or "", each.message, each.help)
         return good
 
     def add_otherwise(self, error: ScenarioRunnerError, pointer: str) -> None:
         """Note an error that counts only where there is no other."""
-        for problem in error.problems:
-            placed = self._scenario.problem(pointer, problem.message, problem.help, problem.code)
-            self.otherwise.append((type(error), placed))
+        self.otherwise += [self._scenario.placed(each._replace(pointer=pointer)) for each in error.problems]
 
     def add_error(self, error: ScenarioRunnerError, pointer: str) -> None:
         """Note an error from below; ``pointer`` is where the scenario names what failed."""
-        for problem in error.problems:
-            place, message = problem.pointer or pointer, problem.message
-            if problem.path is not None:  # a place in a file of its own
-                place, message = pointer, str(problem)
-            self.error(type(error), place, message, problem.help, problem.code)
+        for each in error.problems:
+            if each.path is None:
+                self.error(each.code, each.pointer or pointer, each.message, each.help)
+            else:  # a place in a file of its own
+                self.error(each.code, pointer, str(each), each.help)
 
     def raise_if_any(self) -> None:
         """Raise all errors noted so far as one; its class (and exit code) is that of the first."""
         errors = self.errors or self.otherwise
         if errors:
-            raise errors[0][0]([problem for _, problem in errors])
+            raise error_of(errors)

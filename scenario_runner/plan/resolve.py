@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.errors import SandboxError, ScenarioRunnerError, UnsupportedError, UsageError
+from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
 from scenario_runner.files.sandbox import check_path
 from scenario_runner.plan.barriers import resolve_barrier
 from scenario_runner.plan.bindings import SetLayouts, descriptors, set_layouts
@@ -105,7 +105,7 @@ def examine(scenario: Scenario, compiler: CompilerOptions | None = None, output_
         plan = resolver.plan()
         _examine_destinations(plan, resolver.problems)
     except ScenarioRunnerError as error:
-        noted = {problem for _, problem in resolver.problems.errors}
+        noted = set(resolver.problems.errors)
         error.problems = tuple(problem for problem in error.problems if problem not in noted)
         resolver.problems.add_error(error, "")
     drawings: tuple[Drawing, ...] = ()
@@ -120,11 +120,10 @@ def examine(scenario: Scenario, compiler: CompilerOptions | None = None, output_
 def _examine_destinations(plan: Plan, problems: Problems) -> None:
     from scenario_runner.plan.destinations import mixed_outputs, wrong_destinations
 
-    for kind, problem in wrong_destinations(plan):
-        problems.error(kind, problem.pointer or "", problem.message, problem.help, problem.code)
+    problems.report(wrong_destinations(plan))
     mixed = mixed_outputs(plan)
     if mixed is not None:
-        problems.warn(mixed.pointer or "", mixed.message, mixed.help, code=mixed.code)
+        problems.report([mixed])
 
 
 class _Resolver:
@@ -262,9 +261,7 @@ class _Resolver:
                 self._refuse(scenario.command_pointer(index), f"{command.kind} commands")
 
     def _refuse(self, pointer: str, what: str) -> None:
-        self.problems.error(
-            UnsupportedError, pointer, f"{what} are not run by this version of scenario-runner", code="SR-RUN-001"
-        )
+        self.problems.error("SR-RUN-001", pointer, f"{what} are not run by this version of scenario-runner")
 
     def _frames(self) -> tuple[FramePlan, ...]:
         scenario = self._scenario

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
+from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.model.plan import ResourcePlan
 from scenario_runner.plan.model.records import BufferPlan, Source
 from scenario_runner.plan.sources import ArraySource, NpySource
@@ -97,11 +97,10 @@ def _buffer(buffer: Buffer, source: Source | None, pointer: str, problems: Probl
         path = source.path if isinstance(source, NpySource) else None
         what = "the array given for it" if path is None else repr(path)
         problems.error(
-            UsageError if path is None else FileError,
+            "SR-USAGE-001" if path is None else "SR-FILE-002",
             f"{pointer}/size",
             f"buffer {buffer.uid!r} has {buffer.size} bytes, but {what} holds {source.size_bytes}",
             "both must be equal",
-            code="SR-FILE-002",
         )
         return None
     group = buffer.memory_group

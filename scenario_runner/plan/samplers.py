@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.errors import ScenarioError
 from scenario_runner.plan.model.images import SamplerPlan
 
 if TYPE_CHECKING:
@@ -37,12 +36,11 @@ def sampler_of(image: Image, format: Format, pointer: str, problems: Problems) -
     if kind != kind_of_format:
         other = f"{kind_of_format}_CUSTOM_EXT"
         problems.error(
-            ScenarioError,
+            "SR-IMAGE-008",
             f"{pointer}/border_color",
             f"border color {image.border_color} does not fit image {image.uid!r} of {format.name}, whose texels are"
             f" {'integers' if kind_of_format == 'INT' else 'no integers'}",
             f"use {other}",
-            code="SR-IMAGE-008",
         )
         return plan
     color = image.custom_border_color or (0, 0, 0, 0)

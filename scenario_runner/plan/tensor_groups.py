@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.byte_spans import overlap
-from scenario_runner.errors import ScenarioError, UnsupportedError
 from scenario_runner.plan.groups import span_of
 from scenario_runner.plan.model.tensors import TensorPlan
 
@@ -33,12 +32,11 @@ def join_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None:
         for tensor in tensors:
             if not tensor.linear:
                 problems.error(
-                    UnsupportedError,
+                    "SR-MEMORY-004",
                     f"{tensor.pointer}/tiling",
                     f"tensor {tensor.uid!r} has OPTIMAL tiling and shares the memory of group {group!r}: only the"
                     " device knows where its elements lie, so that the other members could not tell what they see",
                     "leave tiling out, or use LINEAR",
-                    code="SR-MEMORY-004",
                 )
                 continue
             image = next((each for each in images if each.offset_bytes == tensor.offset_bytes), None)
@@ -52,12 +50,11 @@ def _check_overlap(tensor: TensorPlan, images: list[Any], group: str, problems: 
     for image in images:
         if overlap(span_of(tensor), span_of(image)):
             problems.error(
-                ScenarioError,
+                "SR-MEMORY-005",
                 f"{tensor.pointer}/memory_group/offset",
                 f"tensor {tensor.uid!r} at offset {tensor.offset_bytes} of memory group {group!r} begins inside image"
                 f" {image.uid!r} at offset {image.offset_bytes}",
                 "a tensor that shares the memory of an image begins where the image does",
-                code="SR-MEMORY-005",
             )
             return
 
@@ -77,10 +74,9 @@ def _check_image(tensor: TensorPlan, image: Any, problems: Problems) -> bool:
     if message is None:
         return True
     problems.error(
-        ScenarioError,
+        "SR-MEMORY-006",
         f"{tensor.pointer}/memory_group",
         f"tensor {tensor.uid!r} of the shape {list(tensor.shape)} and {tensor.format.name} cannot show image"
         f" {image.uid!r} of {image.width} x {image.height} texels: {message}",
-        code="SR-MEMORY-006",
     )
     return False

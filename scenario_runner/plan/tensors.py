@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UsageError
 from scenario_runner.formats import Format, find_format, format_help
 from scenario_runner.plan.model.tensors import TensorPlan
 from scenario_runner.plan.sources import ArraySource, NpySource
@@ -36,20 +35,15 @@ def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
     format = find_format(name)
     if format is None:
         problems.error(
-            ScenarioError,
-            pointer,
-            f"no format that this program knows is called {name!r:.100}",
-            format_help(name),
-            code="SR-JSON-005",
+            "SR-JSON-005", pointer, f"no format that this program knows is called {name!r:.100}", format_help(name)
         )
         return None
     if not is_format_of_tensors(format):
         problems.error(
-            ScenarioError,
+            "SR-TENSOR-004",
             pointer,
             f"a tensor cannot have the format {name!r}: its elements are single numbers",
             "expected a format with one component, for instance VK_FORMAT_R32_SFLOAT or VK_FORMAT_R8_SINT",
-            code="SR-TENSOR-004",
         )
         return None
     return format
@@ -104,22 +98,16 @@ def resolve_tensor(
 def _holds(dims: tuple[int, ...], source: Source, uid: str, pointer: str, problems: Problems) -> bool:
     """Whether content has the dimensions that a tensor of an open shape does say."""
     found: tuple[int, ...] | None
-    kind: type[ScenarioRunnerError]
     if isinstance(source, NpySource):
-        found, place, kind, name = source.header.shape, f"{pointer}/src", FileError, repr(source.path)
+        found, place, code, name = source.header.shape, f"{pointer}/src", "SR-FILE-002", repr(source.path)
     else:
         assert isinstance(source, ArraySource)
-        found, place, kind, name = source.shape, pointer, UsageError, "the array given for it"
+        found, place, code, name = source.shape, pointer, "SR-USAGE-001", "the array given for it"
     if found is None or max(dims, default=0) < 1:
         return True
     if len(dims) == len(found) and all(one <= 0 or one == other for one, other in zip(dims, found, strict=True)):
         return True
-    problems.error(
-        kind,
-        place,
-        f"tensor {uid!r} has the shape {list(dims)}, but {name} has the shape {list(found)}",
-        code="SR-FILE-002",
-    )
+    problems.error(code, place, f"tensor {uid!r} has the shape {list(dims)}, but {name} has the shape {list(found)}")
     return False
 
 
@@ -134,10 +122,7 @@ def _shape(
         shape = inferred
     if len(shape) > _MOST_DIMENSIONS or prod(shape) > _MOST_ELEMENTS:
         problems.error(
-            ScenarioError,
-            f"{pointer}/dims",
-            f"tensor {tensor.uid!r} of the shape {list(shape)} is too large",
-            code="SR-TENSOR-005",
+            "SR-TENSOR-005", f"{pointer}/dims", f"tensor {tensor.uid!r} of the shape {list(shape)} is too large"
         )
         return None
     return shape
@@ -146,12 +131,11 @@ def _shape(
 def report_unknown_shape(tensor: Tensor, pointer: str, problems: Problems) -> None:
     """Note that nothing says the dimensions that a tensor leaves open."""
     problems.error(
-        ScenarioError,
+        "SR-TENSOR-006",
         f"{pointer}/dims",
         f"tensor {tensor.uid!r} has the shape {list(tensor.dims)}, and no graph of the scenario says what its"
         " dimensions of 0 or less are",
         "give the shape, or bind the tensor to a graph whose shapes are fixed or follow from its inputs'",
-        code="SR-TENSOR-006",
     )
 
 
@@ -161,39 +145,30 @@ def check_content(
     """Whether initial content has the type and the shape that ``what`` has; noted in ``problems`` where it has not."""
     descr: str | None
     found: tuple[int, ...] | None
-    kind: type[ScenarioRunnerError]
     if isinstance(source, NpySource):
         header = source.header
         descr, found = f"{header.byte_order}{header.kind}{header.item_size_bytes}", header.shape
-        place, kind, name = f"{pointer}/src", FileError, repr(source.path)
+        place, code, name = f"{pointer}/src", "SR-FILE-002", repr(source.path)
     else:
         assert isinstance(source, ArraySource)
         descr, found = source.descr, source.shape
-        place, kind, name = pointer, UsageError, "the array given for it"
+        place, code, name = pointer, "SR-USAGE-001", "the array given for it"
     good = True
     if descr is not None and not _fits(descr, format):
         problems.error(
-            kind,
+            code,
             place,
             f"{what} has the format {format.name}, whose elements are {_readable(format.numpy_dtype or '')}, but {name}"
             f" holds {_readable(descr)}",
             "convert the data, or give the tensor the format of the data",
-            code="SR-FILE-002",
         )
         good = False
     if found is not None and found != shape and not (shape in ((), (1,)) and found in ((), (1,))):
-        problems.error(
-            kind,
-            place,
-            f"{what} has the shape {list(shape)}, but {name} has the shape {list(found)}",
-            code="SR-FILE-002",
-        )
+        problems.error(code, place, f"{what} has the shape {list(shape)}, but {name} has the shape {list(found)}")
         good = False
     size_bytes = prod(shape) * format.block_size_bytes
     if good and source.size_bytes != size_bytes:
-        problems.error(
-            kind, place, f"{what} has {size_bytes} bytes, but {name} holds {source.size_bytes}", code="SR-FILE-002"
-        )
+        problems.error(code, place, f"{what} has {size_bytes} bytes, but {name} holds {source.size_bytes}")
         good = False
     return good
 

@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from scenario_runner import log
-from scenario_runner.errors import FileError, Problem
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError, error_of
 from scenario_runner.files.npy import NpyWriter
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.output_set import OutputSet
@@ -54,7 +55,7 @@ class FileWriter:
         if self._destinations:
             wrong = list(wrong_destinations(self._plan))
             if wrong:
-                raise wrong[0][0]([problem for _, problem in wrong])
+                raise error_of(wrong)
             mixed = mixed_outputs(self._plan)
             if mixed is not None:
                 log.warning(__name__, "%s", mixed._replace(path=self._plan.name))
@@ -78,7 +79,11 @@ class FileWriter:
                     why = taken.get(os.path.realpath(path))
                     if why is not None:
                         message = f"is where a frame of {uid!r} would be written, but the scenario {why} this file"
-                        raise FileError(Problem(message, path, help="choose another folder for captures"))
+                        raise FileError(
+                            Diagnostic(
+                                "SR-FILE-001", "error", None, message, "choose another folder for captures", path=path
+                            )
+                        )
 
     def frame(self, iteration: int, frame: FramePlan) -> _Files:
         """Where the captures of one frame go: ``frame_<id>/<uid>.npy``, under ``iteration_<n>/`` when repeating."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy
 
-    from scenario_runner.errors import Problem
+    from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.formats import Format
     from scenario_runner.plan.model.plan import FramePlan, Plan
 
@@ -140,7 +140,7 @@ class Result(Arrays):
     def __init__(self, data: dict[str, bytearray], plan: Plan, frames: list[Frame]) -> None:
         super().__init__(data, plan)
         self.frames = frames
-        self.warnings: tuple[Problem, ...] = plan.warnings
+        self.warnings: tuple[Diagnostic, ...] = plan.warnings
 
     def _headline(self) -> str:
         extra = [_count(len(found), what) for found, what in ((self.frames, "frame"), (self.warnings, "warning"))]

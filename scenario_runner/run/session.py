@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scenario_runner import log, progress
-from scenario_runner.errors import Problem, UnsupportedError, ValidationLayerError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import UnsupportedError, ValidationLayerError
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 
 if TYPE_CHECKING:
@@ -157,7 +158,9 @@ class OpenedDevice:
         errors = "an error" if len(new) == 1 else f"{len(new)} errors"
         first = new[0].strip().splitlines()[0][:_MOST_CHARACTERS]
         help = "--validation-report (in Python: validation='report') reports such errors and lets the run succeed"
-        raise ValidationLayerError(Problem(f"the validation layer reported {errors}: {first}", help=help))
+        raise ValidationLayerError(
+            Diagnostic("SR-DEVICE-007", "error", None, f"the validation layer reported {errors}: {first}", help)
+        )
 
     def _take(self, warm: Warm, physical: PhysicalDevice) -> bool:
         """Take over a device that was opened ahead of time, if it is the one that was chosen."""
@@ -183,7 +186,7 @@ class OpenedDevice:
         for finding in beyond:
             if finding.severity != "error":
                 log.warning(__name__, "%s", finding.message)
-        problems = [finding.problem() for finding in beyond if finding.severity == "error"]
+        problems = [finding for finding in beyond if finding.severity == "error"]
         if problems:
             raise UnsupportedError(problems)
         needed = enabled_for(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from scenario_runner.byte_spans import Span, collisions
-from scenario_runner.errors import Problem
+from scenario_runner.diagnostics import Diagnostic, Severity
 
+_ERROR: Final[Severity] = "error"
+_WARNING: Final[Severity] = "warning"
 _WHOLE_SIZE = 2**64 - 1
 _REMAINING = 2**32 - 1
 
@@ -22,28 +24,28 @@ def check_contradictions(
     commands: Sequence[Any],
     resource_keys: Sequence[str] | None = None,
     command_keys: Sequence[str] | None = None,
-) -> tuple[list[Problem], list[Problem]]:
+) -> tuple[list[Diagnostic], list[Diagnostic]]:
     """Errors and warnings, each as a problem with its pointer. References that lead nowhere are passed over here.
 
     Entries that could not be parsed are ``None``, as in `check_references`.
     """
-    errors: list[Problem] = []
-    warnings: list[Problem] = []
+    errors: list[Diagnostic] = []
+    warnings: list[Diagnostic] = []
     by_uid = {resource.uid: resource for resource in resources if resource is not None}
     for name, entries, keys in (("resources", resources, resource_keys), ("commands", commands, command_keys)):
         for index, entry in enumerate(entries):
             if entry is None:
                 continue
-            for rules, found in ((_ERRORS, errors), (_WARNINGS, warnings)):
+            for rules, severity, found in ((_ERRORS, _ERROR, errors), (_WARNINGS, _WARNING, warnings)):
                 rule = rules.get(entry.kind)
                 if rule is None:
                     continue
                 for code, inside, message, *help in rule(entry, by_uid):
                     here = f"/{name}/{index}/{keys[index] if keys else entry.kind}{inside}"
-                    found.append(Problem(message, pointer=here, help=help[0] if help else None, code=code))
+                    found.append(Diagnostic(code, severity, here, message, help[0] if help else None))
     for index, message in _memory_groups(resources):
         here = f"/resources/{index}/{resource_keys[index] if resource_keys else resources[index].kind}"
-        errors.append(Problem(message, pointer=f"{here}/memory_group", code="SR-MEMORY-001"))
+        errors.append(Diagnostic("SR-MEMORY-001", "error", f"{here}/memory_group", message))
     return errors, warnings
 
 

@@ -7,7 +7,8 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from scenario_runner.errors import FileError, Problem, ScenarioError, file_error_class
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError, ScenarioError, error_of, file_error_code
 from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
 from scenario_runner.scenario.validators import model_of
 from scenario_runner.streams import is_stream
@@ -42,8 +43,15 @@ def load(path: str | os.PathLike[str]) -> Scenario:
         from scenario_runner.close_names import close_files_help
 
         reason = (error.strerror or str(error)).lower()
-        problem = Problem(f"cannot read the scenario: {reason}", path=name, help=close_files_help(name, error))
-        raise file_error_class(error)(problem) from error
+        problem = Diagnostic(
+            file_error_code(error),
+            "error",
+            None,
+            f"cannot read the scenario: {reason}",
+            close_files_help(name, error),
+            path=name,
+        )
+        raise error_of([problem]) from error
     except ValueError as error:
         raise FileError(f"cannot read the scenario {name!r:.100}: {error}") from error
     return loads(content, name, os.getcwd() if is_stream(name) else None)
@@ -113,11 +121,12 @@ def _parsed(text: str, path: str | None, base_dir: str) -> Scenario:
     if "null" in text and _has_null(tree):
         raise _Suspect
     warnings = [
-        Problem(
+        Diagnostic(
+            "SR-JSON-008",
+            "warning",
+            f"/resources/{index}/image/mips",
             "a boolean number of mip levels is deprecated and means 1",
-            pointer=f"/resources/{index}/image/mips",
-            help="write the number",
-            code="SR-JSON-008",
+            "write the number",
         )
         for index in _boolean_mips(tree["resources"])
     ]
@@ -202,7 +211,7 @@ def _checked_text(content: str | bytes, path: str | None) -> str:
     if size:
         advice = "keep data in the files that the scenario names"
         raise ScenarioError(
-            Problem(f"a scenario of more than {size} is not read", path, help=advice, code="SR-JSON-007")
+            Diagnostic("SR-JSON-007", "error", None, f"a scenario of more than {size} is not read", advice, path=path)
         )
     return text
 
@@ -210,7 +219,9 @@ def _checked_text(content: str | bytes, path: str | None) -> str:
 def _decoded(content: bytes, path: str) -> str:
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ScenarioError(
-            Problem("the file is UTF-16, expected UTF-8", path, help="save it as UTF-8", code="SR-JSON-007")
+            Diagnostic(
+                "SR-JSON-007", "error", None, "the file is UTF-16, expected UTF-8", "save it as UTF-8", path=path
+            )
         )
     try:
         return content.decode()
@@ -219,5 +230,14 @@ def _decoded(content: bytes, path: str) -> str:
         before = content[content.rfind(b"\n", 0, error.start) + 1 : error.start].decode(errors="replace")
         message = f"the byte {content[error.start]:#04x} is not UTF-8"
         raise ScenarioError(
-            Problem(message, path, line, len(before) + 1, help="save the file as UTF-8", code="SR-JSON-007")
+            Diagnostic(
+                "SR-JSON-007",
+                "error",
+                None,
+                message,
+                "save the file as UTF-8",
+                path=path,
+                line=line,
+                column=len(before) + 1,
+            )
         ) from None

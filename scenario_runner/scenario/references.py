@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import Problem
+from scenario_runner.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
     from scenario_runner.scenario.bindings import Binding
@@ -38,13 +38,13 @@ def check_references(
     resource_keys: Sequence[str] | None = None,
     command_keys: Sequence[str] | None = None,
     broken: Mapping[str, tuple[int, str]] | None = None,
-) -> list[Problem]:
+) -> list[Diagnostic]:
     """Unknown, duplicate and wrong-kind uids, each as a problem with its pointer.
 
     ``resource_keys`` and ``command_keys`` are the kinds as the file spells them. Entries that could not be parsed are
     ``None``; ``broken`` maps the uids of such resources to their index and kind: they count as defined, of any kind.
     """
-    problems: list[Problem] = []
+    problems: list[Diagnostic] = []
     messages: dict[tuple[str, frozenset[str]], str] = {}
     kinds: dict[str, str] = {}
     places: dict[str, str] = {}
@@ -61,18 +61,13 @@ def check_references(
         if first is not here:
             message = f"the uid {resource.uid!r:.100} is already that of {first}"
             problems.append(
-                Problem(
-                    message,
-                    pointer=f"{here}/uid",
-                    help="uids are unique over all kinds of resources",
-                    code="SR-REF-003",
-                )
+                Diagnostic("SR-REF-003", "error", f"{here}/uid", message, "uids are unique over all kinds of resources")
             )
         kinds.setdefault(resource.uid, resource.kind)
     for uid, (index, key) in (broken or {}).items():
         if uid in places:
             message = f"the uid {uid!r:.100} is already that of {places[uid]}"
-            problems.append(Problem(message, pointer=f"/resources/{index}/{key}/uid", code="SR-REF-003"))
+            problems.append(Diagnostic("SR-REF-003", "error", f"/resources/{index}/{key}/uid", message))
 
     for name, entries, keys in (("resources", resources, resource_keys), ("commands", commands, command_keys)):
         for index, entry in enumerate(entries):
@@ -86,7 +81,7 @@ def check_references(
                         close = len(messages) < MAX_HINTS
                         messages[uid, expected] = _wrong_use(uid, expected, kinds, anything, close=close)
                     code = "SR-REF-002" if uid in kinds else "SR-REF-001"
-                    problems.append(Problem(messages[uid, expected], pointer=here, code=code))
+                    problems.append(Diagnostic(code, "error", here, messages[uid, expected]))
     return problems
 
 

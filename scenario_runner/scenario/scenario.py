@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from scenario_runner.errors import Problem, ScenarioError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ScenarioError
 
 if TYPE_CHECKING:
     import os
@@ -32,7 +33,7 @@ class Scenario:
     commands: Sequence[Command] = ()
     path: str | None = None
     base_dir: str = "."
-    warnings: tuple[Problem, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
     resource_keys: Sequence[str] | None = field(default=None, repr=False, compare=False)
     command_keys: Sequence[str] | None = field(default=None, repr=False, compare=False)
     text: str | None = field(default=None, repr=False, compare=False)
@@ -52,10 +53,10 @@ class Scenario:
         errors, warnings = check_contradictions(self.resources, self.commands, self.resource_keys, self.command_keys)
         problems += errors
         if problems:
-            placed = [self._placed(problem) for problem in problems[: MAX_PROBLEMS + 1]]
+            placed = [self.placed(problem) for problem in problems[: MAX_PROBLEMS + 1]]
             raise ScenarioError(limited(sorted(placed, key=lambda problem: (problem.line or 0, problem.column or 0))))
         warnings = [*self.warnings, *warnings]
-        object.__setattr__(self, "warnings", tuple(self._placed(warning) for warning in warnings[:MAX_PROBLEMS]))
+        object.__setattr__(self, "warnings", tuple(self.placed(warning) for warning in warnings[:MAX_PROBLEMS]))
 
     def to_json(self) -> str:
         """The text of a file that says the same in the folder ``base_dir``.
@@ -92,9 +93,16 @@ class Scenario:
         key = self.command_keys[index] if self.command_keys else self.commands[index].kind
         return f"/commands/{index}/{key}"
 
-    def problem(self, pointer: str, message: str, help: str | None = None, code: str | None = None) -> Problem:
-        """A problem at a place of this scenario: adds the file, and the line and column that the pointer leads to."""
-        return self._placed(Problem(message, pointer=pointer, help=help, code=code))
+    def placed(self, problem: Diagnostic) -> Diagnostic:
+        """A diagnostic of this scenario with the file, and the line and column that its pointer leads to."""
+        if self.text is None or problem.pointer is None:  # built in code
+            return problem._replace(path=self.path)
+        from scenario_runner.scenario.places import NO_FILE, Places  # only wrong scenarios need them
+
+        if not self._places:
+            self._places.append(Places(self.text))
+        line, column = self._places[0].find(problem.pointer)
+        return problem._replace(path=self.path or NO_FILE, line=line, column=column)
 
     def _position(self, uid: str) -> int:
         index = self._index.get(uid)
@@ -106,22 +114,17 @@ class Scenario:
             ).at(path=self.path)
         return index
 
-    def _placed(self, problem: Problem) -> Problem:
-        if self.text is None or problem.pointer is None:  # built in code
-            return problem._replace(path=self.path)
-        from scenario_runner.scenario.places import NO_FILE, Places  # only wrong scenarios need them
 
-        if not self._places:
-            self._places.append(Places(self.text))
-        line, column = self._places[0].find(problem.pointer)
-        return problem._replace(path=self.path or NO_FILE, line=line, column=column)
-
-
-def limited(problems: list[Problem]) -> list[Problem]:
+def limited(problems: list[Diagnostic]) -> list[Diagnostic]:
     """At most `MAX_PROBLEMS` of the problems, and a last one that says so."""
     if len(problems) <= MAX_PROBLEMS:
         return problems
-    return [*problems[:MAX_PROBLEMS], Problem(f"only the first {MAX_PROBLEMS} problems are shown", problems[0].path)]
+    return [
+        *problems[:MAX_PROBLEMS],
+        Diagnostic(
+            "SR-RUN-002", "error", None, f"only the first {MAX_PROBLEMS} problems are shown", path=problems[0].path
+        ),
+    ]
 
 
 def _check_kinds(name: str, entries: Sequence[object]) -> None:

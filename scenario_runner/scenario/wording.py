@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
-from scenario_runner.errors import Problem
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.scenario.dialects import VALUES
 from scenario_runner.scenario.model_base import ModelBase
 from scenario_runner.scenario.syntax import escape
@@ -18,22 +17,9 @@ if TYPE_CHECKING:
 _OTHER_NAMES = {"data_type": "format", "range": "rangeND", "shader": "shader_ref", "graph": "graph_ref"}
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One problem inside an entry: ``loc`` are the keys and indices to it; ``on_key`` means the key, not its value.
-
-    Without a ``code`` of its own it is a value that its key cannot have.
-    """
-
-    loc: tuple[str | int, ...]
-    message: str
-    help: str | None = None
-    on_key: bool = False
-    code: str = "SR-JSON-005"
-
-    @property
-    def pointer(self) -> str:
-        return "".join(f"/{escape(str(step))}" for step in self.loc)
+def at(loc: Sequence[str | int], message: str, help: str | None = None, *, code: str = "SR-JSON-005") -> Diagnostic:
+    """An error at a place of which ``loc`` are the keys and indices; by default a value that its key cannot have."""
+    return Diagnostic(code, "error", "".join(f"/{escape(str(step))}" for step in loc), message, help)
 
 
 def shown(value: Any) -> str:
@@ -66,7 +52,7 @@ def close_match(name: Any, candidates: Iterable[str]) -> str:
     return did_you_mean(close_names(name, candidates, most=1))
 
 
-def findings(model: type[ModelBase], error: ValidationError) -> Iterator[Finding]:
+def findings(model: type[ModelBase], error: ValidationError) -> Iterator[Diagnostic]:
     """Every problem of one failed validation."""
     for detail in error.errors(include_url=False):
         if detail["type"] == "too_short" and len(detail["input"]) >= detail["ctx"]["min_length"]:
@@ -74,49 +60,50 @@ def findings(model: type[ModelBase], error: ValidationError) -> Iterator[Finding
         yield _finding(model, detail["type"], detail["loc"], detail["input"], detail.get("ctx", {}), detail["msg"])
 
 
-def problems_in_code(model: type[ModelBase], error: ValidationError) -> list[Problem]:
+def problems_in_code(model: type[ModelBase], error: ValidationError) -> list[Diagnostic]:
     """The same for a model that is built in code, where there is no file."""
     problems = []
     for finding in findings(model, error):
-        place = model.__name__ + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in finding.loc)
-        problems.append(Problem(f"{place}: {finding.message}", help=finding.help, code=finding.code))
+        steps = (finding.pointer or "").split("/")[1:]
+        place = model.__name__ + "".join(f"[{step}]" if step.isdigit() else f".{step}" for step in steps)
+        problems.append(finding._replace(pointer=None, message=f"{place}: {finding.message}"))
     return problems
 
 
 def _finding(
     model: type[ModelBase], type: str, loc: tuple[str | int, ...], value: Any, context: dict[str, Any], text: str
-) -> Finding:
+) -> Diagnostic:
     got = shown(value)
     if type == "missing":
-        return Finding(loc[:-1], f"the required key {loc[-1]!r} is missing", code="SR-JSON-004")
+        return at(loc[:-1], f"the required key {loc[-1]!r} is missing", code="SR-JSON-004")
     if type == "extra_forbidden":
         return unknown_key(model, loc)
     if type == "literal_error":
         every = re.findall(r"'([^']*)'", str(context["expected"]))
         ours = [spelling for spelling in every if spelling not in VALUES]
-        return Finding(loc, f"expected one of {listed(ours)}, got {got}{close_match(value, ours + every)}")
+        return at(loc, f"expected one of {listed(ours)}, got {got}{close_match(value, ours + every)}")
     if model.kind == "buffer" and loc == ("size",) and value is None:
-        return Finding((), "one of 'size' and 'data' is required", code="SR-JSON-004")
+        return at((), "one of 'size' and 'data' is required", code="SR-JSON-004")
     if type in _EXPECTED:
-        return Finding(loc, f"expected {_EXPECTED[type]}, got {got}")
+        return at(loc, f"expected {_EXPECTED[type]}, got {got}")
     if type in ("greater_than_equal", "less_than_equal"):
         bound = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
-        return Finding(loc, f"expected an integer of {bound}, got {got}")
+        return at(loc, f"expected an integer of {bound}, got {got}")
     if type == "multiple_of":
-        return Finding(loc, f"expected a multiple of {context['multiple_of']}, got {got}")
+        return at(loc, f"expected a multiple of {context['multiple_of']}, got {got}")
     if type in ("too_short", "too_long"):
         wanted, many = (
             ("at least", context.get("min_length")) if type == "too_short" else ("at most", context["max_length"])
         )
         entries = "entry" if many == 1 else "entries"
-        return Finding(loc, f"expected {wanted} {many} {entries}, got {len(value)}")
+        return at(loc, f"expected {wanted} {many} {entries}, got {len(value)}")
     if type == "wrong" and text.startswith("expected"):
-        return Finding(loc, f"{text}, got {got}")
+        return at(loc, f"{text}, got {got}")
     if type == "no_source":
-        return Finding(loc, text, code="SR-JSON-004")
+        return at(loc, text, code="SR-JSON-004")
     if type == "wrong":
-        return Finding(loc, text)
-    return Finding(loc, f"{text[:1].lower()}{text[1:]}, got {got}")
+        return at(loc, text)
+    return at(loc, f"{text[:1].lower()}{text[1:]}, got {got}")
 
 
 _EXPECTED = {
@@ -136,19 +123,19 @@ _EXPECTED = {
 }
 
 
-def unknown_key(model: type[ModelBase], loc: tuple[str | int, ...]) -> Finding:
+def unknown_key(model: type[ModelBase], loc: tuple[str | int, ...]) -> Diagnostic:
     """The finding for a key that a model, or a part of it, does not have."""
     owner = _part(model, loc[:-1])
     key = str(loc[-1])
     if owner.kind == "tensor" and key == "alias_target":
         advice = "give the tensor and the image the same memory_group"
-        return Finding(loc, "'alias_target' is no longer supported", advice, on_key=True, code="SR-JSON-003")
+        return at(loc, "'alias_target' is no longer supported", advice, code="SR-JSON-003")
     names = [name for name in owner.model_fields if name not in owner.code_only]
     other = _OTHER_NAMES.get(key)
     hint = f" (did you mean {other!r}?)" if other in names else close_match(key, names)
     what = owner.kind or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", owner.__name__).lower()
     advice = f"the keys of {'an' if what[0] in 'aeiou' else 'a'} {what}: {', '.join(names)}"
-    return Finding(loc, f"unknown key {shown(key)}{hint}", advice, on_key=True, code="SR-JSON-003")
+    return at(loc, f"unknown key {shown(key)}{hint}", advice, code="SR-JSON-003")
 
 
 def _part(model: type[ModelBase], loc: tuple[str | int, ...]) -> type[ModelBase]:

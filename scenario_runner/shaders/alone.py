@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from scenario_runner.errors import CompileError, CompilerNotFoundError, Problem
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import CompileError, CompilerNotFoundError
 from scenario_runner.shaders.compilers.compiler import OUTPUT_NAME, SOURCE_NAME, Compiler
 from scenario_runner.shaders.diagnostics import compile_problem, log_warnings
 from scenario_runner.shaders.discovery import names
@@ -59,7 +60,14 @@ def _compile_with(
     if done.failure:
         text = f"{who}the shader compiler {compiler.path!r} {done.failure}"
         raise CompileError(
-            Problem(text, place, help="the shader may be too much for it, or another compiler may do better")
+            Diagnostic(
+                "SR-SHADER-010",
+                "error",
+                None,
+                text,
+                "the shader may be too much for it, or another compiler may do better",
+                path=place,
+            )
         )
     output = os.path.join(folder, OUTPUT_NAME)
     if done.code != 0:
@@ -70,16 +78,24 @@ def _compile_with(
 
             advice = f"{names([compiler])} lacks the extension; a newer glslang, or Arm's glslc, may have it: "
             advice += install_line()
-            problem = Problem(problem.message, problem.path, problem.line, problem.column, help=advice)
+            problem = problem._replace(help=advice)
             raise _NextCompilerError(CompileError(problem))
         raise CompileError(problem)
     try:
         module = read_module(output)
     except OSError:
-        raise CompileError(Problem(f"{who}the shader compiler {compiler.path!r} wrote no module", place)) from None
+        raise CompileError(
+            Diagnostic(
+                "SR-SHADER-010",
+                "error",
+                None,
+                f"{who}the shader compiler {compiler.path!r} wrote no module",
+                path=place,
+            )
+        ) from None
     if not is_module(module):
         text = f"{who}the shader compiler {compiler.path!r} wrote {len(module)} bytes that are not a SPIR-V module"
-        raise CompileError(Problem(text, place))
+        raise CompileError(Diagnostic("SR-SHADER-010", "error", None, text, path=place))
     return module, done.output
 
 

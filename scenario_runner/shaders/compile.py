@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 from scenario_runner import system_limits
 from scenario_runner.errors import (
-    CompileError,
     CompilerNotFoundError,
     FileError,
-    MissingFileError,
     ScenarioError,
     ScenarioRunnerError,
     UsageError,
+    error_of,
 )
 from scenario_runner.shaders.batch import batch_compiler
 from scenario_runner.shaders.cache import ShaderCache
@@ -47,8 +46,8 @@ def compile_all(
     ``compiler`` names the GLSL compiler (see `find_compilers`), ``jobs`` bounds the processes at a time (default: one
     per core), ``timeout_s`` each process's seconds. All failures are reported together: CompileError with one problem
     per shader that its compiler refused, CompilerNotFoundError when no compiler found can do what a shader needs,
-    FileError for sources that cannot be read, ScenarioError for build_options; when they differ in kind, CompileError
-    holds them all. KeyboardInterrupt passes through, after every process is dead.
+    FileError for sources that cannot be read, ScenarioError for build_options; the error's class is that of the
+    first problem. KeyboardInterrupt passes through, after every process is dead.
     """
     made = compile_each(
         requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache, jobs=jobs, timeout_s=timeout_s
@@ -264,9 +263,6 @@ def _labelled(error: ScenarioRunnerError, request: CompileRequest) -> ScenarioRu
 
 def _together(failures: list[ScenarioRunnerError]) -> ScenarioRunnerError:
     problems = tuple(dict.fromkeys(problem for error in failures for problem in error.problems))
-    kinds = {type(error) for error in failures}
-    if kinds == {FileError, MissingFileError}:
-        kinds = {FileError}
-    raised = (kinds.pop() if len(kinds) == 1 else CompileError)(problems)
+    raised = error_of(problems)
     raised.__cause__ = failures[0].__cause__
     return raised

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from scenario_runner.errors import Problem
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.shaders.compilers.compiler import SOURCE_NAME
 from scenario_runner.shaders.compilers.messages import MessageStyle
 from scenario_runner.shaders.request import CompileRequest
@@ -23,7 +23,7 @@ def log_warnings(request: CompileRequest, said: str) -> None:
         log.warning(__name__, "%s: the compiler warns: %s", request.place, said.strip()[:2000])
 
 
-def compile_problem(request: CompileRequest, assembled: Assembled, output: str, style: MessageStyle) -> Problem:
+def compile_problem(request: CompileRequest, assembled: Assembled, output: str, style: MessageStyle) -> Diagnostic:
     """What a compiler wrote in its ``style``, as one problem: the first error's place, text and source line; the
     further ones follow, with theirs."""
     names = {SOURCE_NAME: request.place, "0": request.place, str(OPTIONS_FILE): "build_options"}
@@ -79,7 +79,16 @@ def compile_problem(request: CompileRequest, assembled: Assembled, output: str, 
         lines += [f"  {place}{more}", *quoted]
     if len(said) > _MAX_ERRORS:
         lines.append(f"  and {len(said) - _MAX_ERRORS} more")
-    return Problem("\n".join(lines), path or request.place, number, column, help=_help(request, assembled, output))
+    return Diagnostic(
+        "SR-SHADER-010",
+        "error",
+        None,
+        "\n".join(lines),
+        _help(request, assembled, output),
+        path=path or request.place,
+        line=number,
+        column=column,
+    )
 
 
 def _without_echoes(output: str, message: re.Pattern[str]) -> list[str]:

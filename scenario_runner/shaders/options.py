@@ -6,7 +6,8 @@ import os
 import re
 from typing import NamedTuple
 
-from scenario_runner.errors import Problem, ScenarioError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ScenarioError
 
 _EXPECTED = "-DNAME, -DNAME=VALUE, -UNAME, -I DIR, -O, -O0 to -O3, -Os, -g or -g0"
 _LEVELS = {"-O": "s", "-O0": "0", "-O1": "1", "-O2": "2", "-O3": "3", "-Os": "s"}
@@ -37,7 +38,7 @@ def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
     macros: dict[str, tuple[str, str | bool]] = {}
     include_dirs: list[str] = []
     optimise, debug = "", False
-    problems: list[Problem] = []
+    problems: list[Diagnostic] = []
     index = 0
     while index < len(words):
         word = words[index]
@@ -47,7 +48,9 @@ def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
             if not value:
                 if index == len(words):
                     problems.append(
-                        Problem(f"build_options: {kind!r} at the end lacks its argument", code="SR-SHADER-014")
+                        Diagnostic(
+                            "SR-SHADER-014", "error", None, f"build_options: {kind!r} at the end lacks its argument"
+                        )
                     )
                     break
                 value = words[index]
@@ -55,7 +58,12 @@ def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
             if kind == "-I":
                 if not value or "\0" in value:
                     problems.append(
-                        Problem(f"build_options: {value!r} is not a folder name (after '-I')", code="SR-SHADER-014")
+                        Diagnostic(
+                            "SR-SHADER-014",
+                            "error",
+                            None,
+                            f"build_options: {value!r} is not a folder name (after '-I')",
+                        )
                     )
                 else:
                     include_dirs.append(os.path.join(base_dir, value))
@@ -63,7 +71,7 @@ def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
             try:
                 name, macro = _macro(kind, value)
             except ValueError as error:
-                problems.append(Problem(str(error), code="SR-SHADER-014"))
+                problems.append(Diagnostic("SR-SHADER-014", "error", None, str(error)))
                 continue
             macros.pop(name, None)
             macros[name] = macro
@@ -73,7 +81,9 @@ def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
             debug = word == "-g"
         else:
             problems.append(
-                Problem(f"build_options: unknown option {word!r} (expected {_EXPECTED})", code="SR-SHADER-014")
+                Diagnostic(
+                    "SR-SHADER-014", "error", None, f"build_options: unknown option {word!r} (expected {_EXPECTED})"
+                )
             )
     if problems:
         raise ScenarioError(problems)

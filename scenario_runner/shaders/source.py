@@ -11,7 +11,8 @@ import os
 import re
 import stat
 
-from scenario_runner.errors import FileError, Problem, SandboxError, file_error_class
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError, SandboxError, error_of, file_error_code
 from scenario_runner.files.sandbox import CODE, check_opened, check_path, is_confined
 from scenario_runner.shaders.options import BuildOptions
 from scenario_runner.shaders.own_includes import own_include, without_comments
@@ -61,7 +62,9 @@ def assemble(request: CompileRequest, options: BuildOptions) -> Assembled:
     if own and is_confined():
         message = f"has an #{own} that the compiler would follow by itself, which the sandbox forbids"
         raise SandboxError(
-            Problem(message, request.place, help='write #include "file" on one line, without a macro', code=CODE)
+            Diagnostic(
+                CODE, "error", None, message, 'write #include "file" on one line, without a macro', path=request.place
+            )
         )
     assembled.opaque = bool(own)
     return assembled
@@ -73,7 +76,16 @@ def read_source(path: str) -> bytes:
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
-            raise FileError(Problem("the shader source is not a regular file", path, help="name a file of text"))
+            raise FileError(
+                Diagnostic(
+                    "SR-FILE-001",
+                    "error",
+                    None,
+                    "the shader source is not a regular file",
+                    "name a file of text",
+                    path=path,
+                )
+            )
         with open(path, "rb") as file:
             check_opened(path, file.fileno())
             data = file.read(MAX_BYTES + 1)
@@ -81,10 +93,25 @@ def read_source(path: str) -> bytes:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         from scenario_runner.close_names import close_files_help
 
-        problem = Problem(f"cannot read the shader source: {reason}", path, help=close_files_help(path, error))
-        raise file_error_class(error)(problem) from error
+        problem = Diagnostic(
+            file_error_code(error),
+            "error",
+            None,
+            f"cannot read the shader source: {reason}",
+            close_files_help(path, error),
+            path=path,
+        )
+        raise error_of([problem]) from error
     if len(data) > MAX_BYTES:
-        raise FileError(Problem(f"a shader source of more than {MAX_BYTES >> 20} MiB is not read", path))
+        raise FileError(
+            Diagnostic(
+                "SR-FILE-001",
+                "error",
+                None,
+                f"a shader source of more than {MAX_BYTES >> 20} MiB is not read",
+                path=path,
+            )
+        )
     return data
 
 
@@ -155,7 +182,7 @@ class _Assembly:
         if self.size > MAX_BYTES:
             message = f"with its includes the shader has more than {MAX_BYTES >> 20} MiB"
             advice = "a file that is included again and again counts each time, also when guards make it empty"
-            raise FileError(Problem(message, self.request.place, help=advice))
+            raise FileError(Diagnostic("SR-FILE-001", "error", None, message, advice, path=self.request.place))
         if b"include" not in text and b"once" not in text:
             return text
         parts: list[bytes] = []

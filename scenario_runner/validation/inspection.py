@@ -12,10 +12,10 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from scenario_runner.checks.finding import Finding, Severity, error_class
-from scenario_runner.errors import LimitError, Problem, ScenarioRunnerError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import LimitError, ScenarioRunnerError, error_class
 from scenario_runner.plan.model.records import CompilerOptions
-from scenario_runner.validation.model import Located, Validation
+from scenario_runner.validation.model import Validation
 
 if TYPE_CHECKING:
     from scenario_runner.plan.resolve import Examination
@@ -65,8 +65,7 @@ def _validate(file: str, options: Options) -> Validation:
     try:
         scenario = load(file)
     except ScenarioRunnerError as error:
-        found = [Located("error", problem) for problem in error.problems]
-        return Validation(file, tuple(found), 0, 0, error.exit_code)
+        return Validation(file, error.problems, 0, 0, error.exit_code)
     return inspect(scenario, file, options)
 
 
@@ -78,32 +77,31 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
     from scenario_runner.plan.resolve import examine
 
     examination = examine(scenario, options.compiler, options.output_dir)
-    found: dict[tuple[object, ...], Located] = {}
+    found: dict[tuple[object, ...], Diagnostic] = {}
     exit_code = 0
 
-    def add(severity: Severity, problem: Problem, kind: type[ScenarioRunnerError]) -> None:
+    def add(diagnostic: Diagnostic) -> None:
         nonlocal exit_code
-        if severity == "error":
-            exit_code = exit_code or kind.exit_code
-        found.setdefault((problem.pointer, problem.message), Located(severity, problem))
+        if diagnostic.severity == "error":
+            exit_code = exit_code or error_class(diagnostic.code).exit_code
+        found.setdefault((diagnostic.pointer, diagnostic.message), diagnostic)
 
-    for kind, problem in examination.problems.errors:
-        if kind is LimitError:
-            raise LimitError(problem)
-        add("note" if problem.code == "SR-RUN-001" else "error", problem, kind)
-    for problem in (*scenario.warnings, *examination.problems.warnings):
-        add("warning", problem, ScenarioRunnerError)
-    for finding in _more(scenario, examination, options):
-        placed = scenario.problem(finding.pointer, finding.message, finding.help, finding.code)
-        add(finding.severity, placed, error_class(finding.code))
+    for each in examination.problems.errors:
+        if error_class(each.code) is LimitError:
+            raise LimitError(each)
+        add(each._replace(severity="note") if each.code == "SR-RUN-001" else each)
+    for each in (*scenario.warnings, *examination.problems.warnings):
+        add(each)
+    for each in _more(scenario, examination, options):
+        add(scenario.placed(each))
     if not exit_code:
-        for kind, problem in examination.problems.otherwise:
-            add("error", problem, kind)
-    in_order = sorted(found.values(), key=lambda each: (each.problem.line or 0, each.problem.column or 0))
+        for each in examination.problems.otherwise:
+            add(each)
+    in_order = sorted(found.values(), key=lambda each: (each.line or 0, each.column or 0))
     return Validation(file, tuple(in_order), len(scenario.resources), len(scenario.commands), exit_code)
 
 
-def _more(scenario: Scenario, examination: Examination, options: Options) -> Iterable[Finding]:
+def _more(scenario: Scenario, examination: Examination, options: Options) -> Iterable[Diagnostic]:
     if options.hazards:
         from scenario_runner.checks.hazards import find_hazards
         from scenario_runner.validation.hazard_steps import steps_of

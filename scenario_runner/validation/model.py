@@ -2,32 +2,10 @@
 
 from typing import Any, NamedTuple
 
-from scenario_runner.checks.finding import Severity
-from scenario_runner.errors import Problem
+from scenario_runner.diagnostics import Diagnostic, Severity
 
 SCHEMA = 1
 """Version of the JSON that `as_json` gives; a key that changes its meaning raises it."""
-
-
-class Located(NamedTuple):
-    """A finding: its severity, and a `Problem` whose ``code`` is set."""
-
-    severity: Severity
-    problem: Problem
-
-    def as_json(self) -> dict[str, Any]:
-        """The finding as a JSON object."""
-        problem = self.problem
-        return {
-            "code": problem.code,
-            "severity": self.severity,
-            "message": problem.message,
-            "help": problem.help,
-            "path": problem.path,
-            "line": problem.line,
-            "column": problem.column,
-            "pointer": problem.pointer,
-        }
 
 
 class Validation(NamedTuple):
@@ -37,7 +15,7 @@ class Validation(NamedTuple):
     """
 
     file: str
-    findings: tuple[Located, ...]
+    findings: tuple[Diagnostic, ...]
     resources: int
     commands: int
     exit_code: int

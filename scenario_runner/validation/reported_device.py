@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.checks.finding import Finding, error
-from scenario_runner.errors import FileError, Problem, UnsupportedError, UsageError
+from scenario_runner.diagnostics import Diagnostic, error
+from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 from scenario_runner.vulkan.devices.features import FeatureTable
 from scenario_runner.vulkan.devices.requirements import enabled_for
@@ -44,21 +44,36 @@ def read_device(path: str, wanted: str | None = None) -> ReportedDevice:
         with open(path, "rb") as file:
             text = file.read(MAX_REPORT_BYTES + 1)
         if len(text) > MAX_REPORT_BYTES:
-            raise FileError(Problem("too large for a report of the doctor", path=path, help=_HELP))
+            raise FileError(
+                Diagnostic("SR-FILE-001", "error", None, "too large for a report of the doctor", _HELP, path=path)
+            )
         report = json.loads(text)
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
-        raise FileError(Problem(f"cannot read the report: {reason}", path=path, help=_HELP)) from problem
+        raise FileError(
+            Diagnostic("SR-FILE-001", "error", None, f"cannot read the report: {reason}", _HELP, path=path)
+        ) from problem
     except (ValueError, RecursionError) as problem:
-        raise FileError(Problem(f"the report is not JSON: {problem}", path=path, help=_HELP)) from problem
+        raise FileError(
+            Diagnostic("SR-FILE-001", "error", None, f"the report is not JSON: {problem}", _HELP, path=path)
+        ) from problem
     devices = report.get("devices") if isinstance(report, dict) else None
     if not isinstance(devices, list) or not all(isinstance(device, dict) for device in devices):
-        raise FileError(Problem("the file is not a report of the doctor: it has no devices", path=path, help=_HELP))
+        raise FileError(
+            Diagnostic(
+                "SR-FILE-001",
+                "error",
+                None,
+                "the file is not a report of the doctor: it has no devices",
+                _HELP,
+                path=path,
+            )
+        )
     try:
         return ReportedDevice(_chosen(devices, wanted, path))
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         message = f"the file is not a report of the doctor: {type(problem).__name__}: {problem}"
-        raise FileError(Problem(message, path=path, help=_HELP)) from problem
+        raise FileError(Diagnostic("SR-FILE-001", "error", None, message, _HELP, path=path)) from problem
 
 
 def _chosen(devices: list[dict[str, Any]], wanted: str | None, path: str) -> dict[str, Any]:
@@ -128,18 +143,16 @@ class ReportedDevice:
         value = self._properties.get(structure, {}).get(member, 0)
         return isinstance(value, int) and value & bits == bits
 
-    def findings(self, plan: Plan) -> Iterator[Finding]:
+    def findings(self, plan: Plan) -> Iterator[Diagnostic]:
         """What a plan asks for that this device does not have."""
         yield from exceeded_limits(plan, self._limits, self.name)
         try:
             enabled_for(self, plan.requirements, emulated=self._emulated)  # type: ignore[arg-type]
         except UnsupportedError as unsupported:
             for problem in unsupported.problems:
-                yield error(
-                    problem.code or unsupported.code, problem.pointer or "/resources", problem.message, problem.help
-                )
+                yield problem._replace(pointer=problem.pointer or "/resources")
 
-    def drawing_findings(self, drawing: Drawing, pointer: str) -> Iterator[Finding]:
+    def drawing_findings(self, drawing: Drawing, pointer: str) -> Iterator[Diagnostic]:
         """The same of the drawing at ``pointer``, nothing where a shader of it is missing."""
         from scenario_runner.checks.stage_limits import check_stage_limits
 

@@ -7,14 +7,15 @@ from typing import Any
 from urllib.parse import quote
 
 from scenario_runner.checks.codes import CODES, Code
-from scenario_runner.validation.model import Located, Validation
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.validation.model import Validation
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def sarif(validations: Sequence[Validation], version: str) -> dict[str, Any]:
     """One run of this ``version`` of the program with the findings of several files; rules are the codes that occur."""
-    used = sorted({str(finding.problem.code) for each in validations for finding in each.findings})
+    used = sorted({finding.code for each in validations for finding in each.findings})
     rules = [_rule(CODES[code]) for code in used]
     indices = {code: index for index, code in enumerate(used)}
     return {
@@ -25,7 +26,7 @@ def sarif(validations: Sequence[Validation], version: str) -> dict[str, Any]:
                 "tool": {"driver": {"name": "scenario-runner", "version": version, "rules": rules}},
                 "columnKind": "unicodeCodePoints",
                 "results": [
-                    _result(finding, each.file, indices[str(finding.problem.code)])
+                    _result(finding, each.file, indices[finding.code])
                     for each in validations
                     for finding in each.findings
                 ],
@@ -44,19 +45,18 @@ def _rule(code: Code) -> dict[str, Any]:
     }
 
 
-def _result(finding: Located, file: str, rule: int) -> dict[str, Any]:
-    problem = finding.problem
-    place: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": _uri(problem.path or file)}}}
-    if problem.line is not None:
-        region = {"startLine": problem.line}
-        if problem.column is not None:
-            region["startColumn"] = problem.column
+def _result(finding: Diagnostic, file: str, rule: int) -> dict[str, Any]:
+    place: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": _uri(finding.path or file)}}}
+    if finding.line is not None:
+        region = {"startLine": finding.line}
+        if finding.column is not None:
+            region["startColumn"] = finding.column
         place["physicalLocation"]["region"] = region
-    if problem.pointer:
-        place["logicalLocations"] = [{"fullyQualifiedName": problem.pointer, "kind": "value"}]
-    text = f"{problem.message}\n{problem.help}" if problem.help else problem.message
+    if finding.pointer:
+        place["logicalLocations"] = [{"fullyQualifiedName": finding.pointer, "kind": "value"}]
+    text = f"{finding.message}\n{finding.help}" if finding.help else finding.message
     return {
-        "ruleId": problem.code,
+        "ruleId": finding.code,
         "ruleIndex": rule,
         "level": finding.severity,
         "message": {"text": text},

@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from scenario_runner.errors import FileError, Problem
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError
 from scenario_runner.files.source import SourceFile
 from scenario_runner.spirv import read_module
 from scenario_runner.spirv.describe import describe
@@ -46,7 +47,7 @@ def modules_of(
 def _content(path: str) -> bytes:
     with SourceFile(path) as file:
         if file.size_bytes > MAX_FILE_BYTES:
-            raise FileError(Problem("the file is too large for a shader", path=path))
+            raise FileError(Diagnostic("SR-FILE-001", "error", None, "the file is too large for a shader", path=path))
         return file.read(file.size_bytes)
 
 

@@ -6,7 +6,8 @@ shares vectors of numbers, so a section cannot rightly hold more elements than i
 
 from __future__ import annotations
 
-from scenario_runner.errors import FileError, Problem
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError
 
 _SMALLEST_ELEMENT_BYTES = 4
 # Strings may be shared (many modules called alike), hence some room.
@@ -46,4 +47,4 @@ class Budget:
 
     def _overdrawn(self, what: str) -> FileError:
         message = f"the {self._section} section describes more {what} than its bytes have room for"
-        return FileError(Problem(message, path=self._path, help="the file is damaged"))
+        return FileError(Diagnostic("SR-FILE-001", "error", None, message, "the file is damaged", path=self._path))

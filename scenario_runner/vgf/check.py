@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from math import prod
 
-from scenario_runner.errors import Problem
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.vgf.descriptor_type import IMAGE_TYPES
 from scenario_runner.vgf.model import Category, ModelResource, Segment, Slot, Vgf
 from scenario_runner.vgf.resource_size import format_name, known_format, resource_size_bytes
@@ -28,13 +28,13 @@ _MOST_BINDINGS = 2**16
 _MOST_PUSH_CONSTANT_BYTES = 2**16
 
 
-def find_problems(vgf: Vgf, path: str) -> list[Problem]:
+def find_problems(vgf: Vgf, path: str) -> list[Diagnostic]:
     """All that is wrong with the file (the first 20 of it), in the order of the file; an empty list for a sound one."""
     checks: Sequence[Callable[[Vgf], Iterator[_Finding]]] = (_resources, _constants, _ends, _segments, _order)
     findings = list(islice(_indices(vgf), _MOST_PROBLEMS)) or list(
         islice((finding for check in checks for finding in check(vgf)), _MOST_PROBLEMS)
     )
-    return [Problem(message, path=path, pointer=pointer) for pointer, message in findings]
+    return [Diagnostic("SR-FILE-001", "error", pointer, message, path=path) for pointer, message in findings]
 
 
 def _all_slots(vgf: Vgf) -> Iterator[tuple[str, Slot]]:

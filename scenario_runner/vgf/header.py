@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from scenario_runner.errors import FileError, Problem
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError
 
 SIZE_BYTES = 128
 _MAGIC = b"VGF1"
@@ -43,7 +44,7 @@ def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> H
     """
 
     def fail(message: str, help: str | None = None) -> FileError:
-        return FileError(Problem(message, path=path, pointer="/header", help=help))
+        return FileError(Diagnostic("SR-FILE-001", "error", "/header", message, help, path=path))
 
     if len(start) < SIZE_BYTES:
         raise fail(f"the file has {file_size_bytes} bytes, but a VGF file begins with a header of {SIZE_BYTES} bytes")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from scenario_runner.errors import FileError, Problem, UnsupportedError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError, UnsupportedError
 
 
 def decoder(factory: str, section: bytes | memoryview, path: str, name: str) -> Any:
@@ -23,7 +24,9 @@ def decoder(factory: str, section: bytes | memoryview, path: str, name: str) -> 
     made = getattr(vgfpy, factory)(section, len(section)) if len(section) else None
     if made is None:
         message = f"the {name} section ({len(section)} bytes) holds no valid table"
-        raise FileError(Problem(message, path=path, help="the file is damaged or was cut short"))
+        raise FileError(
+            Diagnostic("SR-FILE-001", "error", None, message, "the file is damaged or was cut short", path=path)
+        )
     return made
 
 
@@ -32,5 +35,5 @@ def kind_number(value: Any, path: str, pointer: str, names: tuple[str, ...]) -> 
     number = int(value)
     if not 0 <= number < len(names):
         message = f"the number {number} is unknown, expected 0 to {len(names) - 1} ({', '.join(names)})"
-        raise FileError(Problem(message, path=path, pointer=pointer))
+        raise FileError(Diagnostic("SR-FILE-001", "error", pointer, message, path=path))
     return number

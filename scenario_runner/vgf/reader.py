@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
-from scenario_runner.errors import FileError, Problem
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError
 from scenario_runner.files.source import SourceFile
 from scenario_runner.vgf.check import find_problems
 from scenario_runner.vgf.constants import read_constants
@@ -55,7 +56,9 @@ def _parsed(content: Content, name: str) -> Vgf:
             return read(copied, name)
         except UnicodeDecodeError as error:
             message = f"a text of the {section.name} section is not valid UTF-8"
-            raise FileError(Problem(message, path=name, help="the file is damaged")) from error
+            raise FileError(
+                Diagnostic("SR-FILE-001", "error", None, message, "the file is damaged", path=name)
+            ) from error
 
     sequence = table(read_sequence, header.sequence)
     vgf = Vgf(

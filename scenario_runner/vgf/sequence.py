@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from scenario_runner.errors import FileError, Problem
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError
 from scenario_runner.vgf.budget import Budget
 from scenario_runner.vgf.library import decoder, kind_number
 from scenario_runner.vgf.model import DescriptorSet, GraphConstant, Kind, PushConstantRange, Segment, Slot
@@ -80,7 +81,7 @@ def _dispatch_shape(view: memoryview | None, path: str, s: int) -> tuple[int, in
     numbers = (0, 0, 0) if view is None else tuple(view[:4])
     if len(numbers) != 3:
         message = f"expected 3 workgroup counts, found {0 if view is None else len(view)}"
-        raise FileError(Problem(message, path=path, pointer=f"/segments/{s}/dispatch_shape"))
+        raise FileError(Diagnostic("SR-FILE-001", "error", f"/segments/{s}/dispatch_shape", message, path=path))
     return numbers
 
 

@@ -28,6 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("spirv",),
     ("formats", "sampling", "byte_spans", "content_cache", "streams", "leftovers", "system_limits"),
     ("errors", "log", "progress", "close_names", "format_spellings", "arm_glslc", "system_packages"),
+    ("diagnostics",),
     ("visible",),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}

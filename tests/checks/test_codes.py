@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from scenario_runner import errors
 from scenario_runner.checks.codes import CODES, FAMILIES, markdown
 from scenario_runner.cli import main
-from scenario_runner.errors import FileError, Problem, ScenarioRunnerError
+from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, ShaderError, error_class
 
 PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
 
@@ -43,14 +44,51 @@ def test_every_code_in_the_source_is_in_the_table() -> None:
     assert set(CODES) - named == set()
 
 
+CLASSES = {
+    name: one for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, ScenarioRunnerError)
+}
+
+
 def test_every_class_of_errors_has_a_code() -> None:
-    """A problem that is raised without a code has that of its error's class, and one that has a code keeps it."""
-    classes = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, ScenarioRunnerError)]
-    assert {one.code for one in classes} <= set(CODES)
-    assert [one.code for one in FileError([Problem("a"), Problem("b", code="SR-FILE-002")]).problems] == [
-        "SR-FILE-001",
-        "SR-FILE-002",
+    """A message that is raised without a code has that of its error's class, which leads back to the class."""
+    for one in CLASSES.values():
+        assert one("what").problems[0].code == one.code
+        assert one.code in CODES
+        assert error_class(one.code).exit_code == one.exit_code or one in (ScenarioError, ShaderError)
+    assert FileError("b", code="SR-FILE-002").problems[0].code == "SR-FILE-002"
+
+
+def test_every_code_has_a_class() -> None:
+    """Each code that may end a run leads to one class of errors, and so to one exit code; no other is in the table."""
+    assert {code for code in CODES if error_class(code) is ScenarioRunnerError} == {"SR-RUN-002"}
+    families = {code.rpartition("-")[0] for code in CODES}
+    assert {known for known in errors._CLASSES if known not in CODES and known not in families} == set()
+
+
+def test_errors_are_raised_with_codes_of_their_class() -> None:
+    """Where a statement names both a class of errors and a code, the class is that of the code."""
+    found = [
+        (f"{path.relative_to(PACKAGE)}:{call.lineno}", CLASSES[name], code)
+        for path in PACKAGE.rglob("*.py")
+        for call, name in _calls_of(path, {*CLASSES, "file_error"} - {"ScenarioRunnerError"})
+        for code in _codes_in(call)
     ]
+    assert len(found) > 40
+    assert [each for each in found if not issubclass(each[1], error_class(each[2]))] == []
+
+
+def _calls_of(path: Path, names: set[str]) -> Iterator[tuple[ast.Call, str]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            if name in names:
+                yield node, {"file_error": "FileError"}.get(name, name)
+
+
+def _codes_in(call: ast.Call) -> Iterator[str]:
+    for node in ast.walk(call):
+        if isinstance(node, ast.Constant) and str(node.value) in CODES:
+            yield str(node.value)
 
 
 def test_the_documentation_is_generated(checkout: Path) -> None:

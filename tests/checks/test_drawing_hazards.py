@@ -32,8 +32,8 @@ def _cache(shader_cache: Path) -> None:
 def hazards(scene: Scene) -> list[tuple[str | None, str]]:
     """Code and message of the hazards, the message up to the reason."""
     findings = validate_file(scene.write(), Options(hazards=True)).findings
-    assert {each.problem.code for each in findings if each.severity == "error"} == set()
-    found = [(each.problem.code, each.problem.message.split(";")[0]) for each in findings]
+    assert {each.code for each in findings if each.severity == "error"} == set()
+    found = [(each.code, each.message.split(";")[0]) for each in findings]
     return [each for each in found if (each[0] or "").startswith("SR-HAZARD")]
 
 

@@ -12,7 +12,7 @@ from tests.scenes import Scene, assemble
 def findings(scene: Scene) -> list[tuple[str | None, str, str | None, str]]:
     """Code, severity, pointer and message of everything that is found."""
     found = validate_file(scene.write()).findings
-    return [(each.problem.code, each.severity, each.problem.pointer, each.problem.message) for each in found]
+    return [(each.code, each.severity, each.pointer, each.message) for each in found]
 
 
 HAND_MADE = """

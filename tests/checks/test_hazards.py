@@ -273,7 +273,7 @@ def test_transitions_chain() -> None:
 
 def scenario_findings(scene: Scene, **options: Any) -> list[tuple[str | None, str | None, str]]:
     found = validate_file(scene.write(), Options(**options)).findings
-    return [(each.problem.code, each.problem.pointer, each.problem.message) for each in found]
+    return [(each.code, each.pointer, each.message) for each in found]
 
 
 def test_a_scenario_without_a_barrier(scene: Scene, shader_cache: Path) -> None:

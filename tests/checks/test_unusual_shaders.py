@@ -25,7 +25,7 @@ def compiled(source: str, folder: Path) -> bytes:
 
 def findings(scene: Scene) -> list[str]:
     """Everything that is found, in words."""
-    return [str(each.problem) for each in validate_file(scene.write()).findings]
+    return [str(each) for each in validate_file(scene.write()).findings]
 
 
 def test_variables_that_are_listed_and_not_named_bind_nobody(scene: Scene) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenario_runner.errors import Problem
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.visible import one_line, visible
 from tests.program import COMMAND, Program, python_path
 from tests.scenes import Scene
@@ -42,7 +42,7 @@ def test_visible(text: str) -> None:
 @given(st.text(st.sampled_from(OBEYED) | st.characters(), max_size=3000), st.text(max_size=50))
 def test_names_stay_on_one_short_line(path: str, pointer: str) -> None:
     """The place that a message begins with is one line, whatever a file or a key is called."""
-    text = str(Problem("wrong", path, 1, 2, f"/{pointer}"))
+    text = str(Diagnostic("SR-RUN-002", "error", f"/{pointer}", "wrong", path=path, line=1, column=2))
     assert not set(text) & set(OBEYED)
     assert text.endswith(": wrong")
     assert len(one_line(path)) <= 10 * 1000  # an escape sequence has ten characters at most

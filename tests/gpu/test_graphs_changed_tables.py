@@ -55,9 +55,7 @@ def findings(vgf: Vgf, folder: Path) -> list[tuple[str | None, str]]:
     """Code and message of every error that validation finds."""
     path = scenario_of(vgf, folder)
     assert path is not None
-    return [
-        (each.problem.code, each.problem.message) for each in validate_file(path).findings if each.severity == "error"
-    ]
+    return [(each.code, each.message) for each in validate_file(path).findings if each.severity == "error"]
 
 
 def with_row(vgf: Vgf, index: int, **fields: object) -> Vgf:

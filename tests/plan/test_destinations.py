@@ -124,8 +124,8 @@ def test_a_tensor_is_no_picture(scene: Scene) -> None:
         "tensor", uid="t", dims=[2, 2], format="VK_FORMAT_R32_SFLOAT", shader_access="readwrite", dst="t.png"
     )
     (finding,) = validate_file(scene.write()).findings
-    assert finding.problem.pointer == "/resources/0/tensor/dst"
-    assert "has the extension '.png', expected '.npy'" in finding.problem.message
+    assert finding.pointer == "/resources/0/tensor/dst"
+    assert "has the extension '.png', expected '.npy'" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_destinations_against_each_other(scene: Scene, one: str, other: str, mes
     scene.buffer("x", size=4, dst=one).buffer("y", size=4, dst=other)
     path = scene.write()
     (finding,) = validate_file(path).findings
-    assert finding.problem.message.startswith(message)
+    assert finding.message.startswith(message)
     with Runner() as runner, pytest.raises(ScenarioError, match=message):
         runner.run(path)
     assert sorted(os.listdir(scene.folder)) == ["link.npy", "scenario.json"]

@@ -192,7 +192,7 @@ def test_no_way_leads_out(
             before = {file: file.read_bytes() for file in (case.folder.parent / "outside").iterdir()}
     validation = validate_file(path, SAFE)
     assert validation.exit_code == 14
-    assert [each.problem.code for each in validation.findings if each.severity == "error"] == [CODE]
+    assert [each.code for each in validation.findings if each.severity == "error"] == [CODE]
 
 
 @pytest.mark.parametrize("make", REFERENCES)

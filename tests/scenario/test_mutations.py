@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scenario_runner.errors import FileError, Problem, ScenarioError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError, ScenarioError
 from scenario_runner.scenario import json_schema, load, loads
 
 ACCESS = {"src_access": "memory_write", "dst_access": "ACCESS_GRAPH_READ", "src_stage": ["all"], "dst_stage": ["GRAPH"]}
@@ -200,7 +201,7 @@ def mutated(draw: st.DrawFn) -> Any:
     return tree
 
 
-def problems_of(text: str | bytes) -> list[Problem]:
+def problems_of(text: str | bytes) -> list[Diagnostic]:
     """What is wrong with a text; at least one problem, unless it loads."""
     try:
         loads(text)

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from scenario_runner import scenario as s
+from scenario_runner.diagnostics import error
 from scenario_runner.errors import ScenarioError
 
 BUFFER = s.Buffer(uid="a", size=4, shader_access="readwrite")
@@ -123,12 +124,18 @@ def test_problem():
         '{"commands": [], "resources": [\n {"buffer": {"uid": "a",\n "size": 4, "shader_access": "readonly"}}]}',
         "x.json",
     )
-    problem = scenario.problem("/resources/0/buffer/size", "too small", "make it larger")
+    problem = scenario.placed(error("SR-RUN-002", "/resources/0/buffer/size", "too small", "make it larger"))
     assert (str(problem), problem.help) == ("x.json:3:10: /resources/0/buffer/size: too small", "make it larger")
-    assert str(scenario.problem("/resources/0/buffer", "bad")) == "x.json:2:13: /resources/0/buffer: bad"
-    absent = scenario.problem("/resources/0/buffer/memory_group/offset", "bad")
+    assert (
+        str(scenario.placed(error("SR-RUN-002", "/resources/0/buffer", "bad")))
+        == "x.json:2:13: /resources/0/buffer: bad"
+    )
+    absent = scenario.placed(error("SR-RUN-002", "/resources/0/buffer/memory_group/offset", "bad"))
     assert (absent.line, absent.column, absent.pointer) == (2, 13, "/resources/0/buffer/memory_group/offset")
-    assert str(s.Scenario(resources=[BUFFER]).problem("/resources/0/buffer", "bad")) == "/resources/0/buffer: bad"
+    assert (
+        str(s.Scenario(resources=[BUFFER]).placed(error("SR-RUN-002", "/resources/0/buffer", "bad")))
+        == "/resources/0/buffer: bad"
+    )
 
 
 def test_unknown_uid():

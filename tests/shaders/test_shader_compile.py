@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.errors import CompileError, CompilerNotFoundError, ScenarioError, UsageError
+from scenario_runner.errors import CompileError, CompilerNotFoundError, MissingFileError, ScenarioError, UsageError
 from scenario_runner.shaders import CompileRequest, compile_all
 
 MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
@@ -147,13 +147,13 @@ def test_failures_together(tmp_path: Path) -> None:
 
 
 def test_failures_of_different_kinds(tmp_path: Path) -> None:
-    """Failures of different kinds are one CompileError with every problem."""
+    """Failures of different kinds are one error with every problem, of the class of the first."""
     requests = [
         CompileRequest(path=str(tmp_path / "none.comp"), label="a"),
         CompileRequest(source=MINIMAL, build_options="-bad", label="b"),
         CompileRequest(source="#version 450\nx\n", label="c"),
     ]
-    with pytest.raises(CompileError) as caught:
+    with pytest.raises(MissingFileError) as caught:
         compile_all(requests)
     assert [problem.message.split(":")[0] for problem in caught.value.problems] == [
         "shader 'a'",

@@ -119,8 +119,8 @@ def found(path: Path) -> set[str]:
     """The kinds of hazards that validate finds."""
     kinds = set()
     for each in validate_file(path, Options(hazards=True)).findings:
-        assert (each.problem.code or "").startswith("SR-HAZARD")
-        message = each.problem.message
+        assert (each.code or "").startswith("SR-HAZARD")
+        message = each.message
         if " reads buffer" in message or " reads image" in message:
             kinds.add("READ_AFTER_WRITE")  # a transition is a write
         elif ") reads" in message:

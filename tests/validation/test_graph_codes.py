@@ -63,5 +63,5 @@ def test_a_graph_that_is_bound_wrongly(
         (tmp_path / name).write_bytes((CASE / name).read_bytes())
     break_it(tree)
     (tmp_path / "scenario.json").write_text(json.dumps(tree))
-    found = [(each.problem.code, each.problem.pointer) for each in validate_file(tmp_path / "scenario.json").findings]
+    found = [(each.code, each.pointer) for each in validate_file(tmp_path / "scenario.json").findings]
     assert found == [(code, pointer)]

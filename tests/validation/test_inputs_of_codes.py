@@ -104,7 +104,7 @@ INPUTS: dict[str, tuple[Entries, Entries]] = {
     "SR-MEMORY-004": ([image(tiling="OPTIMAL", memory_group=GROUP), buffer(size=64, memory_group=GROUP)], []),
     "SR-MEMORY-005": ([image(memory_group=GROUP), tensor(memory_group={"id": "g", "offset": 4})], []),
     "SR-MEMORY-006": ([image(memory_group=GROUP), tensor(memory_group=GROUP)], []),
-    "SR-FILE-001": ([buffer(src="missing.npy")], []),
+    "SR-FILE-006": ([buffer(src="missing.npy")], []),
     "SR-FILE-002": ([buffer(size=8, src="16.npy")], []),
     "SR-FILE-003": ([buffer(src="16.npy", dst="16.npy")], []),
     "SR-FILE-004": ([buffer(dst="x.png")], []),
@@ -152,6 +152,6 @@ def test_the_input_has_the_code(tmp_path: Path, code: str) -> None:
     (tmp_path / "model.vgf").write_bytes((HERE / "ml" / "classifier" / "model.vgf").read_bytes())
     path = tmp_path / "scenario.json"
     path.write_text(json.dumps({"resources": resources, "commands": commands}, indent=1))
-    found = [each.problem for each in validate_file(path).findings]
+    found = list(validate_file(path).findings)
     assert code in [problem.code for problem in found]
     assert all(problem.line and problem.column and problem.pointer for problem in found if problem.code == code)

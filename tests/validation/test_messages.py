@@ -8,7 +8,8 @@ import numpy
 import pytest
 
 from scenario_runner.cli import main
-from scenario_runner.errors import Problem, ScenarioRunnerError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.resolve import resolve
 from scenario_runner.scenario import load
 from scenario_runner.validation import validate_file
@@ -27,12 +28,12 @@ def _cache(shader_cache: Path) -> None:
     """Every shader is compiled once."""
 
 
-def found(scene: Scene) -> list[Problem]:
+def found(scene: Scene) -> list[Diagnostic]:
     """What validate finds, each with its code."""
-    return [each.problem for each in validate_file(scene.write()).findings]
+    return list(validate_file(scene.write()).findings)
 
 
-def single(scene: Scene) -> Problem:
+def single(scene: Scene) -> Diagnostic:
     """The only finding."""
     (problem,) = found(scene)
     return problem

@@ -49,7 +49,7 @@ def edited(report: Path, folder: Path, **limits: Any) -> Path:
 def test_nothing_is_found_in_what_is_right(case: Path) -> None:
     """No scenario of the project has a finding of any severity, hazards included."""
     validation = validate_file(case / "scenario.json", Options(hazards=True))
-    assert [(each.problem.code, str(each.problem)) for each in validation.findings] == []
+    assert [(each.code, str(each)) for each in validation.findings] == []
     assert validation.exit_code == 0
     assert validation.commands > 0
 
@@ -61,7 +61,7 @@ def test_run_and_validate_say_the_same(scene: Scene) -> None:
     with Runner() as runner, pytest.raises(Exception, match="nothing is bound") as raised:
         runner.run(path)
     validation = validate_file(path)
-    problems = [each.problem for each in validation.findings if each.severity == "error"]
+    problems = [each for each in validation.findings if each.severity == "error"]
     assert tuple(problems) == raised.value.problems
     assert validation.exit_code == raised.value.exit_code
 
@@ -70,7 +70,7 @@ def test_the_order_is_that_of_the_file(scene: Scene) -> None:
     """Findings come by line and column, whatever rule they are of."""
     scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16)
     scene.dispatch("s", ["x", "x"]).dispatch("s", []).dispatch("s", ["x", "x", "x"])
-    places = [(each.problem.line, each.problem.column) for each in validate_file(scene.write()).findings]
+    places = [(each.line, each.column) for each in validate_file(scene.write()).findings]
     assert places == sorted(places)
     assert len(places) == 4
 
@@ -145,7 +145,7 @@ def test_problems_of_the_text_have_codes(tmp_path: Path, text: str | bytes, code
     """What is wrong with the file itself, with references and with values has a code too."""
     path = tmp_path / "scenario.json"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    found = [str(each.problem.code) for each in validate_file(path).findings]
+    found = [str(each.code) for each in validate_file(path).findings]
     assert code in found
     assert set(found) <= set(CODES)
 
@@ -166,7 +166,7 @@ def test_against_the_device_that_is_here(report: Path) -> None:
     with Runner() as runner:
         for case in cases():
             validation = validate_file(case / "scenario.json", Options(device=device))
-            found = [each.problem.message for each in validation.findings if each.severity == "error"]
+            found = [each.message for each in validation.findings if each.severity == "error"]
             try:
                 runner.run(case / "scenario.json", write_files=False, dry_run=True)
             except UnsupportedError as error:
@@ -187,14 +187,14 @@ def test_against_smaller_limits(report: Path, scene: Scene) -> None:
     scene.buffer("x", size=16).dispatch("s", ["x"], [3])
     validation = validate_file(scene.write(), Options(device=read_device(str(small))))
     name = repr(json.loads(report.read_text(encoding="utf-8"))["devices"][0]["name"])
-    found = [(each.problem.code, each.severity, each.problem.pointer) for each in validation.findings]
+    found = [(each.code, each.severity, each.pointer) for each in validation.findings]
     assert found == [
         ("SR-LIMIT-001", "error", "/resources/0/shader"),
         ("SR-LIMIT-004", "error", "/resources/0/shader"),
         ("SR-LIMIT-008", "warning", "/resources/1/buffer/size"),
         ("SR-LIMIT-003", "error", "/commands/0/dispatch_compute/rangeND"),
     ]
-    assert [each.problem.message for each in validation.findings] == [
+    assert [each.message for each in validation.findings] == [
         f"shader 's' has a workgroup of 8 along x; maxComputeWorkGroupSize[0] of {name} is 4",
         f"shader 's' has 32 bytes of shared memory; maxComputeSharedMemorySize of {name} is 16",
         f"buffer 'x' of 16 bytes is bound as a storage buffer; maxStorageBufferRange of {name} is 8",

@@ -19,7 +19,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from scenario_runner.content_cache import ContentCache
-from scenario_runner.errors import Problem, ScenarioRunnerError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.source import SourceFile, file_identity
 from scenario_runner.plan.model import plan as plan_records
 from scenario_runner.plan.model import records
@@ -38,7 +39,7 @@ def _records_of(module: ModuleType) -> dict[str, Any]:
     return {name: kind for name, kind in vars(module).items() if getattr(kind, "__module__", "") == module.__name__}
 
 
-_RECORDS = _records_of(records) | _records_of(plan_records) | {"Problem": Problem}
+_RECORDS = _records_of(records) | _records_of(plan_records) | {"Diagnostic": Diagnostic}
 
 
 class Settings(NamedTuple):

@@ -92,7 +92,7 @@ class Graphs:
     def report_unknown_shapes(self, deferred: frozenset[str]) -> None:
         """Note those of the ``deferred`` tensors for which nothing else that was noted accounts: neither an error of
         the commands that write them nor one of what these bind."""
-        places = tuple(problem.pointer or "" for _, problem in self._problems.errors)
+        places = tuple(problem.pointer or "" for problem in self._problems.errors)
         explained: set[str] = set()
         before = -1
         while before < len(explained):

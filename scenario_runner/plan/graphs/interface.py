@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scenario_runner.checks.tensors import holds
-from scenario_runner.errors import Problem, ShaderError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ShaderError
 from scenario_runner.formats import format_of_value
 from scenario_runner.plan.model.graphs import GraphResourcePlan
 
@@ -28,8 +29,11 @@ def graph_entry(module: Module, name: str, what: str) -> GraphEntryPoint:
             return entry
     there_are = ", ".join(repr(entry.name) for entry in module.graph_entry_points) or "none"
     raise ShaderError(
-        Problem(
-            f"{what} has no graph entry point {name!r}; its graph entry points are: {there_are}", code="SR-GRAPH-001"
+        Diagnostic(
+            "SR-GRAPH-001",
+            "error",
+            None,
+            f"{what} has no graph entry point {name!r}; its graph entry points are: {there_are}",
         )
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import ScenarioError, ScenarioRunnerError
+from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.npy import read_header
 from scenario_runner.plan.graphs.shapes import row_shapes
 
@@ -95,11 +95,10 @@ class _Inference:
             or any(one not in (0, size) for one, size in zip(map(_at_least_0, tensor.dims), shape, strict=True))
         ):
             self._problems.error(
-                ScenarioError,
+                "SR-TENSOR-003",
                 f"{self._scenario.resource_pointer(uid)}/dims",
                 f"tensor {uid!r} has the shape {list(tensor.dims)}, but the graph of"
                 f" {self._scenario.command_pointer(index)} makes {list(shape)} of it",
-                code="SR-TENSOR-003",
             )
 
     def _of_command(self, index: int, command: Any) -> Iterator[tuple[str, Shape]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import ScenarioError, ScenarioRunnerError
+from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.graphs.interface import binding_problems, constant_problems, graph_entry, graph_resources
 from scenario_runner.plan.model.constant_data import ConstantData, FilePart
 from scenario_runner.plan.model.graphs import GraphConstantPlan, GraphDispatch, GraphPipelinePlan
@@ -64,18 +64,14 @@ def resolve_spirv_dispatch(
             continue  # reported where the resource is
         if not isinstance(plan, TensorPlan):
             problems.error(
-                ScenarioError,
-                f"{place}/resource_ref",
-                f"{plan.uid!r} is not a tensor; graphs take nothing else",
-                code="SR-BIND-003",
+                "SR-BIND-003", f"{place}/resource_ref", f"{plan.uid!r} is not a tensor; graphs take nothing else"
             )
         elif (binding.set, binding.id) not in declared:
             there_are = ", ".join(f"set {owner}, binding {number}" for owner, number in declared)
             problems.error(
-                ScenarioError,
+                "SR-GRAPH-005",
                 place,
                 f"graph {graph.uid!r} has nothing at set {binding.set}, binding {binding.id}; it has: {there_are}",
-                code="SR-GRAPH-005",
             )
         else:
             given[binding.set, binding.id] = plan.description
@@ -85,14 +81,13 @@ def resolve_spirv_dispatch(
         return []
     names = {place: f"tensor {uid!r}" for place, uid in uids.items()}
     for code, message in binding_problems(graph.entry, given, names):
-        problems.error(ScenarioError, f"{pointer}/bindings", f"graph {graph.uid!r}: {message}", code=code)
+        problems.error(code, f"{pointer}/bindings", f"graph {graph.uid!r}: {message}")
     for code, message in constant_problems(graph.module, constants):
         problems.error(
-            ScenarioError,
+            code,
             f"{pointer}/graph_constants",
             f"graph {graph.uid!r}: {message}",
             "the position in graph_constants is the id of the constant",
-            code,
         )
     if len(problems.errors) > before:
         return []
@@ -103,7 +98,7 @@ def resolve_spirv_dispatch(
         problems.add_error(error, f"{pointer}/bindings")
         return []
     for code, message in shape_problems(graph.entry, fixed, shapes, names):
-        problems.error(ScenarioError, f"{pointer}/bindings", f"graph {graph.uid!r}: {message}", code=code)
+        problems.error(code, f"{pointer}/bindings", f"graph {graph.uid!r}: {message}")
     if len(problems.errors) > before or fixed.code is None:
         return []
     layouts = tuple(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UnsupportedError
+from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.bindings import descriptors, set_layouts
 from scenario_runner.plan.graphs.interface import (
     binding_problems,
@@ -53,15 +53,14 @@ class _Inside(Problems):
 
     def error(
         self,
-        kind: type[ScenarioRunnerError],
+        code: str,
         pointer: str,
         message: str,
         help: str | None = None,
-        code: str | None = None,
     ) -> None:
-        self._outer.error(kind, self._pointer, f"{self._where}: {message}", None, code)
+        self._outer.error(code, self._pointer, f"{self._where}: {message}")
 
-    def warn(self, pointer: str, message: str, help: str | None = None, *, code: str | None) -> None:
+    def warn(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
         """What the scenario does not say, its author cannot mend."""
 
 
@@ -116,10 +115,9 @@ def check_targets(graph: VgfGraph, command: DispatchGraph, pointer: str, problem
             name = getattr(entry, key)
             if name not in names:
                 problems.error(
-                    ScenarioError,
+                    "SR-GRAPH-008",
                     f"{place}/{index}/{key}",
                     f"the graph {resource.uid!r} has no shader {name!r:.100}; its shaders are: {there_are}",
-                    code="SR-GRAPH-008",
                 )
 
 
@@ -189,15 +187,12 @@ class VgfDispatch:
             ports += [("output", port) for port in graph.outputs if port.binding == binding.id]
             if not ports:
                 problems.error(
-                    ScenarioError,
+                    "SR-GRAPH-005",
                     f"{place}/id",
                     f"graph {graph.graph.uid!r} has no input or output {binding.id}; it has: {self._there_are()}",
-                    code="SR-GRAPH-005",
                 )
             elif binding.id in bound:
-                problems.error(
-                    ScenarioError, f"{place}/id", f"{ports[0][1].label} is bound already", code="SR-CONFLICT-004"
-                )
+                problems.error("SR-CONFLICT-004", f"{place}/id", f"{ports[0][1].label} is bound already")
             bound.add(binding.id)
             for direction, port in ports:  # two where the model returns an input as it is
                 if not self._values.bind(binding, port, direction, place):
@@ -208,12 +203,11 @@ class VgfDispatch:
                     bound.add(port.binding)
                     row = graph.vgf.resources[port.resource_index]
                     problems.error(
-                        ScenarioError,
+                        "SR-BIND-001",
                         f"{self._pointer}/bindings",
                         f"nothing is bound to the {direction} {port.label} of graph {graph.graph.uid!r}, which has the"
                         f" shape {list(row.shape)} and the format {format_name(row.format)}",
                         f'add {{"set": 0, "id": {port.binding}, "resource_ref": "…"}}',
-                        code="SR-BIND-001",
                     )
         return len(problems.errors) == before
 
@@ -247,12 +241,11 @@ class VgfDispatch:
         wanted = shader_of(graph, self._command, name, self._scenario)
         if wanted is None:
             self._problems.error(
-                ScenarioError,
+                "SR-GRAPH-009",
                 self._pointer,
                 f"the shader {name!r} of graph {graph.graph.uid!r} is a placeholder without code, and nothing is"
                 " substituted for it",
                 f'add {{"shader_ref": "…", "target": "{name}"}} to shader_substitutions',
-                code="SR-GRAPH-009",
             )
             return None
         shader = self._shaders.get(wanted.uid)
@@ -264,7 +257,7 @@ class VgfDispatch:
         push_constants = self._push_constants(segment, name, wanted, shader)
         groups = segment.dispatch_shape
         if 0 in groups:
-            inside.error(ScenarioError, "", f"it has {groups} workgroups, which runs nothing", code="SR-GRAPH-006")
+            inside.error("SR-GRAPH-006", "", f"it has {groups} workgroups, which runs nothing")
         if layouts is None or push_constants is None:
             return None
         pipeline = self._tables.pipeline(
@@ -292,10 +285,9 @@ class VgfDispatch:
         problems = self._problems
         if declared > size:
             problems.error(
-                ScenarioError,
+                "SR-PUSH-001",
                 f"{self._graph.pointer}/push_constants_size",
                 f"shader {loaded.uid!r} declares {declared} bytes of push constants, but push_constants_size is {size}",
-                code="SR-PUSH-001",
             )
             return None
         for index, entry in enumerate(self._command.push_constants):
@@ -306,20 +298,19 @@ class VgfDispatch:
                 if not declared <= len(data) <= size or len(data) % 4:
                     expected = f"{size}" if declared in (0, size) else f"{declared} to {size}"
                     problems.error(
-                        ScenarioError,
+                        "SR-PUSH-002",
                         f"{self._pointer}/push_constants/{index}/push_data_ref",
                         f"raw_data {entry.push_data_ref!r} holds {len(data)} bytes, but the push constants of shader"
                         f" {name!r} take {expected}",
-                        code="SR-PUSH-002",
                     )
                     return None
                 return data
         if declared:
             problems.warn(
+                "SR-PUSH-003",
                 self._pointer,
                 f"shader {name!r} of graph {self._graph.graph.uid!r} reads push constants, but the command has none for"
                 " it; zeros are used",
-                code="SR-PUSH-003",
             )
         return bytes(size)
 
@@ -334,10 +325,7 @@ class VgfDispatch:
             plan = self._tables.resources[binding.resource_ref]
             if not isinstance(plan, TensorPlan):
                 inside.error(
-                    FileError,
-                    "",
-                    f"it binds {plan.uid!r}, which is not a tensor; graphs take nothing else",
-                    code="SR-BIND-003",
+                    "SR-GRAPH-006", "", f"it binds {plan.uid!r}, which is not a tensor; graphs take nothing else"
                 )
                 return None
             given[binding.set, binding.id] = plan.description
@@ -354,7 +342,7 @@ class VgfDispatch:
             *superfluous_bindings(entry, given),
             *(message for _, message in constant_problems(module.module, constants)),
         ):
-            inside.error(FileError, "", f"{graph.path}: {message}", code="SR-GRAPH-006")
+            inside.error("SR-GRAPH-006", "", f"{graph.path}: {message}")
         if len(self._problems.errors) > before:
             return None
         shapes = {place: tensor.dims for place, tensor in given.items()}
@@ -364,7 +352,7 @@ class VgfDispatch:
             self._problems.add_error(error, f"{self._pointer}/bindings")
             return None
         for code, message in shape_problems(entry, fixed, shapes, names):
-            inside.error(ScenarioError, "", f"{graph.path}: {message}", code=code)
+            inside.error(code, "", f"{graph.path}: {message}")
         if len(self._problems.errors) > before or fixed.code is None:
             return None
         layouts = tuple(
@@ -397,11 +385,10 @@ class VgfDispatch:
             row = vgf.resources[constant.resource_index]
             if known_format(row.format) is None:
                 self._problems.error(
-                    UnsupportedError,
+                    "SR-RUN-003",
                     self._graph.pointer,
                     f"{self._graph.path}: constant {link.constant_index} has the format {format_name(row.format)},"
                     " which this program does not know",
-                    code="SR-RUN-003",
                 )
                 continue
             yield GraphConstantPlan(

@@ -10,7 +10,6 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import FileError, ScenarioError, UnsupportedError
 from scenario_runner.formats import format_of_value
 from scenario_runner.plan.model.plan import ResourcePlan
 from scenario_runner.plan.model.records import BufferPlan
@@ -61,27 +60,25 @@ class Values:
             wanted = " or ".join(kinds)
             row = self._vgf.resources[port.resource_index]
             self._problems.error(
-                ScenarioError,
+                "SR-BIND-003",
                 f"{place}/resource_ref",
                 f"{label} is a {wanted} of the shape {list(row.shape)}, {format_name(row.format)}; {plan.uid!r} is"
                 f" a {plan.kind}",
-                code="SR-BIND-003",
             )
             return False
         fits = [index for index in rows if self._mismatch(index, plan) is None]
         if not fits:
             code, wanted = self._mismatch(rows[0], plan) or ("", "")
-            self._problems.error(ScenarioError, f"{place}/resource_ref", f"{label} {wanted}", code=code)
+            self._problems.error(code, f"{place}/resource_ref", f"{label} {wanted}")
             return False
         chosen = fits[0]
         group = self._vgf.resources[chosen].alias_group
         known = self._uids.get(chosen) or (None if group is None else self._external.get(group))
         if known is not None and known != plan.uid:
             self._problems.error(
-                ScenarioError,
+                "SR-GRAPH-010",
                 f"{place}/resource_ref",
                 f"{label} is the value that {known!r} is bound to; bind {known!r} here as well",
-                code="SR-GRAPH-010",
             )
             return False
         self._uids[chosen] = plan.uid
@@ -193,21 +190,19 @@ class Values:
         shape = self._shape(index)
         if min(shape, default=1) < 0:
             self._problems.error(
-                UnsupportedError,
+                "SR-GRAPH-007",
                 self._pointer,
                 f"graph {self._graph!r} has a value of the shape {list(shape)} between its segments, and nothing says"
                 " what its dynamic dimensions are",
                 "convert the model with fixed shapes",
-                code="SR-GRAPH-007",
             )
             return None
         format = known_format(row.format)
         if format is None:
             self._problems.error(
-                UnsupportedError,
+                "SR-RUN-003",
                 self._pointer,
                 f"graph {self._graph!r} has a value of {format_name(row.format)}, which this program does not know",
-                code="SR-RUN-003",
             )
             return None
         kind = _kind_of(row)
@@ -215,11 +210,10 @@ class Values:
         if kind == "tensor":
             if not is_format_of_tensors(format):
                 self._problems.error(
-                    FileError,
+                    "SR-GRAPH-006",
                     self._pointer,
                     f"graph {self._graph!r}: resource {index} of the model is a tensor of {format.name}, which no"
                     " tensor can have: its elements are single numbers",
-                    code="SR-GRAPH-006",
                 )
                 return None
             return TensorPlan(
@@ -232,11 +226,10 @@ class Values:
             return BufferPlan(uid, self._pointer, size, memory, offset, zero_fill=not owned)
         if kind != "image":
             self._problems.error(
-                UnsupportedError,
+                "SR-RUN-003",
                 self._pointer,
                 f"graph {self._graph!r} has a value that is seen as {descriptor_type_name(row.descriptor_type)}, which"
                 " this program does not know",
-                code="SR-RUN-003",
             )
             return None
         return self._image(index, uid, memory, offset, owned)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from scenario_runner.errors import Problem
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.plan.model.records import (
     BufferBarrier,
     BufferPlan,
@@ -82,7 +82,7 @@ class Plan(NamedTuple):
     frames: tuple[FramePlan, ...]
     outputs: tuple[Output, ...]
     requirements: Requirements
-    warnings: tuple[Problem, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
     graph_pipelines: tuple[GraphPipelinePlan, ...] = ()
     reads: tuple[str, ...] = ()
 

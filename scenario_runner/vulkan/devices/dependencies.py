@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
-from scenario_runner.errors import Problem
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.vulkan.devices.features import CORE, Feature
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def implied_features(physical: PhysicalDevice, features: Iterable[Feature]) -> s
 
 def dependent_extensions(
     physical: PhysicalDevice, extensions: Iterable[str], disabled: Collection[str]
-) -> tuple[set[str], list[Problem]]:
+) -> tuple[set[str], list[Diagnostic]]:
     """``extensions`` and those that must be enabled with them, and what makes that impossible.
 
     Of alternatives the first one that the device has is taken, in the registry's order. A driver that has an extension
@@ -67,7 +67,7 @@ def dependent_extensions(
     from scenario_runner.vulkan.api._generated.extensions import DEPENDENCIES
 
     found = set(extensions)
-    problems: list[Problem] = []
+    problems: list[Diagnostic] = []
     pending = sorted(found)
     while pending:
         extension = pending.pop()
@@ -81,5 +81,7 @@ def dependent_extensions(
                 pending.append(usable[0])
             elif there:
                 message = f"the extension {extension} depends on {' or '.join(there)}, which is disabled"
-                problems.append(Problem(message, help="do not disable it, or disable both", code="SR-FEATURE-002"))
+                problems.append(
+                    Diagnostic("SR-FEATURE-002", "error", None, message, "do not disable it, or disable both")
+                )
     return found, problems

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.plan.model.records import ML_STRUCTURES, Requirements
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.devices.companion_features import companions
@@ -58,7 +59,7 @@ def enabled_for(
     """
     features: set[Feature] = set()
     extensions: set[str] = set()
-    problems: list[errors.Problem] = []
+    problems: list[Diagnostic] = []
     tables = (
         ("capability", requirements.capabilities, CAPABILITIES),
         ("extension", requirements.spirv_extensions, EXTENSIONS),
@@ -71,10 +72,11 @@ def enabled_for(
             if alternatives is None:
                 if what == "capability":
                     problems.append(
-                        errors.Problem(
+                        Diagnostic(
+                            _LACKING,
+                            "error",
+                            requirements.places.get(shader),
                             f"shader {shader!r} needs the capability {name}, which no Vulkan version knows",
-                            pointer=requirements.places.get(shader),
-                            code=_LACKING,
                         )
                     )
                 continue
@@ -92,10 +94,11 @@ def enabled_for(
                 extensions |= satisfied.extensions
             if not found:
                 problems.append(
-                    errors.Problem(
+                    Diagnostic(
+                        _LACKING,
+                        "error",
+                        requirements.places.get(shader),
                         f"shader {shader!r} needs the {what} {name}; {physical.name!r} lacks {' and '.join(lacking)}",
-                        pointer=requirements.places.get(shader),
-                        code=_LACKING,
                     )
                 )
     for needed in requirements.features:
@@ -107,22 +110,24 @@ def enabled_for(
         if needed.structure in ML_STRUCTURES:
             help = "the ML emulation layers bring it to devices with compute shaders: --ml-emulation auto"
         problems.append(
-            errors.Problem(
+            Diagnostic(
+                "SR-FEATURE-002",
+                "error",
+                needed.pointer,
                 f"{needed.what} needs {needed.member} ({needed.structure}), which {physical.name!r} lacks",
-                pointer=needed.pointer,
-                help=help,
-                code="SR-FEATURE-002",
+                help,
             )
         )
     newest = next((spirv for version, spirv in _SPIRV_VERSIONS if physical.api_version >= version), (1, 3))
     if requirements.spirv_version > newest:
         major, minor = requirements.spirv_version
         problems.append(
-            errors.Problem(
+            Diagnostic(
+                _LACKING,
+                "error",
+                requirements.places.get(requirements.newest_shader),
                 f"a shader is SPIR-V {major}.{minor}; {physical.name!r} takes SPIR-V {newest[0]}.{newest[1]} at most",
-                pointer=requirements.places.get(requirements.newest_shader),
-                help="compile it for an older target (for GLSL files the runner does that itself)",
-                code=_LACKING,
+                "compile it for an older target (for GLSL files the runner does that itself)",
             )
         )
     if problems:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from scenario_runner import errors
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.memory.allocation import Allocation, align, allocate, choose_type
 
@@ -79,11 +80,12 @@ def _place_group(device: Device, stack: ExitStack, group: str, members: list[Res
         type_bits &= needs.type_bits
         if plan.offset_bytes % needs.alignment:
             raise errors.ScenarioError(
-                errors.Problem(
+                Diagnostic(
+                    "SR-MEMORY-002",
+                    "error",
+                    f"{plan.pointer}/memory_group/offset",
                     f"memory group {group!r} places {plan.uid!r} at offset {plan.offset_bytes}, which is not a"
                     f" multiple of the alignment {needs.alignment} that {device.physical.name!r} asks for",
-                    pointer=f"{plan.pointer}/memory_group/offset",
-                    code="SR-MEMORY-002",
                 )
             )
         size = max(size, plan.offset_bytes + needs.size_bytes)
@@ -115,10 +117,11 @@ def _memory_type(device: Device, type_bits: int, resource: Resource) -> int:
     index = choose_type(device, type_bits, 0, preferred)
     if index is None:
         raise errors.UnsupportedError(
-            errors.Problem(
+            Diagnostic(
+                "SR-MEMORY-008",
+                "error",
+                resource.plan.pointer,
                 f"{device.physical.name!r} has no memory type for {resource.plan.uid!r} and its memory group",
-                pointer=resource.plan.pointer,
-                code="SR-MEMORY-008",
             )
         )
     return index

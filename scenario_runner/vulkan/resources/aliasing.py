@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from scenario_runner import errors
 from scenario_runner.byte_spans import overlap
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.vulkan.resources.images import Image
 
@@ -37,7 +38,7 @@ def _check_group(device: Device, group: str, members: Sequence[Resource]) -> Non
 
     A buffer as large as the padded image is taken to know about the padding. Tensors see to their strides themselves.
     """
-    problems: list[errors.Problem] = []
+    problems: list[Diagnostic] = []
     for pair in combinations(members, 2):
         if _contents_collide(*pair):
             raise errors.ScenarioError(_collision(device, group, *pair))
@@ -46,11 +47,12 @@ def _check_group(device: Device, group: str, members: Sequence[Resource]) -> Non
                 message = _disagreement(image, other)
                 if message is not None:
                     problems.append(
-                        errors.Problem(
+                        Diagnostic(
+                            "SR-MEMORY-007",
+                            "error",
+                            f"{image.plan.pointer}/memory_group",
                             f"memory group {group!r} on {device.physical.name!r}: {message}",
-                            pointer=f"{image.plan.pointer}/memory_group",
-                            help="choose a width whose rows need no padding, or let a shader copy the texels",
-                            code="SR-MEMORY-007",
+                            "choose a width whose rows need no padding, or let a shader copy the texels",
                         )
                     )
                     break
@@ -87,16 +89,17 @@ def _contents_collide(one: Resource, other: Resource) -> bool:
     return end <= second.plan.offset_bytes < first.end_bytes
 
 
-def _collision(device: Device, group: str, one: Resource, other: Resource) -> errors.Problem:
+def _collision(device: Device, group: str, one: Resource, other: Resource) -> Diagnostic:
     first, second = sorted((one, other), key=lambda each: each.plan.offset_bytes)
     assert isinstance(first, Image)
-    return errors.Problem(
+    return Diagnostic(
+        "SR-MEMORY-001",
+        "error",
+        f"{second.plan.pointer}/memory_group",
         f"memory group {group!r} on {device.physical.name!r}: the initial content of {second.plan.uid!r} overlaps that"
         f" of image {first.plan.uid!r}, whose rows are {first.row_pitch_bytes} bytes apart so that it ends at byte"
         f" {first.end_bytes}",
-        pointer=f"{second.plan.pointer}/memory_group",
-        help="give one of them initial content, or place it further back",
-        code="SR-MEMORY-001",
+        "give one of them initial content, or place it further back",
     )
 
 

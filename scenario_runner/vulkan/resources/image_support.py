@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from scenario_runner import errors
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
@@ -58,7 +59,7 @@ def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]
     is missing.
     """
     chosen: dict[str, Tiling] = {}
-    problems: list[errors.Problem] = []
+    problems: list[Diagnostic] = []
     for plan in images:
         lacking = []
         for tiling in _candidates(device, plan):
@@ -70,10 +71,11 @@ def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]
         else:
             what = "; ".join(lacking)
             problems.append(
-                errors.Problem(
+                Diagnostic(
+                    "SR-FEATURE-003",
+                    "error",
+                    plan.pointer,
                     f"image {plan.uid!r} of {plan.format.name} is not possible on {device.physical.name!r}: {what}",
-                    pointer=plan.pointer,
-                    code="SR-FEATURE-003",
                 )
             )
     if problems:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import Problem
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.plan.model.tensors import TensorPlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.structs import chain, new
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 
-def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bool = False) -> list[Problem]:
+def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bool = False) -> list[Diagnostic]:
     """Everything about the tensors of ``plan`` that ``physical`` cannot do; it must have VK_ARM_tensors.
 
     Where graphs are ``emulated``, what lies between their operators are tensors as well.
@@ -35,10 +35,11 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bo
     problems = []
     for tensor in tensors:
         problems += [
-            Problem(
+            Diagnostic(
+                "SR-LIMIT-011",
+                "error",
+                tensor.pointer,
                 f"tensor {tensor.uid!r} {what}; {name} of {physical.name!r} is {limit}",
-                pointer=tensor.pointer,
-                code="SR-LIMIT-011",
             )
             for what, name, limit in _beyond(tensor, limits)
         ]
@@ -50,11 +51,12 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bo
             user = used.get((tensor.uid, use))
             if user is not None and not features & bit:
                 problems.append(
-                    Problem(
+                    Diagnostic(
+                        "SR-FEATURE-003",
+                        "error",
+                        f"{tensor.pointer}/format",
                         f"{user} uses tensor {tensor.uid!r}; {physical.name!r} has no {tensor.format.name} tensors for"
                         f" {use}s",
-                        pointer=f"{tensor.pointer}/format",
-                        code="SR-FEATURE-003",
                     )
                 )
     if emulated:
@@ -65,11 +67,12 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bo
         limit = limits.maxPerStageDescriptorSetStorageTensors
         if count > limit:
             problems.append(
-                Problem(
+                Diagnostic(
+                    "SR-LIMIT-006",
+                    "error",
+                    pointer,
                     f"shader {label!r} uses {count} tensors; maxPerStageDescriptorSetStorageTensors of"
                     f" {physical.name!r} is {limit}",
-                    pointer=pointer,
-                    code="SR-LIMIT-006",
                 )
             )
     return problems
@@ -91,24 +94,26 @@ def _beyond(tensor: TensorPlan, limits: object) -> Iterator[tuple[str, str, int]
             return  # what has too many dimensions has no other sensible numbers
 
 
-def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterator[Problem]:
+def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterator[Diagnostic]:
     for graph in plan.graph_pipelines:
         if graph.lost:
-            yield Problem(
+            yield Diagnostic(
+                "SR-FEATURE-002",
+                "error",
+                graph.pointer,
                 f"{graph.label}: no output depends on {graph.lost}; the ML emulation layers, through which"
                 f" {physical.name!r} runs graphs, end the process over such a result",
-                pointer=graph.pointer,
-                help="return it from the model as well",
-                code="SR-FEATURE-002",
+                "return it from the model as well",
             )
         what, shape = graph.largest
         count, limit = prod(shape), int(limits.maxTensorElements)
         if count > limit:
-            yield Problem(
+            yield Diagnostic(
+                "SR-LIMIT-011",
+                "error",
+                graph.pointer,
                 f"{graph.label}: {what} has {count} elements (shape {list(shape)}); maxTensorElements of"
                 f" {physical.name!r} is {limit}",
-                pointer=graph.pointer,
-                code="SR-LIMIT-011",
             )
 
 
