@@ -46,7 +46,7 @@ class ScenarioRunnerError(Exception):
     """
 
     exit_code = 1
-    code: ClassVar[str] = "SR-RUN-002"
+    code: ClassVar[str]
 
     def __init__(
         self, message: str | Diagnostic | Iterable[Diagnostic], *, help: str | None = None, code: str | None = None
@@ -107,6 +107,7 @@ class ScenarioError(ScenarioRunnerError):
     """The scenario is wrong: syntax, shape, references, contradictions between its parts."""
 
     exit_code = 3
+    code = "SR-JSON-005"
 
 
 class FileError(ScenarioRunnerError):
@@ -278,7 +279,6 @@ _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-DEVICE-007": ValidationLayerError,
     "SR-DEVICE-008": LimitError,
     "SR-RUN": UnsupportedError,
-    "SR-RUN-002": ScenarioRunnerError,
 }
 """A code, or its family → the error that a diagnostic of it becomes. Each code's exit code follows from this."""
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from scenario_runner import log
+from tests.layers import build_layer
 from tests.program import Program, run_program
 from tests.scenes import Scene
 
@@ -57,3 +58,10 @@ def shader_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def program(shader_cache: Path, checkout: Path, tmp_path: Path) -> Program:
     """Run the program in the test's folder."""
     return partial(run_program, checkout, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def fault_layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Environment variables with which the loader loads the layer; see fault_layer.c for those that steer it."""
+    source = Path(__file__).parent / "robustness" / "fault_layer.c"
+    return build_layer(source, tmp_path_factory.mktemp("fault-layer"), "makes one call fail")

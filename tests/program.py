@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,10 +35,11 @@ def run_program(
     env: dict[str, str] | None = None,
     stdin: str = "",
     timeout_s: float = 300,
+    launcher: Sequence[str] = (),
 ) -> Ended:
-    """Run the program of ``checkout`` in ``folder``; it must never show a traceback."""
+    """Run the program of ``checkout`` in ``folder``, through ``launcher``; it must never show a traceback."""
     done = subprocess.run(
-        [*COMMAND, *map(str, arguments)],
+        [*launcher, *COMMAND, *map(str, arguments)],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": python_path(checkout), **(env or {})},
         input=stdin,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
 from scenario_runner.scenario import json_schema
-from scenario_runner.scenario.dialects import COMMANDS, RESOURCES, VALUES
+from scenario_runner.scenario.dialects import VALUES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE = DOCS / "format.md"
@@ -64,7 +65,7 @@ def text() -> str:
         page += (
             f"\n## {title.capitalize()}\n\nEach entry of `{title}` is an object with one key, the kind of the entry.\n"
         )
-        entries = {kinds[key][1]: entry for entry in reversed(examples[title]) for key in entry}
+        entries = {_model(kinds[key]): entry for entry in reversed(examples[title]) for key in entry}
         for model, names in _names(kinds).items():
             definition = definitions[model]
             also = "".join(f" Also spelled `{name}`." for name in names[1:])
@@ -78,11 +79,15 @@ def text() -> str:
     return f"{page}\n{SPELLINGS}{''.join(_spellings())}"
 
 
-def _names(kinds: dict[str, tuple[str, str]]) -> dict[str, list[str]]:
+def _model(kind: ResourceKind | CommandKind) -> str:
+    return kind.model.partition(":")[2]
+
+
+def _names(kinds: Mapping[str, ResourceKind | CommandKind]) -> dict[str, list[str]]:
     """The models, with the keys that an entry of each may have."""
     names: dict[str, list[str]] = {}
-    for key, (_, model) in kinds.items():
-        names.setdefault(model, []).append(key)
+    for key, kind in kinds.items():
+        names.setdefault(_model(kind), []).append(key)
     return names
 
 

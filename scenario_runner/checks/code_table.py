@@ -422,9 +422,4 @@ SR-RUN-001 note right, but not run by this version
 The scenario follows the format, and this version of the program does not carry this part out.
 Nothing is wrong with the file.
 README.md
-
-SR-RUN-002 error wrong in another way
-A rule without a code of its own.
-Do what the message says.
-JSON Test Description Specification
 """

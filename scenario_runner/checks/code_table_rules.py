@@ -276,4 +276,9 @@ SR-RUN-003 error beyond what this program knows
 A file has a format or a kind of value that this version of the program does not know.
 Convert the file, or update the program.
 README.md
+
+SR-RUN-004 note more problems than are shown
+One report shows the first hundred problems of a file.
+Fix those that are shown, and run `scenario-runner validate` again.
+docs/command_line.md
 """

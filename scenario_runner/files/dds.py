@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable
 from types import TracebackType
 
+from scenario_runner.files.codec import cannot_hold
 from scenario_runner.files.dds_header import (
     DdsHeader,
     MipLevel,
@@ -21,10 +22,10 @@ from scenario_runner.files.dds_header import (
     texel_maps,
 )
 from scenario_runner.files.output import CreateOutput, OutputFile
-from scenario_runner.files.source import SourceFile, file_error
+from scenario_runner.files.source import SourceFile
 from scenario_runner.formats import Format
 
-__all__ = ["DdsHeader", "DdsReader", "DdsWriter", "MipLevel", "check_format", "open_dds", "read_header", "write_dds"]
+__all__ = ["DdsHeader", "DdsReader", "DdsWriter", "MipLevel", "open_dds", "read_header", "why_not", "write_dds"]
 
 _CHUNK_TEXELS = 1 << 18  # scratch memory of a conversion: 2 MiB at most
 
@@ -40,15 +41,9 @@ def open_dds(path: str | os.PathLike[str]) -> DdsReader:
     return DdsReader(path)
 
 
-def check_format(path: str | os.PathLike[str], format: Format) -> None:
-    """Raise `FileError` when no .dds file can hold texels of ``format``."""
-    if format.dxgi is None:
-        raise file_error(
-            os.fspath(path),
-            f"cannot hold texels of the format {format.name!r}: it has no DXGI_FORMAT, which a .dds file needs",
-            help="choose the name of a .npy file" if format.numpy_dtype else None,
-            code="SR-FILE-004",
-        )
+def why_not(format: Format) -> str | None:
+    """Why no .dds file can hold texels of ``format``; None where one can."""
+    return "it has no DXGI_FORMAT, which a .dds file needs" if format.dxgi is None else None
 
 
 def write_dds(
@@ -160,7 +155,9 @@ class DdsWriter:
         *,
         create: CreateOutput = OutputFile,
     ) -> None:
-        check_format(path, format)
+        reason = why_not(format)
+        if reason is not None:
+            raise cannot_hold(path, format, reason)
         header = format_header(format, width, height, mip_count)
         self._maps = texel_maps(format)
         levels = level_layout(format, self._maps[0].stored_bytes, width, height, mip_count, offset=0)

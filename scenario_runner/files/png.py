@@ -14,6 +14,7 @@ import struct
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scenario_runner.files.codec import cannot_hold
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.png_chunks import essential_chunks
 from scenario_runner.files.source import SourceFile, file_error
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
-__all__ = ["PngHeader", "check_format", "read_header", "read_texels", "write_png"]
+__all__ = ["PngHeader", "read_header", "read_texels", "why_not", "write_png"]
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _TEXEL_LIMIT = 8192 * 8192  # the reference's, and below the one at which Pillow starts to warn
@@ -64,8 +65,8 @@ def read_header(path: str | os.PathLike[str]) -> PngHeader:
         return _parse_header(source)
 
 
-def check_format(path: str | os.PathLike[str], format: Format) -> None:
-    """Raise `FileError` when texels of ``format`` have no PNG form."""
+def why_not(format: Format) -> str | None:
+    """Why texels of ``format`` have no PNG form; None where they have one."""
     is_unsigned = format.numeric in ("unorm", "srgb", "uint") and format.channels in (
         "R",
         "RG",
@@ -74,14 +75,15 @@ def check_format(path: str | os.PathLike[str], format: Format) -> None:
         "BGR",
         "BGRA",
     )
-    if not is_unsigned or format.is_packed or format.is_compressed or format.channel_bits[0] not in (8, 16):
-        others = [".dds"] * (format.dxgi is not None) + [".npy"] * (format.numpy_dtype is not None)
-        raise file_error(
-            os.fspath(path),
-            f"cannot hold texels of the format {format.name!r}: a PNG file has unsigned channels of 8 or 16 bits",
-            help=f"choose the name of a {' or '.join(others)} file" if others else None,
-            code="SR-FILE-004",
-        )
+    if is_unsigned and not format.is_packed and not format.is_compressed and format.channel_bits[0] in (8, 16):
+        return None
+    return "a PNG file has unsigned channels of 8 or 16 bits"
+
+
+def _check_format(path: str | os.PathLike[str], format: Format) -> None:
+    reason = why_not(format)
+    if reason is not None:
+        raise cannot_hold(path, format, reason)
 
 
 def read_texels(path: str | os.PathLike[str], format: Format) -> memoryview:
@@ -99,7 +101,7 @@ def read_texels(path: str | os.PathLike[str], format: Format) -> memoryview:
 
 def check_texels(path: str, header: PngHeader, format: Format) -> None:
     """Raise `FileError` when texels of ``format`` would lose channels or bits of a file with this header."""
-    check_format(path, format)
+    _check_format(path, format)
     # What a count of channels means is in `_CHANNEL_NAMES`; three have no room for an alpha, two have no colours.
     if header.channels > format.components or (header.channels, format.components) in ((3, 2), (2, 3)):
         raise file_error(
@@ -133,7 +135,7 @@ def write_png(
     """
     import numpy
 
-    check_format(path, format)
+    _check_format(path, format)
     array: Array = numpy.frombuffer(texels, format.numpy_dtype).reshape(height, width, format.components)
     if format.channels[0] == "B":
         array = array[..., [2, 1, 0, 3][: format.components]]

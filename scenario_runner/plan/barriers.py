@@ -6,29 +6,36 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.plan.model.plan import Barrier
 from scenario_runner.plan.model.records import BufferBarrier, MemoryBarrier
+from scenario_runner.plan.resolvers import CommandResolver
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scenario_runner.plan.layouts import LayoutTracker
-    from scenario_runner.plan.model.plan import ResourcePlan
-    from scenario_runner.plan.model.records import ImageBarrier
-    from scenario_runner.plan.model.tensors import TensorBarrier
+    from scenario_runner.plan.model.plan import AnyBarrier, ResourcePlan
     from scenario_runner.scenario import DispatchBarrier, Scenario
 
 # VK_WHOLE_SIZE: all from the offset on
 _WHOLE_SIZE = 2**64 - 1
 
 
-def resolve_barrier(
+class Barriers(CommandResolver):
+    """Resolves dispatch_barrier."""
+
+    def resolve(self, command: DispatchBarrier, index: int) -> tuple[Barrier, ...]:
+        context = self.context
+        found = _barriers(context.scenario, command, context.tables.resources, context.layouts)
+        return (Barrier(found, index),) if found else ()
+
+
+def _barriers(
     scenario: Scenario,
     command: DispatchBarrier,
-    index: int,
     resources: Mapping[str, ResourcePlan],
     layouts: LayoutTracker | None,
-) -> Barrier:
+) -> tuple[AnyBarrier, ...]:
     """The barriers of one command; ``layouts`` is needed where there are images."""
-    found: list[MemoryBarrier | BufferBarrier | ImageBarrier | TensorBarrier] = []
+    found: list[AnyBarrier] = []
     for uid in command.memory_barrier_refs:
         barrier: Any = scenario.resource(uid)
         found.append(MemoryBarrier(barrier.src_stage, barrier.dst_stage, barrier.src_access, barrier.dst_access))
@@ -67,4 +74,4 @@ def resolve_barrier(
                     barrier.tensor_resource,
                 )
             )
-    return Barrier(tuple(found), index)
+    return tuple(found)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scenario_runner.checks.bindings import RESOURCE_OF, check_bindings, slots_of
 from scenario_runner.checks.bound import Bound
@@ -104,24 +103,11 @@ def extents_of(bindings: Iterable[Binding], resources: Mapping[str, ResourcePlan
     """How much there is to work on in each resource that is bound."""
     from scenario_runner.checks.workgroup_count import Extent
 
-    found = []
-    for binding in bindings:
-        resource: Any = resources.get(binding.resource_ref)
-        if resource is None:
-            continue
-        kind, count = bound_of(resource).kind, resource.size_bytes
-        if kind == "image":
-            level = binding.lod or 0
-            count = max(1, resource.width >> level) * max(1, resource.height >> level)
-        elif kind == "tensor":
-            count = prod(resource.shape)
-        found.append(Extent(resource.uid, kind, count))
-    return found
+    planned = [(resources.get(binding.resource_ref), binding.lod) for binding in bindings]
+    return [Extent(plan.uid, plan.kind, plan.extent(lod)) for plan, lod in planned if plan is not None]
 
 
 def bound_of(resource: ResourcePlan, readonly: bool = False) -> Bound:
     """A planned resource as the rules look at it."""
-    if resource.kind == "buffer":
-        return Bound(resource.uid, "buffer", resource.size_bytes, readonly=readonly)
     dims = resource.dims if resource.kind == "tensor" else ()
     return Bound(resource.uid, resource.kind, resource.size_bytes, resource.format, dims, readonly)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, SandboxError
+from scenario_runner.files.codec import codec_of
 from scenario_runner.files.output import check_destination
 from scenario_runner.files.output_set import marker_path
-from scenario_runner.plan.model.records import BufferPlan
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import Plan, ResourcePlan
+    from scenario_runner.plan.model.plan import Plan
 
 
 def wrong_destinations(plan: Plan) -> Iterator[Diagnostic]:
@@ -47,7 +47,7 @@ def wrong_destinations(plan: Plan) -> Iterator[Diagnostic]:
             yield Diagnostic("SR-FILE-003", "error", pointer, message, "choose another name: it would be overwritten")
             continue
         try:
-            _check_extension(path, resource)
+            codec_of(path, resource.kind)
             check_destination(path)
         except SandboxError:
             continue  # the plan was not made then
@@ -75,19 +75,6 @@ def mixed_outputs(plan: Plan) -> Diagnostic | None:
     message = f"the output files are of two runs: a run was killed while it put them in place (it left {marker!r})"
     pointer = f"{plan.resources[next(iter(paths))].pointer}/dst"
     return Diagnostic("SR-FILE-005", "warning", pointer, message, "run the scenario again")
-
-
-def _check_extension(path: str, resource: ResourcePlan) -> None:
-    """Those of images are checked with their formats."""
-    if not isinstance(resource, BufferPlan):
-        from scenario_runner.plan.model.images import ImagePlan
-
-        if isinstance(resource, ImagePlan):
-            return
-    extension = os.path.splitext(path)[1]
-    if extension.lower() not in (".npy", ""):
-        message = f"has the extension {extension!r}, expected '.npy': buffers and tensors are written as NumPy arrays"
-        raise FileError(Diagnostic("SR-FILE-004", "error", None, message, path=path))
 
 
 def at_pointer(problem: Diagnostic, pointer: str) -> Diagnostic:

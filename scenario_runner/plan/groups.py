@@ -6,15 +6,15 @@ alike; of OPTIMAL images only the device knows where which texel lies.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from scenario_runner.byte_spans import Span, collisions
-from scenario_runner.plan.model.images import ImagePlan
-from scenario_runner.plan.model.records import BufferPlan
+from scenario_runner.byte_spans import collisions
+from scenario_runner.plan.model.memory_groups import memory_groups, span_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from scenario_runner.plan.model.images import ImagePlan
     from scenario_runner.plan.model.plan import ResourcePlan
     from scenario_runner.plan.problems import Problems
 
@@ -29,7 +29,7 @@ def check_offsets(resources: Iterable[ResourcePlan], problems: Problems) -> None
         if plan.group is None:
             continue
         item_size_bytes = 4
-        if not isinstance(plan, BufferPlan) and plan.format.numpy_dtype is not None:
+        if plan.format is not None and plan.format.numpy_dtype is not None:
             item_size_bytes = max(4, int(plan.format.numpy_dtype[2:]))
         if plan.offset_bytes % item_size_bytes:
             problems.error(
@@ -43,12 +43,8 @@ def check_offsets(resources: Iterable[ResourcePlan], problems: Problems) -> None
 
 def check_groups(resources: Mapping[str, ResourcePlan], problems: Problems) -> None:
     """Note what is wrong with the memory groups that have an image."""
-    groups: dict[str, list[ResourcePlan]] = {}
-    for plan in resources.values():
-        if plan.group is not None:
-            groups.setdefault(plan.group, []).append(plan)
-    for group, members in groups.items():
-        images = [plan for plan in members if isinstance(plan, ImagePlan)]
+    for group, members in memory_groups(resources.values()).items():
+        images: list[Any] = [plan for plan in members if plan.kind == "image"]
         if len(members) > 1 and images:
             _check_levels(group, images, problems)
             _check_tiling(group, members, images, problems)
@@ -103,8 +99,3 @@ def _have_one_content(one: ResourcePlan, other: ResourcePlan) -> bool:
     """Whether the bytes that both have are the same: one file in one place."""
     path = getattr(one.source, "path", None)
     return path is not None and path == getattr(other.source, "path", None) and one.offset_bytes == other.offset_bytes
-
-
-def span_of(plan: ResourcePlan) -> Span:
-    """The bytes of a member in the memory of its group, before a device pads its rows."""
-    return plan.offset_bytes, plan.offset_bytes + plan.size_bytes

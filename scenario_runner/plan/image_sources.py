@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scenario_runner.errors import FileError, UsageError
+from scenario_runner.files.codec import codec_of
 from scenario_runner.files.image_file import check_source, open_image
 from scenario_runner.formats import Format, format_of_value
 from scenario_runner.plan.model.images import ImagePart, image_parts
 from scenario_runner.plan.sources import plain_bytes
 
-if TYPE_CHECKING:
-    from scenario_runner.files.image_file import ImageReader
-
 
 class ImageFileSource:
-    """The first levels of an image, from a .dds, .png or .npy file; a level of a .dds file is opened for each reading.
-
-    A file without stencils gives zeros for them.
-    """
+    """The first levels of an image, from a file that is opened for each reading."""
 
     def __init__(self, path: str, format: Format, parts: tuple[ImagePart, ...]) -> None:
         """Checks the header against what the scenario declares. Raises FileError, which begins with the path."""
@@ -30,9 +24,8 @@ class ImageFileSource:
         self._extent = (first.width, first.height, parts[-1].level + 1)
         self.levels = check_source(path, format, *self._extent)
         self._parts = tuple(part for part in parts if part.level < self.levels)
-        self._holds_stencil = os.path.splitext(path)[1].lower() == ".dds"
-        # .png and transposed .npy files are decoded as a whole: once, and kept until the last part of them was read
-        self._is_cut = self._holds_stencil or _has_rows(path)
+        # other files are decoded as a whole: once, and kept until the last part of them was read
+        self._is_cut = codec_of(path).is_divisible(path)
         self._whole: memoryview | None = None
 
     @property
@@ -71,20 +64,9 @@ class ImageFileSource:
                 if start >= stop:
                     continue
                 view = destination[start - offset : stop - offset]
-                if part.aspect == "stencil" and len(self._format.aspects) > 1 and not self._holds_stencil:
-                    view[:] = self._stencils(reader, start - part.offset_bytes, len(view))
-                    continue
                 # the file's own first aspect: depths of a file may serve an image of another format
                 aspect = part.aspect if part.aspect == "stencil" else None
                 reader.read_into(view, part.level, start - part.offset_bytes, stop - start, aspect)
-
-    def _stencils(self, reader: ImageReader, first: int, count: int) -> bytes | bytearray:
-        """Stencils of a .npy file: the highest byte of items that hold 24 bits of depth, otherwise zeros."""
-        if not self._format.is_packed:
-            return bytes(count)
-        items = bytearray(4 * count)
-        reader.read_into(memoryview(items), 0, 4 * first, 4 * count)
-        return items[3::4]
 
 
 class ImageArraySource:
@@ -127,14 +109,6 @@ class ZeroSource:
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         destination[:] = bytes(len(destination))
-
-
-def _has_rows(path: str) -> bool:
-    if os.path.splitext(path)[1].lower() != ".npy":
-        return False
-    from scenario_runner.files.npy import read_header
-
-    return read_header(path).is_c_order
 
 
 def _check_array(data: Any, uid: str, format: Format, width: int, height: int) -> None:

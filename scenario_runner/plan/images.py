@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioRunnerError
@@ -10,6 +11,7 @@ from scenario_runner.formats import format_named, full_mip_count
 from scenario_runner.plan.image_sources import ImageArraySource, ImageFileSource, ZeroSource
 from scenario_runner.plan.model.images import ImagePlan, ImageUsage, image_parts
 from scenario_runner.plan.model.records import NeededFeature
+from scenario_runner.plan.resolvers import PlanContext, ResourceResolver
 from scenario_runner.plan.samplers import is_integer, sampler_of
 
 if TYPE_CHECKING:
@@ -29,7 +31,33 @@ _USAGE_OF_KIND: dict[str, ImageUsage] = {
 _WITH_SAMPLER = frozenset({"combined_image_sampler", "sampler"})
 
 
-def resolve_image(
+class Images(ResourceResolver):
+    """Resolves image resources."""
+
+    def __init__(self, context: PlanContext) -> None:
+        super().__init__(context)
+        groups = (getattr(resource, "memory_group", None) for resource in context.scenario.resources)
+        self._members = Counter(group.id for group in groups if group is not None)
+
+    def resolve(self, resource: Image, pointer: str) -> ImagePlan | None:
+        context, shown = self.context, resource.uid in self.context.shown
+        return _resolve_image(
+            context.scenario,
+            resource,
+            pointer,
+            context.inputs,
+            self._members,
+            all_levels=shown,
+            problems=context.problems,
+        )
+
+    @staticmethod
+    def replaced(planned: ImagePlan, scenario: Scenario, data: Any) -> ImagePlan | None:
+        source = ImageArraySource(data, planned.uid, planned.format, planned.parts)
+        return planned._replace(source=source) if source.levels == planned.source_levels else None
+
+
+def _resolve_image(
     scenario: Scenario,
     image: Image,
     pointer: str,
@@ -127,7 +155,7 @@ def with_usage(
     result: dict[str, ResourcePlan] = {}
     features: list[NeededFeature] = []
     for uid, plan in resources.items():
-        if not isinstance(plan, ImagePlan):
+        if plan.kind != "image":
             result[uid] = plan
             continue
         uses = plan.usage | usage.get(uid, set())
@@ -163,7 +191,7 @@ def _share_in_groups(resources: Mapping[str, ResourcePlan], usage: dict[str, set
     """Images with OPTIMAL tiling lie alike in memory only where they are made for the same uses."""
     groups: dict[str, set[ImageUsage]] = {}
     for uid, plan in resources.items():
-        if isinstance(plan, ImagePlan) and plan.aliased and plan.group is not None and plan.tiling == "OPTIMAL":
+        if plan.kind == "image" and plan.aliased and plan.group is not None and plan.tiling == "OPTIMAL":
             shared = groups.setdefault(plan.group, set())
             shared |= plan.usage | usage.get(uid, set())
             usage[uid] = shared
@@ -171,14 +199,11 @@ def _share_in_groups(resources: Mapping[str, ResourcePlan], usage: dict[str, set
 
 def _moved_by_barriers(frames: Iterable[FramePlan]) -> dict[str, set[str]]:
     """The layouts that barriers move images to."""
-    from scenario_runner.plan.model.plan import Barrier
-    from scenario_runner.plan.model.records import ImageBarrier
-
     moved: dict[str, set[str]] = {}
     for frame in frames:
         for operation in frame.operations:
-            if isinstance(operation, Barrier):
+            if operation.kind == "barrier":
                 for barrier in operation.barriers:
-                    if isinstance(barrier, ImageBarrier):
+                    if barrier.kind == "image":
                         moved.setdefault(barrier.uid, set()).add(barrier.new_layout)
     return moved

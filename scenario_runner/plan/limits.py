@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from scenario_runner.diagnostics import Diagnostic, Severity
 from scenario_runner.plan.model.plan import Plan
-from scenario_runner.plan.model.records import BufferPlan, Dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,7 +115,7 @@ def _check_resources(plan: Plan, beyond: _Beyond) -> None:
     seen = {(descriptor.uid, descriptor.kind) for each in plan.descriptor_lists for descriptor in each.descriptors}
     for uid, kind in sorted(seen):
         resource = plan.resources[uid]
-        if kind in ("uniform_buffer", "storage_buffer") and isinstance(resource, BufferPlan):
+        if kind in ("uniform_buffer", "storage_buffer"):
             beyond(
                 "maxUniformBufferRange" if kind == "uniform_buffer" else "maxStorageBufferRange",
                 resource.size_bytes,
@@ -124,18 +123,17 @@ def _check_resources(plan: Plan, beyond: _Beyond) -> None:
                 f"buffer {uid!r} of {resource.size_bytes} bytes is bound as a {kind.replace('_', ' ')}",
             )
     for resource in plan.resources.values():
-        extent = (getattr(resource, "width", 0), getattr(resource, "height", 0))
-        if any(extent):
-            what = f"image {resource.uid!r} has {extent[0]} x {extent[1]} texels"
-            beyond("maxImageDimension2D", max(extent), f"{resource.pointer}/dims", what)
+        if resource.kind == "image":
+            what = f"image {resource.uid!r} has {resource.width} x {resource.height} texels"
+            beyond("maxImageDimension2D", max(resource.width, resource.height), f"{resource.pointer}/dims", what)
 
 
 def _check_counts(plan: Plan, beyond: _Beyond) -> None:
     checked = set()
     for frame in plan.frames:
         for operation in frame.operations:
-            if isinstance(operation, Dispatch) and operation.groups not in checked:
-                checked.add(operation.groups)
-                for axis, count in enumerate(operation.groups):
+            if operation.kind == "dispatch" and operation.workgroup_count not in checked:
+                checked.add(operation.workgroup_count)
+                for axis, count in enumerate(operation.workgroup_count):
                     pointer = f"/commands/{operation.command}/dispatch_compute/rangeND"
                     beyond("maxComputeWorkGroupCount", count, pointer, f"{count} workgroups along {'xyz'[axis]}", axis)

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import UsageError
+from scenario_runner.kinds import RESOURCES, load
 from scenario_runner.plan.model.plan import Plan, ResourcePlan
-from scenario_runner.plan.model.records import BufferPlan, Dispatch
-from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.sources import ArraySource
 
 if TYPE_CHECKING:
@@ -50,23 +49,8 @@ def _replaced(planned: ResourcePlan, scenario: Scenario, data: Any) -> ResourceP
     """A resource with other content; None where that takes more than another source."""
     if planned.group is not None:
         return None  # who fills shared memory is a matter of the whole group
-    if isinstance(planned, BufferPlan):
-        source = ArraySource(data, planned.uid)
-        return planned._replace(source=source) if source.size_bytes == planned.size_bytes else None
-    from scenario_runner.plan.model.images import ImagePlan
-
-    if isinstance(planned, ImagePlan):
-        from scenario_runner.plan.image_sources import ImageArraySource
-
-        image = ImageArraySource(data, planned.uid, planned.format, planned.parts)
-        return planned._replace(source=image) if image.levels == planned.source_levels else None
-    if any(size <= 0 for each in scenario.resources if each.kind == "tensor" for size in getattr(each, "dims", ())):
-        return None  # an open shape follows from the inputs
-    from scenario_runner.plan.tensors import check_content
-
-    source = ArraySource(data, planned.uid)
-    fits = check_content(source, planned.format, planned.shape, "", planned.pointer, Problems(scenario))
-    return planned._replace(source=source) if fits else None
+    replaced: ResourcePlan | None = load(RESOURCES[planned.kind].resolver).replaced(planned, scenario, data)
+    return replaced
 
 
 def _with_push_constants(plan: Plan, scenario: Scenario, given: Mapping[str, bytes]) -> Plan | None:
@@ -76,7 +60,7 @@ def _with_push_constants(plan: Plan, scenario: Scenario, given: Mapping[str, byt
     for frame in plan.frames:
         operations = []
         for operation in frame.operations:
-            if isinstance(operation, Dispatch):
+            if operation.kind == "dispatch":
                 command = scenario.commands[operation.command]
                 uid: str | None = getattr(command, "push_data_ref", None)
                 if uid is not None and uid in given:

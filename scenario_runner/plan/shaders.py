@@ -15,7 +15,7 @@ from scenario_runner.checks.specialization import specialize
 from scenario_runner.errors import ScenarioRunnerError, ShaderError
 from scenario_runner.plan.model.records import CompilerOptions, NeededFeature, Specialization
 from scenario_runner.plan.problems import Problems
-from scenario_runner.scenario import DispatchCompute, Shader
+from scenario_runner.scenario import Shader
 from scenario_runner.spirv import read_module
 from scenario_runner.spirv.index import MAGIC
 
@@ -44,7 +44,7 @@ class LoadedShader(NamedTuple):
 
 def used_shaders(scenario: Scenario) -> list[Shader]:
     """The shaders that commands run; the files of others are never opened."""
-    used = {command.shader_ref: None for command in scenario.commands if isinstance(command, DispatchCompute)}
+    used = dict.fromkeys(uid for command in scenario.commands for uid in command.shaders())
     return [shader for shader in map(scenario.resource, used) if isinstance(shader, Shader)]
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from scenario_runner.plan.model.plan import FramePlan, Operation, ResourcePlan
+from scenario_runner.plan.model.records import DescriptorList, ImageLayout, LayoutBinding, PipelinePlan
+
 if TYPE_CHECKING:
     from scenario_runner.plan.model.graphs import GraphPipelinePlan
-    from scenario_runner.plan.model.plan import ResourcePlan
-    from scenario_runner.plan.model.records import DescriptorList, PipelinePlan
+    from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.spirv import Module
 
 
 class Tables:
-    """``resources`` by uid, pipelines of both kinds, and descriptor lists. Indices never change.
+    """``resources`` by uid, pipelines of both kinds, descriptor lists, and frames. Indices never change.
 
+    ``operations`` are those of the frame that has not ended yet.
     ``made`` are the uids of resources that are not the scenario's, but lie inside graphs. ``graph_modules`` are the
     SPIR-V modules of graphs by their labels, with the pointers of what names them, for what they require of a device.
     """
@@ -25,12 +28,32 @@ class Tables:
         self.pipelines: list[PipelinePlan] = []
         self.graph_pipelines: list[GraphPipelinePlan] = []
         self.lists: dict[DescriptorList, int] = {}
+        self.frames: list[FramePlan] = []
+        self.operations: list[Operation] = []
         self.graph_modules: dict[str, tuple[Module, str]] = {}
         self._known: dict[Hashable, int] = {}
+        self._of_shader: dict[tuple[str, int], int] = {}
 
-    def pipeline(self, plan: PipelinePlan) -> int:
-        """The index of a compute pipeline of this content."""
-        index = self._known.setdefault(plan.content, len(self.pipelines))
+    def pipeline(
+        self, shader: LoadedShader, set_layouts: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int
+    ) -> int:
+        """The index of the compute pipeline of a shader, whose layouts always are ``set_layouts``."""
+        key = (shader.uid, push_constants_size)
+        known = self._of_shader.get(key)
+        if known is not None:
+            return known
+        plan = PipelinePlan(
+            code=shader.code,
+            entry=shader.entry.name,
+            specialization=shader.specialization,
+            set_layouts=set_layouts,
+            push_constants_size=push_constants_size,
+            label=shader.uid,
+            pointer=shader.pointer,
+            local_size=shader.interface.local_size() or (1, 1, 1),
+            workgroup_memory_bytes=shader.interface.workgroup_memory_bytes,
+        )
+        index = self._of_shader[key] = self._known.setdefault(plan.content, len(self.pipelines))
         if index == len(self.pipelines):
             self.pipelines.append(plan)
         return index
@@ -45,3 +68,15 @@ class Tables:
     def descriptor_list(self, wanted: DescriptorList) -> int:
         """The index of a list of descriptors."""
         return self.lists.setdefault(wanted, len(self.lists))
+
+    def end_frame(
+        self,
+        captures: tuple[str, ...],
+        frame_id: int,
+        boundary: bool,
+        pointer: str,
+        layouts: tuple[tuple[str, tuple[ImageLayout, ...]], ...] = (),
+    ) -> None:
+        """Make a frame of ``operations``; see `FramePlan`."""
+        self.frames.append(FramePlan(tuple(self.operations), captures, frame_id, boundary, pointer, layouts))
+        self.operations.clear()

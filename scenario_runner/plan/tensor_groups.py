@@ -10,22 +10,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.byte_spans import overlap
-from scenario_runner.plan.groups import span_of
-from scenario_runner.plan.model.tensors import TensorPlan
+from scenario_runner.plan.model.memory_groups import memory_groups, span_of
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import ResourcePlan
+    from scenario_runner.plan.model.tensors import TensorPlan
     from scenario_runner.plan.problems import Problems
 
 
 def join_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None:
     """Let every tensor know the image whose memory it shares; note what cannot be shared."""
-    groups: dict[str, list[ResourcePlan]] = {}
-    for plan in resources.values():
-        if plan.group is not None:
-            groups.setdefault(plan.group, []).append(plan)
-    for group, members in groups.items():
-        tensors = [plan for plan in members if isinstance(plan, TensorPlan)]
+    for group, members in memory_groups(resources.values()).items():
+        tensors = [plan for plan in members if plan.kind == "tensor"]
         if len(members) < 2 or not tensors:
             continue
         images: list[Any] = [plan for plan in members if plan.kind == "image"]

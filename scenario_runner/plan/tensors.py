@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scenario_runner.formats import Format, find_format, format_help
+from scenario_runner.plan.buffers import source_of
 from scenario_runner.plan.model.tensors import TensorPlan
+from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.resolvers import ResourceResolver
 from scenario_runner.plan.sources import ArraySource, NpySource
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.records import Source
-    from scenario_runner.plan.problems import Problems
-    from scenario_runner.scenario import Tensor
+    from scenario_runner.scenario import Scenario, Tensor
 
 # Above what any device offers (the device's own limits are checked later), yet far from where 64 bits overflow.
 _MOST_DIMENSIONS = 64
@@ -28,6 +30,11 @@ _ALSO_READ = {
 _FORMATS_OF_TENSORS = frozenset(
     ("sint", "uint", "sfloat", "unorm", "snorm", "bool", "bfloat16", "float8e4m3", "float8e5m2")
 )
+
+
+def is_open(resource: Any) -> bool:
+    """Whether a resource is a tensor that leaves some dimension to a graph or to its content."""
+    return resource.kind == "tensor" and any(size <= 0 for size in resource.dims)
 
 
 def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
@@ -59,7 +66,26 @@ def is_format_of_tensors(format: Format) -> bool:
     )
 
 
-def resolve_tensor(
+class Tensors(ResourceResolver):
+    """Resolves tensor resources."""
+
+    def resolve(self, resource: Tensor, pointer: str) -> TensorPlan | None:
+        context, uid = self.context, resource.uid
+        source = source_of(context.scenario, resource, context.inputs)
+        return _resolve_tensor(
+            resource, source, pointer, context.shapes.get(uid), context.problems, deferred=uid in context.deferred
+        )
+
+    @staticmethod
+    def replaced(planned: TensorPlan, scenario: Scenario, data: Any) -> TensorPlan | None:
+        if any(is_open(each) for each in scenario.resources):
+            return None  # an open shape follows from the inputs
+        source = ArraySource(data, planned.uid)
+        fits = check_content(source, planned.format, planned.shape, "", planned.pointer, Problems(scenario))
+        return planned._replace(source=source) if fits else None
+
+
+def _resolve_tensor(
     tensor: Tensor,
     source: Source | None,
     pointer: str,

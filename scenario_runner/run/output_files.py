@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING
 from scenario_runner import log
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, error_of
-from scenario_runner.files.npy import NpyWriter
+from scenario_runner.files.codec import codec_for, codec_of
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.output_set import OutputSet
-from scenario_runner.plan.model.records import BufferPlan
 
 if TYPE_CHECKING:
+    from scenario_runner.files.codec import ArrayWriter
     from scenario_runner.files.image_writer import ImageWriter
     from scenario_runner.plan.model.plan import FramePlan, Plan, ResourcePlan
 
-    Writer = NpyWriter | ImageWriter
-
-# What the reference runner writes for a buffer, whatever its shader keeps in it.
-_BUFFER_DESCR = "|i1"
+    Writer = ArrayWriter | ImageWriter
 
 
 class FileWriter:
@@ -120,15 +117,11 @@ class FileWriter:
         return name
 
     def _extension(self, uid: str) -> str:
-        """That of a file which holds all of a captured resource: .npy, except for mip levels and compressed texels."""
+        """That of a file which holds all of a captured resource."""
         plan = self._plan.resources[uid]
-        if isinstance(plan, BufferPlan):
-            return ".npy"
-        from scenario_runner.plan.model.images import ImagePlan
-
-        if not isinstance(plan, ImagePlan) or plan.format.dxgi is None:
-            return ".npy"
-        return ".dds" if plan.mips > 1 or plan.format.numpy_dtype is None else ".npy"
+        if plan.kind != "image":
+            return codec_for(plan.kind).extension
+        return codec_for(plan.kind, plan.format, plan.mips).extension
 
     def __enter__(self) -> FileWriter:
         return self
@@ -197,13 +190,8 @@ class _Files:
 
 def _writer(path: str, plan: ResourcePlan, create: CreateOutput) -> Writer:
     """The file that the bytes of a resource go into. Raises FileError."""
-    if isinstance(plan, BufferPlan):
-        return NpyWriter(path, _BUFFER_DESCR, (plan.size_bytes,), create=create)
-    from scenario_runner.plan.model.images import ImagePlan
+    if plan.npy is not None:
+        return codec_of(path, plan.kind).create_array(path, *plan.npy, create)
+    from scenario_runner.files.image_file import create_image
 
-    if not isinstance(plan, ImagePlan):
-        assert plan.format.numpy_dtype is not None, "every format of a tensor has one"
-        return NpyWriter(path, plan.format.numpy_dtype, plan.shape, create=create)
-    from scenario_runner.files.image_writer import ImageWriter
-
-    return ImageWriter(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)
+    return create_image(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)

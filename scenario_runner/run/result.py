@@ -31,11 +31,10 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
     def __getitem__(self, uid: str) -> numpy.ndarray[Any, Any]:
         self._bytes(uid)
         plan: Any = self._plan.resources[uid]
-        if plan.kind == "buffer":
-            return self.array(uid)
-        if plan.kind == "tensor":
-            return self.array(uid, _tensor_dtype(plan.format), plan.shape)
-        return self.level(uid)
+        if plan.npy is None:
+            return self.level(uid)
+        descr, shape = plan.npy
+        return self.array(uid, _dtype(plan.format, descr), shape)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._data)
@@ -58,8 +57,8 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
 
     def _kind(self, uid: str) -> str:
         plan: Any = self._plan.resources[uid]
-        if plan.kind == "buffer":
-            return "buffer"
+        if plan.format is None:
+            return str(plan.kind)
         return f"{plan.kind} {plan.format.name.removeprefix('VK_FORMAT_')}"
 
     def _bytes(self, uid: str) -> bytearray:
@@ -90,16 +89,14 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         """
         import numpy
 
-        from scenario_runner.plan.model.images import ImagePlan
-
         data, plan = self._bytes(uid), self._plan.resources[uid]
-        if not isinstance(plan, ImagePlan):
+        if plan.kind != "image":
             raise TypeError(f"{uid!r} is not an image")
         part = plan.part(level, aspect)
         dtype, shape = plan.array_type(part)
         view = memoryview(data)[part.offset_bytes : part.end_bytes]
         if part.aspect == "depth" and dtype == "<u4":
-            from scenario_runner.files.image_writer import composed
+            from scenario_runner.files.npy_image import composed
 
             stencil = plan.part(level, "stencil") if "stencil" in plan.format.aspects else None
             stencils = None if stencil is None else memoryview(data)[stencil.offset_bytes : stencil.end_bytes]
@@ -110,16 +107,16 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
 _ML_DTYPES = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3fn", "float8e5m2": "float8_e5m2"}
 
 
-def _tensor_dtype(format: Format) -> Any:
-    """The NumPy type of a tensor's elements."""
-    name = _ML_DTYPES.get(format.numeric)
+def _dtype(format: Format | None, descr: str) -> Any:
+    """The NumPy type of items that files have as ``descr``."""
+    name = None if format is None else _ML_DTYPES.get(format.numeric)
     if name is not None:
         try:
             import ml_dtypes
         except ImportError:
-            return format.numpy_dtype
+            return descr
         return getattr(ml_dtypes, name)
-    return format.numpy_dtype
+    return descr
 
 
 class Frame(Arrays):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scenario_runner.scenario.boundary import MarkBoundary
     from scenario_runner.scenario.buffers import Buffer
     from scenario_runner.scenario.compute import DispatchCompute
-    from scenario_runner.scenario.entries import Command, Resource
+    from scenario_runner.scenario.entry import Command, Resource
     from scenario_runner.scenario.fragment import ColorAttachment, DispatchFragment
     from scenario_runner.scenario.graph_commands import DispatchGraph, DispatchSpirvGraph, PushConstantMap
     from scenario_runner.scenario.graphs import Graph, GraphConstant, ShaderSubstitution, SpecializationConstantMap
@@ -42,7 +42,7 @@ _HOME = {
     "Buffer": "buffers",
     "BufferBarrier": "barriers",
     "ColorAttachment": "fragment",
-    "Command": "entries",
+    "Command": "entry",
     "DispatchBarrier": "barriers",
     "DispatchCompute": "compute",
     "DispatchFragment": "fragment",
@@ -60,7 +60,7 @@ _HOME = {
     "OpticalFlowBindings": "optical_flow",
     "PushConstantMap": "graph_commands",
     "RawData": "raw_data",
-    "Resource": "entries",
+    "Resource": "entry",
     "Scenario": "scenario",
     "Shader": "shaders",
     "ShaderSubstitution": "graphs",

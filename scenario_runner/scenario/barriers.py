@@ -1,11 +1,21 @@
 """The four barrier resources, and the dispatch_barrier command that inserts them."""
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
+from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.scenario.dialects import canonical
+from scenario_runner.scenario.entry import Command, Resource, Resources, Use, each_of, found
 from scenario_runner.scenario.model import U32, U64, Model, Reference, References, Uid
+
+if TYPE_CHECKING:
+    from scenario_runner.scenario.buffers import Buffer
+    from scenario_runner.scenario.images import Image
+
+_WHOLE_SIZE = 2**64 - 1
+_REMAINING = 2**32 - 1
 
 Access = Annotated[
     Literal[
@@ -51,7 +61,7 @@ Layout = Annotated[
 ]
 
 
-class MemoryBarrier(Model):
+class MemoryBarrier(Resource):
     """A barrier over all memory (VkMemoryBarrier2)."""
 
     kind: ClassVar[str] = "memory_barrier"
@@ -63,7 +73,7 @@ class MemoryBarrier(Model):
     dst_stage: DestinationStages = ("all",)
 
 
-class BufferBarrier(Model):
+class BufferBarrier(Resource):
     """A barrier over a part of a buffer (VkBufferMemoryBarrier2)."""
 
     kind: ClassVar[str] = "buffer_barrier"
@@ -78,6 +88,21 @@ class BufferBarrier(Model):
     dst_access: DestinationAccess
     src_stage: SourceStages = ("all",)
     dst_stage: DestinationStages = ("all",)
+
+    def references(self) -> Iterator[Use]:
+        yield "/buffer_resource", self.buffer_resource, frozenset({"buffer"})
+
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        buffer: Buffer | None = found(resources, self.buffer_resource, "buffer")
+        if buffer is None:
+            return
+        left = buffer.size - self.offset
+        if left <= 0:
+            message = f"the buffer {buffer.uid!r:.100} has {buffer.size} bytes, got the offset {self.offset}"
+            yield error("SR-CONFLICT-009", "/offset", message)
+        elif self.size != _WHOLE_SIZE and self.size > left:
+            message = f"the buffer {buffer.uid!r:.100} has {left} bytes from offset {self.offset} on, got {self.size}"
+            yield error("SR-CONFLICT-009", "/size", message)
 
 
 class SubresourceRange(Model):
@@ -95,7 +120,7 @@ class SubresourceRange(Model):
     )
 
 
-class ImageBarrier(Model):
+class ImageBarrier(Resource):
     """A barrier over a part of an image, with a change of its layout (VkImageMemoryBarrier2)."""
 
     kind: ClassVar[str] = "image_barrier"
@@ -114,8 +139,27 @@ class ImageBarrier(Model):
     src_stage: SourceStages = ("all",)
     dst_stage: DestinationStages = ("all",)
 
+    def references(self) -> Iterator[Use]:
+        yield "/image_resource", self.image_resource, frozenset({"image"})
 
-class TensorBarrier(Model):
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        image: Image | None = found(resources, self.image_resource, "image")
+        if image is None:
+            return
+        part = self.subresource_range
+        for name, base, count, total in (
+            ("mip levels", "base_mip_level", "level_count", image.mips),
+            ("array layers", "base_array_layer", "layer_count", 1),
+        ):
+            first, many = getattr(part, base), getattr(part, count)
+            has = f"the image {image.uid!r:.100} has {total} {name if total > 1 else name[:-1]}"
+            if first >= total:
+                yield error("SR-CONFLICT-010", f"/subresource_range/{base}", f"{has}, got the first one {first}")
+            elif many != _REMAINING and first + many > total:
+                yield error("SR-CONFLICT-010", f"/subresource_range/{count}", f"{has}, got {many} from {first} on")
+
+
+class TensorBarrier(Resource):
     """A barrier over a tensor (VkTensorMemoryBarrierARM)."""
 
     kind: ClassVar[str] = "tensor_barrier"
@@ -127,8 +171,11 @@ class TensorBarrier(Model):
     src_stage: SourceStages = ("all",)
     dst_stage: DestinationStages = ("all",)
 
+    def references(self) -> Iterator[Use]:
+        yield "/tensor_resource", self.tensor_resource, frozenset({"tensor"})
 
-class DispatchBarrier(Model):
+
+class DispatchBarrier(Command):
     """Inserts barriers, in the order of the commands."""
 
     kind: ClassVar[str] = "dispatch_barrier"
@@ -137,3 +184,8 @@ class DispatchBarrier(Model):
     tensor_barrier_refs: References = Field(default=(), description="uids of the tensor_barrier resources to insert.")
     memory_barrier_refs: References = Field(default=(), description="uids of the memory_barrier resources to insert.")
     buffer_barrier_refs: References = Field(default=(), description="uids of the buffer_barrier resources to insert.")
+
+    def references(self) -> Iterator[Use]:
+        for kind in ("image", "tensor", "memory", "buffer"):
+            name = f"{kind}_barrier_refs"
+            yield from each_of(name, getattr(self, name), frozenset({f"{kind}_barrier"}))

@@ -1,13 +1,15 @@
 """The mark_boundary command."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from pydantic import Field
 
-from scenario_runner.scenario.model import Model, References
+from scenario_runner.scenario.entry import STORAGE, Command, Use, each_of
+from scenario_runner.scenario.model import References
 
 
-class MarkBoundary(Model):
+class MarkBoundary(Command):
     """Ends a frame: all commands before it are submitted and finished before the next command starts."""
 
     kind: ClassVar[str] = "mark_boundary"
@@ -27,3 +29,9 @@ class MarkBoundary(Model):
             "of frames before it, so the first frame is 0."
         ),
     )
+
+    def references(self) -> Iterable[Use]:
+        return each_of("resources", self.resources, STORAGE)
+
+    def shown(self) -> tuple[str, ...]:
+        return self.resources

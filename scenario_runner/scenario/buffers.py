@@ -5,11 +5,12 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from scenario_runner.errors import ScenarioError
+from scenario_runner.scenario.entry import Resource
 from scenario_runner.scenario.memory import OptionalMemoryGroup
-from scenario_runner.scenario.model import Model, OptionalPath, ShaderAccess, Uid
+from scenario_runner.scenario.model import OptionalPath, ShaderAccess, Uid
 
 
-class Buffer(Model):
+class Buffer(Resource):
     """A storage or uniform buffer; the shader decides what its bytes mean."""
 
     kind: ClassVar[str] = "buffer"

@@ -1,14 +1,18 @@
 """The dispatch_compute command."""
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from scenario_runner.scenario.bindings import Bindings
-from scenario_runner.scenario.model import U32, ImplicitBarrier, Model, OptionalReference, Reference
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.scenario.bindings import Bindings, binding_contradictions, binding_references
+from scenario_runner.scenario.entry import Command, Resources, Use
+from scenario_runner.scenario.model import U32, ImplicitBarrier, OptionalReference, Reference
+from scenario_runner.scenario.shaders import SHADER, push_data_contradictions, push_data_reference, wrong_stage
 
 
-class DispatchCompute(Model):
+class DispatchCompute(Command):
     """Runs a compute shader."""
 
     kind: ClassVar[str] = "dispatch_compute"
@@ -25,3 +29,20 @@ class DispatchCompute(Model):
         ),
     )
     implicit_barrier: ImplicitBarrier = True
+
+    def references(self) -> Iterator[Use]:
+        yield "/shader_ref", self.shader_ref, SHADER
+        yield from push_data_reference(self.push_data_ref)
+        yield from binding_references(self.bindings)
+
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        yield from wrong_stage("/shader_ref", self.shader_ref, "compute", resources)
+        yield from binding_contradictions(self.bindings, resources)
+        yield from push_data_contradictions(self.push_data_ref, self.shaders(), resources)
+
+    @property
+    def work(self) -> str:
+        return f"shader {self.shader_ref!r}"
+
+    def shaders(self) -> tuple[str, ...]:
+        return (self.shader_ref,)

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 # In JSON a quote inside of a string is escaped, so that these can only be keys.
 _NAMED = re.compile(r'"(src|dst)"\s*:\s*("(?:[^"\\]|\\.)+")')
 _BOUNDARIES = ("mark_boundary", "frame_boundary")
-# How files of outputs begin: .npy, .png and .dds.
-_BEGINNINGS = (b"\x93NUMPY", b"\x89PNG\r\n\x1a\n", b"DDS ")
 
 
 class DeclaredFiles(NamedTuple):
@@ -77,10 +75,12 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _holds_output(path: str) -> bool:
+    from scenario_runner.files.codec import all_codecs
+
     if not os.path.isfile(path):
         return False
     try:
         with open(path, "rb") as file:
-            return file.read(8).startswith(_BEGINNINGS)
+            return file.read(16).startswith(tuple(codec.signature for codec in all_codecs()))
     except OSError:
         return False

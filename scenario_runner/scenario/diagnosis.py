@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioError
+from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
 from scenario_runner.scenario.contradictions import check_contradictions
-from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
 from scenario_runner.scenario.places import NO_FILE, Places
 from scenario_runner.scenario.references import check_references
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
@@ -50,7 +50,7 @@ def diagnose(text: str, path: str | None) -> list[Diagnostic]:
     if not problems:
         problems.append(
             Diagnostic(
-                "SR-RUN-002",
+                "SR-JSON-005",
                 "error",
                 None,
                 "the scenario is wrong in a way that this program cannot describe",
@@ -67,7 +67,7 @@ def diagnose_tree(tree: Any, path: str | None) -> list[Diagnostic]:
         problems
         or [
             Diagnostic(
-                "SR-RUN-002",
+                "SR-JSON-005",
                 "error",
                 None,
                 "the scenario is wrong in a way that this program cannot describe",
@@ -127,7 +127,11 @@ class _Entries:
     """
 
     def __init__(
-        self, name: str, kinds: dict[str, tuple[str, str]], others: dict[str, tuple[str, str]], in_code: bool
+        self,
+        name: str,
+        kinds: Mapping[str, ResourceKind | CommandKind],
+        others: Mapping[str, ResourceKind | CommandKind],
+        in_code: bool,
     ) -> None:
         self.name = name
         self.in_code = in_code

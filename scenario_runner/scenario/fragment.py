@@ -1,11 +1,20 @@
 """The dispatch_fragment command."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from scenario_runner.scenario.bindings import Bindings
+from scenario_runner.diagnostics import Diagnostic, error
+from scenario_runner.scenario.bindings import (
+    Bindings,
+    binding_contradictions,
+    binding_references,
+    missing_level,
+)
+from scenario_runner.scenario.entry import Command, Resources, Use
 from scenario_runner.scenario.model import U32, ImplicitBarrier, Model, OptionalReference, Reference, wrong
+from scenario_runner.scenario.shaders import SHADER, push_data_contradictions, push_data_reference, wrong_stage
 
 
 class ColorAttachment(Model):
@@ -27,7 +36,7 @@ class ColorAttachment(Model):
 Extent = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]
 
 
-class DispatchFragment(Model):
+class DispatchFragment(Command):
     """Draws one triangle with a vertex and a fragment shader."""
 
     kind: ClassVar[str] = "dispatch_fragment"
@@ -54,3 +63,27 @@ class DispatchFragment(Model):
         default=None, description="uid of the raw_data with the push constants of the shaders."
     )
     implicit_barrier: ImplicitBarrier = True
+
+    def references(self) -> Iterator[Use]:
+        yield "/vertex_shader_ref", self.vertex_shader_ref, SHADER
+        yield "/fragment_shader_ref", self.fragment_shader_ref, SHADER
+        yield from binding_references(self.bindings)
+        for index, attachment in enumerate(self.color_attachment_refs):
+            yield f"/color_attachment_refs/{index}", attachment.resource_ref, frozenset({"image"})
+        yield from push_data_reference(self.push_data_ref)
+
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        yield from wrong_stage("/vertex_shader_ref", self.vertex_shader_ref, "vertex", resources)
+        yield from wrong_stage("/fragment_shader_ref", self.fragment_shader_ref, "fragment", resources)
+        if not self.color_attachment_refs and self.render_extent is None:
+            yield error("SR-ATTACH-009", "", "needs color_attachment_refs or a render_extent")
+        yield from binding_contradictions(self.bindings, resources)
+        for index, attachment in enumerate(self.color_attachment_refs):
+            inside = f"/color_attachment_refs/{index}"
+            yield from missing_level(inside, attachment.resource_ref, attachment.lod, resources)
+        both = (self.vertex_shader_ref, self.fragment_shader_ref)
+        yield from push_data_contradictions(self.push_data_ref, both, resources)
+
+    @property
+    def work(self) -> str:
+        return f"shader {self.fragment_shader_ref!r}"

@@ -1,12 +1,21 @@
 """The commands that run graphs: dispatch_graph and dispatch_spirv_graph."""
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from scenario_runner.scenario.bindings import Bindings
-from scenario_runner.scenario.graphs import ShaderSubstitutions
+from scenario_runner.diagnostics import Diagnostic, error
+from scenario_runner.scenario.bindings import Bindings, binding_contradictions, binding_references
+from scenario_runner.scenario.entry import Command, Resources, Use, each_of, found
+from scenario_runner.scenario.graphs import (
+    ShaderSubstitutions,
+    substitution_contradictions,
+    substitution_references,
+    target_contradictions,
+)
 from scenario_runner.scenario.model import ImplicitBarrier, Model, Reference, References
+from scenario_runner.scenario.shaders import RAW_DATA, SHADER, Shader
 
 
 class PushConstantMap(Model):
@@ -16,7 +25,7 @@ class PushConstantMap(Model):
     shader_target: str = Field(min_length=1, description="Name of the shader's module in the VGF file.")
 
 
-class DispatchGraph(Model):
+class DispatchGraph(Command):
     """Runs the graph of a VGF file."""
 
     kind: ClassVar[str] = "dispatch_graph"
@@ -35,8 +44,25 @@ class DispatchGraph(Model):
     )
     implicit_barrier: ImplicitBarrier = True
 
+    def references(self) -> Iterator[Use]:
+        yield "/graph_ref", self.graph_ref, frozenset({"graph"})
+        yield from binding_references(self.bindings)
+        for index, constants in enumerate(self.push_constants):
+            yield f"/push_constants/{index}/push_data_ref", constants.push_data_ref, RAW_DATA
+        yield from substitution_references(self.shader_substitutions)
 
-class DispatchSpirvGraph(Model):
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        yield from binding_contradictions(self.bindings, resources)
+        targets = [each.shader_target for each in self.push_constants]
+        yield from target_contradictions(targets, "/push_constants", "shader_target")
+        yield from substitution_contradictions(self.shader_substitutions, resources)
+
+    @property
+    def work(self) -> str:
+        return f"graph {self.graph_ref!r}"
+
+
+class DispatchSpirvGraph(Command):
     """Runs the graph of a SPIR-V module."""
 
     kind: ClassVar[str] = "dispatch_spirv_graph"
@@ -51,3 +77,19 @@ class DispatchSpirvGraph(Model):
         ),
     )
     implicit_barrier: ImplicitBarrier = True
+
+    def references(self) -> Iterator[Use]:
+        yield "/graph_ref", self.graph_ref, SHADER
+        yield from binding_references(self.bindings, frozenset({"tensor", "image"}))
+        yield from each_of("graph_constants", self.graph_constants, frozenset({"graph_constant"}))
+
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        shader: Shader | None = found(resources, self.graph_ref, "shader")
+        if shader is not None and shader.type != "SPIR-V":
+            message = f"expected a shader of the type 'SPIR-V', got {shader.uid!r:.100} of the type {shader.type!r}"
+            yield error("SR-GRAPH-011", "/graph_ref", message)
+        yield from binding_contradictions(self.bindings, resources)
+
+    @property
+    def work(self) -> str:
+        return f"graph {self.graph_ref!r}"

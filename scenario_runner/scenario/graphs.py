@@ -1,11 +1,20 @@
 """The graph and graph_constant resources."""
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from scenario_runner.diagnostics import Diagnostic, error
+from scenario_runner.scenario.entry import Resource, Resources, Use, repeated
 from scenario_runner.scenario.model import Model, Reference, RequiredPath, Uid, require_source
-from scenario_runner.scenario.shaders import PushConstantsSize, SpecializationConstants
+from scenario_runner.scenario.shaders import (
+    SHADER,
+    PushConstantsSize,
+    SpecializationConstants,
+    constant_contradictions,
+    wrong_stage,
+)
 
 
 class SpecializationConstantMap(Model):
@@ -25,7 +34,30 @@ class ShaderSubstitution(Model):
 ShaderSubstitutions = Annotated[tuple[ShaderSubstitution, ...], Field(strict=False)]
 
 
-class Graph(Model):
+def substitution_references(substitutions: Sequence[ShaderSubstitution]) -> Iterator[Use]:
+    """The references of ``shader_substitutions``."""
+    for index, substitution in enumerate(substitutions):
+        yield f"/shader_substitutions/{index}/shader_ref", substitution.shader_ref, SHADER
+
+
+def substitution_contradictions(
+    substitutions: Sequence[ShaderSubstitution], resources: Resources
+) -> Iterator[Diagnostic]:
+    """What does not fit together in ``shader_substitutions``."""
+    yield from target_contradictions([each.target for each in substitutions], "/shader_substitutions", "target")
+    for index, substitution in enumerate(substitutions):
+        inside = f"/shader_substitutions/{index}/shader_ref"
+        yield from wrong_stage(inside, substitution.shader_ref, "compute", resources)
+
+
+def target_contradictions(targets: Sequence[str], inside: str, key: str) -> Iterator[Diagnostic]:
+    """Nodes of a graph that are named twice."""
+    for index, first in repeated(targets):
+        message = f"the node {targets[index]!r:.100} is already the target of entry {first}"
+        yield error("SR-CONFLICT-004", f"{inside}/{index}/{key}", message)
+
+
+class Graph(Resource):
     """A graph from a VGF file."""
 
     kind: ClassVar[str] = "graph"
@@ -53,8 +85,19 @@ class Graph(Model):
     def _has_source(self) -> Self:
         return require_source(self, self.src, "data", self.data)
 
+    def references(self) -> Iterator[Use]:
+        return substitution_references(self.shader_substitutions)
 
-class GraphConstant(Model):
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        inside, constants = "/specialization_constants_map", self.specialization_constants_map
+        for index, target in enumerate(constants):
+            place = f"{inside}/{index}/specialization_constants"
+            yield from constant_contradictions(target.specialization_constants, place)
+        yield from target_contradictions([each.shader_target for each in constants], inside, "shader_target")
+        yield from substitution_contradictions(self.shader_substitutions, resources)
+
+
+class GraphConstant(Resource):
     """A constant for dispatch_spirv_graph."""
 
     kind: ClassVar[str] = "graph_constant"

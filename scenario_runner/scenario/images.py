@@ -1,12 +1,15 @@
 """The image resource."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 
+from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.sampling import AddressMode, BorderColor, Filter
+from scenario_runner.scenario.entry import Resource, Resources
 from scenario_runner.scenario.memory import OptionalMemoryGroup
-from scenario_runner.scenario.model import U32, Model, OptionalPath, ShaderAccess, Tiling, Uid
+from scenario_runner.scenario.model import U32, OptionalPath, ShaderAccess, Tiling, Uid
 from scenario_runner.scenario.shaders import Number
 
 
@@ -18,7 +21,7 @@ def _one_level_for_bool(value: Any) -> Any:
 Mips = Annotated[int, Field(ge=1, le=32), BeforeValidator(_one_level_for_bool)]
 
 
-class Image(Model):
+class Image(Resource):
     """A two-dimensional image with its sampler."""
 
     kind: ClassVar[str] = "image"
@@ -80,3 +83,20 @@ class Image(Model):
         ),
     )
     data: Any = Field(default=None, description="Initial content, in place of src.")
+
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        color = self.custom_border_color
+        if color is not None and "border_color" not in self.model_fields_set:
+            message = "needs a border_color of INT_CUSTOM_EXT or FLOAT_CUSTOM_EXT"
+            yield error("SR-CONFLICT-003", "/custom_border_color", message)
+        if self.border_color == "INT_CUSTOM_EXT":
+            if color is None:
+                yield error("SR-CONFLICT-003", "/border_color", "INT_CUSTOM_EXT needs a custom_border_color")
+            for index, value in enumerate(color or ()):
+                if type(value) is not int or not -(2**31) <= value < 2**32:
+                    message = f"INT_CUSTOM_EXT needs 32-bit integers, got {value!r}"
+                    yield error("SR-CONFLICT-003", f"/custom_border_color/{index}", message)
+        standard = "border_color" in self.model_fields_set and not self.border_color.endswith("_CUSTOM_EXT")
+        if self.custom_border_color is not None and standard:
+            message = f"has no effect with the border_color {self.border_color!r}"
+            yield warning("SR-CONFLICT-002", "/custom_border_color", message)

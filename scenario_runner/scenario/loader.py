@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, ScenarioError, error_of, file_error_code
-from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
+from scenario_runner.kinds import COMMANDS, RESOURCES
 from scenario_runner.scenario.validators import model_of
 from scenario_runner.streams import is_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from scenario_runner.kinds import CommandKind, ResourceKind
     from scenario_runner.scenario.scenario import Scenario
 
 MAX_FILE_BYTES = 32 << 20
@@ -135,7 +136,9 @@ def _parsed(text: str, path: str | None, base_dir: str) -> Scenario:
     return Scenario(resources, commands, path, base_dir, tuple(warnings), resource_keys, command_keys, text)
 
 
-def _entries(entries: Any, kinds: dict[str, tuple[str, str]], *, in_code: bool = False) -> tuple[list[Any], list[str]]:
+def _entries(
+    entries: Any, kinds: Mapping[str, ResourceKind | CommandKind], *, in_code: bool = False
+) -> tuple[list[Any], list[str]]:
     if type(entries) is not list:
         raise _Suspect
     validators: dict[str, tuple[Callable[[Any], Any], frozenset[str]]] = {}

@@ -4,10 +4,11 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from scenario_runner.scenario.model import Model, RequiredPath, Uid, require_source
+from scenario_runner.scenario.entry import Resource
+from scenario_runner.scenario.model import RequiredPath, Uid, require_source
 
 
-class RawData(Model):
+class RawData(Resource):
     """Host data for push constants."""
 
     kind: ClassVar[str] = "raw_data"

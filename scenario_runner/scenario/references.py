@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from scenario_runner.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
-    from scenario_runner.scenario.bindings import Binding
-
-STORAGE = frozenset({"buffer", "tensor", "image"})
-"""Kinds that a binding can show to a shader."""
+    from scenario_runner.scenario.entry import Command, Entry, Resource
 
 MAX_CANDIDATES = 200
 """Uids that are compared with an unknown one."""
@@ -19,22 +16,10 @@ MAX_CANDIDATES = 200
 MAX_HINTS = 50
 """Unknown uids for which a close match is looked for."""
 
-_RAW_DATA = frozenset({"raw_data"})
-_SHADER = frozenset({"shader"})
-_GRAPH = frozenset({"graph"})
-_GRAPH_CONSTANT = frozenset({"graph_constant"})
-_IMAGE = frozenset({"image"})
-_TENSOR = frozenset({"tensor"})
-_BUFFER = frozenset({"buffer"})
-_GRAPH_STORAGE = frozenset({"tensor", "image"})
-
-Use = tuple[str, str, frozenset[str]]
-"""Where in the entry a uid stands (a JSON pointer), the uid, and the kinds that it may have."""
-
 
 def check_references(
-    resources: Sequence[Any],
-    commands: Sequence[Any],
+    resources: Sequence[Resource | None],
+    commands: Sequence[Command | None],
     resource_keys: Sequence[str] | None = None,
     command_keys: Sequence[str] | None = None,
     broken: Mapping[str, tuple[int, str]] | None = None,
@@ -50,7 +35,7 @@ def check_references(
     places: dict[str, str] = {}
     anything = frozenset(uid for uid in broken or ())
 
-    def pointer(name: str, index: int, entry: Any, keys: Sequence[str] | None) -> str:
+    def pointer(name: str, index: int, entry: Entry, keys: Sequence[str] | None) -> str:
         return f"/{name}/{index}/{keys[index] if keys else entry.kind}"
 
     for index, resource in enumerate(resources):
@@ -71,10 +56,9 @@ def check_references(
 
     for name, entries, keys in (("resources", resources, resource_keys), ("commands", commands, command_keys)):
         for index, entry in enumerate(entries):
-            uses = _USES.get(entry.kind) if entry is not None else None
-            if uses is None:
+            if entry is None:
                 continue
-            for inside, uid, expected in uses(entry):
+            for inside, uid, expected in entry.references():
                 if kinds.get(uid) not in expected and uid not in anything:
                     here = pointer(name, index, entry, keys) + inside
                     if (uid, expected) not in messages:
@@ -105,77 +89,3 @@ def _wrong_use(
 def with_article(kind: str) -> str:
     """A kind in a sentence: ``a buffer``, ``an image``."""
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
-
-
-def _bindings(bindings: Sequence[Binding], kinds: frozenset[str] = STORAGE) -> Iterator[Use]:
-    for index, binding in enumerate(bindings):
-        yield f"/bindings/{index}/resource_ref", binding.resource_ref, kinds
-
-
-def _list(name: str, uids: Sequence[str], kinds: frozenset[str]) -> Iterator[Use]:
-    for index, uid in enumerate(uids):
-        yield f"/{name}/{index}", uid, kinds
-
-
-def _compute(command: Any) -> Iterator[Use]:
-    yield "/shader_ref", command.shader_ref, _SHADER
-    if command.push_data_ref is not None:
-        yield "/push_data_ref", command.push_data_ref, _RAW_DATA
-    yield from _bindings(command.bindings)
-
-
-def _substitutions(entry: Any) -> Iterator[Use]:
-    for index, substitution in enumerate(entry.shader_substitutions):
-        yield f"/shader_substitutions/{index}/shader_ref", substitution.shader_ref, _SHADER
-
-
-def _dispatch_graph(command: Any) -> Iterator[Use]:
-    yield "/graph_ref", command.graph_ref, _GRAPH
-    yield from _bindings(command.bindings)
-    for index, constants in enumerate(command.push_constants):
-        yield f"/push_constants/{index}/push_data_ref", constants.push_data_ref, _RAW_DATA
-    yield from _substitutions(command)
-
-
-def _spirv_graph(command: Any) -> Iterator[Use]:
-    yield "/graph_ref", command.graph_ref, _SHADER
-    yield from _bindings(command.bindings, _GRAPH_STORAGE)
-    yield from _list("graph_constants", command.graph_constants, _GRAPH_CONSTANT)
-
-
-def _fragment(command: Any) -> Iterator[Use]:
-    yield "/vertex_shader_ref", command.vertex_shader_ref, _SHADER
-    yield "/fragment_shader_ref", command.fragment_shader_ref, _SHADER
-    yield from _bindings(command.bindings)
-    for index, attachment in enumerate(command.color_attachment_refs):
-        yield f"/color_attachment_refs/{index}", attachment.resource_ref, _IMAGE
-    if command.push_data_ref is not None:
-        yield "/push_data_ref", command.push_data_ref, _RAW_DATA
-
-
-def _optical_flow(command: Any) -> Iterator[Use]:
-    for name in ("search_image", "template_image", "output_image", "hint_motion_vectors", "output_cost"):
-        binding = getattr(command.bindings, name)
-        if binding is not None:
-            yield f"/bindings/{name}/resource_ref", binding.resource_ref, _IMAGE
-
-
-def _barrier(command: Any) -> Iterator[Use]:
-    for kind in ("image", "tensor", "memory", "buffer"):
-        name = f"{kind}_barrier_refs"
-        yield from _list(name, getattr(command, name), frozenset({f"{kind}_barrier"}))
-
-
-_USES: Mapping[str, Any] = {
-    "graph": _substitutions,
-    "buffer_barrier": lambda barrier: [("/buffer_resource", barrier.buffer_resource, _BUFFER)],
-    "image_barrier": lambda barrier: [("/image_resource", barrier.image_resource, _IMAGE)],
-    "tensor_barrier": lambda barrier: [("/tensor_resource", barrier.tensor_resource, _TENSOR)],
-    "dispatch_compute": _compute,
-    "dispatch_graph": _dispatch_graph,
-    "dispatch_spirv_graph": _spirv_graph,
-    "dispatch_fragment": _fragment,
-    "dispatch_optical_flow": _optical_flow,
-    "dispatch_barrier": _barrier,
-    "mark_boundary": lambda command: _list("resources", command.resources, STORAGE),
-}

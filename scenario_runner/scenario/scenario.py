@@ -12,7 +12,7 @@ from scenario_runner.errors import ScenarioError
 if TYPE_CHECKING:
     import os
 
-    from scenario_runner.scenario.entries import Command, Resource
+    from scenario_runner.scenario.entry import Command, Resource
     from scenario_runner.scenario.places import Places
 
 MAX_PROBLEMS = 100
@@ -122,13 +122,13 @@ def limited(problems: list[Diagnostic]) -> list[Diagnostic]:
     return [
         *problems[:MAX_PROBLEMS],
         Diagnostic(
-            "SR-RUN-002", "error", None, f"only the first {MAX_PROBLEMS} problems are shown", path=problems[0].path
+            "SR-RUN-004", "note", None, f"only the first {MAX_PROBLEMS} problems are shown", path=problems[0].path
         ),
     ]
 
 
 def _check_kinds(name: str, entries: Sequence[object]) -> None:
-    from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
+    from scenario_runner.kinds import COMMANDS, RESOURCES
 
     known = RESOURCES if name == "resources" else COMMANDS
     for index, entry in enumerate(entries):

@@ -6,13 +6,12 @@ schema cannot say, are left to the loader.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from scenario_runner.scenario.dialects import COMMANDS, RESOURCES
+from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind, load
 from scenario_runner.scenario.model import Model
 
 _TEMPLATE = "#/$defs/{model}"
@@ -20,8 +19,10 @@ _TEMPLATE = "#/$defs/{model}"
 
 def json_schema() -> dict[str, Any]:
     """The schema as JSON data: an object with two arrays, whose entries are one kind each, under any of its names."""
-    models = [_model(home) for home in dict.fromkeys((*RESOURCES.values(), *COMMANDS.values()))]
-    _, generated = models_json_schema([(model, "validation") for model in models], ref_template=_TEMPLATE)
+    models: list[type[Model]] = [load(kind.model) for kinds in (RESOURCES, COMMANDS) for kind in kinds.values()]
+    _, generated = models_json_schema(
+        [(model, "validation") for model in dict.fromkeys(models)], ref_template=_TEMPLATE
+    )
     parts = {model.__name__: model for model in _all_models(Model)}
     definitions = {
         name: _definition(parts[name], definition) for name, definition in sorted(generated["$defs"].items())
@@ -42,20 +43,15 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def _model(home: tuple[str, str]) -> type[Model]:
-    model: type[Model] = getattr(import_module(f"scenario_runner.scenario.{home[0]}"), home[1])
-    return model
-
-
 def _all_models(base: type[Model]) -> list[type[Model]]:
     return [model for child in base.__subclasses__() for model in (child, *_all_models(child))]
 
 
-def _entries(description: str, kinds: dict[str, tuple[str, str]]) -> dict[str, Any]:
+def _entries(description: str, kinds: Mapping[str, ResourceKind | CommandKind]) -> dict[str, Any]:
     return {
         "type": "array",
         "description": description,
-        "items": {"oneOf": [_entry(key, home[1]) for key, home in kinds.items()]},
+        "items": {"oneOf": [_entry(key, load(kind.model).__name__) for key, kind in kinds.items()]},
     }
 
 

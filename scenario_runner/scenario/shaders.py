@@ -1,10 +1,16 @@
 """The shader resource and its specialization constants."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from scenario_runner.diagnostics import Diagnostic, error
+from scenario_runner.scenario.entry import Resource, Resources, Use, found, repeated
 from scenario_runner.scenario.model import U32, Model, RequiredPath, Uid, require_source, wrong
+
+SHADER = frozenset({"shader"})
+RAW_DATA = frozenset({"raw_data"})
 
 
 def _finite_number(value: Any) -> Any:
@@ -44,7 +50,7 @@ class SpecializationConstant(Model):
 SpecializationConstants = Annotated[tuple[SpecializationConstant, ...], Field(strict=False)]
 
 
-class Shader(Model):
+class Shader(Resource):
     """A shader from a source or SPIR-V file."""
 
     kind: ClassVar[str] = "shader"
@@ -91,3 +97,40 @@ class Shader(Model):
     @model_validator(mode="after")
     def _has_source(self) -> Self:
         return require_source(self, self.src, "source", self.source)
+
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        return constant_contradictions(self.specialization_constants, "/specialization_constants")
+
+
+def constant_contradictions(constants: tuple[SpecializationConstant, ...], inside: str) -> Iterator[Diagnostic]:
+    """Constants that get a value twice."""
+    for index, first in repeated(constant.id for constant in constants):
+        message = f"the constant {constants[index].id} already has a value in entry {first}"
+        yield error("SR-CONFLICT-004", f"{inside}/{index}/id", message)
+
+
+def push_data_reference(uid: str | None) -> Iterator[Use]:
+    """The reference ``push_data_ref`` of a command, where it has one."""
+    if uid is not None:
+        yield "/push_data_ref", uid, RAW_DATA
+
+
+def wrong_stage(inside: str, uid: str, stage: str, resources: Resources) -> Iterator[Diagnostic]:
+    """A shader that is of another stage than the one that is needed."""
+    shader: Shader | None = found(resources, uid, "shader")
+    if shader is not None and shader.stage != stage:
+        message = f"expected a shader of the stage {stage!r}, got {uid!r:.100} of the stage {shader.stage!r}"
+        yield error("SR-CONFLICT-006", inside, message)
+
+
+def push_data_contradictions(uid: str | None, shaders: tuple[str, ...], resources: Resources) -> Iterator[Diagnostic]:
+    """Push constants for ``shaders`` of which none takes any."""
+    if found(resources, uid, "raw_data") is None:
+        return
+    known: list[Shader] = [shader for each in shaders if (shader := found(resources, each, "shader")) is not None]
+    if known and all(shader.push_constants_size == 0 for shader in known):
+        names = " and ".join(f"{shader.uid!r:.100}" for shader in known)
+        takes, its = (f"shader {names} takes", "its") if len(known) == 1 else (f"shaders {names} take", "their")
+        message = f"the {takes} no push constants: {its} push_constants_size is 0"
+        help = 'add "push_constants_size", the size of the data in bytes, to the shader, or remove push_data_ref'
+        yield error("SR-PUSH-005", "/push_data_ref", message, help)

@@ -4,11 +4,12 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from scenario_runner.scenario.entry import Resource
 from scenario_runner.scenario.memory import OptionalMemoryGroup
-from scenario_runner.scenario.model import I64, Model, OptionalPath, ShaderAccess, Tiling, Uid
+from scenario_runner.scenario.model import I64, OptionalPath, ShaderAccess, Tiling, Uid
 
 
-class Tensor(Model):
+class Tensor(Resource):
     """A tensor (VK_ARM_tensors)."""
 
     kind: ClassVar[str] = "tensor"

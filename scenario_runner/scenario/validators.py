@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from scenario_runner.kinds import CommandKind, ResourceKind, load
 
 if TYPE_CHECKING:
     from scenario_runner.scenario.model import Model
 
 
-def model_of(home: tuple[str, str]) -> type[Model]:
-    """The model class that a table of `dialects` names, ready to validate."""
-    model: type[Model] = getattr(import_module(f"scenario_runner.scenario.{home[0]}"), home[1])
+def model_of(kind: ResourceKind | CommandKind) -> type[Model]:
+    """The model class of a kind, ready to validate."""
+    model: type[Model] = load(kind.model)
     if not model.__pydantic_complete__:
         build(model)
     return model

@@ -10,7 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioError
-from scenario_runner.files.npy import NpyWriter
+from scenario_runner.files.codec import codec_for, codec_of
 from scenario_runner.files.output import OutputFile
 from scenario_runner.formats import Format, find_format
 
@@ -126,10 +126,10 @@ def _extension(resource: Any) -> str:
             return {"SPIR-V": ".spv", "HLSL": ".hlsl"}.get(resource.type) or _SHADER_EXTENSIONS[resource.stage]
         case "graph":
             return ".vgf"
-        case "image" if _format(resource).numpy_dtype is None:
-            return ".dds"
-        case _:
-            return ".npy"
+        case "image":
+            return codec_for("image", _format(resource)).extension
+        case kind:
+            return codec_for("tensor" if kind == "tensor" else "buffer").extension
 
 
 def _write(path: str, resource: Any, files: ExitStack) -> None:
@@ -140,15 +140,15 @@ def _write(path: str, resource: Any, files: ExitStack) -> None:
         files.enter_context(OutputFile(path)).write(data)
         return
     array = _array(resource, content)
-    if path.endswith(".dds"):
-        from scenario_runner.files.image_writer import ImageWriter
-
+    codec = codec_of(path)
+    if codec.is_array:
+        descr = f"|V{array.dtype.itemsize}" if array.dtype.kind == "V" else array.dtype.str
+        writer = codec.create_array(path, descr, array.shape)
+    else:
         _, width, height, _ = resource.dims
-        writer = ImageWriter(path, _format(resource), width, height, (array.nbytes,))
-        files.enter_context(writer).write(array.tobytes())
-        return
-    descr = f"|V{array.dtype.itemsize}" if array.dtype.kind == "V" else array.dtype.str
-    files.enter_context(NpyWriter(path, descr, array.shape)).write(array.tobytes())
+        writer = codec.create_image(path, _format(resource), width, height, (array.nbytes,), OutputFile)
+    files.enter_context(writer)
+    writer.write(array.tobytes())
 
 
 def _array(resource: Any, content: Any) -> numpy.ndarray[Any, Any]:

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.checks.bindings import slots_of
 from scenario_runner.checks.hazards import Barriers, Boundary, Covered, Step, Use, Work
-from scenario_runner.plan.model.records import BufferBarrier, ImageBarrier, MemoryBarrier
 
 if TYPE_CHECKING:
     from scenario_runner.plan.fragment import Drawing
     from scenario_runner.plan.model.graphs import GraphDispatch
-    from scenario_runner.plan.model.plan import Operation, Plan, ResourcePlan
+    from scenario_runner.plan.model.plan import AnyBarrier, Operation, Plan, ResourcePlan
     from scenario_runner.plan.model.records import Descriptor, Dispatch
-    from scenario_runner.plan.model.tensors import TensorBarrier
     from scenario_runner.plan.resolve import Examination
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.scenario import Scenario
@@ -61,30 +59,20 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
         elif operations:
             for operation in operations:
                 if operation.kind != "barrier":
-                    yield Work(pointer, _name(command), uses.of(operation), operation.barrier_after)
+                    yield Work(pointer, command.work, uses.of(operation), operation.barrier_after)
         else:
             found: Iterable[Use] = ()
             if index in drawings:
                 found = uses.of_drawing(drawings[index])
             elif command.kind == "dispatch_optical_flow":
                 found = _optical_flow(command, memory)
-            yield Work(pointer, _name(command), tuple(found), command.implicit_barrier)
-
-
-def _name(command: Any) -> str:
-    """What messages call a command that uses memory."""
-    if command.kind == "dispatch_compute":
-        return f"shader {command.shader_ref!r}"
-    if command.kind == "dispatch_fragment":
-        return f"shader {command.fragment_shader_ref!r}"
-    return "the optical flow" if command.kind == "dispatch_optical_flow" else f"graph {command.graph_ref!r}"
+            yield Work(pointer, command.work, tuple(found), command.implicit_barrier)
 
 
 def _optical_flow(command: Any, memory: _Memory) -> Iterator[Use]:
-    for name, binding in command.bindings:
-        if binding is not None:
-            writes = name in ("output_image", "output_cost")
-            yield from memory.use(binding.resource_ref, binding.lod, "graph", not writes, writes)
+    for name, binding in command.bindings.given().items():
+        writes = name in ("output_image", "output_cost")
+        yield from memory.use(binding.resource_ref, binding.lod, "graph", not writes, writes)
 
 
 class _Memory:
@@ -116,13 +104,13 @@ class _Memory:
         base = plan.offset_bytes if plan.group is not None else 0
         yield Use(plan.uid, plan.kind, memory, first, end, stage, reads, writes, atomic, unit, base)
 
-    def covered(self, barrier: MemoryBarrier | BufferBarrier | ImageBarrier | TensorBarrier) -> Covered:
+    def covered(self, barrier: AnyBarrier) -> Covered:
         """A barrier with the part of memory that it is about."""
         words = (barrier.src_stages, barrier.dst_stages, barrier.src_access, barrier.dst_access)
-        if isinstance(barrier, MemoryBarrier):
+        if barrier.kind == "memory":
             return Covered(*words)
         plan = self._resources[barrier.uid]
-        if isinstance(barrier, ImageBarrier):
+        if barrier.kind == "image":
             levels = (barrier.base_level, barrier.base_level + barrier.level_count)
             memory, first, end, unit = self._range(plan, levels)
             changes: tuple[Use, ...] = ()
@@ -130,7 +118,7 @@ class _Memory:
                 changes = (Use(plan.uid, "image", memory, first, end, "transition", False, True, unit=unit),)
             return Covered(*words, memory, first, end, f"image barrier {barrier.barrier!r}", changes)
         memory, first, end, _ = self._range(plan, None)
-        if isinstance(barrier, BufferBarrier):
+        if barrier.kind == "buffer":
             first += barrier.offset_bytes
             end = first + barrier.size_bytes
         return Covered(*words, memory, first, end)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.errors import UsageError
+from scenario_runner.errors import FileError, UsageError
+from scenario_runner.files.codec import all_codecs
+from scenario_runner.files.source import file_error
 from scenario_runner.viewing.element import Element
 
 if TYPE_CHECKING:
@@ -74,3 +76,12 @@ class Content:
 def image(path: str, title: str, channels: tuple[Channel, ...]) -> Content:
     """An image of these channels, which share height and width."""
     return Content(path, title, channels, len(channels) > 1, tuple(range(len(channels))))
+
+
+def no_level(path: str, count: int, level: int) -> FileError:
+    """The error for a mip level that a file does not have."""
+    has = f"{count} mip levels" if count > 1 else "one mip level"
+    others = [codec.extension for codec in all_codecs() if codec.holds_levels]
+    return file_error(
+        path, f"has {has}, so that there is no level {level}", help=f"{' and '.join(others)} files may have more levels"
+    )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.files.image_file import extension_of
+from scenario_runner.files.codec import codec_of
 
 if TYPE_CHECKING:
     import numpy
@@ -109,7 +109,7 @@ def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Diff
             one_text, other_text = (channel.element.text(channel.raw.reshape(-1)[at : at + 1]) for channel in (a, b))
             first = at, number, one_text, other_text
     total = len(one.channels) * int(numpy.prod(one.shape, dtype=numpy.int64))
-    is_image = one.has_channel_axis or extension_of(one.path) != ".npy"
+    is_image = one.has_channel_axis or not codec_of(one.path).is_array
     has_ratio = is_image and 0 < noise < math.inf and not (only_one or only_other)
     return Difference(
         count=count,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from scenario_runner.files.image_file import EXTENSIONS
+from scenario_runner.files.codec import all_codecs, is_known
 from scenario_runner.files.source import file_error, reason_of
 
 
@@ -18,13 +18,14 @@ class FolderPairs(NamedTuple):
 
 
 def folder_pairs(one: str, other: str) -> FolderPairs:
-    """Pair the .npy, .dds and .png files of two folders, and of all folders in them, by their relative paths.
+    """Pair the files of two folders that can be shown, and of all folders in them, by their relative paths.
 
     Hidden files and folders do not count. Raises FileError for a folder that cannot be read, or where both have none.
     """
     first, second = _files(one), _files(other)
     if not first and not second:
-        raise file_error(one, f"and {other!r} hold none of the files that can be compared: {', '.join(EXTENSIONS)}")
+        known = ", ".join(codec.extension for codec in all_codecs())
+        raise file_error(one, f"and {other!r} hold none of the files that can be compared: {known}")
     return FolderPairs(*(tuple(sorted(names)) for names in (first & second, first - second, second - first)))
 
 
@@ -36,6 +37,6 @@ def _files(folder: str) -> set[str]:
     for place, folders, names in os.walk(folder, onerror=fail):
         folders[:] = [name for name in folders if name[:1] != "."]
         for name in names:
-            if name[:1] != "." and os.path.splitext(name)[1].lower() in EXTENSIONS:
+            if name[:1] != "." and is_known(name):
                 found.add(os.path.relpath(os.path.join(place, name), folder))
     return found

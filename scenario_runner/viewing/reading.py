@@ -1,4 +1,4 @@
-"""Reading .dds, .png and .npy files into `Content`."""
+"""Reading files into `Content`, by what their codec says: images, or arrays whose items a viewer may reinterpret."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import UsageError
-from scenario_runner.files.image_file import extension_of
+from scenario_runner.files.codec import codec_of
 from scenario_runner.files.source import file_error
-from scenario_runner.viewing.content import Channel, Content, image
+from scenario_runner.viewing.content import Channel, Content, no_level
 from scenario_runner.viewing.element import Element, element_of
 
 if TYPE_CHECKING:
@@ -26,40 +26,19 @@ def read_content(
     One length of ``shape`` may be -1: whatever is left. Raises FileError, and UsageError for options that the kind of
     file does not have.
     """
-    extension = extension_of(path)
-    if extension != ".npy" and (element is not None or shape is not None):
-        raise UsageError(f"--dtype and --shape are for .npy files; {path} says itself what it holds")
-    if extension == ".dds":
-        from scenario_runner.viewing.texels import read_dds
+    codec = codec_of(path)
+    if not codec.is_array:
+        if element is not None or shape is not None:
+            raise UsageError(f"--dtype and --shape are for .npy files; {path} says itself what it holds")
+        from scenario_runner.viewing.texels import read_image
 
-        return read_dds(path, mip)
+        return read_image(path, codec, mip)
     if mip:
-        raise file_error(path, f"has one mip level, so that there is no level {mip}; .dds files may have more")
-    return _read_npy(path, element, shape) if extension == ".npy" else _read_png(path)
+        raise no_level(path, 1, mip)
+    return _read_array(path, element, shape)
 
 
-def _read_png(path: str) -> Content:
-    import numpy
-
-    from scenario_runner.files import png
-    from scenario_runner.formats import format_named
-
-    header = png.read_header(path)
-    letters = {1: "R", 2: "RG", 3: "RGB", 4: "RGBA"}[header.channels]
-    pattern = "".join(f"{letter}{header.bit_depth}" for letter in letters)
-    texels = png.read_texels(path, format_named(f"VK_FORMAT_{pattern}_UNORM"))
-    size_bytes = header.bit_depth // 8
-    array = numpy.frombuffer(texels, f"<u{size_bytes}").reshape(header.height, header.width, header.channels)
-    element = element_of("u", size_bytes)
-    assert element is not None
-    names = ("gray", "A")[: header.channels] if header.channels <= 2 else tuple(letters)
-    full_range = (0, (1 << header.bit_depth) - 1)
-    channels = tuple(Channel(name, array[..., number], element, full_range) for number, name in enumerate(names))
-    kind = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGBA"}[header.channels]
-    return image(path, f"{header.width}x{header.height} texels of {kind}, {header.bit_depth} bits a channel", channels)
-
-
-def _read_npy(path: str, element: Element | None, shape: tuple[int, ...] | None) -> Content:
+def _read_array(path: str, element: Element | None, shape: tuple[int, ...] | None) -> Content:
     from scenario_runner.files.npy import read_array, read_header
 
     header = read_header(path)

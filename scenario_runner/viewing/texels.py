@@ -1,4 +1,4 @@
-"""Texels of .dds files as channels: packed formats taken apart, depth beside stencil, blocks decoded.
+"""Texels as channels: packed formats taken apart, depth beside stencil, blocks decoded.
 
 Source: Vulkan specification, "Formats" (bits of packed formats, small floats, the shared exponent of E5B9G9R9).
 """
@@ -11,42 +11,45 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import FileError
-from scenario_runner.files import dds
 from scenario_runner.files.dds_header import format_header
 from scenario_runner.files.source import file_error
 from scenario_runner.formats import Format, format_named
-from scenario_runner.viewing.content import Channel, Content, image
+from scenario_runner.viewing.content import Channel, Content, image, no_level
 from scenario_runner.viewing.element import ELEMENTS, element_of
 
 if TYPE_CHECKING:
     import numpy
 
+    from scenario_runner.files.codec import Codec
+
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 
-def read_dds(path: str, mip: int) -> Content:
-    """One level of a .dds file. Raises FileError."""
+def read_image(path: str, codec: Codec, mip: int) -> Content:
+    """One level of an image file that says which format its texels have. Raises FileError."""
     import numpy
 
-    with dds.open_dds(path) as reader:
-        header = reader.header
-        count = len(header.mip_levels)
-        if mip >= count:
-            raise file_error(
-                os.fspath(path), f"has {count} mip level{'s' * (count > 1)}, so that there is no level {mip}"
-            )
-        parts: list[Array] = []
-        for aspect in header.format.aspects:
+    format, width, height, count = codec.read_header(path)
+    assert format is not None
+    if mip >= count:
+        raise no_level(path, count, mip)
+    parts: list[Array] = []
+    with codec.open_image(path, format, width, height, count) as reader:
+        for aspect in format.aspects:
             data = numpy.empty(reader.level_size_bytes(mip, aspect), "u1")
             reader.read_into(data.data, mip, aspect=aspect)
             parts.append(data)
-    level = header.mip_levels[mip]
-    title = f"{level.width}x{level.height} texels of {header.format.name}"
+    width, height = max(1, width >> mip), max(1, height >> mip)
+    name, channel_names = codec.shown_format(format)
+    title = f"{width}x{height} texels of {name}"
     if count > 1:
         title += f", level {mip} of {count}"
-    if header.format.is_compressed:
+    if format.is_compressed:
         title += ", decoded to 8 bits a channel"
-    return image(path, title, _channels(path, header.format, level.width, level.height, parts))
+    channels = _channels(path, format, width, height, parts)
+    if channel_names is not None:
+        channels = tuple(channel._replace(name=name) for channel, name in zip(channels, channel_names, strict=True))
+    return image(path, title, channels)
 
 
 def _channels(path: str, format: Format, width: int, height: int, parts: list[Array]) -> tuple[Channel, ...]:

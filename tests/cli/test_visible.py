@@ -42,7 +42,7 @@ def test_visible(text: str) -> None:
 @given(st.text(st.sampled_from(OBEYED) | st.characters(), max_size=3000), st.text(max_size=50))
 def test_names_stay_on_one_short_line(path: str, pointer: str) -> None:
     """The place that a message begins with is one line, whatever a file or a key is called."""
-    text = str(Diagnostic("SR-RUN-002", "error", f"/{pointer}", "wrong", path=path, line=1, column=2))
+    text = str(Diagnostic("SR-BIND-003", "error", f"/{pointer}", "wrong", path=path, line=1, column=2))
     assert not set(text) & set(OBEYED)
     assert text.endswith(": wrong")
     assert len(one_line(path)) <= 10 * 1000  # an escape sequence has ten characters at most

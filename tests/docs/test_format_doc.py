@@ -5,15 +5,15 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from scenario_runner.kinds import COMMANDS, RESOURCES, load
 from scenario_runner.scenario import loads
-from scenario_runner.scenario.dialects import COMMANDS, RESOURCES, VALUES
+from scenario_runner.scenario.dialects import VALUES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "format.md").read_text(encoding="utf-8")
@@ -47,8 +47,7 @@ def example(kind: str) -> dict[str, Any]:
 
 
 def keys(kind: str) -> set[str]:
-    module, name = KINDS[kind]
-    model = getattr(import_module(f"scenario_runner.scenario.{module}"), name)
+    model = load(KINDS[kind].model)
     return set(model.model_fields) - model.code_only
 
 

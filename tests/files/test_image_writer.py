@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.dds import write_dds
-from scenario_runner.files.image_writer import ImageWriter
+from scenario_runner.files.image_file import create_image
 from scenario_runner.formats import format_named
 
 RGBA8 = format_named("VK_FORMAT_R8G8B8A8_UNORM")
@@ -24,7 +24,7 @@ PLANES = tuple(map(len, LEVELS))
 def write(
     path: Path, cuts: list[int], data: bytes, planes: tuple[int, ...], format_name: str, extent: tuple[int, int]
 ) -> None:
-    with ImageWriter(path, format_named(format_name), *extent, planes) as writer:
+    with create_image(path, format_named(format_name), *extent, planes) as writer:
         for start, stop in zip([0, *cuts], [*cuts, len(data)], strict=True):
             writer.write(memoryview(data)[start:stop])
 
@@ -63,7 +63,7 @@ def test_nothing_stays_after_a_failure(tmp_path: Path) -> None:
     """A writer whose block fails leaves no file."""
 
     for name in ("x.dds", "x.npy", "x.png"):
-        writer = ImageWriter(tmp_path / name, RGBA8, 6, 4, PLANES[:1])
+        writer = create_image(tmp_path / name, RGBA8, 6, 4, PLANES[:1])
         writer.write(LEVELS[0])
         writer.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     assert list(tmp_path.iterdir()) == []
@@ -72,5 +72,5 @@ def test_nothing_stays_after_a_failure(tmp_path: Path) -> None:
 def test_formats_are_checked_first(tmp_path: Path) -> None:
     """A file that cannot hold the format is refused before it is made."""
     with pytest.raises(FileError):
-        ImageWriter(tmp_path / "x.png", DEPTH, 4, 3, (48, 12))
+        create_image(tmp_path / "x.png", DEPTH, 4, 3, (48, 12))
     assert list(tmp_path.iterdir()) == []

@@ -343,12 +343,12 @@ def test_what_would_lose_channels_is_refused(tmp_path: Path, name: str, message:
 @pytest.mark.parametrize(
     "name, others",
     [
-        ("R8_SNORM", ".dds or .npy"),
-        ("R32_UINT", ".dds or .npy"),
+        ("R8_SNORM", ".npy or .dds"),
+        ("R32_UINT", ".npy or .dds"),
         ("BC1_RGBA_UNORM_BLOCK", ".dds"),
-        ("A8_UNORM", ".dds or .npy"),
-        ("D16_UNORM", ".dds or .npy"),
-        ("R5G6B5_UNORM_PACK16", ".dds or .npy"),
+        ("A8_UNORM", ".npy or .dds"),
+        ("D16_UNORM", ".npy or .dds"),
+        ("R5G6B5_UNORM_PACK16", ".npy or .dds"),
         ("R64_UINT", ".npy"),
     ],
 )

@@ -86,9 +86,9 @@ def test_files_that_are_not_written_are_not_refused(shader_cache: Path, adding: 
 @pytest.mark.parametrize(
     "dst, message",
     [
-        ("o.png", "has the extension '.png', expected '.npy': buffers and tensors are written as NumPy arrays"),
-        ("o.DDS", "has the extension '.DDS', expected '.npy': buffers and tensors are written as NumPy arrays"),
-        ("o.txt", "has the extension '.txt', expected '.npy': buffers and tensors are written as NumPy arrays"),
+        ("o.png", "has the extension '.png', expected '.npy' for a buffer"),
+        ("o.DDS", "has the extension '.DDS', expected '.npy' for a buffer"),
+        ("o.txt", "has the extension '.txt', expected '.npy' for a buffer"),
         ("folder", "is a folder, expected the name of a file to write"),
         ("/dev/null", "is a pipe, a device or a socket, expected the name of a file to write"),
         ("fifo.npy", "is a pipe, a device or a socket, expected the name of a file to write"),

@@ -36,7 +36,7 @@ def test_plan_of_a_scenario(scene: Scene) -> None:
     first, second = plan.frames
     assert [type(operation) for operation in first.operations] == [Dispatch, Dispatch, Barrier]
     dispatches = [operation for operation in first.operations if isinstance(operation, Dispatch)]
-    assert [dispatch.groups for dispatch in dispatches] == [(4, 2, 1), (7, 1, 1)]
+    assert [dispatch.workgroup_count for dispatch in dispatches] == [(4, 2, 1), (7, 1, 1)]
     assert [dispatch.barrier_after for dispatch in dispatches] == [True, False]
     assert (first.frame_id, first.boundary, first.captures) == (9, True, ("y", "z"))
     assert (second.boundary, second.captures, len(second.operations)) == (False, (), 1)

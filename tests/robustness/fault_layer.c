@@ -8,6 +8,7 @@
      FAULT_POINTER a number: a failing vkMapMemory returns VK_SUCCESS with this address instead of FAULT_RESULT
      FAULT_STAYS   1: every later counted call of the same name fails as well
      FAULT_TYPE    VkPhysicalDeviceType that devices report (so that a software driver passes for a discrete GPU)
+     FAULT_IMAGE_MEMORY_TYPES  the memory types (VkMemoryRequirements::memoryTypeBits) that images can be bound to
      FAULT_LOG     file that one line per counted call is added to, and the objects that were never destroyed
 
    A failing call does not reach the driver, except vkWaitForFences: it fails after the work has really finished, or,
@@ -54,6 +55,7 @@ static long at, count;
 static const char *wanted, *pointer;
 static VkResult result;
 static int stays, type_override, crash;
+static long image_memory_types;
 static char failed[64];
 
 static long number(const char *name, long otherwise) {
@@ -70,6 +72,7 @@ static void configure(void) {
   crash = (int)number("FAULT_SIGNAL", 0);
   stays = (int)number("FAULT_STAYS", 0);
   type_override = (int)number("FAULT_TYPE", -1);
+  image_memory_types = number("FAULT_IMAGE_MEMORY_TYPES", -1);
   count = 0;
   failed[0] = 0;
   if (log_file) fclose(log_file);
@@ -168,6 +171,12 @@ CALL3(vkAllocateDescriptorSets)
 CALL4(vkBindBufferMemory)
 CALL4(vkBindImageMemory)
 CALL4(vkQueueSubmit)
+
+typedef struct { uint64_t size, alignment; uint32_t types; } MemoryRequirements;
+static void layer_vkGetImageMemoryRequirements(Handle owner, A image, MemoryRequirements *needs) {
+  ((void (*)(Handle, A, MemoryRequirements *))DEVICE_FUNCTION("vkGetImageMemoryRequirements"))(owner, image, needs);
+  if (image_memory_types >= 0) needs->types = (uint32_t)image_memory_types;
+}
 
 static VkResult layer_vkMapMemory(A owner, A memory, A offset, A size, A flags, void **out) {
   if (!fails("vkMapMemory"))
@@ -273,7 +282,7 @@ static const struct { const char *name; Function function; } instance_functions[
   OBJECTS(OBJECT_ENTRIES)
   ENTRY(vkCreateComputePipelines) ENTRY(vkDestroyPipeline) ENTRY(vkBeginCommandBuffer) ENTRY(vkEndCommandBuffer)
   ENTRY(vkResetFences) ENTRY(vkAllocateCommandBuffers) ENTRY(vkAllocateDescriptorSets) ENTRY(vkBindBufferMemory)
-  ENTRY(vkBindImageMemory) ENTRY(vkQueueSubmit) ENTRY(vkMapMemory) ENTRY(vkWaitForFences) ENTRY(vkDestroyDevice)
+  ENTRY(vkBindImageMemory) ENTRY(vkGetImageMemoryRequirements) ENTRY(vkQueueSubmit) ENTRY(vkMapMemory) ENTRY(vkWaitForFences) ENTRY(vkDestroyDevice)
 };
 #define FIND(table) for (size_t i = 0; i < sizeof table / sizeof *table; i++) \
   if (!strcmp(name, table[i].name)) return table[i].function

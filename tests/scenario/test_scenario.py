@@ -124,16 +124,16 @@ def test_problem():
         '{"commands": [], "resources": [\n {"buffer": {"uid": "a",\n "size": 4, "shader_access": "readonly"}}]}',
         "x.json",
     )
-    problem = scenario.placed(error("SR-RUN-002", "/resources/0/buffer/size", "too small", "make it larger"))
+    problem = scenario.placed(error("SR-BIND-003", "/resources/0/buffer/size", "too small", "make it larger"))
     assert (str(problem), problem.help) == ("x.json:3:10: /resources/0/buffer/size: too small", "make it larger")
     assert (
-        str(scenario.placed(error("SR-RUN-002", "/resources/0/buffer", "bad")))
+        str(scenario.placed(error("SR-BIND-003", "/resources/0/buffer", "bad")))
         == "x.json:2:13: /resources/0/buffer: bad"
     )
-    absent = scenario.placed(error("SR-RUN-002", "/resources/0/buffer/memory_group/offset", "bad"))
+    absent = scenario.placed(error("SR-BIND-003", "/resources/0/buffer/memory_group/offset", "bad"))
     assert (absent.line, absent.column, absent.pointer) == (2, 13, "/resources/0/buffer/memory_group/offset")
     assert (
-        str(s.Scenario(resources=[BUFFER]).placed(error("SR-RUN-002", "/resources/0/buffer", "bad")))
+        str(s.Scenario(resources=[BUFFER]).placed(error("SR-BIND-003", "/resources/0/buffer", "bad")))
         == "/resources/0/buffer: bad"
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scenario_runner.plan.model.records import NeededFeature
-from scenario_runner.plan.model.tensors import TensorPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +25,7 @@ def ml_features(resources: Iterable[ResourcePlan], graphs: Iterable[GraphPipelin
         found.setdefault((structure, member), NeededFeature(structure, member, what, pointer))
 
     for plan in resources:
-        if isinstance(plan, TensorPlan):
+        if plan.kind == "tensor":
             what = f"tensor {plan.uid!r}"
             need(_TENSORS, "tensors", what, plan.pointer)
             need(_VULKAN_1_3, "synchronization2", what, plan.pointer)

@@ -17,7 +17,7 @@ from scenario_runner.plan.graphs.model import VgfGraph
 from scenario_runner.plan.graphs.shapes import row_shapes
 from scenario_runner.plan.graphs.vgf_values import Values
 from scenario_runner.plan.model.graphs import GraphConstantPlan, GraphDispatch, GraphPipelinePlan
-from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispatch, LayoutBinding, PipelinePlan
+from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispatch, LayoutBinding
 from scenario_runner.plan.model.tensors import TensorDescription, TensorPlan
 from scenario_runner.plan.problems import Problems
 from scenario_runner.tosa.graph_module import shape_problems
@@ -25,12 +25,11 @@ from scenario_runner.vgf.descriptor_type import descriptor_type_name
 from scenario_runner.vgf.resource_size import format_name, known_format
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from scenario_runner.plan.model.plan import Operation
-    from scenario_runner.plan.push_constants import PushConstants
+    from scenario_runner.plan.resolvers import PlanContext
     from scenario_runner.plan.shaders import LoadedShader
-    from scenario_runner.plan.tables import Tables
     from scenario_runner.scenario import DispatchGraph, Scenario, Shader
     from scenario_runner.vgf import Segment
 
@@ -124,26 +123,16 @@ def check_targets(graph: VgfGraph, command: DispatchGraph, pointer: str, problem
 class VgfDispatch:
     """Resolves one dispatch_graph command."""
 
-    def __init__(
-        self,
-        graph: VgfGraph,
-        command: DispatchGraph,
-        index: int,
-        scenario: Scenario,
-        tables: Tables,
-        shaders: Mapping[str, LoadedShader],
-        push_constants: PushConstants,
-        problems: Problems,
-    ) -> None:
+    def __init__(self, graph: VgfGraph, command: DispatchGraph, index: int, context: PlanContext) -> None:
         self._graph = graph
         self._command = command
         self._index = index
+        self._scenario = scenario = context.scenario
         self._pointer = scenario.command_pointer(index)
-        self._scenario = scenario
-        self._tables = tables
-        self._shaders = shaders
-        self._push_data = push_constants
-        self._problems = problems
+        self._tables = tables = context.tables
+        self._shaders = context.shaders
+        self._push_data = context.push_constants
+        self._problems = problems = context.problems
         self._failed = False
         shapes = self._row_shapes()
         self._values = Values(graph.vgf, graph.graph.uid, self._pointer, tables, shapes, problems)
@@ -255,26 +244,14 @@ class VgfDispatch:
         bindings: Any = bound
         found = descriptors(shader, bindings, self._tables.resources, self._pointer, inside)
         push_constants = self._push_constants(segment, name, wanted, shader)
-        groups = segment.dispatch_shape
-        if 0 in groups:
-            inside.error("SR-GRAPH-006", "", f"it has {groups} workgroups, which runs nothing")
+        workgroups = segment.dispatch_shape
+        if 0 in workgroups:
+            inside.error("SR-GRAPH-006", "", f"it has {workgroups} workgroups, which runs nothing")
         if layouts is None or push_constants is None:
             return None
-        pipeline = self._tables.pipeline(
-            PipelinePlan(
-                code=shader.code,
-                entry=shader.entry.name,
-                specialization=shader.specialization,
-                set_layouts=layouts,
-                push_constants_size=len(push_constants),
-                label=shader.uid,
-                pointer=shader.pointer,
-                local_size=shader.interface.local_size() or (1, 1, 1),
-                workgroup_memory_bytes=shader.interface.workgroup_memory_bytes,
-            )
-        )
+        pipeline = self._tables.pipeline(shader, layouts, len(push_constants))
         descriptor_list = self._tables.descriptor_list(DescriptorList(layouts, found))
-        return Dispatch(pipeline, descriptor_list, groups, push_constants, barrier, self._index)
+        return Dispatch(pipeline, descriptor_list, workgroups, push_constants, barrier, self._index)
 
     def _push_constants(self, segment: Segment, name: str, shader: Shader, loaded: LoadedShader) -> bytes | None:
         """The push constants of a compute segment; their size is the scenario's, else the file's, else the shader's."""

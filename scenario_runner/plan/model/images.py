@@ -95,6 +95,15 @@ class ImagePlan(NamedTuple):
         return "image"
 
     @property
+    def npy(self) -> None:
+        """Its content is not one array: each of its ``parts`` is (`array_type`)."""
+        return None
+
+    def extent(self, level: int | None) -> int:
+        """The number of texels in a mip level, by default the first one."""
+        return max(1, self.width >> (level or 0)) * max(1, self.height >> (level or 0))
+
+    @property
     def plane_sizes_bytes(self) -> tuple[int, ...]:
         """Sizes of the parts that are read back."""
         return tuple(part.size_bytes for part in self.parts if part.end_bytes <= self.size_bytes)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # what only some scenarios have is imported where it is made 
     from scenario_runner.plan.model.tensors import TensorBarrier, TensorPlan
 
     ResourcePlan: TypeAlias = BufferPlan | ImagePlan | TensorPlan
+    AnyBarrier: TypeAlias = MemoryBarrier | BufferBarrier | ImageBarrier | TensorBarrier
 else:
     ResourcePlan = BufferPlan
 
@@ -35,7 +36,7 @@ else:
 class Barrier(NamedTuple):
     """One pipeline barrier command with everything it lists."""
 
-    barriers: tuple[MemoryBarrier | BufferBarrier | ImageBarrier | TensorBarrier, ...]
+    barriers: tuple[AnyBarrier, ...]
     command: int
 
     @property

@@ -58,6 +58,20 @@ class BufferPlan(NamedTuple):
         """Which kind of resource it is."""
         return "buffer"
 
+    @property
+    def format(self) -> None:
+        """The format of its items: the shader decides what the bytes of a buffer mean."""
+        return None
+
+    @property
+    def npy(self) -> tuple[str, tuple[int, ...]]:
+        """NumPy type and shape of its content in a file: what the reference runner writes for any buffer."""
+        return "|i1", (self.size_bytes,)
+
+    def extent(self, level: int | None) -> int:
+        """How many items a shader finds in it, at most."""
+        return self.size_bytes
+
 
 class Specialization(NamedTuple):
     """VkSpecializationInfo: ``entries`` are (constant id, offset, size) into ``data``."""
@@ -110,11 +124,11 @@ class DescriptorList(NamedTuple):
 
 
 class Dispatch(NamedTuple):
-    """Run ``pipeline`` over ``groups`` workgroups; indices are into the plan's tables."""
+    """Run ``pipeline`` with ``workgroup_count`` in x, y and z; indices are into the plan's tables."""
 
     pipeline: int
     descriptors: int
-    groups: tuple[int, int, int]
+    workgroup_count: tuple[int, int, int]
     push_constants: bytes
     barrier_after: bool
     command: int
@@ -133,6 +147,11 @@ class MemoryBarrier(NamedTuple):
     src_access: Access
     dst_access: Access
 
+    @property
+    def kind(self) -> Literal["memory"]:
+        """Which kind of barrier it is."""
+        return "memory"
+
 
 class BufferBarrier(NamedTuple):
     """A barrier over ``size_bytes`` of the buffer ``uid`` from ``offset_bytes``."""
@@ -144,6 +163,11 @@ class BufferBarrier(NamedTuple):
     uid: str
     offset_bytes: int
     size_bytes: int
+
+    @property
+    def kind(self) -> Literal["buffer"]:
+        """Which kind of barrier it is."""
+        return "buffer"
 
 
 class ImageBarrier(NamedTuple):
@@ -162,6 +186,11 @@ class ImageBarrier(NamedTuple):
     base_level: int
     level_count: int
     barrier: str = ""
+
+    @property
+    def kind(self) -> Literal["image"]:
+        """Which kind of barrier it is."""
+        return "image"
 
 
 # Feature structures of the extensions that emulation layers can bring to a device.

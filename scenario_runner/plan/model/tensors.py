@@ -1,5 +1,6 @@
 """Tensors in a plan. Apart from `model`, because only scenarios with tensors pay for the definitions."""
 
+from math import prod
 from typing import Literal, NamedTuple
 
 from scenario_runner.formats import Format
@@ -46,6 +47,16 @@ class TensorPlan(NamedTuple):
         return "tensor"
 
     @property
+    def npy(self) -> tuple[str, tuple[int, ...]]:
+        """NumPy type and shape of its content in a file."""
+        assert self.format.numpy_dtype is not None, "every format of a tensor has one"
+        return self.format.numpy_dtype, self.shape
+
+    def extent(self, level: int | None) -> int:
+        """The number of its elements."""
+        return prod(self.shape)
+
+    @property
     def dims(self) -> tuple[int, ...]:
         """The shape on the device, which has no tensors of rank 0: a scalar is a tensor of one element."""
         return self.shape or (1,)
@@ -64,3 +75,8 @@ class TensorBarrier(NamedTuple):
     src_access: Access
     dst_access: Access
     uid: str
+
+    @property
+    def kind(self) -> Literal["tensor"]:
+        """Which kind of barrier it is."""
+        return "tensor"

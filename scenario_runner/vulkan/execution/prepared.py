@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.pipelines.compute import Pipeline
@@ -20,3 +20,24 @@ class Prepared(NamedTuple):
     pipelines: Sequence[Pipeline]
     graphs: Sequence[Any]
     descriptor_sets: Sequence[tuple[Any, int]]
+
+
+class Recorder:
+    """Records the operations of one kind into the command buffer of one frame; the registry of kinds names it.
+
+    ``alone`` says that the frame has nothing but dispatches of compute shaders and barriers: else a barrier after an
+    operation has to cover the stages of other work as well. ``binds`` says whether it binds pipelines and descriptors.
+    """
+
+    binds: ClassVar[bool] = True
+
+    def __init__(self, prepared: Prepared, commands: Any, alone: bool) -> None:
+        self.prepared = prepared
+        self.commands = commands
+
+    def record(self, operations: Iterable[Any]) -> None:
+        """Record operations that follow each other, with the implicit barriers after them."""
+        raise NotImplementedError
+
+    def disturbed(self) -> None:
+        """Called when another recorder may have bound something else."""

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
 
-from scenario_runner.plan.model.plan import Barrier, FramePlan
-from scenario_runner.plan.model.records import BufferBarrier, Dispatch, ImageBarrier, MemoryBarrier
+from scenario_runner.kinds import RECORDERS, load
+from scenario_runner.plan.model.plan import FramePlan
+from scenario_runner.plan.model.records import Dispatch
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-
-if TYPE_CHECKING:
-    from scenario_runner.vulkan.execution.prepared import Prepared
-
-
-# A queue without graph or graphics work has no such stages: what the scenario asks is then covered by all commands.
-_STAGES = {
-    "compute": vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-    "all": vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
-    "graph": vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
-    "graphics": vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
-}
-_ACCESS = {
-    "graph_read": vk.ACCESS_MEMORY_READ_BIT,
-    "graph_write": vk.ACCESS_MEMORY_WRITE_BIT,
-    "memory_read": vk.ACCESS_MEMORY_READ_BIT,
-    "memory_write": vk.ACCESS_MEMORY_WRITE_BIT,
-    # what a shader reads of a uniform buffer is an access of its own in Vulkan; a scenario knows one word for both
-    "compute_shader_read": vk.ACCESS_SHADER_READ_BIT | vk.ACCESS_UNIFORM_READ_BIT,
-    "compute_shader_write": vk.ACCESS_SHADER_WRITE_BIT,
-}
+from scenario_runner.vulkan.execution.prepared import Prepared, Recorder
 
 
 def memory_barrier(src_access: int, dst_access: int) -> Any:
@@ -41,36 +24,58 @@ def memory_barrier(src_access: int, dst_access: int) -> Any:
 
 
 def record_frame(prepared: Prepared, command_buffer: Any, frame: FramePlan) -> None:
-    """Record every operation of ``frame``, in order.
+    """Record every operation of ``frame``, in order, each run of one kind by the recorder of this kind."""
+    operations = frame.operations
+    kinds = {operation.kind for operation in dict(zip(map(type, operations), operations, strict=True)).values()}
+    alone = kinds <= {"dispatch", "barrier"}
+    recorders: dict[str, Recorder] = {
+        kind: load(RECORDERS[kind])(prepared, command_buffer, alone) for kind in sorted(kinds)
+    }
+    latest: Recorder | None = None
+    for _, group in groupby(operations, type):
+        same_kind = list(group)
+        recorder = recorders[same_kind[0].kind]
+        if recorder.binds and recorder is not latest:
+            recorder.disturbed()
+            latest = recorder
+        recorder.record(same_kind)
+
+
+class DispatchRecorder(Recorder):
+    """Records dispatches of compute shaders.
 
     Pipelines, descriptor sets and push constants that are already bound are not bound again; implicit barriers are
     global and order compute work with whatever follows in the same frame.
     """
-    fn = prepared.device.fn
-    dispatch, bind_pipeline, bind_sets = fn.vkCmdDispatch, fn.vkCmdBindPipeline, fn.vkCmdBindDescriptorSets
-    pipeline_barrier, push_constants = fn.vkCmdPipelineBarrier, fn.vkCmdPushConstants
-    null = ffi.NULL
-    everything = memory_barrier(
-        vk.ACCESS_SHADER_WRITE_BIT,
-        _ACCESS["compute_shader_read"]
-        | vk.ACCESS_SHADER_WRITE_BIT
-        | vk.ACCESS_TRANSFER_READ_BIT
-        | vk.ACCESS_TRANSFER_WRITE_BIT,
-    )
-    after_stages = vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT | vk.PIPELINE_STAGE_TRANSFER_BIT
-    bound_pipeline = bound_descriptors = -1
-    bound_layout: Any = None
-    bound_push: bytes | None = None
-    graphs = None
-    if prepared.graphs:
-        from scenario_runner.vulkan.execution.graph_recording import recorder_for
 
-        graphs = recorder_for(prepared, command_buffer, frame)
-    if graphs is not None:  # graphs have a stage of their own
-        everything = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT)
-        after_stages = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT
-    for operation in frame.operations:
-        if isinstance(operation, Dispatch):
+    def __init__(self, prepared: Prepared, commands: Any, alone: bool) -> None:
+        super().__init__(prepared, commands, alone)
+        if alone:
+            later = (
+                vk.ACCESS_SHADER_READ_BIT
+                | vk.ACCESS_UNIFORM_READ_BIT
+                | vk.ACCESS_SHADER_WRITE_BIT
+                | vk.ACCESS_TRANSFER_READ_BIT
+                | vk.ACCESS_TRANSFER_WRITE_BIT
+            )
+            self._everything = memory_barrier(vk.ACCESS_SHADER_WRITE_BIT, later)
+            self._after_stages = vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT | vk.PIPELINE_STAGE_TRANSFER_BIT
+        else:  # graphs have a stage of their own
+            later = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
+            self._everything = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, later)
+            self._after_stages = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT
+        self.disturbed()
+
+    def disturbed(self) -> None:
+        self._bound: tuple[int, int, Any, bytes | None] = (-1, -1, None, None)
+
+    def record(self, operations: Iterable[Dispatch]) -> None:
+        prepared, command_buffer, fn = self.prepared, self.commands, self.prepared.device.fn
+        dispatch, bind_pipeline, bind_sets = fn.vkCmdDispatch, fn.vkCmdBindPipeline, fn.vkCmdBindDescriptorSets
+        pipeline_barrier, push_constants = fn.vkCmdPipelineBarrier, fn.vkCmdPushConstants
+        everything, after_stages, null = self._everything, self._after_stages, ffi.NULL
+        bound_pipeline, bound_descriptors, bound_layout, bound_push = self._bound
+        for operation in operations:
             if operation.pipeline != bound_pipeline:
                 bound_pipeline = operation.pipeline
                 pipeline = prepared.pipelines[bound_pipeline]
@@ -94,7 +99,7 @@ def record_frame(prepared: Prepared, command_buffer: Any, frame: FramePlan) -> N
                     len(bound_push),
                     ffi.from_buffer(bound_push),
                 )
-            x, y, z = operation.groups
+            x, y, z = operation.workgroup_count
             dispatch(command_buffer, x, y, z)
             if operation.barrier_after:
                 pipeline_barrier(
@@ -109,88 +114,4 @@ def record_frame(prepared: Prepared, command_buffer: Any, frame: FramePlan) -> N
                     0,
                     null,
                 )
-            if graphs is not None:
-                graphs.disturbed()
-        elif isinstance(operation, Barrier):
-            _record_barrier(prepared, command_buffer, operation)
-        else:
-            assert graphs is not None, "the frame has a graph"
-            graphs.record(operation)
-            # a graph may change everything that is bound for shaders
-            bound_pipeline = bound_descriptors = -1
-            bound_layout = bound_push = None
-
-
-def _record_barrier(prepared: Prepared, command_buffer: Any, operation: Barrier) -> None:
-    """One vkCmdPipelineBarrier for all barriers with equal stages (version 1 takes one pair of stage masks a call)."""
-    by_stages: dict[tuple[int, int], tuple[list[Any], list[Any], list[Any]]] = {}
-    tensors = []
-    for barrier in operation.barriers:
-        src, dst = _mask(barrier.src_stages), _mask(barrier.dst_stages)
-        # version 1 has no empty stage mask; top and bottom of pipe, without any access, stand for "no stage"
-        src_access = _ACCESS[barrier.src_access] if src else 0
-        dst_access = _ACCESS[barrier.dst_access] if dst else 0
-        if not isinstance(barrier, MemoryBarrier | BufferBarrier | ImageBarrier):
-            tensors.append((prepared.resources[barrier.uid], src, src_access, dst, dst_access))
-            continue
-        key = (src or vk.PIPELINE_STAGE_TOP_OF_PIPE_BIT, dst or vk.PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT)
-        memory, buffers, images = by_stages.setdefault(key, ([], [], []))
-        if isinstance(barrier, MemoryBarrier):
-            memory.append(
-                {
-                    "sType": vk.STRUCTURE_TYPE_MEMORY_BARRIER,
-                    "srcAccessMask": src_access,
-                    "dstAccessMask": dst_access,
-                }
-            )
-        elif isinstance(barrier, ImageBarrier):
-            images.append((prepared.resources[barrier.uid].barrier_transition(barrier), src_access, dst_access))
-        else:
-            buffers.append(
-                {
-                    "sType": vk.STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER,
-                    "srcAccessMask": src_access,
-                    "dstAccessMask": dst_access,
-                    "srcQueueFamilyIndex": vk.QUEUE_FAMILY_IGNORED,
-                    "dstQueueFamilyIndex": vk.QUEUE_FAMILY_IGNORED,
-                    "buffer": prepared.resources[barrier.uid].handle,
-                    "offset": barrier.offset_bytes,
-                    "size": barrier.size_bytes,
-                }
-            )
-    for (src, dst), (memory, buffers, images) in by_stages.items():
-        prepared.device.fn.vkCmdPipelineBarrier(
-            command_buffer,
-            src,
-            dst,
-            0,
-            len(memory),
-            ffi.new("VkMemoryBarrier[]", memory),
-            len(buffers),
-            ffi.new("VkBufferMemoryBarrier[]", buffers),
-            len(images),
-            _image_barriers(images),
-        )
-    if tensors:
-        from scenario_runner.vulkan.execution.graph_recording import record_tensor_barriers
-
-        record_tensor_barriers(prepared, command_buffer, tensors)
-
-
-def _image_barriers(images: list[tuple[Any, int, int]]) -> Any:
-    """VkImageMemoryBarrier[] of (transition, source access, destination access)."""
-    if not images:
-        return ffi.NULL
-    from scenario_runner.vulkan.resources.image_layouts import image_barriers
-
-    barriers = image_barriers([transition for transition, _, _ in images], 0, 0)
-    for barrier, (_, src_access, dst_access) in zip(barriers, images, strict=True):
-        barrier.srcAccessMask, barrier.dstAccessMask = src_access, dst_access
-    return barriers
-
-
-def _mask(stages: tuple[str, ...]) -> int:
-    mask = 0
-    for stage in stages:
-        mask |= _STAGES[stage]
-    return mask
+        self._bound = (bound_pipeline, bound_descriptors, bound_layout, bound_push)

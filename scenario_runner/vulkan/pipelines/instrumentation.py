@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.plan.model.plan import FramePlan, Plan
-from scenario_runner.plan.model.records import Dispatch
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.arm_types import arm_ffi
 from scenario_runner.vulkan.api.ffi import ffi
@@ -213,7 +212,7 @@ def _dispatches(plan: Plan, frame: FramePlan) -> list[tuple[int | None, str | No
     """
     found: list[tuple[int | None, str | None]] = []
     for operation in frame.operations:
-        if isinstance(operation, Dispatch):
+        if operation.kind == "dispatch":
             found.append((operation.command, plan.pipelines[operation.pipeline].label))
         elif operation.kind == "graph_dispatch":
             return []

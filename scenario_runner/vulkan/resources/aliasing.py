@@ -6,14 +6,14 @@ memory would then see the padding as data, so that is an error unless it counts 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from scenario_runner import errors
 from scenario_runner.byte_spans import overlap
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.plan.model.records import BufferPlan
+from scenario_runner.plan.model.memory_groups import memory_groups
 from scenario_runner.vulkan.resources.images import Image
 
 if TYPE_CHECKING:
@@ -21,15 +21,11 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.memory.resource import Resource
 
 
-def check_aliases(device: Device, resources: Iterable[Resource]) -> None:
+def check_aliases(device: Device, resources: Mapping[str, Resource]) -> None:
     """Check the memory groups that have more than buffers."""
-    groups: dict[str, list[Resource]] = {}
-    for resource in resources:
-        if resource.plan.group is not None:
-            groups.setdefault(resource.plan.group, []).append(resource)
-    for group, members in groups.items():
-        if not all(isinstance(member.plan, BufferPlan) for member in members):
-            _check_group(device, group, members)
+    for group, members in memory_groups(resource.plan for resource in resources.values()).items():
+        if any(plan.kind != "buffer" for plan in members):
+            _check_group(device, group, [resources[plan.uid] for plan in members])
 
 
 def _check_group(device: Device, group: str, members: Sequence[Resource]) -> None:
@@ -67,7 +63,7 @@ def _disagreement(image: Image, other: Resource) -> str | None:
         if other.row_pitch_bytes == image.row_pitch_bytes or 1 in (part.row_count, other.plan.parts[0].row_count):
             return None
         return f"{rows}, those of image {other.plan.uid!r} {other.row_pitch_bytes}"
-    if not isinstance(other.plan, BufferPlan) or not (image.has_padded_rows or image.start_bytes):
+    if other.plan.kind != "buffer" or not (image.has_padded_rows or image.start_bytes):
         return None
     if other.plan.offset_bytes + other.plan.size_bytes >= image.end_bytes:
         return None

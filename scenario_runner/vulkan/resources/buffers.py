@@ -15,7 +15,10 @@ from scenario_runner.vulkan.memory.allocation import Allocation, align, readable
 from scenario_runner.vulkan.memory.resource import Needs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
     from scenario_runner.vulkan.devices.device import Device
+    from scenario_runner.vulkan.resources.samplers import SamplerCache
 
 _USAGE = (
     vk.BUFFER_USAGE_TRANSFER_SRC_BIT
@@ -26,6 +29,17 @@ _USAGE = (
 
 # vkCmdFillBuffer works on words, so a buffer is rounded up to one; descriptors still get the exact size.
 WORD_SIZE_BYTES = 4
+
+
+def create_buffers(
+    device: Device,
+    stack: ExitStack,
+    plans: Iterable[BufferPlan],
+    others: Mapping[str, Any],
+    samplers: Callable[[], SamplerCache],
+) -> dict[str, Buffer]:
+    """Every buffer of a scenario by its uid. Raises OutOfMemoryError with the place."""
+    return {plan.uid: Buffer(device, stack, plan) for plan in plans}
 
 
 class Buffer:

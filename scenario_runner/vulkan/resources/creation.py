@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from scenario_runner.kinds import RESOURCES, load
 from scenario_runner.plan.model.plan import ResourcePlan
-from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.memory.placement import place
-from scenario_runner.vulkan.resources.buffers import Buffer
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.resources.samplers import SamplerCache
@@ -21,30 +20,23 @@ def create_resources(
 ) -> dict[str, Any]:
     """Create every resource of a plan and give it memory: a `Resource` for each uid.
 
+    The registry of kinds names what creates all resources of one kind. It gets the arguments of this function and the
+    resources made before, by uid, and returns its own by uid.
+
     Raises OutOfMemoryError, UnsupportedError and others, with the place.
     """
-    resources: dict[str, Any] = {}
-    others = []
+    plans = list(plans)
+    by_kind: dict[str, list[ResourcePlan]] = {}
     for plan in plans:
-        if isinstance(plan, BufferPlan):
-            resources[plan.uid] = Buffer(device, stack, plan)
-        else:
-            others.append(plan)
-    if others:
-        from scenario_runner.plan.model.images import ImagePlan
-
-        images = [plan for plan in others if isinstance(plan, ImagePlan)]
-        if images:
-            from scenario_runner.vulkan.resources.images import create_images
-
-            resources.update(create_images(device, stack, images, samplers()))
-        tensors = [plan for plan in others if not isinstance(plan, ImagePlan)]
-        if tensors:
-            from scenario_runner.vulkan.resources.tensors import create_tensors
-
-            resources.update(create_tensors(device, stack, tensors, resources))
+        by_kind.setdefault(plan.kind, []).append(plan)
+    made: dict[str, Any] = {}
+    for kind in RESOURCES:  # images before the tensors that see them
+        if kind in by_kind:
+            made |= load(RESOURCES[kind].device)(device, stack, by_kind[kind], made, samplers)
+    resources = {plan.uid: made[plan.uid] for plan in plans}
+    if by_kind.keys() - {"buffer"}:
         from scenario_runner.vulkan.resources.aliasing import check_aliases
 
-        check_aliases(device, resources.values())
+        check_aliases(device, resources)
     place(device, stack, resources.values())
     return resources

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,8 @@ from scenario_runner.vulkan.resources.mipmaps import record_mip_levels
 from scenario_runner.vulkan.resources.packed_rows import Rows
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import ResourcePlan
+    from collections.abc import Callable, Mapping
+
     from scenario_runner.plan.model.records import Descriptor, ImageBarrier, ImageLayout
     from scenario_runner.vulkan.devices.device import Device
     from scenario_runner.vulkan.memory.allocation import Allocation
@@ -37,12 +37,15 @@ if TYPE_CHECKING:
 
 
 def create_images(
-    device: Device, stack: ExitStack, plans: Iterable[ResourcePlan], samplers: SamplerCache
+    device: Device,
+    stack: ExitStack,
+    plans: list[ImagePlan],
+    others: Mapping[str, Any],
+    samplers: Callable[[], SamplerCache],
 ) -> dict[str, Image]:
-    """Create the images among ``plans``, by uid. Raises UnsupportedError with all that the device cannot have."""
-    images = [plan for plan in plans if isinstance(plan, ImagePlan)]
-    tilings = choose_tilings(device, images)
-    return {plan.uid: Image(device, stack, plan, tilings[plan.uid], samplers) for plan in images}
+    """Every image of a scenario by its uid. Raises UnsupportedError with all that the device cannot have."""
+    tilings, cache = choose_tilings(device, plans), samplers()
+    return {plan.uid: Image(device, stack, plan, tilings[plan.uid], cache) for plan in plans}
 
 
 class Image:

@@ -119,16 +119,13 @@ def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterato
 
 def _uses(plan: Plan) -> dict[tuple[str, str], str]:
     """Who binds a tensor, by its uid and the kind of its user."""
-    from scenario_runner.plan.model.graphs import GraphDispatch
-    from scenario_runner.plan.model.plan import Barrier
-
     found: dict[tuple[str, str], str] = {}
     seen = set()
     for frame in plan.frames:
         for operation in frame.operations:
-            if isinstance(operation, Barrier):
+            if operation.kind == "barrier":
                 continue
-            is_graph = isinstance(operation, GraphDispatch)
+            is_graph = operation.kind == "graph_dispatch"
             key = (is_graph, operation.pipeline, operation.descriptors)
             if key in seen:
                 continue

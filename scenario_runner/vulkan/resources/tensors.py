@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from scenario_runner.vulkan.resources.packed_rows import Rows
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.device import Device
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
+    from scenario_runner.vulkan.resources.samplers import SamplerCache
 
 USAGE_TRANSFER = vk.TENSOR_USAGE_TRANSFER_SRC_BIT_ARM | vk.TENSOR_USAGE_TRANSFER_DST_BIT_ARM
 _ACCESS_MEMORY = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
@@ -231,13 +232,17 @@ class Tensor:
 
 
 def create_tensors(
-    device: Device, stack: ExitStack, plans: Iterable[TensorPlan], resources: Mapping[str, Any]
+    device: Device,
+    stack: ExitStack,
+    plans: Iterable[TensorPlan],
+    others: Mapping[str, Any],
+    samplers: Callable[[], SamplerCache],
 ) -> dict[str, Tensor]:
-    """Every tensor of a scenario by its uid; ``resources`` has the images. Raises what `Tensor` raises."""
+    """Every tensor of a scenario by its uid; ``others`` has the images. Raises what `Tensor` raises."""
     made = {}
     for plan in plans:
-        start = 0 if plan.image is None else resources[plan.image].start_bytes
-        made[plan.uid] = Tensor(device, stack, plan, settled(plan.description, resources), start)
+        start = 0 if plan.image is None else others[plan.image].start_bytes
+        made[plan.uid] = Tensor(device, stack, plan, settled(plan.description, others), start)
     return made
 
 

@@ -1,16 +1,17 @@
-"""For each code of a rule between the parts of a scenario, one input that breaks it."""
+"""Inputs for the codes of JSON, references, and the parts of a scenario: resources and commands, or a whole text."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy
-import pytest
 
-from scenario_runner.validation import validate_file
+from scenario_runner import Scenario, from_dict
+from scenario_runner.files.output_set import marker_path
+from scenario_runner.validation import Options
 from scenarios.generate import HERE
+from tests.codes.case import Case, Codes, Input
 from tests.scenes import glsl
 
 Entries = list[dict[str, Any]]
@@ -66,7 +67,14 @@ GROUP = {"id": "g"}
 CONSTANT = {"id": 0, "value": 1}
 X, IMAGE = {"resource_ref": "x"}, {"resource_ref": "i"}
 
-INPUTS: dict[str, tuple[Entries, Entries]] = {
+_ENTRIES: dict[str, tuple[Entries, Entries]] = {
+    "SR-JSON-003": ([buffer(sise=16)], []),
+    "SR-JSON-004": ([{"buffer": {"uid": "x", "size": 16}}], []),
+    "SR-JSON-005": ([buffer(size="16")], []),
+    "SR-JSON-006": ([{"buffers": {}}], []),
+    "SR-REF-001": ([shader()], [dispatch(X)]),
+    "SR-REF-002": ([shader(), shader("x")], [dispatch(X)]),
+    "SR-REF-003": ([buffer(), buffer()], []),
     "SR-JSON-008": ([image(mips=True)], []),
     "SR-CONFLICT-002": ([shader(), buffer()], [dispatch({"lod": 1, **X})]),
     "SR-CONFLICT-003": ([image(border_color="INT_CUSTOM_EXT")], []),
@@ -117,6 +125,8 @@ INPUTS: dict[str, tuple[Entries, Entries]] = {
     ),
     "SR-IMAGE-009": ([image(), layouts("general", "undefined")], [BARRIER]),
     "SR-IMAGE-010": ([image(), layouts("tensor_aliasing", "general")], [BARRIER]),
+    "SR-IMAGE-011": ([shader(), image(), layouts("general", "tensor_aliasing")], [BARRIER, dispatch(IMAGE)]),
+    "SR-RUN-001": ([image("i", "VK_FORMAT_R8_UNORM")], [flow()]),
     "SR-ATTACH-009": (
         [shader("v", stage="vertex"), shader("f", stage="fragment")],
         [{"dispatch_fragment": {"vertex_shader_ref": "v", "fragment_shader_ref": "f", "bindings": []}}],
@@ -141,17 +151,78 @@ INPUTS: dict[str, tuple[Entries, Entries]] = {
 }
 
 
-@pytest.mark.parametrize("code", INPUTS)
-def test_the_input_has_the_code(tmp_path: Path, code: str) -> None:
-    """A finding of the code is there, with the line and column of its place."""
-    resources, commands = INPUTS[code]
-    if "push_data_ref" in json.dumps(commands):
-        resources = [*resources, {"raw_data": {"uid": "d", "src": "16.npy"}}]
-    numpy.save(tmp_path / "16.npy", numpy.zeros(16, "i1"))
-    (tmp_path / "s.comp").write_text(glsl("x[0] = 1;", "layout(set = 0, binding = 0) buffer X { uint x[]; };"))
-    (tmp_path / "model.vgf").write_bytes((HERE / "ml" / "classifier" / "model.vgf").read_bytes())
-    path = tmp_path / "scenario.json"
-    path.write_text(json.dumps({"resources": resources, "commands": commands}, indent=1))
-    found = list(validate_file(path).findings)
-    assert code in [problem.code for problem in found]
-    assert all(problem.line and problem.column and problem.pointer for problem in found if problem.code == code)
+def entries(resources: Entries, commands: Entries) -> Input:
+    """A scenario of these resources and commands, beside the files that they may name."""
+
+    def found(case: Case) -> Codes:
+        scene = case.scene
+        scene.npy("16.npy", numpy.zeros(16, "i1"))
+        scene.file("s.comp", glsl("x[0] = 1;", "layout(set = 0, binding = 0) buffer X { uint x[]; };"))
+        scene.file("model.vgf", (HERE / "ml" / "classifier" / "model.vgf").read_bytes())
+        scene.resources = [*resources, {"raw_data": {"uid": "d", "src": "16.npy"}}]
+        scene.commands = commands
+        return case.validated(placed=True)
+
+    return found
+
+
+def text(content: str | bytes) -> Input:
+    """A file of this content."""
+
+    def found(case: Case) -> Codes:
+        case.scene.file("scenario.json", content)
+        return case.validated_file()
+
+    return found
+
+
+def many_mistakes(case: Case) -> Codes:
+    """More problems than one report shows."""
+    case.scene.resources = [{"buffer": {}} for _ in range(200)]
+    return case.validated()
+
+
+def content_from_code(case: Case) -> Codes:
+    """A buffer whose content is an array, in a scenario that is to be written as JSON."""
+    scenario = from_dict({"resources": [buffer(data=bytes(16))], "commands": []})
+    return case.raised(scenario.to_json)
+
+
+def killed_run(case: Case) -> Codes:
+    """What a run leaves that is killed while it replaces its output files."""
+    case.scene.buffer("x", size=4).buffer("y", size=4)
+    marker = marker_path([str(case.scene.folder / "x.out.npy"), str(case.scene.folder / "y.out.npy")])
+    assert marker is not None
+    Path(marker).touch()
+    return case.validated()
+
+
+def outside_of_the_sandbox(case: Case) -> Codes:
+    case.scene.buffer("x", size=16, src="../x.npy")
+    return case.validated(Options(sandbox=True))
+
+
+def a_folder_for_a_file(case: Case) -> Codes:
+    (case.scene.folder / "x.npy").mkdir()
+    case.scene.buffer("x", size=16, src="x.npy")
+    return case.validated()
+
+
+def a_call_that_cannot_be_understood(case: Case) -> Codes:
+    """An array given in code whose size is not that of the buffer."""
+    scenario: Scenario = from_dict({"resources": [buffer()], "commands": []})
+    return case.run(scenario, {"x": b"too short"})
+
+
+INPUTS: dict[str, Input] = {
+    "SR-JSON-001": text("{"),
+    "SR-JSON-002": text('{"resources": [], "resources": [], "commands": []}'),
+    "SR-JSON-007": text(b"\xff"),
+    "SR-JSON-009": content_from_code,
+    "SR-FILE-001": a_folder_for_a_file,
+    "SR-FILE-005": killed_run,
+    "SR-SANDBOX-001": outside_of_the_sandbox,
+    "SR-USAGE-001": a_call_that_cannot_be_understood,
+    "SR-RUN-004": many_mistakes,
+    **{code: entries(*given) for code, given in _ENTRIES.items()},
+}

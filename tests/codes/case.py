@@ -1,0 +1,80 @@
+"""What an input of a code may use, and the ways to find the codes that it raises."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.doctor import gather
+from scenario_runner.errors import ScenarioRunnerError, error_class
+from scenario_runner.validation import Options, validate_file
+from scenario_runner.validation.reported_device import read_device
+from tests.program import Program
+from tests.scenes import Scene
+
+Codes = set[str]
+
+
+class Case(NamedTuple):
+    """An empty scenario, the program, and the layer that makes Vulkan calls fail."""
+
+    scene: Scene
+    program: Program
+    fault_layer: dict[str, str]
+
+    def validated(self, options: Options | None = None, *, placed: bool = False) -> Codes:
+        """What validation finds in the scenario; with ``placed`` each has its line, column and pointer."""
+        self.scene.write()
+        return self.validated_file(options, placed=placed)
+
+    def validated_file(self, options: Options | None = None, *, placed: bool = False) -> Codes:
+        """The same of the file as it is. The exit code is that of one of the errors."""
+        validation = validate_file(self.scene.folder / "scenario.json", options)
+        errors = {each.code for each in validation.findings if each.severity == "error"}
+        assert validation.exit_code in ({error_class(code).exit_code for code in errors} or {0})
+        if placed:
+            assert all(each.line and each.column and each.pointer for each in validation.findings)
+        return _codes(validation.findings)
+
+    def against(self, change: Callable[[dict[str, Any]], object]) -> Codes:
+        """What validation finds against the report of this machine's device with a change."""
+        report = json.loads(json.dumps(gather()))
+        change(report["devices"][0])
+        path = self.scene.file("doctor.json", json.dumps(report))
+        return self.validated(Options(device=read_device(str(path))))
+
+    def raised(self, call: Callable[[], object]) -> Codes:
+        """What a call raises; the class of the error is that of its first code."""
+        with pytest.raises(ScenarioRunnerError) as caught:
+            call()
+        expected = error_class(caught.value.problems[0].code)
+        assert isinstance(caught.value, expected)
+        assert caught.value.exit_code == expected.exit_code
+        return _codes(caught.value.problems)
+
+    def run(self, scenario: Any = None, inputs: Any = None, **options: Any) -> Codes:
+        """What a run raises."""
+        with Runner(**options) as runner:
+            return self.raised(lambda: runner.run(scenario or self.scene.write(), inputs))
+
+    def ended(self, *options: str, env: dict[str, str] | None = None, launcher: Sequence[str] = ()) -> Codes:
+        """What the exit code of the program says; those of drivers and the system have one code each."""
+        ended = self.program(self.scene.write().name, *options, env=env, launcher=launcher)
+        return {code for code in _OF_DEVICES if error_class(code).exit_code == ended.code}
+
+
+_OF_DEVICES = [f"SR-DEVICE-{number:03}" for number in range(1, 9)]
+Input = Callable[[Case], Codes]
+
+
+def _codes(found: tuple[Diagnostic, ...]) -> Codes:
+    for each in found:
+        assert each.message
+        assert each.path is None or isinstance(each.path, str | Path)
+    return {each.code for each in found}

@@ -1,0 +1,145 @@
+"""Inputs for the codes of tensors and graphs, from SPIR-V modules and from VGF files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import vgfpy
+
+from scenario_runner.formats import find_format
+from scenario_runner.vgf import parse_vgf
+from tests.codes.case import Case, Codes, Input
+from tests.gpu.ml_scenes import HEAD, SPIRV, VGF, bindings, random, tensor
+from tests.vgf.changed_tables import encoded
+from tests.vgf.vgf_samples import written
+
+TOSA = Path(__file__).resolve().parents[1] / "tosa" / "fixtures"
+OPEN = [-1, -1, -1, -1]
+
+
+def convolution(
+    *constants: str, change: dict[str, Any] | None = None, id: int = 1, access: str = "readwrite", **keys: Any
+) -> Input:
+    """A convolution whose weights are graph constant 0; the output has the shape [1, 8, 8, 2]."""
+
+    def found(case: Case) -> Codes:
+        scene = case.scene
+        tensor(scene, "x", random((1, 8, 8, 4)), shader_access=access)
+        tensor(scene, "y", **{"dims": [1, 8, 8, 2], **(change or {})})
+        scene.module("graph", (SPIRV / "graph_constant.spv").read_bytes(), **keys)
+        for uid, shape in (("w", (2, 3, 3, 4)), ("other", (2, 3, 3, 3))):
+            source = scene.npy(f"{uid}.npy", random(shape))
+            scene.resource("graph_constant", uid=uid, dims=list(shape), format="VK_FORMAT_R32_SFLOAT", src=source)
+        bound = bindings({0: "x", id: "y"})
+        scene.command("dispatch_spirv_graph", graph_ref="graph", bindings=bound, graph_constants=list(constants))
+        return case.validated(placed=True)
+
+    return found
+
+
+def model(file: Path | bytes, places: dict[int, str], **sizes: Any) -> Input:
+    """A model and what is bound to it: tensors of [4, 16] floats, if ``sizes`` does not say otherwise."""
+
+    def found(case: Case) -> Codes:
+        scene = case.scene
+        for uid in dict.fromkeys(places.values()):
+            kind, keys = sizes.get(uid, ("tensor", {}))
+            if kind == "tensor":
+                tensor(scene, uid, **{"dims": [4, 16], "dst": None, **keys})
+            else:
+                scene.resource(kind, uid=uid, shader_access="readwrite", **keys)
+        scene.file("model.vgf", file if isinstance(file, bytes) else file.read_bytes())
+        scene.resource("graph", uid="graph", src="model.vgf")
+        scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(places))
+        return case.validated()
+
+    return found
+
+
+def other_format() -> bytes:
+    """A model whose tables give an input integers; the module has floats."""
+    vgf = parse_vgf((VGF / "ends.vgf").read_bytes())
+    rows = list(vgf.resources)
+    index = next(index for index, row in enumerate(rows) if row.category == "input")
+    format = find_format("VK_FORMAT_R32_SINT")
+    assert format is not None
+    rows[index] = replace(rows[index], format=format.value)
+    return encoded(replace(vgf, resources=tuple(rows)))
+
+
+def one_value_twice() -> bytes:
+    """A model whose output is its input, at another binding."""
+    e = vgfpy.CreateEncoder(0)
+    module = e.AddModule(vgfpy.ModuleType.Compute, "later", "main")
+    x = e.AddInputResource(1000460000, 100, [4, 16], [], aliasGroupId=0)
+    y = e.AddOutputResource(1000460000, 100, [4, 16], [], aliasGroupId=0)
+    inputs, outputs = [e.AddBindingSlot(0, x)], [e.AddBindingSlot(1, y)]
+    e.AddSegmentInfo(module, "segment", [e.AddDescriptorSetInfo(inputs, 0)], inputs, outputs, dispatchShape=[1, 1, 1])
+    e.AddModelSequenceInputsOutputs(inputs, ["x"], outputs, ["y"])
+    content: bytes = written(e)
+    return content
+
+
+def unknown_kind_of_value() -> bytes:
+    """A value that shaders see as something that this program does not know."""
+    e = vgfpy.CreateEncoder(0)
+    module = e.AddModule(vgfpy.ModuleType.Compute, "later", "main")
+    x = e.AddInputResource(1000460000, 100, [4, 16], [], aliasGroupId=0)
+    view = e.AddInputResource(1000460008, 100, [4, 16], [], aliasGroupId=0)
+    slot = e.AddBindingSlot(0, view)
+    e.AddSegmentInfo(module, "segment", [e.AddDescriptorSetInfo([slot], 0)], [slot], [], dispatchShape=[1, 1, 1])
+    e.AddModelSequenceInputsOutputs([e.AddBindingSlot(0, x)], ["x"], [], [])
+    content: bytes = written(e)
+    return content
+
+
+def open_between_segments() -> bytes:
+    """A model with a value between two shaders of which nothing says the shape."""
+    e = vgfpy.CreateEncoder(0)
+    module = e.AddModule(vgfpy.ModuleType.Compute, "later", "main")
+    x = e.AddInputResource(1000460000, 100, [4, 16], [])
+    between = e.AddIntermediateResource(1000460000, 100, [-1, 16], [])
+    slots = [e.AddBindingSlot(0, x), e.AddBindingSlot(1, between)]
+    e.AddSegmentInfo(module, "segment", [e.AddDescriptorSetInfo(slots, 0)], [slots[0]], [], dispatchShape=[1, 1, 1])
+    e.AddModelSequenceInputsOutputs([slots[0]], ["x"], [], [])
+    content: bytes = written(e)
+    return content
+
+
+def tensor_shader(case: Case) -> Codes:
+    """A shader that declares a tensor of two dimensions gets one of three."""
+    declared = "layout(set = 0, binding = 0) uniform tensorARM<float, 2> t;"
+    body = "float v = 1; tensorWriteARM(t, uint[](0, 0), v);"
+    case.scene.shader("s", f"{HEAD}layout(local_size_x = 1) in;\n{declared}\nvoid main() {{ {body} }}\n")
+    tensor(case.scene, "t", dims=[2, 2, 2]).dispatch("s", ["t"])
+    return case.validated(placed=True)
+
+
+PLACEHOLDER = {0: "x", 2: "shaded", 3: "sum"}
+SUM = {0: "left", 1: "right", 2: "sum", 3: "difference"}
+
+INPUTS: dict[str, Input] = {
+    "SR-TENSOR-001": tensor_shader,
+    "SR-TENSOR-002": convolution("w", change={"format": "VK_FORMAT_R16_SFLOAT"}),
+    "SR-TENSOR-003": convolution("w", change={"dims": [1, 8, 8, 3]}),
+    "SR-ACCESS-002": convolution("w", access="writeonly"),
+    "SR-GRAPH-001": convolution("w", entry="main"),
+    "SR-GRAPH-002": convolution(),
+    "SR-GRAPH-003": convolution("other"),
+    "SR-GRAPH-004": convolution("w", "w"),
+    "SR-GRAPH-005": convolution("w", id=5),
+    "SR-GRAPH-006": model(other_format(), SUM, left=("tensor", {"format": "VK_FORMAT_R32_SINT"})),
+    "SR-GRAPH-007": model(open_between_segments(), {0: "x"}),
+    "SR-GRAPH-009": model(VGF / "placeholder.vgf", PLACEHOLDER, shaded=("buffer", {"size": 256})),
+    "SR-GRAPH-010": model(one_value_twice(), {0: "x", 1: "y"}),
+    "SR-GRAPH-012": model(
+        TOSA / "any_size.vgf",
+        {0: "x", 1: "y"},
+        x=("tensor", {"dims": [1, 1, 6, 4]}),
+        y=("tensor", {"dims": OPEN}),
+    ),
+    "SR-GRAPH-013": model(VGF / "placeholder.vgf", PLACEHOLDER, shaded=("buffer", {"size": 128})),
+    "SR-RUN-003": model(unknown_kind_of_value(), {0: "x"}),
+}

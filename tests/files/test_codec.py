@@ -1,0 +1,109 @@
+"""The table of file formats: who holds what, and that a class and a line are all that a format needs."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import FileError
+from scenario_runner.files import codec
+from scenario_runner.files.codec import all_codecs, codec_for, codec_of, is_known
+from scenario_runner.formats import format_named
+from scenario_runner.scenario.declared_files import declared_files
+from scenario_runner.validation import validate_file
+from scenario_runner.viewing.folders import folder_pairs
+from scenario_runner.viewing.reading import read_content
+from tests.files import flat_codec
+from tests.scenes import Scene
+
+PAIRS = format_named("VK_FORMAT_R8G8_UINT")
+
+
+@pytest.fixture
+def flat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The format .flat in the table, by its class and its line."""
+    monkeypatch.setitem(sys.modules, "scenario_runner.files.flat_codec", flat_codec)
+    monkeypatch.setitem(codec._CLASSES, ".flat", ("flat_codec", "FlatCodec"))
+
+
+def test_each_line_of_the_table_is_true() -> None:
+    """Each codec stands under its own extension, and no signature begins another one."""
+    codecs = all_codecs()
+    assert [each.extension for each in codecs] == list(codec._CLASSES)
+    assert all(codec_of("x" + each.extension.upper()) is each for each in codecs)
+    signatures = [each.signature for each in codecs]
+    assert not [(a, b) for a in signatures for b in signatures if a is not b and a.startswith(b)]
+
+
+@pytest.mark.parametrize(
+    "resource, name, mips, extension",
+    [
+        ("buffer", None, 1, ".npy"),
+        ("tensor", None, 1, ".npy"),
+        ("image", "R8G8B8A8_UNORM", 1, ".npy"),
+        ("image", "R8G8B8A8_UNORM", 3, ".dds"),
+        ("image", "BC1_RGBA_UNORM_BLOCK", 1, ".dds"),
+        ("image", "R64_SINT", 3, ".npy"),  # no file holds the levels of these
+    ],
+)
+def test_the_first_codec_that_holds_everything_is_chosen(
+    resource: str, name: str | None, mips: int, extension: str
+) -> None:
+    """Files that the program names itself are of the first format in the table that loses nothing."""
+    format = None if name is None else format_named("VK_FORMAT_" + name)
+    assert codec_for(resource, format, mips).extension == extension
+
+
+def test_a_name_without_a_codec() -> None:
+    """The error lists the extensions that hold such a resource; arrays need none."""
+    with pytest.raises(FileError, match=r"^a\.txt: has the extension '\.txt', expected one of an image: '\.npy',"):
+        codec_of("a.txt")
+    with pytest.raises(FileError, match=r"^a\.png: has the extension '\.png', expected '\.npy' for a tensor$"):
+        codec_of("a.png", "tensor")
+    assert codec_of("a", "buffer").extension == ".npy"
+    assert not is_known("a")
+
+
+@pytest.mark.usefixtures("flat")
+def test_a_format_is_a_class_and_a_line(scene: Scene) -> None:
+    """A new format is read, checked, written, recognized, viewed and compared without another change."""
+    texels = numpy.random.default_rng(3).integers(0, 256, (3, 5, 2), numpy.uint8)
+    scene.file("in.flat", flat_codec.SIGNATURE + bytes([5, 3]) + texels.tobytes())
+    scene.resource(
+        "image",
+        uid="x",
+        dims=[1, 5, 3, 1],
+        format=PAIRS.name,
+        shader_access="readonly",
+        src="in.flat",
+        dst="out/y.flat",
+    )
+    path = scene.write()
+    with Runner() as runner:
+        assert (runner.run(path)["x"] == texels).all()
+    written = scene.folder / "out" / "y.flat"
+    assert written.read_bytes() == (scene.folder / "in.flat").read_bytes()
+    assert declared_files(path.read_text(), str(scene.folder)).on_disk() == [str(written)]
+    shown = read_content(str(written))
+    assert shown.title == "5x3 texels of VK_FORMAT_R8G8_UINT"
+    assert [channel.name for channel in shown.channels] == ["R", "G"]
+    assert (shown.channels[1].raw == texels[..., 1]).all()
+    assert folder_pairs(str(scene.folder / "out"), str(scene.folder / "out")).both == ("y.flat",)
+
+
+@pytest.mark.usefixtures("flat")
+def test_what_a_new_format_cannot_hold(scene: Scene) -> None:
+    """Formats that it does not hold and buffers are refused before the run, in the words of the others."""
+    scene.resource(
+        "image", uid="x", dims=[1, 5, 3, 1], format="VK_FORMAT_R8_UINT", shader_access="readonly", dst="x.flat"
+    )
+    scene.resource("buffer", uid="b", size=4, shader_access="readonly", dst="b.flat")
+    findings = validate_file(scene.write()).findings
+    (image,) = [each for each in findings if "/resources/0/" in str(each)]
+    assert "cannot hold texels of the format 'VK_FORMAT_R8_UINT': flat files have pairs of bytes" in image.message
+    assert image.help == "choose the name of a .npy or .dds or .png file"
+    with pytest.raises(FileError, match=r"b\.flat: has the extension '\.flat', expected '\.npy' for a buffer"):
+        codec_of("b.flat", "buffer")
