@@ -173,15 +173,15 @@ The shader reads texels as floats, signed or unsigned integers, and the image's 
 Declare the image as the help says (image2D, iimage2D, uimage2D, ...), or change the format.
 Vulkan specification, "Image Format and Type Matching"
 
-SR-IMAGE-003 error the storage format has texels of another size
-The format in the shader's declaration and the image's format have texels of different sizes, so that neither reads nor writes are defined.
+SR-IMAGE-003 error the storage format differs where it cannot be left open
+The shader declares another format than the image has and uses texels in atomic operations, which need the declared format, or uses the image in a way that this program cannot follow.
 Make both formats the same.
-Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"
+Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"; SPIR-V specification, OpImageTexelPointer
 
 SR-IMAGE-004 warning the storage format differs
-The declaration names another format of the same size than the image has. Some devices reinterpret the bits, others convert.
-Make both formats the same, or declare the image without a format.
-Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"
+The shader declares another format than the image has, with texels of the same kind, as modules made from HLSL do: a RWTexture2D<float4> is Rgba32f there. The shader runs with the format left open, on devices that can read and write storage images without a format.
+Declare the image's format, or declare the image without a format.
+Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"; shaderStorageImageReadWithoutFormat, shaderStorageImageWriteWithoutFormat
 
 SR-IMAGE-005 error a sampler that compares
 The shader declares a sampler with depth comparison (sampler2DShadow). The samplers of a scenario do not compare.

@@ -147,6 +147,7 @@ class _Resolver:
             from scenario_runner.plan.images import with_usage
 
             resources, features = with_usage(resources, tables.lists, frames, problems)
+        features += tuple(tables.features)
         for resolver in resolvers:
             features += resolver.features()
         self._stop_if_wrong()

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from scenario_runner.plan.model.plan import FramePlan, Operation, ResourcePlan
-from scenario_runner.plan.model.records import DescriptorList, ImageLayout, LayoutBinding, PipelinePlan
+from scenario_runner.plan.model.records import DescriptorList, ImageLayout, LayoutBinding, NeededFeature, PipelinePlan
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.graphs import GraphPipelinePlan
@@ -20,6 +20,8 @@ class Tables:
     ``operations`` are those of the frame that has not ended yet.
     ``made`` are the uids of resources that are not the scenario's, but lie inside graphs. ``graph_modules`` are the
     SPIR-V modules of graphs by their labels, with the pointers of what names them, for what they require of a device.
+    ``fitted`` are shaders by uid and the ids of the variables whose images they were fitted to, ``features`` those of a
+    device that this takes.
     """
 
     def __init__(self) -> None:
@@ -31,14 +33,16 @@ class Tables:
         self.frames: list[FramePlan] = []
         self.operations: list[Operation] = []
         self.graph_modules: dict[str, tuple[Module, str]] = {}
+        self.fitted: dict[tuple[str, frozenset[int]], LoadedShader] = {}
+        self.features: list[NeededFeature] = []
         self._known: dict[Hashable, int] = {}
-        self._of_shader: dict[tuple[str, int], int] = {}
+        self._of_shader: dict[tuple[str, int, bytes], int] = {}
 
     def pipeline(
         self, shader: LoadedShader, set_layouts: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int
     ) -> int:
         """The index of the compute pipeline of a shader, whose layouts always are ``set_layouts``."""
-        key = (shader.uid, push_constants_size)
+        key = (shader.uid, push_constants_size, shader.code)
         known = self._of_shader.get(key)
         if known is not None:
             return known

@@ -72,7 +72,7 @@ def _resources(case: Case, **keys: Any) -> None:
     format = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 4, 4, 1], "shader_access": "readwrite"}
     case.scene.buffer("x", size=64).buffer("y", size=64).buffer("read", size=64, shader_access="readonly", dst="")
     case.scene.resource("image", uid="i", **format)
-    case.scene.resource("image", uid="small", **{**format, "format": "VK_FORMAT_R8_UNORM"})
+    case.scene.resource("image", uid="bytes", **{**format, "format": "VK_FORMAT_R8_UINT"})
     case.scene.resource("image", uid="halves", **{**format, "format": "VK_FORMAT_R16G16_SFLOAT"})
     case.scene.resource("image", uid="integers", **{**format, "format": "VK_FORMAT_R32_UINT", "min_filter": "LINEAR"})
 
@@ -189,7 +189,9 @@ INPUTS: dict[str, Input] = {
     "SR-IMAGE-002": shader(
         "imageStore(p, ivec2(0), uvec4(1));", "layout(set = 0, binding = 0, rgba8ui) uniform writeonly uimage2D p;", "i"
     ),
-    "SR-IMAGE-003": image("image2D", "imageStore(p, ivec2(0), vec4(1));", "small"),
+    "SR-IMAGE-003": shader(
+        "imageAtomicAdd(p, ivec2(0), 1u);", "layout(set = 0, binding = 0, r32ui) uniform uimage2D p;", "bytes"
+    ),
     "SR-IMAGE-004": image("image2D", "imageStore(p, ivec2(0), vec4(1));", "halves"),
     "SR-IMAGE-005": sampler("sampler2DShadow", "d[0].x = texture(p, vec3(0));", "i"),
     "SR-IMAGE-012": sampler("usampler2D", "d[0] = texture(p, vec2(0));", "integers"),

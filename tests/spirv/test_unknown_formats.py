@@ -164,9 +164,7 @@ def test_images_of_several_formats_become_one_type(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("named", [("a",), ("b",), ("a", "b", "c")])
-def test_functions_that_take_images(
-    named: tuple[str, ...], assemble: Callable[..., bytes], tmp_path: Path
-) -> None:
+def test_functions_that_take_images(named: tuple[str, ...], assemble: Callable[..., bytes], tmp_path: Path) -> None:
     """What is handed to one parameter has one type: those variables change together, the others do not."""
     module = read_module(assemble(FUNCTIONS, "spv1.5"))
     after = formats(changed(module, *named, folder=tmp_path))

@@ -56,11 +56,12 @@ class Facts(NamedTuple):
     """What was read of the files that a scenario names, beyond the headers that the plan's own sources carry.
 
     ``sources`` are (index of a pipeline that has the code, fields of the `CompileRequest`), ``binaries`` (index, path),
-    ``contents`` (path, fields of the header, bytes if they were read), ``models`` (path, fields of the `Identity`).
+    each with the code itself where no pipeline has it; ``contents`` (path, fields of the header, bytes if they were
+    read), ``models`` (path, fields of the `Identity`).
     """
 
-    sources: tuple[tuple[int, tuple[Any, ...]], ...] = ()
-    binaries: tuple[tuple[int, str], ...] = ()
+    sources: tuple[tuple[int | bytes, tuple[Any, ...]], ...] = ()
+    binaries: tuple[tuple[int | bytes, str], ...] = ()
     contents: tuple[tuple[str, tuple[Any, ...], bytes | None], ...] = ()
     models: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
@@ -167,13 +168,17 @@ def _compare(plan: Plan, facts: Facts, settings: Settings) -> None:
                 raise _StaleError(path)
     for index, path in facts.binaries:
         with SourceFile(path) as file:
-            if file.read(file.size_bytes) != plan.pipelines[index].code:
+            if file.read(file.size_bytes) != _code(plan, index):
                 raise _StaleError(path)
     if facts.sources:
         compiled = _compiled([fields for _, fields in facts.sources], settings)
         for (index, _), code in zip(facts.sources, compiled, strict=True):
-            if plan.pipelines[index].code != code:
-                raise _StaleError(plan.pipelines[index].label)
+            if code != _code(plan, index):
+                raise _StaleError("a shader")
+
+
+def _code(plan: Plan, index: int | bytes) -> bytes:
+    return index if isinstance(index, bytes) else plan.pipelines[index].code
 
 
 def _is_flat(value: Any) -> bool:
