@@ -35,10 +35,12 @@ AnyScenario: TypeAlias = "StrPath | Scenario | Mapping[str, Any]"
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def _in_sandbox(method: _Method) -> _Method:
-    """The method, whose first argument is a scenario, with a sandbox around it where the Runner has one."""
+def _of_scenario(method: _Method) -> _Method:
+    """The method, whose first argument is a scenario, with a sandbox around it where the Runner has one.
 
-    @wraps(method)
+    Errors of it name the scenario's file, if no other.
+    """
+
     def confined(self: Runner, scenario: AnyScenario, *args: Any, **kwargs: Any) -> Any:
         if not self.sandbox:
             return method(self, scenario, *args, **kwargs)
@@ -54,7 +56,15 @@ def _in_sandbox(method: _Method) -> _Method:
         with sandbox.confined(folders, files):
             return method(self, scenario, *args, **kwargs)
 
-    return confined  # type: ignore[return-value]
+    @wraps(method)
+    def named(self: Runner, scenario: AnyScenario, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return confined(self, scenario, *args, **kwargs)
+        except ScenarioRunnerError as error:
+            error.at(path=_path_of(scenario))
+            raise
+
+    return named  # type: ignore[return-value]
 
 
 class Runner:
@@ -120,7 +130,7 @@ class Runner:
         name = self._opened.opened_name
         return "<Runner, no device opened>" if name is None else f"<Runner on {name!r}>"
 
-    @_in_sandbox
+    @_of_scenario
     def plan(
         self,
         scenario: AnyScenario,
@@ -138,7 +148,7 @@ class Runner:
             _loaded(scenario), inputs=inputs, outputs=outputs, output_dir=_text(output_dir), compiler=self.compiler
         )
 
-    @_in_sandbox
+    @_of_scenario
     def prepare(
         self,
         scenario: AnyScenario,
@@ -168,7 +178,7 @@ class Runner:
 
         return Prepared(loaded, plan_with({}), plan_with, partial(self._execute, loaded))
 
-    @_in_sandbox
+    @_of_scenario
     def run(
         self,
         scenario: AnyScenario,
@@ -202,7 +212,7 @@ class Runner:
             dry_run=dry_run,
         )
 
-    @_in_sandbox
+    @_of_scenario
     def run_to_files(
         self,
         scenario: AnyScenario,
@@ -320,6 +330,11 @@ def _written(scenario: Scenario) -> list[str]:
 
 def _text(path: StrPath | None) -> str | None:
     return None if path is None else os.fspath(path)
+
+
+def _path_of(scenario: AnyScenario) -> str | None:
+    """The file that errors of a scenario begin with; None where there is none."""
+    return os.fspath(scenario) if isinstance(scenario, str | os.PathLike) else getattr(scenario, "path", None)
 
 
 def _loaded(scenario: AnyScenario) -> Scenario:

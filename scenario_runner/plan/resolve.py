@@ -211,18 +211,19 @@ class _Resolver:
                     raise UsageError(f"{what}: {name!r} is a {resource.kind}, which has none")
 
     def _note_unsupported(self) -> None:
+        unsupported = {kind.key for kind in COMMANDS.values() if not kind.resolver}
         for index, command in enumerate(self._scenario.commands):
-            if not COMMANDS[command.kind].resolver:
+            if command.kind in unsupported:
                 message = f"{command.kind} commands are not run by this version of scenario-runner"
                 self.problems.error("SR-RUN-001", self._scenario.command_pointer(index), message)
 
     def _frames(self) -> tuple[FramePlan, ...]:
         context, tables = self.context, self.context.tables
         images = context.layouts = self._layout_tracker()
+        resolve = {kind: resolver.resolve for kind, resolver in self._resolvers.items()}
         for index, command in enumerate(context.scenario.commands):
-            resolver = self._resolvers.get(command.kind)
-            if resolver is not None:
-                tables.operations.extend(resolver.resolve(command, index))
+            if command.kind in resolve:
+                tables.operations.extend(resolve[command.kind](command, index))
         restoring = images.restoring(len(context.scenario.commands)) if images is not None else None
         if restoring is not None:
             tables.operations.append(restoring)  # a repeated run begins with every image in its place

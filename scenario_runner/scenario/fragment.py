@@ -32,6 +32,11 @@ class ColorAttachment(Model):
             raise wrong("expected a uid or an object")
         return given
 
+    @classmethod
+    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+        description = definition.pop("description")
+        return {"description": description, "anyOf": [{"type": "string", "minLength": 1}, definition]}
+
 
 Extent = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]
 

@@ -57,7 +57,7 @@ def _parsed(content: Content, name: str) -> Vgf:
         except UnicodeDecodeError as error:
             message = f"a text of the {section.name} section is not valid UTF-8"
             raise FileError(
-                Diagnostic("SR-FILE-001", "error", None, message, "the file is damaged", path=name)
+                Diagnostic("SR-FILE-013", "error", None, message, "the file is damaged", path=name)
             ) from error
 
     sequence = table(read_sequence, header.sequence)
