@@ -81,11 +81,9 @@ def declared_otherwise(declared: Image, format: Format) -> bool:
     return expected is not None and expected is not format and _same_texels(declared, format)
 
 
-def format_to_declare(format: Format) -> str:
-    """What to write in a shader for storage images of a format, as a help."""
-    name = next((name for name in IMAGE_FORMATS.values() if format_of(name) is format), "Unknown").lower()
-    glsl = "a writeonly image without a format" if name == "unknown" else f"layout({name})"
-    return f'declare it with its format: {glsl} in GLSL, [[vk::image_format("{name}")]] in HLSL'
+def name_of_format(format: Format) -> str:
+    """What SPIR-V calls the format of a storage image; 'Unknown' where it has no name for it."""
+    return next((name for name in IMAGE_FORMATS.values() if format_of(name) is format), "Unknown")
 
 
 def _same_texels(declared: Image, format: Format) -> bool:

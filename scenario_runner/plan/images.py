@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.formats import format_named, full_mip_count
 from scenario_runner.plan.image_sources import ImageArraySource, ImageFileSource, ZeroSource
-from scenario_runner.plan.model.images import ImagePlan, ImageUsage, image_parts
+from scenario_runner.plan.model.images import ImagePlan, ImageUsage, TexelAccess, image_parts
 from scenario_runner.plan.model.records import NeededFeature
 from scenario_runner.plan.resolvers import PlanContext, ResourceResolver
 from scenario_runner.plan.samplers import is_integer, sampler_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from scenario_runner.plan.model.plan import FramePlan, ResourcePlan
     from scenario_runner.plan.model.records import DescriptorList
@@ -139,6 +139,7 @@ def with_usage(
     descriptor_lists: Iterable[DescriptorList],
     frames: Iterable[FramePlan],
     problems: Problems,
+    without_format: Mapping[str, Collection[TexelAccess]],
 ) -> tuple[dict[str, ResourcePlan], tuple[NeededFeature, ...]]:
     """The resources with what all commands use their images for, and the device features that this takes."""
     usage: dict[str, set[ImageUsage]] = {}
@@ -182,6 +183,7 @@ def with_usage(
             usage=frozenset(uses),
             sampler=sampler,
             filters=uid in filtered,
+            without_format=frozenset(without_format.get(uid, ())),
             constant=uses == {"sampled"} and uid not in moved and not plan.aliased,
         )
     return result, tuple(features)

@@ -6,10 +6,11 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from scenario_runner.plan.model.plan import FramePlan, Operation, ResourcePlan
-from scenario_runner.plan.model.records import DescriptorList, ImageLayout, LayoutBinding, NeededFeature, PipelinePlan
+from scenario_runner.plan.model.records import DescriptorList, ImageLayout, LayoutBinding, PipelinePlan
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.graphs import GraphPipelinePlan
+    from scenario_runner.plan.model.images import TexelAccess
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.spirv import Module
 
@@ -20,8 +21,9 @@ class Tables:
     ``operations`` are those of the frame that has not ended yet.
     ``made`` are the uids of resources that are not the scenario's, but lie inside graphs. ``graph_modules`` are the
     SPIR-V modules of graphs by their labels, with the pointers of what names them, for what they require of a device.
-    ``fitted`` are shaders by uid and the ids of the variables whose images they were fitted to, ``features`` those of a
-    device that this takes.
+    ``fitted`` are shaders with the formats of the images that are bound, by uid and formats, each with the variables
+    whose format is unknown. ``capabilities`` are those that this takes, with the uid of a shader. ``without_format``
+    are the images that are read or written without a format.
     """
 
     def __init__(self) -> None:
@@ -33,8 +35,9 @@ class Tables:
         self.frames: list[FramePlan] = []
         self.operations: list[Operation] = []
         self.graph_modules: dict[str, tuple[Module, str]] = {}
-        self.fitted: dict[tuple[str, frozenset[int]], LoadedShader] = {}
-        self.features: list[NeededFeature] = []
+        self.fitted: dict[tuple[str, tuple[tuple[int, str], ...]], tuple[LoadedShader, frozenset[int]]] = {}
+        self.capabilities: dict[str, str] = {}
+        self.without_format: dict[str, set[TexelAccess]] = {}
         self._known: dict[Hashable, int] = {}
         self._of_shader: dict[tuple[str, int, bytes], int] = {}
 

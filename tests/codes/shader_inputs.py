@@ -55,6 +55,19 @@ def shader(body: str, declarations: str = DATA, *uids: str, keys: dict[str, Any]
     return found
 
 
+def hlsl(declarations: str, body: str) -> Input:
+    """A dispatch of an HLSL shader with the buffer x at the binding 0."""
+
+    def found(case: Case) -> Codes:
+        case.scene.file("s.hlsl", f"{declarations} [numthreads(1, 1, 1)] void main() {{ {body} }}")
+        case.scene.resource("shader", uid="s", src="s.hlsl", type="HLSL")
+        _resources(case)
+        case.scene.dispatch("s", ["x"])
+        return case.validated(placed=True)
+
+    return found
+
+
 def module(change: dict[str, str] | None = None, old: str = "", new: str = "", **keys: Any) -> Input:
     """A dispatch of the module above with other words in it."""
 
@@ -192,6 +205,9 @@ INPUTS: dict[str, Input] = {
     "SR-BIND-007": shader("many[1].d[0] = 1;", "layout(set = 0, binding = 0) buffer D { uint d[]; } many[2];"),
     "SR-BIND-008": shader(
         "data[0] = uint(texelFetch(t, 0).x);", DATA + "layout(set = 0, binding = 1) uniform samplerBuffer t;", "x", "y"
+    ),
+    "SR-BIND-010": hlsl(
+        "RWStructuredBuffer<uint> o : register(u0); StructuredBuffer<uint> i : register(t0);", "o[0] = i[1];"
     ),
     "SR-BIND-009": module(old="OpDecorate %data Binding 0", new=""),
     "SR-ACCESS-001": shader("data[0] = 1;", DATA, "read"),

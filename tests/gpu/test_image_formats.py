@@ -8,8 +8,9 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import ScenarioError
+from scenario_runner.errors import ScenarioError, UnsupportedError
 from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage, texels
+from tests.program import Program
 from tests.scenes import Scene, glsl
 
 HLSL = """
@@ -77,6 +78,28 @@ def test_hlsl_writes_images_of_every_format(scene: Scene, both: Runner) -> None:
     assert warnings_of(result) == ["SR-IMAGE-004"]
 
 
+def test_a_format_that_spirv_has_no_name_for(scene: Scene, both: Runner) -> None:
+    """BGRA images are read where the device reads without a format; else it is refused by name, at the image."""
+    content = texels("R8G8B8A8_UNORM", 9, 5)
+    hlsl(scene, "copy", HLSL.format(1))
+    add_image(scene, "src", "B8G8R8A8_UNORM", content)
+    add_image(scene, "dst", "R32G32B32A32_SFLOAT", size=(9, 5))
+    dispatch(scene, "copy", [binding(0, "src"), binding(1, "dst")], (9, 5))
+    refusal = result = None
+    try:
+        result = both.run(scene.write(), outputs=["dst"])
+    except UnsupportedError as error:
+        (refusal,) = error.problems
+    if refusal is not None:
+        assert "it lacks VK_FORMAT_FEATURE_2_STORAGE_READ_WITHOUT_FORMAT_BIT" in refusal.message
+        assert (refusal.pointer, refusal.code) == ("/resources/1/image", "SR-FEATURE-003")
+        assert refusal.line is not None
+        return
+    assert result is not None
+    expected = content[..., [2, 1, 0, 3]].astype(numpy.float32) / 255
+    numpy.testing.assert_allclose(result["dst"], expected, rtol=1e-6)
+
+
 def test_unsigned_integers_of_another_size(scene: Scene, both: Runner) -> None:
     """GLSL's r32ui over an image of bytes stores bytes; another variable keeps its format for atomic operations."""
     declarations = storage(0, "R32_UINT", "small") + storage(1, "R32_UINT", "counter")
@@ -130,3 +153,24 @@ def test_many_dispatches_are_warned_about_once(scene: Scene, runner: Runner) -> 
     assert warning.help is not None
     assert '[[vk::image_format("rgba8")]]' in warning.help
     assert result["x3"].tobytes() == texels("R8G8B8A8_UNORM", 3, 2, seed=0).tobytes()
+
+
+def test_the_kept_plan_has_the_changed_code(scene: Scene, program: Program) -> None:
+    """A second run, with the plan kept from the first, gives the same texels and the same warning."""
+    content = texels("R16G16B16A16_SFLOAT", 4, 3)
+    hlsl(scene, "twice", HLSL.format(2))
+    add_image(scene, "src", "R16G16B16A16_SFLOAT", content)
+    add_image(scene, "dst", "R32G32B32A32_SFLOAT", size=(4, 3), dst="dst.npy")
+    dispatch(scene, "twice", [binding(0, "src"), binding(1, "dst")], (4, 3))
+    path = scene.write()
+    for _ in range(2):
+        done = program(str(path))
+        assert done.code == 0
+        assert done.err.count("the shader runs with the format of the image") == 1
+        stored = numpy.load(scene.folder / "dst.npy").reshape(content.shape)
+        numpy.testing.assert_array_equal(stored, content.astype(numpy.float32) * 2)
+        (scene.folder / "dst.npy").unlink()
+    scene.file("twice.hlsl", HLSL.format(4))
+    assert program(str(path)).code == 0
+    stored = numpy.load(scene.folder / "dst.npy").reshape(content.shape)
+    numpy.testing.assert_array_equal(stored, content.astype(numpy.float32) * 4)

@@ -1,75 +1,99 @@
-"""Storage images whose format a module leaves open.
+"""Storage images with another format than a module declares.
 
-A module that declares a format for a storage image may only be used with images of that format. With the format
-Unknown it may be used with all of the same numeric type, on devices that read and write without a format.
+A module that declares a format for a storage image may only be used with images of that format. It is given the format
+of the image, or the format Unknown where SPIR-V has no name for it: then all images with texels of the same kind may be
+used, on devices that read and write without a format.
 
-Source: Vulkan specification, "Shaders", features shaderStorageImageReadWithoutFormat and
-shaderStorageImageWriteWithoutFormat; SPIR-V specification, OpTypeImage, and "Universal Validation Rules" on types.
+Source: Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"; SPIR-V specification, OpTypeImage, "Image
+Format", and "Universal Validation Rules" on types.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from scenario_runner.spirv import opcodes as op
+from scenario_runner.spirv.enumerants import CAPABILITIES, IMAGE_FORMATS
 from scenario_runner.spirv.image_uses import ImageUses
 from scenario_runner.spirv.index import HEADER_WORDS, Index
 
-READ_WITHOUT_FORMAT: Final = 55
-WRITE_WITHOUT_FORMAT: Final = 56
-_UNKNOWN: Final = 0
+UNKNOWN: Final = "Unknown"
+READ_WITHOUT_FORMAT: Final = "StorageImageReadWithoutFormat"
+WRITE_WITHOUT_FORMAT: Final = "StorageImageWriteWithoutFormat"
+_EXTENDED: Final = "StorageImageExtendedFormats"
+_BASIC: Final = frozenset(
+    (
+        *("Rgba32f", "Rgba16f", "R32f", "Rgba8", "Rgba8Snorm"),
+        *(name + kind for name in ("Rgba32", "Rgba16", "Rgba8", "R32") for kind in ("i", "ui")),
+    )
+)
+"""Formats that every shader may declare; others but Unknown take the capability StorageImageExtendedFormats."""
+_NUMBERS: Final = {name: number for number, name in IMAGE_FORMATS.items()}
+_CAPABILITY_NUMBERS: Final = {CAPABILITIES[number]: number for number in (49, 55, 56)}
 _FORMAT: Final = 8  # the word of OpTypeImage with the format
 
 
-class OpenFormats(NamedTuple):
-    """A module in this machine's byte order. ``reads`` and ``writes`` tell whether its code reads and writes texels of
-    the images whose format was changed."""
+class ChangedFormats(NamedTuple):
+    """A module in this machine's byte order. ``capabilities`` are those that the formats take, declared before or not;
+    ``unknown`` are the variables whose images have the format Unknown now."""
 
     code: bytes
-    reads: bool
-    writes: bool
+    capabilities: tuple[str, ...]
+    unknown: frozenset[int]
 
 
-def open_formats(index: Index, variables: Iterable[int]) -> OpenFormats | None:
-    """The module with the format Unknown for the storage images that are bound to ``variables``, by their ids.
+def change_formats(index: Index, formats: Mapping[int, str]) -> ChangedFormats | None:
+    """The module with other formats for the storage images that are bound to variables: id of the variable → format.
 
-    Other variables keep their types, unless functions take both. None where the code makes pointers to texels, for
-    atomic operations, which need a format; or uses an image in a way that this reader does not know.
+    Other variables keep theirs. Where a function takes several variables for one parameter, these have one type: they
+    get the format Unknown if theirs are not the same. None where the code makes pointers to texels, for atomic
+    operations, which need the declared format; or uses an image in a way that this reader does not know.
     """
     uses = index.once(ImageUses)
-    found = [uses.connected(id) for id in variables]
-    if any(each.atomic or each.lost for each in found):
-        return None
-    reads, writes = any(each.reads for each in found), any(each.writes for each in found)
-    ids = frozenset().union(*(each.ids for each in found)) & uses.types_of.keys()
-    change = _Change(index, uses, ids)
-    lacking = [(READ_WITHOUT_FORMAT, reads), (WRITE_WITHOUT_FORMAT, writes)]
-    needed = [number for number, wanted in lacking if wanted and number not in index.capabilities]
-    return OpenFormats(change.code(needed), reads, writes)
+    given: dict[int, str] = {}
+    needed: set[str] = set()
+    unknown: set[int] = set()
+    for variable in formats:
+        connected = uses.connected(variable)
+        if connected.atomic or connected.lost:
+            return None
+        together = connected.ids & set(index.variables)
+        wanted = {formats.get(each, UNKNOWN) for each in together}
+        format = wanted.pop() if len(wanted) == 1 else UNKNOWN
+        if format == UNKNOWN:
+            unknown |= together
+            needed |= {READ_WITHOUT_FORMAT} if connected.reads else set()
+            needed |= {WRITE_WITHOUT_FORMAT} if connected.writes else set()
+        elif format not in _BASIC:
+            needed.add(_EXTENDED)
+        given |= dict.fromkeys(connected.ids & uses.types_of.keys(), format)
+    change = _Change(index, uses, given)
+    numbers = sorted(_CAPABILITY_NUMBERS[name] for name in needed)
+    code = change.code(number for number in numbers if number not in index.capabilities)
+    return ChangedFormats(code, tuple(CAPABILITIES[number] for number in numbers), frozenset(unknown))
 
 
 class _Change:
-    """New types for the values ``ids``, beside those that others keep."""
+    """New types for values, beside those that others keep; ``formats`` are those of their images, by id."""
 
-    def __init__(self, index: Index, uses: ImageUses, ids: frozenset[int]) -> None:
+    def __init__(self, index: Index, uses: ImageUses, formats: Mapping[int, str]) -> None:
         self._index = index
-        self._ids = ids
         self._bound = index.bound
-        self._new: dict[int, int] = {}  # a type → the one that takes its place
+        self._new: dict[tuple[int, str], int] = {}  # a type and a format → the one that takes its place
         self._behind: dict[int, list[Sequence[int]]] = {}  # a type → the instructions that come after its definition
         self._images: dict[tuple[int, ...], int] = {}
         self._moved: set[int] = set()  # types that stand there now
         self._functions: dict[int, int] = {}  # a function → its new type
-        self._value_types = {id: self._changed(uses.types_of[id]) for id in ids}
+        self._value_types = {id: self._changed(uses.types_of[id], format) for id, format in formats.items()}
         known = {
             tuple(self._instruction(id)[2:]): id
             for id, at in index.definitions.items()
             if index.opcode(at) == op.TYPE_FUNCTION
         }
         for function, parameters in uses.parameters.items():
-            if not ids.isdisjoint(parameters):
+            if not formats.keys().isdisjoint(parameters):
                 old = index.words[index.functions[function] + 4]
                 result = self._instruction(old)[2]
                 given = self._instruction(old)[3:]
@@ -96,7 +120,7 @@ class _Change:
             instruction = words[at : at + count]
             if opcode == op.FUNCTION and words[at + 2] in self._functions:
                 instruction[4] = self._functions[words[at + 2]]
-            elif opcode in _TYPED and count > 2 and words[at + 2] in self._ids:
+            elif opcode in _TYPED and count > 2 and words[at + 2] in self._value_types:
                 instruction[1] = self._value_types[words[at + 2]]
             id = types.get(at)
             if id not in self._moved:
@@ -111,24 +135,24 @@ class _Change:
         at = self._index.definition(id, "a type")
         return self._index.words[at : at + self._index.count(at)]
 
-    def _changed(self, type: int) -> int:
-        """The type with an image of format Unknown in the place of that in ``type``."""
-        if type in self._new:
-            return self._new[type]
+    def _changed(self, type: int, format: str) -> int:
+        """The type with an image of another format in the place of that in ``type``."""
+        if (type, format) in self._new:
+            return self._new[type, format]
         index = self._index
         opcode = index.opcode(index.definitions[type])
         operands = list(self._instruction(type)[2:])
         if opcode == op.TYPE_IMAGE:
-            operands[_FORMAT - 2] = _UNKNOWN
+            operands[_FORMAT - 2] = _NUMBERS[format]
             new = self._image(tuple(operands))
         else:
             inner = 1 if opcode == op.TYPE_POINTER else 0
-            changed = self._changed(operands[inner])
+            changed = self._changed(operands[inner], format)
             new = type
             if changed != operands[inner]:
                 operands[inner] = changed
                 new = self._add(type, opcode, operands)
-        self._new[type] = new
+        self._new[type, format] = new
         return new
 
     def _image(self, operands: tuple[int, ...]) -> int:

@@ -1,4 +1,4 @@
-"""Modules whose storage images get the format Unknown, checked by spirv-val and by reading them again."""
+"""Modules whose storage images get other formats, checked by spirv-val and by reading them again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from scenario_runner.shaders import CompileRequest, compile_all
 from scenario_runner.spirv import DescriptorBinding, Module, read_module
-from scenario_runner.spirv.unknown_formats import OpenFormats, open_formats
+from scenario_runner.spirv.changed_formats import ChangedFormats, change_formats
 
 HEAD = "#version 450\nlayout(local_size_x = 1) in;\n"
 # put(p) writes, get(p) reads, both(p, q) calls them; main does put(a), both(b, c).
@@ -78,6 +78,7 @@ OpFunctionEnd
 OpReturnValue %got
 OpFunctionEnd
 """
+EXTENDED = "StorageImageExtendedFormats"
 READ, WRITE = "StorageImageReadWithoutFormat", "StorageImageWriteWithoutFormat"
 
 
@@ -95,13 +96,13 @@ def formats(module: Module) -> dict[str, str]:
     return {name: image.format for name, image in found.items() if image is not None}
 
 
-def opened(module: Module, *names: str) -> OpenFormats | None:
-    return open_formats(module.source, [bindings(module)[name].variable for name in names])
+def opened(module: Module, *names: str, format: str = "Unknown") -> ChangedFormats | None:
+    return change_formats(module.source, {bindings(module)[name].variable: format for name in names})
 
 
-def changed(module: Module, *names: str, folder: Path) -> Module:
-    """The module with the format open for images of these names; valid by spirv-val."""
-    made = opened(module, *names)
+def changed(module: Module, *names: str, folder: Path, format: str = "Unknown") -> Module:
+    """The module with another format for images of these names; valid by spirv-val."""
+    made = opened(module, *names, format=format)
     assert made is not None
     path = folder / "changed.spv"
     path.write_bytes(made.code)
@@ -129,7 +130,18 @@ def test_capabilities_are_those_of_the_accesses(body: str, wanted: set[str], tmp
     assert set(after.capabilities) - set(module.capabilities) == wanted
     made = opened(module, "a")
     assert made is not None
-    assert (made.reads, made.writes) == (READ in wanted, WRITE in wanted)
+    assert set(made.capabilities) == wanted
+    assert made.unknown == {bindings(module)["a"].variable}
+
+
+@pytest.mark.parametrize("format, capability", [("Rgba16f", set()), ("R16f", {EXTENDED}), ("Rg16Snorm", {EXTENDED})])
+def test_a_format_of_the_image(format: str, capability: set[str], tmp_path: Path) -> None:
+    """A format that SPIR-V has a name for takes no reads without format; some take a capability of their own."""
+    text = f"{HEAD}layout(binding = 0, rgba32f) uniform image2D a;\nlayout(binding = 1, rgba32f) uniform image2D b;\n"
+    module = compiled(text + "void main() { imageStore(a, ivec2(0), imageLoad(b, ivec2(1))); }\n")
+    after = changed(module, "a", folder=tmp_path, format=format)
+    assert formats(after) == {"a": format, "b": "Rgba32f"}
+    assert set(after.capabilities) - set(module.capabilities) == capability
 
 
 def test_other_variables_of_the_type_keep_it(tmp_path: Path) -> None:
@@ -170,6 +182,8 @@ def test_functions_that_take_images(named: tuple[str, ...], assemble: Callable[.
     after = formats(changed(module, *named, folder=tmp_path))
     together = {"a": "Unknown", "b": "Unknown", "c": "Rgba16f"}
     assert after == (dict.fromkeys("abc", "Unknown") if "c" in named else together)
+    assert formats(changed(module, "b", folder=tmp_path, format="Rgba8")) == together, "a keeps its image's format"
+    assert formats(changed(module, "a", "b", folder=tmp_path, format="Rgba8"))["a"] == "Rgba8"
     assert formats(changed(module, "c", folder=tmp_path)) == {"a": "Rgba16f", "b": "Rgba16f", "c": "Unknown"}
 
 
