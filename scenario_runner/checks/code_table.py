@@ -263,9 +263,14 @@ All attachments of a drawing (each as large as its mip level) and the render_ext
 Give them the same size, or leave render_extent out.
 JSON Test Description Specification, "Dispatch Fragment"
 
-SR-ATTACH-008 warning an attachment that is used twice
-The same image level is attached twice, or bound for the shaders while it is drawn into. The values that are read, and the final content, are undefined.
-Draw into another image.
+SR-ATTACH-008 error an attachment that the shaders use
+The mip level that is drawn into is also bound for the shaders. The values that they read are undefined.
+Draw into another image, or bind another mip level with lod.
+Vulkan specification, "Render Pass", feedback loops
+
+SR-ATTACH-010 error an image that is attached twice
+Two attachments of a drawing are the same mip level of the same image. Which of the two values is stored is undefined.
+Give each output of the fragment shader an image or a mip level of its own.
 Vulkan specification, "Render Pass", feedback loops
 
 SR-TENSOR-001 error the tensor has another rank

@@ -282,6 +282,11 @@ The device does not support images or tensors of this format with the required t
 Use another format or tiling, or another device; `scenario-runner doctor` lists the formats of a device.
 Vulkan specification, "Format Features"
 
+SR-FEATURE-004 error the device has no graphics
+A dispatch_fragment needs a queue family that supports graphics and compute, and the device has none.
+Use another device: `scenario-runner --list-devices` lists them.
+Vulkan specification, "Queues", VK_QUEUE_GRAPHICS_BIT
+
 SR-USAGE-001 error invalid command line or call
 An option or argument has an invalid value, or an array that was passed in code does not match its resource.
 Correct the argument that the message names; `scenario-runner COMMAND --help` lists the options.

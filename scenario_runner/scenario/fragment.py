@@ -89,6 +89,9 @@ class DispatchFragment(Command):
         both = (self.vertex_shader_ref, self.fragment_shader_ref)
         yield from push_data_contradictions(self.push_data_ref, both, resources)
 
+    def shaders(self) -> tuple[str, ...]:
+        return (self.vertex_shader_ref, self.fragment_shader_ref)
+
     @property
     def work(self) -> str:
         return f"shader {self.fragment_shader_ref!r}"

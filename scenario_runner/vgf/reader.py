@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import FileError
+from scenario_runner.errors import FileError, error_of
 from scenario_runner.files.source import SourceFile
 from scenario_runner.vgf.check import find_problems
 from scenario_runner.vgf.constants import read_constants
@@ -73,5 +73,5 @@ def _parsed(content: Content, name: str) -> Vgf:
         output_names=sequence.output_names,
     )
     if problems := find_problems(vgf, name):
-        raise FileError(problems)
+        raise error_of(problems)
     return vgf

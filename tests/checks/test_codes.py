@@ -79,6 +79,22 @@ def test_errors_are_raised_with_codes_of_their_class() -> None:
     assert [each for each in found if not issubclass(each[1], error_class(each[2]))] == []
 
 
+def test_diagnostics_have_the_severity_of_their_code() -> None:
+    """A statement that names a code gives it the severity of the table; SR-RUN-001 is an error in a run alone."""
+    named = {"error": "error", "warning": "warning", "warn": "warning"}
+    wrong, seen = [], 0
+    for path in PACKAGE.rglob("*.py"):
+        for call, name in _calls_of(path, {*named, "Diagnostic"}):
+            code, given, *_ = [getattr(each, "value", None) for each in (*call.args, *(None, None))]
+            severity = named.get(name, given)
+            if code in CODES and severity is not None:
+                seen += 1
+                if severity != CODES[code].severity and code != "SR-RUN-001":
+                    wrong.append((f"{path.relative_to(PACKAGE)}:{call.lineno}", code, severity))
+    assert seen > 150
+    assert wrong == []
+
+
 def _calls_of(path: Path, names: set[str]) -> Iterator[tuple[ast.Call, str]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call):

@@ -43,9 +43,9 @@ class Settings(NamedTuple):
 class Facts(NamedTuple):
     """What was read of the files that a scenario names, beyond the headers that the plan's own sources carry.
 
-    ``sources`` are (index of a pipeline that has the code, fields of the `CompileRequest`), ``binaries`` (index, path),
-    each with the code itself where no pipeline has it; ``contents`` (path, fields of the header, bytes if they were
-    read), ``models`` (path, fields of the `Identity`).
+    ``sources`` are (index of a shader's code in the plan, fields of the `CompileRequest`), ``binaries`` (index, path),
+    each with the code itself where the plan does not have it; ``contents`` (path, fields of the header, bytes if they
+    were read), ``models`` (path, fields of the `Identity`).
     """
 
     sources: tuple[tuple[int | bytes, tuple[Any, ...]], ...] = ()
@@ -154,19 +154,16 @@ def _compare(plan: Plan, facts: Facts, settings: Settings) -> None:
             source.read_into(memoryview(data))
             if data != content:
                 raise _StaleError(path)
+    codes = plan.shader_codes if facts.binaries or facts.sources else []
     for index, path in facts.binaries:
         with SourceFile(path) as file:
-            if file.read(file.size_bytes) != _code(plan, index):
+            if file.read(file.size_bytes) != (index if isinstance(index, bytes) else codes[index]):
                 raise _StaleError(path)
     if facts.sources:
         compiled = _compiled([fields for _, fields in facts.sources], settings)
         for (index, _), code in zip(facts.sources, compiled, strict=True):
-            if code != _code(plan, index):
+            if code != (index if isinstance(index, bytes) else codes[index]):
                 raise _StaleError("a shader")
-
-
-def _code(plan: Plan, index: int | bytes) -> bytes:
-    return index if isinstance(index, bytes) else plan.pipelines[index].code
 
 
 def _is_flat(value: Any) -> bool:

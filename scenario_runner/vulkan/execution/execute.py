@@ -55,9 +55,10 @@ class Execution:
         self.resources = create_resources(device, stack, plan.resources.values(), lambda: objects.samplers)
         pipelines = [objects.pipelines.get(pipeline) for pipeline in plan.pipelines]
         graphs = [objects.graphs.get(graph, self.resources) for graph in plan.graph_pipelines]
+        graphics = [objects.graphics.get(each) for each in plan.graphics_pipelines]
         progress.doing("creating its descriptor sets")
         sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
-        self._prepared = Prepared(device, self.resources, pipelines, graphs, sets)
+        self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics)
         self._transfer = objects.transfer
         self._pool = CommandPool(device, stack)
         self._submission = Submission(device)

@@ -59,7 +59,7 @@ class DispatchRecorder(Recorder):
             )
             self._everything = memory_barrier(vk.ACCESS_SHADER_WRITE_BIT, later)
             self._after_stages = vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT | vk.PIPELINE_STAGE_TRANSFER_BIT
-        else:  # graphs have a stage of their own
+        else:  # graphs and drawings have stages of their own
             later = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
             self._everything = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, later)
             self._after_stages = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT
