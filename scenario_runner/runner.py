@@ -74,7 +74,8 @@ class Runner:
     a GLSL compiler; ``shader_instrumentation`` is a JSON file that gets what the device measures in shaders
     (VK_ARM_shader_instrumentation); ``sandbox`` refuses scenarios that read or write outside of their own folder and
     the folders given for results (SandboxError); ``strict`` makes warnings about a scenario errors, before anything
-    runs; the others are those of `DeviceOptions`.
+    runs; ``sync_validation`` lets the validation layer look for hazards; ``debug_labels`` gives tools names and labels
+    also where no layer is loaded; the others are those of `DeviceOptions`.
 
     Nothing is opened before it is needed (``starting``: a driver that is being started already); `run` raises
     NoDeviceError when there is no device.
@@ -96,6 +97,8 @@ class Runner:
         shader_instrumentation: StrPath | InstrumentationFile | None = None,
         sandbox: bool = False,
         strict: bool = False,
+        sync_validation: bool = False,
+        debug_labels: bool = False,
         starting: InstanceStart | None = None,
     ) -> None:
         if ml_emulation not in ("auto", "on", "off"):
@@ -108,6 +111,8 @@ class Runner:
             ml_emulation,
             staging,
             shader_instrumentation is not None,
+            sync_validation,
+            debug_labels,
         )
         if isinstance(shader_instrumentation, str | os.PathLike):
             from scenario_runner.run.instrumentation_file import InstrumentationFile
@@ -229,8 +234,6 @@ class Runner:
         """Run a scenario for its files alone: results go straight from the device to disk. Returns what was planned."""
         progress.doing("reading it")
         plan = self._plan_for_files(scenario, _text(output_dir))
-        if capture_dir is None:  # without a folder nobody sees what frames capture
-            plan = plan._replace(frames=tuple(frame._replace(captures=()) for frame in plan.frames))
         with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
             self._execute(scenario, plan, (writer,), repeat=repeat, keep_state=keep_state, dry_run=dry_run)
         return plan
@@ -283,7 +286,9 @@ class Runner:
                 objects,
                 plan,
                 RunOptions(repeat, keep_state, dry_run, self.timeout_s, measured is not None),
-                on_frame=lambda iteration, frame, pieces: _share(
+                on_frame=None
+                if not any(sink.captures for sink in sinks)  # nobody sees what frames capture
+                else lambda iteration, frame, pieces: _share(
                     pieces, [sink.frame(iteration, frame) for sink in sinks]
                 ),
                 on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
@@ -294,6 +299,8 @@ class Runner:
             self._opened.raise_validation_errors()
         except ValidationLayerError as error:
             self._opened.close()  # the layer says the same thing a few times only in the life of an instance
+            if any(problem.pointer is not None for problem in error.problems):
+                _give_places(error, _loaded(scenario))
             raise error.at(path=plan.name) from None
         except ScenarioRunnerError as error:
             if any(problem.path is None and problem.pointer is not None for problem in error.problems):

@@ -161,7 +161,8 @@ def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
     if not any(argument.startswith(_CHOOSING) for argument in argv):
         files = [argument for argument in argv if argument[:1] != "-"][:_MOST_LOOKED_AT]
     validation = "--validation" in argv or "--validation-report" in argv
-    return InstanceStart(validation=validation, files=files)
+    labels = "--debug-labels" in argv or "--enable-gpu-debug-markers" in argv
+    return InstanceStart(validation="sync" if "--validation-sync" in argv else validation, labels=labels, files=files)
 
 
 def _instrumentation_file(path: str | None) -> InstrumentationFile | None:

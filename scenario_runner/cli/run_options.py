@@ -20,7 +20,6 @@ WITHOUT_EFFECT = {
     "--pipeline-caching": 0,
     "--clear-pipeline-cache": 0,
     "--cache-path": 1,
-    "--enable-gpu-debug-markers": 0,
     "--capture-frame": 0,
 }
 _NEURAL = "VK_ARM_data_graph_neural_accelerator_statistics is not used by this version"

@@ -42,6 +42,11 @@ class FileWriter:
         self._pending = OutputSet()
         self._latest: _Files | None = None
 
+    @property
+    def captures(self) -> bool:
+        """Whether frames are wanted."""
+        return self._capture_dir is not None
+
     def check(self) -> None:
         """Refuse files that cannot be written, or that the scenario reads: before the work, not after it.
 

@@ -82,9 +82,8 @@ def test_uids_that_make_the_same_file_name(scene: Scene, runner: Runner, tmp_pat
 
 
 def test_captures_are_skipped_without_a_folder(scene: Scene, runner: Runner) -> None:
-    """Without capture_dir a run for its files captures nothing, and its outputs are the same."""
-    plan = runner.run_to_files(counting(scene).write())
-    assert [frame.captures for frame in plan.frames] == [(), (), (), ()]
+    """Without capture_dir a run for its files writes no captures, and its outputs are the same."""
+    runner.run_to_files(counting(scene).write())
     assert scene.output("x", "u4").tolist() == [4, 14, 24, 34]
     assert sorted(path.name for path in scene.folder.glob("*.npy")) == ["other.out.npy", "x.npy", "x.out.npy"]
 

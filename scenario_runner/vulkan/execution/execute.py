@@ -11,6 +11,7 @@ from scenario_runner.plan.model.plan import FramePlan, Plan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.devices.layers import FRAME_BOUNDARY
 from scenario_runner.vulkan.execution.commands import CommandPool
 from scenario_runner.vulkan.execution.device_objects import DeviceObjects
 from scenario_runner.vulkan.execution.prepared import Prepared
@@ -20,6 +21,7 @@ from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
 from scenario_runner.vulkan.resources.creation import create_resources
 
 if TYPE_CHECKING:
+    from scenario_runner.vulkan.execution.labels import Labels
     from scenario_runner.vulkan.pipelines.instrumentation import Instrumentation
 
 # Pieces of resources, in order: (uid, bytes). A piece is valid until the next one is asked for.
@@ -53,12 +55,19 @@ class Execution:
         self.plan = plan
         progress.doing("creating its resources")
         self.resources = create_resources(device, stack, plan.resources.values(), lambda: objects.samplers)
-        pipelines = [objects.pipelines.get(pipeline) for pipeline in plan.pipelines]
-        graphs = [objects.graphs.get(graph, self.resources) for graph in plan.graph_pipelines]
-        graphics = [objects.graphics.get(each) for each in plan.graphics_pipelines]
+        watched = device.instance.watched
+        pipelines = [objects.pipelines.get(pipeline) for pipeline in watched(plan.pipelines)]
+        graphs = [objects.graphs.get(graph, self.resources) for graph in watched(plan.graph_pipelines)]
+        graphics = [objects.graphics.get(each) for each in watched(plan.graphics_pipelines)]
         progress.doing("creating its descriptor sets")
         sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
         self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics)
+        self._labels: Labels | None = None
+        if device.instance.labels:
+            from scenario_runner.vulkan.execution.labels import Labels
+
+            self._labels = Labels(self._prepared, plan)
+            self._labels.name_objects()
         self._flows: list[Any] = [graph for graph in graphs if graph.kind == "optical_flow"]
         self._sessions = stack.enter_context(ExitStack())
         self._transfer = objects.transfer
@@ -98,13 +107,14 @@ class Execution:
                 progress.doing(*_work(frame))
                 parts = self._parts(frame)
                 for part in parts:
+                    is_last = part is parts[-1]
                     # with optical flows, recording changes what was recorded before
-                    commands = self._commands(index, part, keep=options.repeat > 1 and not self._flows)
+                    keep = options.repeat > 1 and len(parts) == 1 and not self._flows
+                    commands = self._commands(index, part, keep=keep, is_last=is_last)
                     if options.dry_run:
                         continue
                     try:
-                        is_last = part is parts[-1]
-                        self._submission.submit(commands, self._boundary(iteration, index, frame) if is_last else None)
+                        self._submission.submit(commands, self._boundary(iteration, frame) if is_last else None)
                         self._submission.wait(_name(frame, index), options.timeout_s)
                     except errors.ScenarioRunnerError as error:
                         raise error.at(pointer=frame.pointer) from None
@@ -144,8 +154,8 @@ class Execution:
             self.resources[uid].set_layouts(layouts)
         self._moved = {uid for uid, _ in frame.layouts}
 
-    def _commands(self, index: int, frame: FramePlan, *, keep: bool) -> Any:
-        """The command buffer of a frame; recorded once where it is used again."""
+    def _commands(self, index: int, frame: FramePlan, *, keep: bool, is_last: bool) -> Any:
+        """The command buffer of a frame, or of a part of it; recorded once where it is used again."""
         commands = self._recorded.get(index)
         if commands is not None:
             return commands
@@ -154,12 +164,15 @@ class Execution:
             self._recorded[index] = commands
         else:
             self._spare = commands
+        labels = self._labels
         with self._pool.recording(commands):
+            if labels is not None:
+                labels.begin_frame(commands, index, frame)
             if self.instrumentation is None:
-                record_frame(self._prepared, commands, frame)
+                record_frame(self._prepared, commands, frame, labels)
             else:
                 with self.instrumentation.recording(commands, index):
-                    record_frame(self._prepared, commands, frame)
+                    record_frame(self._prepared, commands, frame, labels)
             # what the frame wrote is read next by the host or by a copy, whatever barriers the scenario asked for
             barrier = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, vk.ACCESS_TRANSFER_READ_BIT | vk.ACCESS_HOST_READ_BIT)
             self.device.fn.vkCmdPipelineBarrier(
@@ -174,16 +187,27 @@ class Execution:
                 0,
                 ffi.NULL,
             )
+            if labels is not None:
+                labels.end_frame(commands, ends=is_last and not self._has_boundaries)
         return commands
 
-    def _boundary(self, iteration: int, index: int, frame: FramePlan) -> Any:
-        """VkFrameBoundaryEXT for capture tools, where the device knows it and the scenario marks a boundary."""
-        if not frame.boundary or "VK_EXT_frame_boundary" not in self.device.enabled.extensions:
+    @property
+    def _has_boundaries(self) -> bool:
+        return FRAME_BOUNDARY in self.device.enabled.extensions
+
+    def _boundary(self, iteration: int, frame: FramePlan) -> Any:
+        """VkFrameBoundaryEXT for capture tools, where the device or a layer knows it.
+
+        Commands after the last boundary are a frame as well where a tool may be listening. Each iteration has frame ids
+        of its own: those of the scenario, beyond those of the iteration before.
+        """
+        if not self._has_boundaries or not (frame.boundary or self._labels is not None):
             return None
+        beyond = 1 + max(each.frame_id for each in self.plan.frames)
         boundary = new(
             "VkFrameBoundaryEXT",
             flags=vk.FRAME_BOUNDARY_FRAME_END_BIT_EXT,
-            frameID=iteration * len(self.plan.frames) + index,
+            frameID=(iteration * beyond + frame.frame_id) % (1 << 64),
             pBuffers=self._handles(frame, "buffer"),
             pImages=self._handles(frame, "image"),
         )
