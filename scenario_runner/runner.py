@@ -19,6 +19,7 @@ from scenario_runner.run.session import DeviceOptions, OpenedDevice
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.run.capture_tools import RenderDocCaptures
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.run.instrumentation_file import InstrumentationFile
     from scenario_runner.run.prepared import Prepared
@@ -75,7 +76,8 @@ class Runner:
     (VK_ARM_shader_instrumentation); ``sandbox`` refuses scenarios that read or write outside of their own folder and
     the folders given for results (SandboxError); ``strict`` makes warnings about a scenario errors, before anything
     runs; ``sync_validation`` lets the validation layer look for hazards; ``debug_labels`` gives tools names and labels
-    also where no layer is loaded; the others are those of `DeviceOptions`.
+    also where no layer is loaded; ``capture_frame`` has RenderDoc capture frames ("0,2"), single commands ("command:5")
+    or the whole "run" into .rdc files in ``capture_frame_dir``; the others are those of `DeviceOptions`.
 
     Nothing is opened before it is needed (``starting``: a driver that is being started already); `run` raises
     NoDeviceError when there is no device.
@@ -99,6 +101,8 @@ class Runner:
         strict: bool = False,
         sync_validation: bool = False,
         debug_labels: bool = False,
+        capture_frame: str | None = None,
+        capture_frame_dir: StrPath = ".",
         starting: InstanceStart | None = None,
     ) -> None:
         if ml_emulation not in ("auto", "on", "off"):
@@ -113,12 +117,18 @@ class Runner:
             shader_instrumentation is not None,
             sync_validation,
             debug_labels,
+            graphics=capture_frame is not None,
         )
         if isinstance(shader_instrumentation, str | os.PathLike):
             from scenario_runner.run.instrumentation_file import InstrumentationFile
 
             shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
         self._measured = shader_instrumentation
+        self._renderdoc: RenderDocCaptures | None = None
+        if capture_frame is not None:
+            from scenario_runner.run.capture_tools import RenderDocCaptures
+
+            self._renderdoc = RenderDocCaptures(capture_frame, os.fspath(capture_frame_dir))
         self._opened = OpenedDevice(options, starting)
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
@@ -285,12 +295,17 @@ class Runner:
             execute(
                 objects,
                 plan,
-                RunOptions(repeat, keep_state, dry_run, self.timeout_s, measured is not None),
+                RunOptions(
+                    repeat,
+                    keep_state,
+                    dry_run,
+                    self.timeout_s,
+                    measured is not None,
+                    None if self._renderdoc is None else self._renderdoc.of(plan),
+                ),
                 on_frame=None
                 if not any(sink.captures for sink in sinks)  # nobody sees what frames capture
-                else lambda iteration, frame, pieces: _share(
-                    pieces, [sink.frame(iteration, frame) for sink in sinks]
-                ),
+                else lambda iteration, frame, pieces: _share(pieces, [sink.frame(iteration, frame) for sink in sinks]),
                 on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
                 on_measured=None
                 if measured is None
@@ -316,6 +331,11 @@ class Runner:
     def validation_messages(self) -> list[str]:
         """What the validation layer said so far (empty without ``validation``)."""
         return self._opened.messages
+
+    @property
+    def frame_captures(self) -> list[str]:
+        """The files that RenderDoc captured so far (none without ``capture_frame``)."""
+        return [] if self._renderdoc is None else list(self._renderdoc.files)
 
     @property
     def live_objects(self) -> dict[str, int]:

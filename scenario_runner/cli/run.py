@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # With one of these nothing is run.
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"})
+# With one of these a capture tool comes before the driver.
+_CAPTURING = ("--capture-frame", "--gfxr")
 # With one of these the device is not opened as it is by default.
 _CHOOSING = ("--device", "--ml-emulation", "--disable-extension", "--enable-robustness", "--shader-instrumentation")
 _MOST_LOOKED_AT = 8
@@ -62,6 +64,10 @@ def main(argv: Sequence[str]) -> int:
     from scenario_runner.cli.report import set_up_logging, show_error
 
     set_up_logging(options.log_level)
+    if options.gfxr is not None:
+        from scenario_runner.run.capture_tools import set_up_gfxreconstruct
+
+        set_up_gfxreconstruct(options.gfxr)
     from scenario_runner.cli.run_outputs import RunOutputs, read_streams
 
     streams = read_streams(files)
@@ -114,6 +120,7 @@ def _run(
     try:
         for file in files[first:]:
             started = time.perf_counter()
+            captured = len(runner.frame_captures)
             try:
                 scenario = streams.get(file, file)
                 if isinstance(scenario, ScenarioRunnerError):
@@ -141,6 +148,8 @@ def _run(
                     runner = _runner(options, measured)
                 continue
             progress.ended(0)
+            for path in runner.frame_captures[captured:]:
+                print(f"{one_line(file)}: captured {one_line(path)}", flush=True)
             if not options.quiet:
                 _summarise(file, plan.dispatch_count, len(plan.outputs), repeat, options.dry_run, started, runner)
     finally:
@@ -153,7 +162,7 @@ def _run(
 
 def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
     """Start the driver before anything else is imported: it takes as long as the rest, and mostly beside it."""
-    if not argv or not _WITHOUT_DRIVER.isdisjoint(argv):
+    if not argv or not _WITHOUT_DRIVER.isdisjoint(argv) or any(each.startswith(_CAPTURING) for each in argv):
         return None
     from scenario_runner.run.driver_start import InstanceStart
 
@@ -186,6 +195,8 @@ def _runner(
         shader_instrumentation=measured,
         sandbox=options.sandbox,
         strict=options.strict,
+        capture_frame=options.capture_frame,
+        capture_frame_dir=options.capture_dir or options.output or ".",
         starting=starting,
         **device_arguments(options),
         **compiler_arguments(options),

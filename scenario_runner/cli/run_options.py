@@ -20,7 +20,6 @@ WITHOUT_EFFECT = {
     "--pipeline-caching": 0,
     "--clear-pipeline-cache": 0,
     "--cache-path": 1,
-    "--capture-frame": 0,
 }
 _NEURAL = "VK_ARM_data_graph_neural_accelerator_statistics is not used by this version"
 # Options of the reference runner whose results somebody waits for: refused by name, with the reason. The number is
@@ -62,6 +61,14 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--capture-dir", metavar="DIR", help="write the resources that each frame boundary names to folders in DIR"
     )
+    parser.add_argument(
+        "--capture-frame",
+        nargs="?",
+        const="run",
+        metavar="N[,N…]",
+        help="capture frames with RenderDoc, by frame id; also 'command:K' and 'run' (the default)",
+    )
+    parser.add_argument("--gfxr", metavar="FILE", help="capture all Vulkan calls with gfxreconstruct into FILE")
     parser.add_argument(
         "--folder-each",
         action="store_true",
@@ -106,7 +113,22 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     for option, (values, _) in NOT_SUPPORTED.items():
         if option in given:
             parser.add_argument(option, nargs=values, action=_NotSupported, help=argparse.SUPPRESS)
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    _check_captures(options)
+    return options
+
+
+def _check_captures(options: argparse.Namespace) -> None:
+    """--capture-frame is without a value in the reference runner, so that a file may follow it."""
+    frames = options.capture_frame
+    if frames is not None and frames.lower().endswith((".json", ".vgf")):
+        options.files.insert(0, frames)
+        options.capture_frame = "run"
+    for name, value in (("--capture-frame", options.capture_frame), ("--gfxr", options.gfxr)):
+        if value is not None and options.dry_run:
+            raise UsageError(f"{name} and --dry-run contradict each other", help="a dry run submits nothing to capture")
+    if options.capture_frame is not None and options.gfxr is not None:
+        raise UsageError("--capture-frame and --gfxr contradict each other", help="capture with one tool at a time")
 
 
 def without_effect(options: argparse.Namespace) -> list[str]:

@@ -58,7 +58,7 @@ def test_frame_boundaries_of_a_layer(two_frames: Scene, program: Program, bounda
     frames = [line for line in log if line.startswith("frame ")]
     # 2 is the frame of the command after the last boundary
     assert frames == [f"frame {number} 1 {counts}" for number, counts in (
-        (7, "1 1 0"), (9, "0 0 0"), (2, "0 0 0"), (17, "1 1 0"), (19, "0 0 0"), (12, "0 0 0"),
+        (7, "1 1 0"), (9, "0 0 0"), (2, "0 0 0"), (18, "1 1 0"), (20, "0 0 0"), (13, "0 0 0"),
     )]  # fmt: skip
     assert END_OF_FRAME not in log
 

@@ -48,13 +48,11 @@ class Instance:
 
     ``layers`` are enabled in this order, the first one next to the application. ``validation=True`` enables the Khronos
     validation layer and collects what it says in ``validation_messages``; those of severity error are in
-    ``validation_errors`` as well, each with the JSON pointer of what caused it, where that is known. ``labels`` asks for
-    VK_EXT_debug_utils, which is there as well where a layer could make use of it; the attribute tells.
+    ``validation_errors`` as well, each with the JSON pointer of what caused it, where that is known. ``labels`` asks
+    for VK_EXT_debug_utils, which is there as well where a layer could make use of it; the attribute tells.
     """
 
-    def __init__(
-        self, *, layers: Sequence[str] = (), validation: Checks = False, labels: bool = False
-    ) -> None:
+    def __init__(self, *, layers: Sequence[str] = (), validation: Checks = False, labels: bool = False) -> None:
         self.validation_messages: list[str] = []
         self.validation_errors: list[tuple[str | None, str]] = []
         # The JSON pointer of what is being created or recorded, for what the validation layer says of it.
@@ -97,7 +95,13 @@ class Instance:
             ppEnabledExtensionNames=extensions,
         )
         if validation == "sync":
-            chain(info, new("VkValidationFeaturesEXT", pEnabledValidationFeatures=[vk.VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT]))
+            chain(
+                info,
+                new(
+                    "VkValidationFeaturesEXT",
+                    pEnabledValidationFeatures=[vk.VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT],
+                ),
+            )
         handle = ffi.new("VkInstance*")
         code = lib.vkCreateInstance(info, ffi.NULL, handle)
         if code < 0:

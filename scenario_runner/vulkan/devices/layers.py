@@ -1,7 +1,7 @@
 """Layers: those that are installed, and those that the environment puts between this program and the driver.
 
-Nothing in Vulkan tells a program that a layer is there: tools that should say so (VK_EXT_tooling_info) mostly do not. So
-the variables that the Vulkan loader reads are looked at.
+Nothing in Vulkan tells a program that a layer is there: tools that should say so (VK_EXT_tooling_info) mostly do not.
+So the variables that the Vulkan loader reads are looked at.
 """
 
 from __future__ import annotations

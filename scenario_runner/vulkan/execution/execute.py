@@ -21,6 +21,7 @@ from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
 from scenario_runner.vulkan.resources.creation import create_resources
 
 if TYPE_CHECKING:
+    from scenario_runner.vulkan.execution.frame_capture import FrameCapture
     from scenario_runner.vulkan.execution.labels import Labels
     from scenario_runner.vulkan.pipelines.instrumentation import Instrumentation
 
@@ -37,7 +38,8 @@ class RunOptions(NamedTuple):
 
     ``repeat`` iterations; before each, every buffer gets its initial bytes again unless ``keep_state``. A dry run does
     everything but submit the frames. ``timeout_s`` bounds the wait for each submission (None: no bound).
-    ``instrument`` measures shaders, on a device that was opened with what `instrumentation.required` says.
+    ``instrument`` measures shaders, on a device that was opened with what `instrumentation.required` says. ``capture``
+    lets RenderDoc capture parts of the first iteration.
     """
 
     repeat: int = 1
@@ -45,6 +47,7 @@ class RunOptions(NamedTuple):
     dry_run: bool = False
     timeout_s: float | None = None
     instrument: bool = False
+    capture: FrameCapture | None = None
 
 
 class Execution:
@@ -95,6 +98,9 @@ class Execution:
             self.instrumentation = Instrumentation(self.device, self.plan, self._stack)
         transfer = self._transfer
         everything = list(self.resources.values())
+        capture = options.capture
+        if capture is not None:
+            capture.begin_run()
         progress.doing("filling its resources")
         transfer.fill(everything, options.timeout_s)
         for iteration in range(options.repeat):
@@ -106,8 +112,12 @@ class Execution:
             for index, frame in enumerate(self.plan.frames):
                 progress.doing(*_work(frame))
                 parts = self._parts(frame)
+                if capture is not None and not iteration:
+                    parts = [each for part in parts for each in capture.parts(part)]
                 for part in parts:
                     is_last = part is parts[-1]
+                    if capture is not None and not iteration:
+                        capture.begin(part, first=part is parts[0])
                     # with optical flows, recording changes what was recorded before
                     keep = options.repeat > 1 and len(parts) == 1 and not self._flows
                     commands = self._commands(index, part, keep=keep, is_last=is_last)
@@ -116,6 +126,8 @@ class Execution:
                     try:
                         self._submission.submit(commands, self._boundary(iteration, frame) if is_last else None)
                         self._submission.wait(_name(frame, index), options.timeout_s)
+                        if capture is not None and not iteration:
+                            capture.end(part, last=is_last)
                     except errors.ScenarioRunnerError as error:
                         raise error.at(pointer=frame.pointer) from None
                 if options.dry_run:
@@ -131,6 +143,8 @@ class Execution:
             # closed at once when the receiver fails: what is still being copied must end before its memory goes
             with closing(self._read([output.uid for output in self.plan.outputs], options.timeout_s)) as pieces:
                 on_outputs(pieces)
+        if capture is not None:
+            capture.end_run()
 
     def _start_flows(self) -> None:
         """Let every optical flow begin anew: what it has seen in an earlier iteration is forgotten."""
@@ -204,10 +218,12 @@ class Execution:
         if not self._has_boundaries or not (frame.boundary or self._labels is not None):
             return None
         beyond = 1 + max(each.frame_id for each in self.plan.frames)
+        taken = not frame.boundary and any(e.boundary and e.frame_id == frame.frame_id for e in self.plan.frames)
+        number = beyond if taken else frame.frame_id
         boundary = new(
             "VkFrameBoundaryEXT",
             flags=vk.FRAME_BOUNDARY_FRAME_END_BIT_EXT,
-            frameID=(iteration * beyond + frame.frame_id) % (1 << 64),
+            frameID=(iteration * (beyond + 1) + number) % (1 << 64),
             pBuffers=self._handles(frame, "buffer"),
             pImages=self._handles(frame, "image"),
         )
