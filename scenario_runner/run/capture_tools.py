@@ -67,8 +67,8 @@ def set_up_gfxreconstruct(path: str) -> None:
     if any(version in found[2] for version in _WITHOUT_FRAMES):
         log.warning(
             __name__,
-            "this gfxreconstruct (%s) records no frames of programs without a window: the whole run is one; 1.0 and newer"
-            " know frame boundaries",
+            "this gfxreconstruct (%s) records no frames of programs without a window, so that the whole run is one;"
+            " newer versions know frame boundaries",
             found[2].removeprefix("GFXReconstruct Capture Layer "),
         )
     os.makedirs(os.path.dirname(path), exist_ok=True)
