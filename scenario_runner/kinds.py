@@ -81,7 +81,13 @@ _COMMANDS = (
         "draw",
         "vulkan.execution.drawing_recording:DrawingRecorder",
     ),
-    CommandKind("dispatch_optical_flow", "scenario.optical_flow:DispatchOpticalFlow"),
+    CommandKind(
+        "dispatch_optical_flow",
+        "scenario.optical_flow:DispatchOpticalFlow",
+        "plan.optical_flow:OpticalFlows",
+        "optical_flow_dispatch",
+        "vulkan.execution.optical_flow_recording:OpticalFlowRecorder",
+    ),
     CommandKind(
         "dispatch_barrier",
         "scenario.barriers:DispatchBarrier",
