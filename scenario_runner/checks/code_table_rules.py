@@ -277,9 +277,9 @@ The size or the format of the resource is not that of the model's input or outpu
 Use the size and format that the message names.
 VGF file format, model resource table
 
-SR-PUSH-005 error push constant data without push_constants_size
-The command has push_data_ref, and push_constants_size of its shaders is 0.
-Set push_constants_size of the shader to the size of the data, or remove push_data_ref.
+SR-PUSH-005 error push constant data for a shader without push constants
+The command has push_data_ref, and its shaders declare no push constants.
+Remove push_data_ref.
 {_FORMAT}, `push_constants_size`
 
 SR-LIMIT-011 error a tensor too large for the device

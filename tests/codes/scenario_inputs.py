@@ -78,6 +78,7 @@ _ENTRIES: dict[str, tuple[Entries, Entries]] = {
     "SR-REF-002": ([shader(), shader("x")], [dispatch(X)]),
     "SR-REF-003": ([buffer(), buffer()], []),
     "SR-JSON-008": ([image(mips=True)], []),
+    "SR-JSON-010": ([buffer(format="VK_FORMAT_R8_UINT")], []),
     "SR-CONFLICT-002": ([shader(), buffer()], [dispatch({"lod": 1, **X})]),
     "SR-CONFLICT-003": ([image(border_color="INT_CUSTOM_EXT")], []),
     "SR-CONFLICT-004": ([shader(specialization_constants=[CONSTANT, CONSTANT])], []),
