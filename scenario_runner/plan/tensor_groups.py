@@ -1,8 +1,9 @@
 """Memory groups with tensors: what a tensor sees of an image or a buffer in the same memory.
 
 Source: Vulkan specification, "Memory Aliasing": LINEAR tensors, LINEAR images and buffers interpret bytes alike. A
-tensor over an image has the shape [H, W, C] or [1, H, W, C], with C the components of a texel; its strides are the
-image's.
+tensor of the shape [H, W, C] or [1, H, W, C], with C the components of a texel, that begins where an image does has the
+strides of the image. Any other one is packed: it sees the bytes of an image whose rows are packed, and is refused on a
+device that pads these (`vulkan.resources.aliasing`).
 """
 
 from __future__ import annotations
@@ -35,44 +36,32 @@ def join_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None:
                     "leave tiling out, or use LINEAR",
                 )
                 continue
-            image = next((each for each in images if each.offset_bytes == tensor.offset_bytes), None)
-            if image is None:
-                _check_overlap(tensor, images, group, problems)
-            elif _check_image(tensor, image, problems):
-                resources[tensor.uid] = tensor._replace(image=image.uid)
+            for image in images:
+                if not overlap(span_of(tensor), span_of(image)):
+                    continue
+                if len(image.format.aspects) > 1:
+                    _report_aspects(tensor, image, problems)
+                elif image.offset_bytes == tensor.offset_bytes and _shows_texels(tensor, image):
+                    resources[tensor.uid] = tensor._replace(image=image.uid)
+                    break
 
 
-def _check_overlap(tensor: TensorPlan, images: list[Any], group: str, problems: Problems) -> None:
-    for image in images:
-        if overlap(span_of(tensor), span_of(image)):
-            problems.error(
-                "SR-MEMORY-005",
-                f"{tensor.pointer}/memory_group/offset",
-                f"tensor {tensor.uid!r} at offset {tensor.offset_bytes} of memory group {group!r} begins inside image"
-                f" {image.uid!r} at offset {image.offset_bytes}",
-                "a tensor that shares the memory of an image begins where the image does",
-            )
-            return
-
-
-def _check_image(tensor: TensorPlan, image: Any, problems: Problems) -> bool:
-    """Whether a tensor can show the texels of an image."""
+def _shows_texels(tensor: TensorPlan, image: Any) -> bool:
+    """Whether the elements of a tensor are the components of the image's texels, so that it can have padded rows."""
     texel = image.format
-    shape = tensor.dims
-    message = None
-    expected = [image.height, image.width, texel.components]
-    if texel.is_packed or texel.is_compressed or len(texel.aspects) > 1:
-        message = f"its texels of {texel.name} are not made of whole numbers side by side"
-    elif tensor.format.block_size_bytes * texel.components != texel.block_size_bytes:
-        message = f"a texel of {texel.name} has {texel.components} components of {texel.channel_bits[0]} bits"
-    elif len(shape) not in (3, 4) or list(shape[-3:]) != expected or (len(shape) == 4 and shape[0] != 1):
-        message = f"its shape must be {expected} or {[1, *expected]}: height, width, components of a texel"
-    if message is None:
-        return True
+    if texel.is_packed or texel.is_compressed:
+        return False
+    if tensor.format.block_size_bytes * texel.components != texel.block_size_bytes:
+        return False
+    outer = tensor.dims[:-3]
+    return tensor.dims[-3:] == (image.height, image.width, texel.components) and outer in ((), (1,))
+
+
+def _report_aspects(tensor: TensorPlan, image: Any, problems: Problems) -> None:
     problems.error(
         "SR-MEMORY-006",
         f"{tensor.pointer}/memory_group",
-        f"tensor {tensor.uid!r} of the shape {list(tensor.shape)} and {tensor.format.name} cannot show image"
-        f" {image.uid!r} of {image.width} x {image.height} texels: {message}",
+        f"tensor {tensor.uid!r} cannot share the memory of image {image.uid!r}: where the depths and the stencils of"
+        f" {image.format.name} lie is up to the device",
+        "place the tensor behind the image",
     )
-    return False
