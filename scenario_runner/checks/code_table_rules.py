@@ -68,13 +68,13 @@ Use one mip level, or remove the image from the group.
 Vulkan specification, "Memory Aliasing"
 
 SR-MEMORY-004 error OPTIMAL tiling in a shared memory group
-The memory layout of a resource with OPTIMAL tiling is known only to the device, so that other members of the group would read undefined data.
+The memory layout of a resource with OPTIMAL tiling is known only to the device, so that other members of the group would read undefined data. Only identical images, or one image and tensors that show it, can share memory with OPTIMAL tiling.
 Use the tiling LINEAR.
 Vulkan specification, "Memory Aliasing"
 
-SR-MEMORY-006 error a tensor in the memory of depths and stencils
-Depths and stencils of an image are in separate places, which only the device knows.
-Place the tensor behind the image, or use a format without stencils.
+SR-MEMORY-006 error a tensor that does not match the image in its memory
+The shape or the format of the tensor does not match the texels of an OPTIMAL image in the same memory, or the image has depths and stencils, which only the device can find.
+Use the shape that the message names, and a format that is one component of a texel; or LINEAR tiling.
 VK_ARM_tensors, "Tensor Aliasing"
 
 SR-MEMORY-007 error padded rows in a shared memory group
@@ -86,6 +86,16 @@ SR-MEMORY-008 error no memory type for all members of a memory group
 The device does not have a memory type that all resources of the group can use.
 Remove a resource from the group, or use another device.
 Vulkan specification, VkMemoryRequirements
+
+SR-MEMORY-009 error members of a memory group with different tilings
+An image and a tensor share memory, and one of them has OPTIMAL tiling, the other LINEAR. A shared image without `tiling` is LINEAR, and so is a tensor.
+Give both the same tiling.
+VK_ARM_tensors, "Tensor Aliasing"
+
+SR-MEMORY-010 error an image and a tensor of OPTIMAL tiling that one command uses at once
+The image and the tensor share memory. The image is in the layout tensor_aliasing while the tensor is used, and in general while the image is used.
+Use one of them in the command, or give both the tiling LINEAR.
+VK_ARM_tensors, "Tensor Aliasing"
 
 SR-FILE-002 error the file does not match the resource
 The shape, the type of the elements or the number of bytes of the file is not that of the resource.

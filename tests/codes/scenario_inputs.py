@@ -117,6 +117,7 @@ _ENTRIES: dict[str, tuple[Entries, Entries]] = {
         [image(format="VK_FORMAT_D32_SFLOAT_S8_UINT", memory_group=GROUP), tensor(memory_group=GROUP)],
         [],
     ),
+    "SR-MEMORY-009": ([image(tiling="OPTIMAL", memory_group=GROUP), tensor(memory_group=GROUP)], []),
     "SR-FILE-006": ([buffer(src="missing.npy")], []),
     "SR-FILE-002": ([buffer(size=8, src="16.npy")], []),
     "SR-FILE-003": ([buffer(src="16.npy", dst="16.npy")], []),
@@ -132,7 +133,6 @@ _ENTRIES: dict[str, tuple[Entries, Entries]] = {
     "SR-IMAGE-009": ([image(), layouts("general", "undefined")], [BARRIER]),
     "SR-IMAGE-010": ([image(), layouts("tensor_aliasing", "general")], [BARRIER]),
     "SR-IMAGE-011": ([shader(), image(), layouts("general", "tensor_aliasing")], [BARRIER, dispatch(IMAGE)]),
-    "SR-RUN-001": ([image("i", "VK_FORMAT_R8_UNORM")], [flow()]),
     "SR-ATTACH-009": (
         [shader("v", stage="vertex"), shader("f", stage="fragment")],
         [{"dispatch_fragment": {"vertex_shader_ref": "v", "fragment_shader_ref": "f", "bindings": []}}],
