@@ -41,5 +41,6 @@ def all_workloads() -> dict[str, Workload]:
         Shaders("validate", cold=False),
         Shaders("run", cold=True),
         Shaders("run", cold=False),
+        Shaders("validate", cold=True, language="HLSL"),
     ]
     return {workload.name: workload for workload in workloads}
