@@ -34,9 +34,9 @@ class Compiler(_Found):
 
     ``flavour`` names the class in reports and in the cache. ``variable`` is the environment variable that names one of
     them, ``programs`` are their names on PATH. ``renames_entry`` tells whether a GLSL shader's entry point can be
-    called other than main, ``many_at_once`` whether it makes batches, and ``writes_logs`` whether these have logs of what
-    it says about each shader. ``asking_again`` are options, tried in turn, with which a compiler that stops at the first
-    error reports all.
+    called other than main, ``many_at_once`` whether it makes batches, and ``writes_logs`` whether a batch has a log for
+    each shader. ``asking_again`` are options, tried in turn, with which a compiler that stops at the first error
+    reports all.
     """
 
     __slots__ = ()
