@@ -263,6 +263,8 @@ _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-GRAPH-006": FileError,
     "SR-GRAPH-007": UnsupportedError,
     "SR-GRAPH-014": SpirvError,
+    "SR-FLOW": ScenarioError,
+    "SR-FLOW-007": UnsupportedError,
     "SR-LAYOUT": ShaderError,
     "SR-PUSH": ScenarioError,
     "SR-PUSH-004": UnsupportedError,

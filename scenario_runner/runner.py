@@ -12,7 +12,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from scenario_runner import log, progress
-from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError
+from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError, error_of
 from scenario_runner.plan.model.records import CompilerOptions
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.run.session import DeviceOptions, OpenedDevice
@@ -73,7 +73,8 @@ class Runner:
     ``device`` is an index, UUID or name; ``timeout_s`` bounds the wait for submitted work; ``compiler`` is the path of
     a GLSL compiler; ``shader_instrumentation`` is a JSON file that gets what the device measures in shaders
     (VK_ARM_shader_instrumentation); ``sandbox`` refuses scenarios that read or write outside of their own folder and
-    the folders given for results (SandboxError); the others are those of `DeviceOptions`.
+    the folders given for results (SandboxError); ``strict`` makes warnings about a scenario errors, before anything
+    runs; the others are those of `DeviceOptions`.
 
     Nothing is opened before it is needed (``starting``: a driver that is being started already); `run` raises
     NoDeviceError when there is no device.
@@ -94,6 +95,7 @@ class Runner:
         staging: bool = False,
         shader_instrumentation: StrPath | InstrumentationFile | None = None,
         sandbox: bool = False,
+        strict: bool = False,
         starting: InstanceStart | None = None,
     ) -> None:
         if ml_emulation not in ("auto", "on", "off"):
@@ -116,6 +118,7 @@ class Runner:
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
         self.sandbox = sandbox
+        self.strict = strict
 
     def __enter__(self) -> Runner:
         return self
@@ -266,6 +269,8 @@ class Runner:
 
         if repeat < 1:
             raise UsageError(f"repeat is {repeat}, expected 1 or more")
+        if self.strict and plan.warnings:
+            raise error_of(warning._replace(severity="error") for warning in plan.warnings)
         for warning in plan.warnings:
             log.warning(__name__, "%s", warning)
         measured = self._measured

@@ -48,6 +48,11 @@ The value is accepted with the meaning that it has in older programs.
 Replace it as the help of the message says.
 JSON Test Description Specification
 
+SR-JSON-010 warning a key without effect
+The key is not one of this kind of entry. Other programs pass over it, and files written for them hold such keys.
+Remove it. The help names the kinds that have it.
+JSON Test Description Specification
+
 SR-REF-001 error no resource has this uid
 A command or resource refers to a uid that is not defined.
 Correct the spelling, or add the resource. The message suggests a similar uid if there is one.
@@ -328,14 +333,14 @@ Two members of a block share bytes, a stride is smaller than the elements, or a 
 Correct the offsets and strides.
 {_INTERFACES}, "Offset and Stride Assignment"
 
-SR-PUSH-001 error the push constant block is larger than push_constants_size
-The shader declares more bytes of push constants than push_constants_size of the shader resource.
-Set push_constants_size to the size of the block.
+SR-PUSH-001 error the shader reads beyond push_constants_size
+The shader reads more bytes of push constants than the shader resource gives room for.
+Set push_constants_size to the size of the block, or leave it out.
 {_INTERFACES}, "Push Constant Interface"
 
-SR-PUSH-002 error the push constant data has another size
-The raw_data of the command holds more or fewer bytes than push_constants_size says.
-Make both equal.
+SR-PUSH-002 error the push constant data does not fit
+The raw_data of the command holds more bytes than push_constants_size says, or fewer than the shader reads.
+Make the data as large as the block.
 JSON Test Description Specification, `push_constants_size`
 
 SR-PUSH-003 warning push constants without data
@@ -427,9 +432,4 @@ SR-FEATURE-002 error the device lacks a feature that the scenario asks for
 A part of the scenario other than a SPIR-V capability needs a device feature: the layout of a block, a custom border color, tensors, or graphs.
 Use another device, or remove that part.
 Vulkan specification, "Features"
-
-SR-RUN-001 note valid, but not supported by this version
-The scenario is valid, but this version of the program does not run this kind of command.
-Use a later version of the program; the file is correct.
-README.md
 """

@@ -68,7 +68,7 @@ Use one mip level, or remove the image from the group.
 Vulkan specification, "Memory Aliasing"
 
 SR-MEMORY-004 error OPTIMAL tiling in a shared memory group
-The memory layout of a resource with OPTIMAL tiling is known only to the device, so that other members of the group would read undefined data.
+The memory layout of a resource with OPTIMAL tiling is known only to the device, so that other members of the group would read undefined data. Only identical images, or one image and tensors that show it, can share memory with OPTIMAL tiling.
 Use the tiling LINEAR.
 Vulkan specification, "Memory Aliasing"
 
@@ -91,6 +91,16 @@ SR-MEMORY-008 error no memory type for all members of a memory group
 The device does not have a memory type that all resources of the group can use.
 Remove a resource from the group, or use another device.
 Vulkan specification, VkMemoryRequirements
+
+SR-MEMORY-009 error members of a memory group with different tilings
+An image and a tensor share memory, and one of them has OPTIMAL tiling, the other LINEAR. A shared image without `tiling` is LINEAR, and so is a tensor.
+Give both the same tiling.
+VK_ARM_tensors, "Tensor Aliasing"
+
+SR-MEMORY-010 error an image and a tensor of OPTIMAL tiling that one command uses at once
+The image and the tensor share memory. The image is in the layout tensor_aliasing while the tensor is used, and in general while the image is used.
+Use one of them in the command, or give both the tiling LINEAR.
+VK_ARM_tensors, "Tensor Aliasing"
 
 SR-FILE-002 error the file does not match the resource
 The shape, the type of the elements or the number of bytes of the file is not that of the resource.
@@ -267,9 +277,9 @@ The size or the format of the resource is not that of the model's input or outpu
 Use the size and format that the message names.
 VGF file format, model resource table
 
-SR-PUSH-005 error push constant data without push_constants_size
-The command has push_data_ref, and push_constants_size of its shaders is 0.
-Set push_constants_size of the shader to the size of the data, or remove push_data_ref.
+SR-PUSH-005 error push constant data for a shader without push constants
+The command has push_data_ref, and its shaders declare no push constants.
+Remove push_data_ref.
 {_FORMAT}, `push_constants_size`
 
 SR-LIMIT-011 error a tensor too large for the device

@@ -184,6 +184,7 @@ def _runner(
         disabled_extensions=[name for names in options.disable_extension for name in names],
         shader_instrumentation=measured,
         sandbox=options.sandbox,
+        strict=options.strict,
         starting=starting,
         **device_arguments(options),
         **compiler_arguments(options),

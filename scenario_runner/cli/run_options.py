@@ -16,23 +16,25 @@ from scenario_runner.cli.arguments import (
 from scenario_runner.errors import UsageError
 
 # Options of the reference runner that change no result: scripts that give them keep working.
-_WITHOUT_EFFECT = {
+WITHOUT_EFFECT = {
     "--pipeline-caching": 0,
     "--clear-pipeline-cache": 0,
     "--cache-path": 1,
     "--enable-gpu-debug-markers": 0,
     "--capture-frame": 0,
 }
-# Options of the reference runner whose results somebody waits for: refused by name.
-_NOT_SUPPORTED = {
-    "--profiling-dump-path": 1,
-    "--perf-counters-dump-path": 1,
-    "--fail-on-pipeline-cache-miss": 0,
-    "--emulation-layer-profiling-dump-dir": 1,
-    "--neural-debug-database-dump-dir": 1,
-    "--neural-statistics-dump-dir": 1,
-    "--neural-statistics-mode": 1,
-    "--session-memory-dump-dir": 1,
+_NEURAL = "VK_ARM_data_graph_neural_accelerator_statistics is not used by this version"
+# Options of the reference runner whose results somebody waits for: refused by name, with the reason. The number is
+# how many values they take.
+NOT_SUPPORTED = {
+    "--profiling-dump-path": (1, "GPU timestamps of commands are not recorded by this version"),
+    "--perf-counters-dump-path": (1, "times of the phases of a run are not recorded by this version"),
+    "--fail-on-pipeline-cache-miss": (0, "no pipeline cache is kept by this version, so that each pipeline is a miss"),
+    "--emulation-layer-profiling-dump-dir": (1, "profiles of the emulation layers are not read by this version"),
+    "--neural-debug-database-dump-dir": (1, _NEURAL),
+    "--neural-statistics-dump-dir": (1, _NEURAL),
+    "--neural-statistics-mode": (1, _NEURAL),
+    "--session-memory-dump-dir": (1, "the memory of graph sessions is not read back by this version"),
 }
 
 
@@ -85,6 +87,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="FILE",
         help="write the device's measurements of shaders (VK_ARM_shader_instrumentation) as JSON",
     )
+    parser.add_argument("--strict", action="store_true", help="warnings about a scenario are errors; nothing is run")
     add_compiler_options(parser)
     add_sandbox_option(parser)
     add_logging_option(parser)
@@ -94,14 +97,14 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")
     # Defining an option takes a tenth of a millisecond; these are in no help text, so only those given are needed.
     given = {argument.partition("=")[0] for argument in argv}
-    for option, values in _WITHOUT_EFFECT.items():
+    for option, values in WITHOUT_EFFECT.items():
         if option not in given:
             continue
         if values:
             parser.add_argument(option, help=argparse.SUPPRESS)
         else:
             parser.add_argument(option, action="store_true", help=argparse.SUPPRESS)
-    for option, values in _NOT_SUPPORTED.items():
+    for option, (values, _) in NOT_SUPPORTED.items():
         if option in given:
             parser.add_argument(option, nargs=values, action=_NotSupported, help=argparse.SUPPRESS)
     return parser.parse_args(argv)
@@ -109,10 +112,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def without_effect(options: argparse.Namespace) -> list[str]:
     """The options given that the reference runner has and that change nothing here."""
-    return [name for name in _WITHOUT_EFFECT if getattr(options, name.lstrip("-").replace("-", "_"), None)]
+    return [name for name in WITHOUT_EFFECT if getattr(options, name.lstrip("-").replace("-", "_"), None)]
 
 
 class _NotSupported(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         name = self.option_strings[0]
-        raise UsageError(f"option {name} of the reference runner is not supported by this version")
+        raise UsageError(f"option {name} of the reference runner is not supported", help=NOT_SUPPORTED[name][1])

@@ -205,6 +205,10 @@ class OpenedDevice:
             from scenario_runner.vulkan.resources.tensor_limits import exceeded_tensor_limits
 
             problems = exceeded_tensor_limits(plan, physical, emulated=bool(instance.layers))
+            if any(pipeline.kind == "optical_flow" for pipeline in plan.graph_pipelines):
+                from scenario_runner.vulkan.devices.optical_flow import flow_problems
+
+                problems += flow_problems(plan, physical)
             if problems:
                 raise error_of(problems)
         objects = self._objects

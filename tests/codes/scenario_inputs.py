@@ -78,6 +78,7 @@ _ENTRIES: dict[str, tuple[Entries, Entries]] = {
     "SR-REF-002": ([shader(), shader("x")], [dispatch(X)]),
     "SR-REF-003": ([buffer(), buffer()], []),
     "SR-JSON-008": ([image(mips=True)], []),
+    "SR-JSON-010": ([buffer(format="VK_FORMAT_R8_UINT")], []),
     "SR-CONFLICT-002": ([shader(), buffer()], [dispatch({"lod": 1, **X})]),
     "SR-CONFLICT-003": ([image(border_color="INT_CUSTOM_EXT")], []),
     "SR-CONFLICT-004": ([shader(specialization_constants=[CONSTANT, CONSTANT])], []),
@@ -113,6 +114,7 @@ _ENTRIES: dict[str, tuple[Entries, Entries]] = {
     "SR-MEMORY-003": ([image(mips=2, memory_group=GROUP), buffer(memory_group=GROUP)], []),
     "SR-MEMORY-004": ([image(tiling="OPTIMAL", memory_group=GROUP), buffer(size=64, memory_group=GROUP)], []),
     "SR-MEMORY-005": ([image(memory_group=GROUP), tensor(memory_group={"id": "g", "offset": 4})], []),
+    "SR-MEMORY-009": ([image(tiling="OPTIMAL", memory_group=GROUP), tensor(memory_group=GROUP)], []),
     "SR-MEMORY-006": ([image(memory_group=GROUP), tensor(memory_group=GROUP)], []),
     "SR-FILE-006": ([buffer(src="missing.npy")], []),
     "SR-FILE-002": ([buffer(size=8, src="16.npy")], []),
@@ -129,7 +131,6 @@ _ENTRIES: dict[str, tuple[Entries, Entries]] = {
     "SR-IMAGE-009": ([image(), layouts("general", "undefined")], [BARRIER]),
     "SR-IMAGE-010": ([image(), layouts("tensor_aliasing", "general")], [BARRIER]),
     "SR-IMAGE-011": ([shader(), image(), layouts("general", "tensor_aliasing")], [BARRIER, dispatch(IMAGE)]),
-    "SR-RUN-001": ([image("i", "VK_FORMAT_R8_UNORM")], [flow()]),
     "SR-ATTACH-009": (
         [shader("v", stage="vertex"), shader("f", stage="fragment")],
         [{"dispatch_fragment": {"vertex_shader_ref": "v", "fragment_shader_ref": "f", "bindings": []}}],

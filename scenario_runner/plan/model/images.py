@@ -9,8 +9,10 @@ from scenario_runner.formats import Format
 from scenario_runner.plan.model.records import Source
 from scenario_runner.sampling import AddressMode, Filter
 
-# What an image is used for besides copies; see VkImageUsageFlagBits.
-ImageUsage = Literal["sampled", "storage", "color_attachment", "tensor_aliasing"]
+# What an image is used for besides copies; see VkImageUsageFlagBits and VkDataGraphOpticalFlowImageUsageFlagBitsARM.
+ImageUsage = Literal[
+    "sampled", "storage", "color_attachment", "tensor_aliasing", "flow_input", "flow_output", "flow_hint", "flow_cost"
+]
 Tiling = Literal["OPTIMAL", "LINEAR"]
 TexelAccess = Literal["read", "write"]
 

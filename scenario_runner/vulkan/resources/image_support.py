@@ -14,6 +14,7 @@ from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.features import CORE
+from scenario_runner.vulkan.devices.ml_layers import GRAPH_LAYER
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.images import ImagePlan
@@ -28,6 +29,12 @@ USAGES = {
     "storage": vk.IMAGE_USAGE_STORAGE_BIT,
     "color_attachment": vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT,
     "tensor_aliasing": vk.IMAGE_USAGE_TENSOR_ALIASING_BIT_ARM,
+}
+_FLOW_USAGES = {
+    "flow_input": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_INPUT_BIT_ARM,
+    "flow_output": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_OUTPUT_BIT_ARM,
+    "flow_hint": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_HINT_BIT_ARM,
+    "flow_cost": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_COST_BIT_ARM,
 }
 
 _NAMES = {
@@ -127,7 +134,7 @@ def usage_flags(device: Device, plan: ImagePlan, tiling: Tiling) -> int:
     """VkImageUsageFlags: every image is copied into and out of."""
     flags = USAGE_TRANSFER
     for usage in plan.usage:
-        flags |= USAGES[usage]
+        flags |= USAGES.get(usage, 0)
     if needs_companion(device, plan, tiling):
         flags &= ~vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT
     return flags
@@ -141,6 +148,17 @@ def needs_companion(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
         return True
     features = format_features(device, plan.format.value, tiling)
     return plan.tiling == "LINEAR" and not features & vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT
+
+
+def flow_info(device: Device, plan: ImagePlan) -> Any:
+    """VkDataGraphOpticalFlowImageFormatInfoARM for an image that an optical flow uses, else NULL.
+
+    The ML emulation layers do not need it, and pass it on to a driver that does not know it.
+    """
+    flags = sum(_FLOW_USAGES.get(usage, 0) for usage in plan.usage)
+    if not flags or GRAPH_LAYER in device.instance.layers:
+        return ffi.NULL
+    return new("VkDataGraphOpticalFlowImageFormatInfoARM", usage=flags)
 
 
 def create_flags(plan: ImagePlan) -> int:
@@ -220,14 +238,11 @@ def _missing_extension(device: Device, format: int) -> str | None:
 def _beyond_limits(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
     properties: Any = ffi.new("VkImageFormatProperties*")
     physical = device.physical
+    usage = usage_flags(device, plan, tiling)
+    if device.instance.layers:  # the ML emulation layers pass on what they are asked, to a driver that does not know it
+        usage &= ~vk.IMAGE_USAGE_TENSOR_ALIASING_BIT_ARM
     code = physical.fn.vkGetPhysicalDeviceImageFormatProperties(
-        physical.handle,
-        plan.format.value,
-        1,
-        TILINGS[tiling],
-        usage_flags(device, plan, tiling),
-        create_flags(plan),
-        properties,
+        physical.handle, plan.format.value, 1, TILINGS[tiling], usage, create_flags(plan), properties
     )
     if code == vk.ERROR_FORMAT_NOT_SUPPORTED:
         uses = ", ".join(sorted(plan.usage)) or "copies"
