@@ -79,6 +79,42 @@ def is_trusted(folder: str) -> bool:
     return not reason
 
 
+def read_own(path: str, most_bytes: int) -> tuple[bytes, float] | str:
+    """The content of a file that only this user can have written, and when that was (seconds since 1970).
+
+    Another file is not read; the result says why. Raises OSError or ValueError for one that cannot be opened.
+    """
+    descriptor = os.open(path, _OPEN_FLAGS)  # which does not wait for the other end of a pipe
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return "it is not a regular file"
+        if status.st_size > most_bytes:
+            return f"it has {status.st_size} bytes, of {most_bytes} at most"
+        reason = distrust(status)
+        if reason:
+            return reason
+        with open(descriptor, "rb", buffering=0, closefd=False) as file:
+            return file.read(), status.st_mtime
+    finally:
+        os.close(descriptor)
+
+
+def replace_own(path: str, data: bytes) -> None:
+    """Replace a file as a whole by one that only this user may read and write. Raises OSError or ValueError."""
+    temporary = f"{path}.{os.getpid()}-{time.time_ns():x}.tmp"
+    try:
+        with open(temporary, "xb", opener=_private) as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass
+        raise
+
+
 class ContentCache:
     """Values under ``folder`` of ``root`` (by default `default_cache_dir`), bounded in number and size.
 
@@ -129,17 +165,10 @@ class ContentCache:
         if not (is_trusted(self.root) and is_trusted(os.path.dirname(path))):
             return None
         try:
-            descriptor = os.open(path, _OPEN_FLAGS)  # which does not wait for the other end of a pipe
-            try:
-                status = os.fstat(descriptor)
-                if not stat.S_ISREG(status.st_mode) or status.st_size > most_bytes or distrust(status):
-                    return None
-                with open(descriptor, "rb", buffering=0, closefd=False) as file:
-                    return file.read(), status.st_mtime
-            finally:
-                os.close(descriptor)
+            found = read_own(path, most_bytes)
         except (OSError, ValueError):
             return None
+        return found if isinstance(found, tuple) else None
 
     def store(self, key: bytes, value: bytes) -> None:
         """Keep ``value`` as what ``key`` makes."""
@@ -148,22 +177,12 @@ class ContentCache:
 
     def write(self, path: str, data: bytes) -> None:
         """Replace the file ``path`` under the root as a whole."""
-        temporary = f"{path}.{os.getpid()}-{time.time_ns():x}.tmp"
         try:
             for folder in dict.fromkeys((self.root, os.path.dirname(path))):
                 os.makedirs(folder, mode=0o700, exist_ok=True)
                 if not is_trusted(folder):
                     return
-            try:
-                with open(temporary, "xb", opener=_private) as file:
-                    file.write(data)
-                os.replace(temporary, path)
-            except BaseException:
-                try:
-                    os.unlink(temporary)
-                except OSError:
-                    pass
-                raise
+            replace_own(path, data)
         except (OSError, ValueError) as error:
             self._warn(error)
 

@@ -13,13 +13,11 @@ from scenario_runner.cli.arguments import (
     add_logging_option,
     add_sandbox_option,
 )
+from scenario_runner.cli.cache_options import FLAGS, FOLDER, add_pipeline_cache_options
 from scenario_runner.errors import UsageError
 
 # Options of the reference runner that change no result: scripts that give them keep working.
 _WITHOUT_EFFECT = {
-    "--pipeline-caching": 0,
-    "--clear-pipeline-cache": 0,
-    "--cache-path": 1,
     "--enable-gpu-debug-markers": 0,
     "--capture-frame": 0,
 }
@@ -27,7 +25,6 @@ _WITHOUT_EFFECT = {
 _NOT_SUPPORTED = {
     "--profiling-dump-path": 1,
     "--perf-counters-dump-path": 1,
-    "--fail-on-pipeline-cache-miss": 0,
     "--emulation-layer-profiling-dump-dir": 1,
     "--neural-debug-database-dump-dir": 1,
     "--neural-statistics-dump-dir": 1,
@@ -94,6 +91,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")
     # Defining an option takes a tenth of a millisecond; these are in no help text, so only those given are needed.
     given = {argument.partition("=")[0] for argument in argv}
+    add_pipeline_cache_options(parser, {FOLDER, *FLAGS} if not given.isdisjoint(("-h", "--help")) else given)
     for option, values in _WITHOUT_EFFECT.items():
         if option not in given:
             continue
@@ -104,7 +102,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     for option, values in _NOT_SUPPORTED.items():
         if option in given:
             parser.add_argument(option, nargs=values, action=_NotSupported, help=argparse.SUPPRESS)
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    if getattr(options, "pipeline_caching", False) and not options.quiet and "--log-level" not in given:
+        options.log_level = "info"  # what is said of the caches is what they were asked for
+    return options
 
 
 def without_effect(options: argparse.Namespace) -> list[str]:

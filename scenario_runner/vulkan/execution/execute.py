@@ -55,6 +55,8 @@ class Execution:
         self.resources = create_resources(device, stack, plan.resources.values(), lambda: objects.samplers)
         pipelines = [objects.pipelines.get(pipeline) for pipeline in plan.pipelines]
         graphs = [objects.graphs.get(graph, self.resources) for graph in plan.graph_pipelines]
+        if device.driver_cache is not None:
+            device.driver_cache.pipelines_created()
         progress.doing("creating its descriptor sets")
         sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
         self._prepared = Prepared(device, self.resources, pipelines, graphs, sets)
