@@ -64,9 +64,9 @@ class Runner:
 
     ``device`` is an index, UUID or name; ``timeout_s`` bounds the wait for submitted work; ``compiler`` is the path of
     a GLSL compiler; ``shader_instrumentation`` is a JSON file that gets what the device measures in shaders
-    (VK_ARM_shader_instrumentation); ``pipeline_cache`` keeps pipelines for other processes: True in the user's cache
-    folder, a path in that folder, or a `PipelineCaching`; ``sandbox`` refuses scenarios that read or write outside of their own folder and
-    the folders given for results (SandboxError); the others are those of `DeviceOptions`.
+    (VK_ARM_shader_instrumentation); ``sandbox`` refuses scenarios that read or write outside of their own folder and
+    the folders given for results (SandboxError); ``pipeline_cache`` keeps pipelines for other processes: True in the
+    user's cache folder, a path in that folder, or a `PipelineCaching`; the others are those of `DeviceOptions`.
 
     Nothing is opened before it is needed (``starting``: a driver that is being started already); `run` raises
     NoDeviceError when there is no device.

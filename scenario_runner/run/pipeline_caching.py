@@ -67,14 +67,13 @@ class PipelineCaching:
 
     def path_of(self, plan: Plan) -> str:
         """The file of a scenario: by its path, or by its shaders where it is not in a file."""
-        name, extension = os.path.splitext(os.path.basename(plan.name))
         if os.path.isfile(plan.name):
-            key = os.fsencode(os.path.realpath(plan.name))
+            path = os.path.realpath(plan.name)
+            name, key = os.path.splitext(os.path.basename(path))[0], os.fsencode(path)
         else:
-            name, extension = "scenario", ""
-            codes = [each.code for each in (*plan.pipelines, *plan.graph_pipelines)]
-            key = b"".join(hashlib.sha256(code).digest() for code in codes)
-        name = os.fsdecode(os.fsencode(name or extension)[:_MOST_NAME_BYTES])
+            codes = [*(each.code for each in plan.pipelines), *(each.code for each in plan.graph_pipelines)]
+            name, key = "scenario", b"".join(hashlib.sha256(code).digest() for code in codes)
+        name = os.fsdecode(os.fsencode(name)[:_MOST_NAME_BYTES])
         return os.path.join(self._folder(), f"{name}-{hashlib.sha256(key).hexdigest()[:16]}{SUFFIX}")
 
     @contextmanager

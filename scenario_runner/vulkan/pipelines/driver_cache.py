@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner import errors, log
+from scenario_runner import log
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
@@ -34,7 +34,7 @@ class Creation(NamedTuple):
     """What the driver told of one pipeline that it created.
 
     ``hit`` says whether it came from the pipeline cache; None where the driver did not tell, as is ``duration_ns`` (the
-    time of the creation). ``pointer`` is the JSON pointer of the command that it was first made for.
+    time of the creation). ``pointer`` is the JSON pointer of what it was made for.
     """
 
     label: str
@@ -53,9 +53,7 @@ def feedback_required(physical: PhysicalDevice, disabled_extensions: Collection[
 class DriverCache:
     """A VkPipelineCache. `close` destroys it."""
 
-    def __init__(
-        self, device: Device, owner: Hashable, data: bytes, on_created: Callable[[DriverCache], None]
-    ) -> None:
+    def __init__(self, device: Device, owner: Hashable, data: bytes, on_created: Callable[[DriverCache], None]) -> None:
         """``data`` is what an earlier cache held, or nothing. ``owner`` tells whose pipelines these are: those of two
         owners are made apart, so that each cache holds all of its own.
 
