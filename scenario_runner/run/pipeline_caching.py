@@ -21,10 +21,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from scenario_runner import log, progress
-from scenario_runner.content_cache import default_cache_dir, is_trusted, read_own, replace_own
+from scenario_runner.content_cache import default_cache_dir, is_trusted, read_own, replace_own, touch
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import DeviceError, FileError, MissingFileError, PipelineCacheMissError, UnsupportedError
 from scenario_runner.files.source import reason_of
+from scenario_runner.kept_files import KINDS, bound
 from scenario_runner.vulkan.pipelines.driver_cache import Creation, DriverCache
 
 if TYPE_CHECKING:
@@ -34,14 +35,15 @@ if TYPE_CHECKING:
 
 FOLDER = "pipelines"
 """Where the files are by default, in the user's cache folder."""
-SUFFIX = ".cache"
-
 _MAGIC = b"SRPIPES1"
 _HEADER = struct.Struct("<4I16s")  # size, version, vendor, device, UUID: little endian by the specification
 _HEADER_VERSION = 1
 _TRAILER = struct.Struct("<8sQI")
 _MOST_BYTES = 1 << 30
 _MOST_NAME_BYTES = 100
+# Of the user's cache folder; in a folder that the user chose nothing is removed.
+_MOST_FILES = 2048
+_MOST_KEPT_BYTES = 256 << 20
 
 
 class PipelineCaching:
@@ -74,7 +76,7 @@ class PipelineCaching:
             codes = [*(each.code for each in plan.pipelines), *(each.code for each in plan.graph_pipelines)]
             name, key = "scenario", b"".join(hashlib.sha256(code).digest() for code in codes)
         name = os.fsdecode(os.fsencode(name)[:_MOST_NAME_BYTES])
-        return os.path.join(self._folder(), f"{name}-{hashlib.sha256(key).hexdigest()[:16]}{SUFFIX}")
+        return os.path.join(self._folder(), f"{name}-{hashlib.sha256(key).hexdigest()[:16]}{KINDS[FOLDER]}")
 
     @contextmanager
     def used(self, device: Device, plan: Plan) -> Iterator[None]:
@@ -116,6 +118,8 @@ class PipelineCaching:
             yield
             if not checks:
                 kept.store(cache)
+                if self._chosen is None:
+                    bound(default_cache_dir(), FOLDER, _MOST_FILES, _MOST_KEPT_BYTES)
         finally:
             device.driver_cache = None
             cache.close()
@@ -135,6 +139,7 @@ class PipelineCaching:
             found = reason_of(error)
         if isinstance(found, tuple):
             data, problem = _validated(found[0], physical)
+            touch(path, found[1])
         else:
             data, problem = b"", found
         if problem:
