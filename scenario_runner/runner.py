@@ -95,7 +95,7 @@ class Runner:
         options = DeviceOptions(
             None if device is None else str(device),
             robustness,
-            frozenset(disabled_extensions),
+            _device_extensions(disabled_extensions),
             validation,
             ml_emulation,
             staging,
@@ -327,6 +327,15 @@ class Runner:
         """
         self._opened.close()
         self._opened.raise_validation_errors()
+
+
+def _device_extensions(names: Collection[str]) -> frozenset[str]:
+    """Names of device extensions. Raises UsageError for those that are not."""
+    if not names:
+        return frozenset()
+    from scenario_runner.vulkan.devices.disabled_extensions import checked_names
+
+    return checked_names([names] if isinstance(names, str) else names)
 
 
 def _written(scenario: Scenario) -> list[str]:
