@@ -74,8 +74,20 @@ _COMMANDS = (
         *_GRAPHS,
         older=("dispatch_data_graph",),
     ),
-    CommandKind("dispatch_fragment", "scenario.fragment:DispatchFragment"),
-    CommandKind("dispatch_optical_flow", "scenario.optical_flow:DispatchOpticalFlow"),
+    CommandKind(
+        "dispatch_fragment",
+        "scenario.fragment:DispatchFragment",
+        "plan.fragment:Drawings",
+        "draw",
+        "vulkan.execution.drawing_recording:DrawingRecorder",
+    ),
+    CommandKind(
+        "dispatch_optical_flow",
+        "scenario.optical_flow:DispatchOpticalFlow",
+        "plan.optical_flow:OpticalFlows",
+        "optical_flow_dispatch",
+        "vulkan.execution.optical_flow_recording:OpticalFlowRecorder",
+    ),
     CommandKind(
         "dispatch_barrier",
         "scenario.barriers:DispatchBarrier",

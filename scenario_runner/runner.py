@@ -13,7 +13,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from scenario_runner import log, progress
-from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError
+from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError, error_of
 from scenario_runner.plan.model.records import CompilerOptions
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.run.session import DeviceOptions, OpenedDevice
@@ -37,10 +37,12 @@ AnyScenario: TypeAlias = "StrPath | Scenario | Mapping[str, Any]"
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def _in_sandbox(method: _Method) -> _Method:
-    """The method, whose first argument is a scenario, with a sandbox around it where the Runner has one."""
+def _of_scenario(method: _Method) -> _Method:
+    """The method, whose first argument is a scenario, with a sandbox around it where the Runner has one.
 
-    @wraps(method)
+    Errors of it name the scenario's file, if no other.
+    """
+
     def confined(self: Runner, scenario: AnyScenario, *args: Any, **kwargs: Any) -> Any:
         if not self.sandbox:
             return method(self, scenario, *args, **kwargs)
@@ -56,7 +58,15 @@ def _in_sandbox(method: _Method) -> _Method:
         with sandbox.confined(folders, files):
             return method(self, scenario, *args, **kwargs)
 
-    return confined  # type: ignore[return-value]
+    @wraps(method)
+    def named(self: Runner, scenario: AnyScenario, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return confined(self, scenario, *args, **kwargs)
+        except ScenarioRunnerError as error:
+            error.at(path=_path_of(scenario))
+            raise
+
+    return named  # type: ignore[return-value]
 
 
 class Runner:
@@ -65,8 +75,9 @@ class Runner:
     ``device`` is an index, UUID or name; ``timeout_s`` bounds the wait for submitted work; ``compiler`` is the path of
     a GLSL compiler; ``shader_instrumentation`` is a JSON file that gets what the device measures in shaders
     (VK_ARM_shader_instrumentation); ``sandbox`` refuses scenarios that read or write outside of their own folder and
-    the folders given for results (SandboxError); ``pipeline_cache`` keeps pipelines for other processes: True in the
-    user's cache folder, a path in that folder, or a `PipelineCaching`; the others are those of `DeviceOptions`.
+    the folders given for results (SandboxError); ``strict`` makes warnings about a scenario errors, before anything
+    runs; ``pipeline_cache`` keeps pipelines for other processes: True in the user's cache folder, a path in that
+    folder, or a `PipelineCaching`; the others are those of `DeviceOptions`.
 
     Nothing is opened before it is needed (``starting``: a driver that is being started already); `run` raises
     NoDeviceError when there is no device.
@@ -88,6 +99,7 @@ class Runner:
         shader_instrumentation: StrPath | InstrumentationFile | None = None,
         sandbox: bool = False,
         pipeline_cache: bool | StrPath | PipelineCaching = False,
+        strict: bool = False,
         starting: InstanceStart | None = None,
     ) -> None:
         if ml_emulation not in ("auto", "on", "off"):
@@ -120,6 +132,7 @@ class Runner:
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
         self.sandbox = sandbox
+        self.strict = strict
 
     def __enter__(self) -> Runner:
         return self
@@ -134,7 +147,7 @@ class Runner:
         name = self._opened.opened_name
         return "<Runner, no device opened>" if name is None else f"<Runner on {name!r}>"
 
-    @_in_sandbox
+    @_of_scenario
     def plan(
         self,
         scenario: AnyScenario,
@@ -152,7 +165,7 @@ class Runner:
             _loaded(scenario), inputs=inputs, outputs=outputs, output_dir=_text(output_dir), compiler=self.compiler
         )
 
-    @_in_sandbox
+    @_of_scenario
     def prepare(
         self,
         scenario: AnyScenario,
@@ -182,7 +195,7 @@ class Runner:
 
         return Prepared(loaded, plan_with({}), plan_with, partial(self._execute, loaded))
 
-    @_in_sandbox
+    @_of_scenario
     def run(
         self,
         scenario: AnyScenario,
@@ -216,7 +229,7 @@ class Runner:
             dry_run=dry_run,
         )
 
-    @_in_sandbox
+    @_of_scenario
     def run_to_files(
         self,
         scenario: AnyScenario,
@@ -270,6 +283,8 @@ class Runner:
 
         if repeat < 1:
             raise UsageError(f"repeat is {repeat}, expected 1 or more")
+        if self.strict and plan.warnings:
+            raise error_of(warning._replace(severity="error") for warning in plan.warnings)
         for warning in plan.warnings:
             log.warning(__name__, "%s", warning)
         measured = self._measured
@@ -345,6 +360,11 @@ def _written(scenario: Scenario) -> list[str]:
 
 def _text(path: StrPath | None) -> str | None:
     return None if path is None else os.fspath(path)
+
+
+def _path_of(scenario: AnyScenario) -> str | None:
+    """The file that errors of a scenario begin with; None where there is none."""
+    return os.fspath(scenario) if isinstance(scenario, str | os.PathLike) else getattr(scenario, "path", None)
 
 
 def _loaded(scenario: AnyScenario) -> Scenario:

@@ -191,6 +191,7 @@ def _runner(
         shader_instrumentation=measured,
         sandbox=options.sandbox,
         pipeline_cache=caching or False,
+        strict=options.strict,
         starting=starting,
         **device_arguments(options),
         **compiler_arguments(options),

@@ -17,19 +17,21 @@ from scenario_runner.cli.cache_options import FLAGS, FOLDER, add_pipeline_cache_
 from scenario_runner.errors import UsageError
 
 # Options of the reference runner that change no result: scripts that give them keep working.
-_WITHOUT_EFFECT = {
+WITHOUT_EFFECT = {
     "--enable-gpu-debug-markers": 0,
     "--capture-frame": 0,
 }
-# Options of the reference runner whose results somebody waits for: refused by name.
-_NOT_SUPPORTED = {
-    "--profiling-dump-path": 1,
-    "--perf-counters-dump-path": 1,
-    "--emulation-layer-profiling-dump-dir": 1,
-    "--neural-debug-database-dump-dir": 1,
-    "--neural-statistics-dump-dir": 1,
-    "--neural-statistics-mode": 1,
-    "--session-memory-dump-dir": 1,
+_NEURAL = "VK_ARM_data_graph_neural_accelerator_statistics is not used by this version"
+# Options of the reference runner whose results somebody waits for: refused by name, with the reason. The number is
+# how many values they take.
+NOT_SUPPORTED = {
+    "--profiling-dump-path": (1, "GPU timestamps of commands are not recorded by this version"),
+    "--perf-counters-dump-path": (1, "times of the phases of a run are not recorded by this version"),
+    "--emulation-layer-profiling-dump-dir": (1, "profiles of the emulation layers are not read by this version"),
+    "--neural-debug-database-dump-dir": (1, _NEURAL),
+    "--neural-statistics-dump-dir": (1, _NEURAL),
+    "--neural-statistics-mode": (1, _NEURAL),
+    "--session-memory-dump-dir": (1, "the memory of graph sessions is not read back by this version"),
 }
 
 
@@ -82,6 +84,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="FILE",
         help="write the device's measurements of shaders (VK_ARM_shader_instrumentation) as JSON",
     )
+    parser.add_argument("--strict", action="store_true", help="warnings about a scenario are errors; nothing is run")
     add_compiler_options(parser)
     add_sandbox_option(parser)
     add_logging_option(parser)
@@ -92,14 +95,14 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     # Defining an option takes a tenth of a millisecond; these are in no help text, so only those given are needed.
     given = {argument.partition("=")[0] for argument in argv}
     add_pipeline_cache_options(parser, {FOLDER, *FLAGS} if not given.isdisjoint(("-h", "--help")) else given)
-    for option, values in _WITHOUT_EFFECT.items():
+    for option, values in WITHOUT_EFFECT.items():
         if option not in given:
             continue
         if values:
             parser.add_argument(option, help=argparse.SUPPRESS)
         else:
             parser.add_argument(option, action="store_true", help=argparse.SUPPRESS)
-    for option, values in _NOT_SUPPORTED.items():
+    for option, (values, _) in NOT_SUPPORTED.items():
         if option in given:
             parser.add_argument(option, nargs=values, action=_NotSupported, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
@@ -110,10 +113,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def without_effect(options: argparse.Namespace) -> list[str]:
     """The options given that the reference runner has and that change nothing here."""
-    return [name for name in _WITHOUT_EFFECT if getattr(options, name.lstrip("-").replace("-", "_"), None)]
+    return [name for name in WITHOUT_EFFECT if getattr(options, name.lstrip("-").replace("-", "_"), None)]
 
 
 class _NotSupported(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         name = self.option_strings[0]
-        raise UsageError(f"option {name} of the reference runner is not supported by this version")
+        raise UsageError(f"option {name} of the reference runner is not supported", help=NOT_SUPPORTED[name][1])

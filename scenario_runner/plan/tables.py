@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from scenario_runner.checks.push_constants import layout_size
 from scenario_runner.plan.model.plan import FramePlan, Operation, ResourcePlan
 from scenario_runner.plan.model.records import DescriptorList, ImageLayout, LayoutBinding, PipelinePlan
 
 if TYPE_CHECKING:
+    from scenario_runner.plan.model.drawings import GraphicsPipelinePlan
     from scenario_runner.plan.model.graphs import GraphPipelinePlan
+    from scenario_runner.plan.model.optical_flow import OpticalFlowPlan
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.spirv import Module
 
 
 class Tables:
-    """``resources`` by uid, pipelines of both kinds, descriptor lists, and frames. Indices never change.
+    """``resources`` by uid, pipelines of all kinds, descriptor lists, and frames. Indices never change.
 
     ``operations`` are those of the frame that has not ended yet.
     ``made`` are the uids of resources that are not the scenario's, but lie inside graphs. ``graph_modules`` are the
@@ -26,7 +29,8 @@ class Tables:
         self.resources: dict[str, ResourcePlan] = {}
         self.made: set[str] = set()
         self.pipelines: list[PipelinePlan] = []
-        self.graph_pipelines: list[GraphPipelinePlan] = []
+        self.graph_pipelines: list[GraphPipelinePlan | OpticalFlowPlan] = []
+        self.graphics_pipelines: list[GraphicsPipelinePlan] = []
         self.lists: dict[DescriptorList, int] = {}
         self.frames: list[FramePlan] = []
         self.operations: list[Operation] = []
@@ -37,7 +41,11 @@ class Tables:
     def pipeline(
         self, shader: LoadedShader, set_layouts: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int
     ) -> int:
-        """The index of the compute pipeline of a shader, whose layouts always are ``set_layouts``."""
+        """The index of the compute pipeline of a shader, whose layouts always are ``set_layouts``.
+
+        ``push_constants_size`` is what the scenario says; the block of the shader always fits.
+        """
+        push_constants_size = layout_size(push_constants_size, shader.interface)
         key = (shader.uid, push_constants_size)
         known = self._of_shader.get(key)
         if known is not None:
@@ -58,11 +66,18 @@ class Tables:
             self.pipelines.append(plan)
         return index
 
-    def graph_pipeline(self, plan: GraphPipelinePlan) -> int:
+    def graph_pipeline(self, plan: GraphPipelinePlan | OpticalFlowPlan) -> int:
         """The index of a graph pipeline of this content."""
-        index = self._known.setdefault(("graph", plan.content), len(self.graph_pipelines))
+        index = self._known.setdefault((plan.kind, plan.content), len(self.graph_pipelines))
         if index == len(self.graph_pipelines):
             self.graph_pipelines.append(plan)
+        return index
+
+    def graphics_pipeline(self, plan: GraphicsPipelinePlan) -> int:
+        """The index of a graphics pipeline of this content."""
+        index = self._known.setdefault(("graphics", plan.content), len(self.graphics_pipelines))
+        if index == len(self.graphics_pipelines):
+            self.graphics_pipelines.append(plan)
         return index
 
     def descriptor_list(self, wanted: DescriptorList) -> int:

@@ -26,6 +26,15 @@ def join_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None:
             continue
         images: list[Any] = [plan for plan in members if plan.kind == "image"]
         for tensor in tensors:
+            shown = next((each for each in images if each.offset_bytes == tensor.offset_bytes), None)
+            unlike = next((each for each in images if tensor.linear == (each.tiling == "OPTIMAL")), None)
+            if unlike is not None:
+                _report_tilings(tensor, unlike, group, problems)
+                continue
+            if shown is not None and not tensor.linear and len(images) == 1:
+                if _check_image(tensor, shown, problems):
+                    _join_optimal(tensor, shown, resources)
+                continue
             if not tensor.linear:
                 problems.error(
                     "SR-MEMORY-004",
@@ -35,11 +44,32 @@ def join_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None:
                     "leave tiling out, or use LINEAR",
                 )
                 continue
-            image = next((each for each in images if each.offset_bytes == tensor.offset_bytes), None)
-            if image is None:
+            if shown is None:
                 _check_overlap(tensor, images, group, problems)
-            elif _check_image(tensor, image, problems):
-                resources[tensor.uid] = tensor._replace(image=image.uid)
+            elif _check_image(tensor, shown, problems):
+                resources[tensor.uid] = tensor._replace(image=shown.uid)
+
+
+def _join_optimal(tensor: TensorPlan, image: Any, resources: dict[str, ResourcePlan]) -> None:
+    """Both have OPTIMAL tiling: the device makes them for each other. The elements of the tensor are the texels of the
+    image, in the same order, so that the initial content of either is given to the image."""
+    resources[tensor.uid] = tensor._replace(image=image.uid, source=None, zero_fill=False)
+    current: Any = resources[image.uid]
+    if tensor.source is not None:
+        current = current._replace(source=tensor.source, source_levels=1)
+    resources[image.uid] = current._replace(usage=current.usage | {"tensor_aliasing"})
+
+
+def _report_tilings(tensor: TensorPlan, image: Any, group: str, problems: Problems) -> None:
+    of_image = image.tiling or "LINEAR (the default of images that share memory)"
+    of_tensor = "LINEAR" if tensor.linear else "OPTIMAL"
+    problems.error(
+        "SR-MEMORY-009",
+        f"{(image if tensor.linear else tensor).pointer}/tiling",
+        f"image {image.uid!r} has the tiling {of_image}, and tensor {tensor.uid!r} in the same memory group {group!r}"
+        f" has {of_tensor}",
+        "give both the same tiling",
+    )
 
 
 def _check_overlap(tensor: TensorPlan, images: list[Any], group: str, problems: Problems) -> None:

@@ -73,7 +73,8 @@ class PipelineCaching:
             path = os.path.realpath(plan.name)
             name, key = os.path.splitext(os.path.basename(path))[0], os.fsencode(path)
         else:
-            codes = [*(each.code for each in plan.pipelines), *(each.code for each in plan.graph_pipelines)]
+            graphs = [each.code if each.kind == "graph" else repr(each).encode() for each in plan.graph_pipelines]
+            codes = [*plan.shader_codes, *graphs]
             name, key = "scenario", b"".join(hashlib.sha256(code).digest() for code in codes)
         name = os.fsdecode(os.fsencode(name)[:_MOST_NAME_BYTES])
         return os.path.join(self._folder(), f"{name}-{hashlib.sha256(key).hexdigest()[:16]}{KINDS[FOLDER]}")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
+from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.run.result import Collector, Result
 
@@ -57,7 +58,11 @@ class Prepared:
         """
         folder = None if capture_dir is None else os.fspath(capture_dir)
         options = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run}
-        return self._context.run(self._run, inputs or {}, folder, write_files, options)
+        try:
+            return self._context.run(self._run, inputs or {}, folder, write_files, options)
+        except ScenarioRunnerError as error:
+            error.at(path=self._scenario.path)
+            raise
 
     def _run(
         self, inputs: Mapping[str, Any], capture_dir: str | None, write_files: bool, options: Mapping[str, Any]

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import FileError
+from scenario_runner.errors import FileError, error_of
 from scenario_runner.files.source import SourceFile
 from scenario_runner.vgf.check import find_problems
 from scenario_runner.vgf.constants import read_constants
 from scenario_runner.vgf.content import Content, DiskContent, MemoryContent
 from scenario_runner.vgf.header import SIZE_BYTES, Section, read_header
+from scenario_runner.vgf.joined import join_by_number
 from scenario_runner.vgf.model import Vgf
 from scenario_runner.vgf.modules import read_modules
 from scenario_runner.vgf.resources import read_resources
@@ -57,7 +58,7 @@ def _parsed(content: Content, name: str) -> Vgf:
         except UnicodeDecodeError as error:
             message = f"a text of the {section.name} section is not valid UTF-8"
             raise FileError(
-                Diagnostic("SR-FILE-001", "error", None, message, "the file is damaged", path=name)
+                Diagnostic("SR-FILE-013", "error", None, message, "the file is damaged", path=name)
             ) from error
 
     sequence = table(read_sequence, header.sequence)
@@ -72,6 +73,7 @@ def _parsed(content: Content, name: str) -> Vgf:
         input_names=sequence.input_names,
         output_names=sequence.output_names,
     )
+    vgf = join_by_number(vgf)
     if problems := find_problems(vgf, name):
-        raise FileError(problems)
+        raise error_of(problems)
     return vgf

@@ -217,7 +217,7 @@ def test_push_constants(scene: Scene) -> None:
             "SR-PUSH-001",
             "error",
             "/resources/0/shader/push_constants_size",
-            "shader 'small' declares 8 bytes of push constants, but push_constants_size is 4",
+            "shader 'small' reads 8 bytes of push constants, but push_constants_size is 4",
         ),
         (
             "SR-PUSH-003",

@@ -49,11 +49,12 @@ def test_validate_loads_no_driver(valid: Path, shader_cache: Path) -> None:
 
 def test_validate_notes_what_is_not_run(program: Program, scene: Scene) -> None:
     """A scenario that is right, and holds what this version does not run, is valid with a note."""
-    names = ("search_image", "template_image", "output_image")
-    for name in names:
-        scene.resource("image", uid=name, dims=[1, 8, 8, 1], format="VK_FORMAT_R8_UNORM", shader_access="readwrite")
-    bindings = {name: {"set": 0, "id": number, "resource_ref": name} for number, name in enumerate(names)}
-    scene.command("dispatch_optical_flow", width=8, height=8, grid_size="1x1", bindings=bindings).write()
+    scene.file("v.vert", "#version 450\nvoid main() { gl_Position = vec4(0); }\n")
+    scene.file("f.frag", "#version 450\nvoid main() {}\n")
+    scene.resource("shader", uid="v", src="v.vert", type="GLSL", stage="vertex")
+    scene.resource("shader", uid="f", src="f.frag", type="GLSL", stage="fragment")
+    stages = {"vertex_shader_ref": "v", "fragment_shader_ref": "f"}
+    scene.command("dispatch_fragment", **stages, bindings=[], render_extent=[4, 4]).write()
     ended = program("validate", "scenario.json")
     assert ended.code == 0
     assert "scenario.json: valid: " in ended.out

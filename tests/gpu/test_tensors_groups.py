@@ -82,9 +82,10 @@ def test_an_image_shows_what_a_tensor_starts_with(ml: Runner, scene: Scene, widt
     assert (result["image"] == content).all()
 
 
-def test_a_graph_reads_an_image_as_a_tensor(ml: Runner, scene: Scene) -> None:
+@pytest.mark.parametrize("tiling", ["LINEAR", "OPTIMAL"])
+def test_a_graph_reads_an_image_as_a_tensor(ml: Runner, scene: Scene, tiling: str) -> None:
     """An image that a shader writes is the input of a graph: a convolution with weights of 1 and a bias of 1 and 2."""
-    tensor(image(scene, 8, 8), "seen", dims=[1, 8, 8, 4], dst=None, **GROUP)
+    tensor(image(scene, 8, 8, tiling=tiling), "seen", dims=[1, 8, 8, 4], dst=None, tiling=tiling, **GROUP)
     tensor(scene, "sums", dims=[1, 8, 8, 2])
     scene.shader("fill", FILL).dispatch("fill", ["image"], (8, 8))
     scene.module("graph", (SPIRV / "graph_constant.spv").read_bytes(), entry="graph_partition_0")

@@ -45,6 +45,11 @@ class GraphPipelinePlan(NamedTuple):
     lost: str = ""
 
     @property
+    def kind(self) -> Literal["graph"]:
+        """Which kind of pipeline it is."""
+        return "graph"
+
+    @property
     def content(self) -> Hashable:
         """What decides which pipeline this is; ``label`` and ``pointer`` are for people only."""
         return self[:5]

@@ -9,8 +9,10 @@ from scenario_runner.formats import Format
 from scenario_runner.plan.model.records import Source
 from scenario_runner.sampling import AddressMode, Filter
 
-# What an image is used for besides copies; see VkImageUsageFlagBits.
-ImageUsage = Literal["sampled", "storage", "color_attachment", "tensor_aliasing"]
+# What an image is used for besides copies; see VkImageUsageFlagBits and VkDataGraphOpticalFlowImageUsageFlagBitsARM.
+ImageUsage = Literal[
+    "sampled", "storage", "color_attachment", "tensor_aliasing", "flow_input", "flow_output", "flow_hint", "flow_cost"
+]
 Tiling = Literal["OPTIMAL", "LINEAR"]
 
 
@@ -107,6 +109,10 @@ class ImagePlan(NamedTuple):
     def plane_sizes_bytes(self) -> tuple[int, ...]:
         """Sizes of the parts that are read back."""
         return tuple(part.size_bytes for part in self.parts if part.end_bytes <= self.size_bytes)
+
+    def part_of(self, level: int) -> ImagePart:
+        """The first aspect of a level, whether it is read back or not."""
+        return self.parts[level * len(self.format.aspects)]
 
     def part(self, level: int, aspect: str | None = None) -> ImagePart:
         """A part that is read back, by level and aspect (the first one by default). Raises KeyError."""

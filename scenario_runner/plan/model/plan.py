@@ -23,8 +23,10 @@ from scenario_runner.plan.model.records import (
 )
 
 if TYPE_CHECKING:  # what only some scenarios have is imported where it is made and used
+    from scenario_runner.plan.model.drawings import Draw, GraphicsPipelinePlan
     from scenario_runner.plan.model.graphs import GraphDispatch, GraphPipelinePlan
     from scenario_runner.plan.model.images import ImagePlan
+    from scenario_runner.plan.model.optical_flow import OpticalFlowDispatch, OpticalFlowPlan
     from scenario_runner.plan.model.tensors import TensorBarrier, TensorPlan
 
     ResourcePlan: TypeAlias = BufferPlan | ImagePlan | TensorPlan
@@ -45,7 +47,7 @@ class Barrier(NamedTuple):
         return "barrier"
 
 
-Operation: TypeAlias = "Dispatch | GraphDispatch | Barrier"
+Operation: TypeAlias = "Dispatch | GraphDispatch | OpticalFlowDispatch | Draw | Barrier"
 
 
 class FramePlan(NamedTuple):
@@ -84,8 +86,15 @@ class Plan(NamedTuple):
     outputs: tuple[Output, ...]
     requirements: Requirements
     warnings: tuple[Diagnostic, ...] = ()
-    graph_pipelines: tuple[GraphPipelinePlan, ...] = ()
+    graph_pipelines: tuple[GraphPipelinePlan | OpticalFlowPlan, ...] = ()
     reads: tuple[str, ...] = ()
+    graphics_pipelines: tuple[GraphicsPipelinePlan, ...] = ()
+
+    @property
+    def shader_codes(self) -> list[bytes]:
+        """The SPIR-V of every shader of the pipelines, in an order that follows from the plan."""
+        drawn = [stage.code for pipeline in self.graphics_pipelines for stage in pipeline[:2]]
+        return [*(pipeline.code for pipeline in self.pipelines), *drawn]
 
     @property
     def dispatch_count(self) -> int:

@@ -48,7 +48,7 @@ class Device:
         self.memory_bytes = 0
         self.driver_cache: Any = None  # the `pipelines.driver_cache.DriverCache` of a run that keeps its pipelines
         self._stack = ExitStack()
-        family = physical.compute_queue_family()
+        family = physical.queue_family(graphics=enabled.graphics)
         assert family is not None, "choose() lets no such device through"
         self.queue_family = family
         chain, _keep = chain_of(enabled.features)
@@ -71,6 +71,11 @@ class Device:
         if log.hears_debug(__name__):
             extensions, features = sorted(enabled.extensions), sorted(map(str, enabled.features))
             log.debug(__name__, "opened %r with extensions %s and features %s", physical.name, extensions, features)
+
+    @property
+    def has_graphics(self) -> bool:
+        """Whether the queue does graphics work."""
+        return bool(self.physical.queue_families[self.queue_family][0] & vk.QUEUE_GRAPHICS_BIT)
 
     @property
     def usable(self) -> bool:

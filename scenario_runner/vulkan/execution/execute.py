@@ -55,11 +55,14 @@ class Execution:
         self.resources = create_resources(device, stack, plan.resources.values(), lambda: objects.samplers)
         pipelines = [objects.pipelines.get(pipeline) for pipeline in plan.pipelines]
         graphs = [objects.graphs.get(graph, self.resources) for graph in plan.graph_pipelines]
+        graphics = [objects.graphics.get(each) for each in plan.graphics_pipelines]
         if device.driver_cache is not None:
             device.driver_cache.pipelines_created()
         progress.doing("creating its descriptor sets")
         sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
-        self._prepared = Prepared(device, self.resources, pipelines, graphs, sets)
+        self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics)
+        self._flows: list[Any] = [graph for graph in graphs if graph.kind == "optical_flow"]
+        self._sessions = stack.enter_context(ExitStack())
         self._transfer = objects.transfer
         self._pool = CommandPool(device, stack)
         self._submission = Submission(device)
@@ -88,19 +91,27 @@ class Execution:
         progress.doing("filling its resources")
         transfer.fill(everything, options.timeout_s)
         for iteration in range(options.repeat):
+            if not (iteration and options.keep_state):
+                self._start_flows()
             if iteration and not options.keep_state:
                 progress.doing("filling its resources again")
                 transfer.fill(everything, options.timeout_s)
             for index, frame in enumerate(self.plan.frames):
                 progress.doing(*_work(frame))
-                commands = self._commands(index, frame, keep=options.repeat > 1)
+                parts = self._parts(frame)
+                for part in parts:
+                    # with optical flows, recording changes what was recorded before
+                    commands = self._commands(index, part, keep=options.repeat > 1 and not self._flows)
+                    if options.dry_run:
+                        continue
+                    try:
+                        is_last = part is parts[-1]
+                        self._submission.submit(commands, self._boundary(iteration, index, frame) if is_last else None)
+                        self._submission.wait(_name(frame, index), options.timeout_s)
+                    except errors.ScenarioRunnerError as error:
+                        raise error.at(pointer=frame.pointer) from None
                 if options.dry_run:
                     continue
-                try:
-                    self._submission.submit(commands, self._boundary(iteration, index, frame))
-                    self._submission.wait(_name(frame, index), options.timeout_s)
-                except errors.ScenarioRunnerError as error:
-                    raise error.at(pointer=frame.pointer) from None
                 progress.doing("reading results back")
                 self._follow_layouts(frame)
                 if self.instrumentation is not None:
@@ -112,6 +123,20 @@ class Execution:
             # closed at once when the receiver fails: what is still being copied must end before its memory goes
             with closing(self._read([output.uid for output in self.plan.outputs], options.timeout_s)) as pieces:
                 on_outputs(pieces)
+
+    def _start_flows(self) -> None:
+        """Let every optical flow begin anew: what it has seen in an earlier iteration is forgotten."""
+        self._sessions.close()
+        for flow in self._flows:
+            flow.start(self._sessions)
+
+    def _parts(self, frame: FramePlan) -> list[FramePlan]:
+        """What is submitted for a frame, one after the other."""
+        if not self._flows:
+            return [frame]
+        from scenario_runner.vulkan.pipelines.optical_flow import parts_of
+
+        return parts_of(frame)
 
     def _follow_layouts(self, frame: FramePlan) -> None:
         """Tell the images that barriers moved which layout the frame left them in."""

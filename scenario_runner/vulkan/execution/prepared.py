@@ -12,7 +12,8 @@ from scenario_runner.vulkan.pipelines.compute import Pipeline
 class Prepared(NamedTuple):
     """Operations name pipelines, graphs and descriptor lists by their index in the plan, resources by uid.
 
-    ``graphs`` are `GraphPipeline` objects; ``descriptor_sets`` are (VkDescriptorSet*, count) of each list.
+    ``pipelines`` are those of compute shaders, ``graphics`` those of drawings, ``graphs`` `GraphPipeline` objects;
+    ``descriptor_sets`` are (VkDescriptorSet*, count) of each list.
     """
 
     device: Device
@@ -20,6 +21,7 @@ class Prepared(NamedTuple):
     pipelines: Sequence[Pipeline]
     graphs: Sequence[Any]
     descriptor_sets: Sequence[tuple[Any, int]]
+    graphics: Sequence[Pipeline] = ()
 
 
 class Recorder:

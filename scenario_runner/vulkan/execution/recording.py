@@ -25,20 +25,19 @@ def memory_barrier(src_access: int, dst_access: int) -> Any:
 
 def record_frame(prepared: Prepared, command_buffer: Any, frame: FramePlan) -> None:
     """Record every operation of ``frame``, in order, each run of one kind by the recorder of this kind."""
-    operations = frame.operations
-    kinds = {operation.kind for operation in dict(zip(map(type, operations), operations, strict=True)).values()}
+    runs = [list(run) for _, run in groupby(frame.operations, type)]
+    kinds = {run[0].kind for run in runs}
     alone = kinds <= {"dispatch", "barrier"}
     recorders: dict[str, Recorder] = {
         kind: load(RECORDERS[kind])(prepared, command_buffer, alone) for kind in sorted(kinds)
     }
     latest: Recorder | None = None
-    for _, group in groupby(operations, type):
-        same_kind = list(group)
-        recorder = recorders[same_kind[0].kind]
+    for run in runs:
+        recorder = recorders[run[0].kind]
         if recorder.binds and recorder is not latest:
             recorder.disturbed()
             latest = recorder
-        recorder.record(same_kind)
+        recorder.record(run)
 
 
 class DispatchRecorder(Recorder):
@@ -60,7 +59,7 @@ class DispatchRecorder(Recorder):
             )
             self._everything = memory_barrier(vk.ACCESS_SHADER_WRITE_BIT, later)
             self._after_stages = vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT | vk.PIPELINE_STAGE_TRANSFER_BIT
-        else:  # graphs have a stage of their own
+        else:  # graphs and drawings have stages of their own
             later = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
             self._everything = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, later)
             self._after_stages = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT
