@@ -158,6 +158,11 @@ A variable of the shader has no DescriptorSet or Binding decoration, has a type 
 Declare set and binding: `layout(set = 0, binding = 1) ...`.
 {_INTERFACES}, "Descriptor Set Interface" and "Push Constant Interface"
 
+SR-BIND-010 warning registers that are one binding
+A module made from HLSL uses several variables of one kind with the same set and binding, such as register(t0) and register(u0): the number of a register is the binding, whatever its letter. One resource is bound to all of them.
+Give each register a number of its own, or write [[vk::binding(binding, set)]].
+{_INTERFACES}, "DescriptorSet and Binding Assignment"
+
 SR-ACCESS-001 warning a readonly resource is written
 The scenario declares the resource as readonly, and this shader writes it. The write is performed.
 Set shader_access of the resource to readwrite, or declare the variable readonly.
@@ -178,15 +183,15 @@ The shader declares texels as floating-point numbers, signed or unsigned integer
 Declare the image as the help of the message says (image2D, iimage2D, uimage2D, ...), or change the format.
 Vulkan specification, "Image Format and Type Matching"
 
-SR-IMAGE-003 error the storage format has another texel size
-The format in the declaration of the shader and the format of the image have texels of different sizes, so that reads and writes are undefined.
+SR-IMAGE-003 error the storage format differs and cannot be changed
+The shader declares another format than the image has and uses texels in atomic operations, which need the declared format, or uses the image in a way that this program cannot follow.
 Use the same format for both.
-Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"
+Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"; SPIR-V specification, OpImageTexelPointer
 
 SR-IMAGE-004 warning the storage format differs
-The shader declares another format of the same size than that of the image. Some devices reinterpret the bits, others convert the values.
-Use the same format for both, or declare the image without a format.
-Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"
+The shader declares another format than the image has, with texels of the same kind, as modules made from HLSL do: a RWTexture2D<float4> is Rgba32f there. The shader runs with the format of the image in its code; without any format where SPIR-V has no name for it, on devices that can do this.
+Declare the format of the image: layout(rgba16f) in GLSL, [[vk::image_format("rgba16f")]] in HLSL.
+Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"; shaderStorageImageReadWithoutFormat, shaderStorageImageWriteWithoutFormat
 
 SR-IMAGE-005 error depth comparison is not supported
 The shader declares a sampler with depth comparison (sampler2DShadow), which scenarios cannot describe.

@@ -145,7 +145,7 @@ class _Resolver:
         if context.layouts is not None:
             from scenario_runner.plan.images import with_usage
 
-            resources, features = with_usage(resources, tables.lists, frames, problems)
+            resources, features = with_usage(resources, tables.lists, frames, problems, tables.without_format)
         for resolver in resolvers:
             features += resolver.features()
         self._stop_if_wrong()
@@ -285,6 +285,8 @@ def _requirements(
         if shader.module.version > version:
             version, newest = shader.module.version, shader.uid
     features += tuple(feature for shader in shaders for feature in shader.features)
+    for capability, uid in tables.capabilities.items():
+        capabilities.setdefault(capability, uid)
     graphs: dict[str, str] = {}
     for label, (module, pointer) in tables.graph_modules.items():
         places[label] = pointer

@@ -12,6 +12,7 @@ from scenario_runner.plan.model.records import DescriptorList, ImageLayout, Layo
 if TYPE_CHECKING:
     from scenario_runner.plan.model.drawings import GraphicsPipelinePlan
     from scenario_runner.plan.model.graphs import GraphPipelinePlan
+    from scenario_runner.plan.model.images import TexelAccess
     from scenario_runner.plan.model.optical_flow import OpticalFlowPlan
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.spirv import Module
@@ -23,6 +24,9 @@ class Tables:
     ``operations`` are those of the frame that has not ended yet.
     ``made`` are the uids of resources that are not the scenario's, but lie inside graphs. ``graph_modules`` are the
     SPIR-V modules of graphs by their labels, with the pointers of what names them, for what they require of a device.
+    ``fitted`` are shaders with the formats of the images that are bound, by uid and formats, each with the variables
+    whose format is unknown. ``capabilities`` are those that this takes, with the uid of a shader. ``without_format``
+    are the images that are read or written without a format.
     """
 
     def __init__(self) -> None:
@@ -35,8 +39,11 @@ class Tables:
         self.frames: list[FramePlan] = []
         self.operations: list[Operation] = []
         self.graph_modules: dict[str, tuple[Module, str]] = {}
+        self.fitted: dict[tuple[str, tuple[tuple[int, str], ...]], tuple[LoadedShader, frozenset[int]]] = {}
+        self.capabilities: dict[str, str] = {}
+        self.without_format: dict[str, set[TexelAccess]] = {}
         self._known: dict[Hashable, int] = {}
-        self._of_shader: dict[tuple[str, int], int] = {}
+        self._of_shader: dict[tuple[str, int, bytes], int] = {}
 
     def pipeline(
         self, shader: LoadedShader, set_layouts: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int
@@ -46,7 +53,7 @@ class Tables:
         ``push_constants_size`` is what the scenario says; the block of the shader always fits.
         """
         push_constants_size = layout_size(push_constants_size, shader.interface)
-        key = (shader.uid, push_constants_size)
+        key = (shader.uid, push_constants_size, shader.code)
         known = self._of_shader.get(key)
         if known is not None:
             return known

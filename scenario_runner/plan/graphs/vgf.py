@@ -17,6 +17,7 @@ from scenario_runner.plan.graphs.interface import (
 from scenario_runner.plan.graphs.model import VgfGraph
 from scenario_runner.plan.graphs.shapes import row_shapes
 from scenario_runner.plan.graphs.vgf_values import Values
+from scenario_runner.plan.image_formats import fitted_to_images
 from scenario_runner.plan.model.graphs import GraphConstantPlan, GraphDispatch, GraphPipelinePlan
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispatch, LayoutBinding
 from scenario_runner.plan.model.tensors import TensorDescription, TensorPlan
@@ -250,6 +251,7 @@ class VgfDispatch:
             inside.error("SR-GRAPH-006", "", f"it has {workgroups} workgroups, which runs nothing")
         if layouts is None or push_constants is None:
             return None
+        shader = fitted_to_images(shader, bindings, self._tables, self._pointer, inside)
         pipeline = self._tables.pipeline(shader, layouts, len(push_constants))
         descriptor_list = self._tables.descriptor_list(DescriptorList(layouts, found))
         return Dispatch(pipeline, descriptor_list, workgroups, push_constants, barrier, self._index)

@@ -14,6 +14,7 @@ ImageUsage = Literal[
     "sampled", "storage", "color_attachment", "tensor_aliasing", "flow_input", "flow_output", "flow_hint", "flow_cost"
 ]
 Tiling = Literal["OPTIMAL", "LINEAR"]
+TexelAccess = Literal["read", "write"]
 
 
 class SamplerPlan(NamedTuple):
@@ -68,7 +69,8 @@ class ImagePlan(NamedTuple):
     Its bytes are its ``parts``, one after the other: level by level, of each level the depths before the stencils. The
     first ``size_bytes`` are read back. A source holds those of the first ``source_levels`` levels; the other levels are
     generated. ``tiling`` is None where the device may choose. ``aliased`` images share memory with other resources.
-    ``constant`` ones are only ever sampled. ``filters`` tells whether the sampler is used.
+    ``constant`` ones are only ever sampled. ``filters`` tells whether the sampler is used. ``without_format`` is what
+    shaders do with texels that do not declare the format although they could (`plan.image_formats`).
     """
 
     uid: str
@@ -90,6 +92,7 @@ class ImagePlan(NamedTuple):
     source: Source | None = None
     source_levels: int = 0
     zero_fill: bool = True
+    without_format: frozenset[TexelAccess] = frozenset()
 
     @property
     def kind(self) -> Literal["image"]:

@@ -12,7 +12,8 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
-from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.devices.features import CORE
 from scenario_runner.vulkan.devices.ml_layers import GRAPH_LAYER
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ _NEEDED_FOR = {
     "sampled": vk.FORMAT_FEATURE_SAMPLED_IMAGE_BIT,
     "storage": vk.FORMAT_FEATURE_STORAGE_IMAGE_BIT,
     "color_attachment": vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT,
+}
+_WITHOUT_FORMAT = {
+    "read": (vk.FORMAT_FEATURE_2_STORAGE_READ_WITHOUT_FORMAT_BIT, "shaderStorageImageReadWithoutFormat"),
+    "write": (vk.FORMAT_FEATURE_2_STORAGE_WRITE_WITHOUT_FORMAT_BIT, "shaderStorageImageWriteWithoutFormat"),
 }
 # Formats beyond Vulkan 1.2, by the first value of the extension that brings them.
 _LATER_FORMATS = {
@@ -104,6 +109,25 @@ def format_features(device: Device, format: int, tiling: Tiling) -> int:
     physical = device.physical
     physical.fn.vkGetPhysicalDeviceFormatProperties(physical.handle, format, properties)
     return int(properties.optimalTilingFeatures if tiling == "OPTIMAL" else properties.linearTilingFeatures)
+
+
+def without_format(device: Device, plan: ImagePlan, tiling: Tiling) -> list[str]:
+    """What the device lacks of the accesses without format that shaders make to the image, as names of its bits.
+
+    From Vulkan 1.3 on each format says it for itself; before, a feature holds for all formats.
+    """
+    physical = device.physical
+    bits = 0
+    if physical.api_version >= _API_1_3:
+        found = new("VkFormatProperties3")
+        properties = chain(new("VkFormatProperties2"), found)
+        physical.fn.vkGetPhysicalDeviceFormatProperties2(physical.handle, plan.format.value, properties)
+        bits = int(found.optimalTilingFeatures if tiling == "OPTIMAL" else found.linearTilingFeatures)
+    return [
+        f"VK_FORMAT_FEATURE_2_STORAGE_{access.upper()}_WITHOUT_FORMAT_BIT"
+        for access in sorted(plan.without_format)
+        if not bits & _WITHOUT_FORMAT[access][0] and physical.features.find(CORE, _WITHOUT_FORMAT[access][1]) is None
+    ]
 
 
 def usage_flags(device: Device, plan: ImagePlan, tiling: Tiling) -> int:
@@ -181,6 +205,12 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
     lacking = [_NAMES[bit] for bit in wanted if not features & bit]
     if lacking:
         return f"it lacks {', '.join(f'VK_FORMAT_FEATURE_{name}_BIT' for name in lacking)}"
+    if plan.without_format:
+        lacking = without_format(device, plan, tiling)
+        if lacking:
+            return (
+                f"it lacks {', '.join(lacking)}: a shader declares another format, and SPIR-V has no name for this one"
+            )
     return _beyond_limits(device, plan, tiling)
 
 
