@@ -337,6 +337,11 @@ The system does not allow this process to start another thread or process.
 Increase the limit that the message names.
 docs/command_line.md
 
+SR-DEVICE-009 error a pipeline did not come from the pipeline cache
+--fail-on-pipeline-cache-miss was given, a pipeline cache was loaded, and the driver made a pipeline anew.
+Run once without --fail-on-pipeline-cache-miss, so that the cache gets the pipeline. Some drivers keep no pipelines.
+docs/caches.md
+
 SR-RUN-003 error unknown format or kind of value
 A file has a format or a kind of value that this version of the program does not support.
 Convert the file, or update the program.
