@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.run.instrumentation_file import InstrumentationFile
+    from scenario_runner.run.pipeline_caching import PipelineCaching
     from scenario_runner.run.prepared import Prepared
     from scenario_runner.run.result import Collector, Result
     from scenario_runner.run.session import Validation
@@ -74,7 +76,8 @@ class Runner:
     a GLSL compiler; ``shader_instrumentation`` is a JSON file that gets what the device measures in shaders
     (VK_ARM_shader_instrumentation); ``sandbox`` refuses scenarios that read or write outside of their own folder and
     the folders given for results (SandboxError); ``strict`` makes warnings about a scenario errors, before anything
-    runs; the others are those of `DeviceOptions`.
+    runs; ``pipeline_cache`` keeps pipelines for other processes: True in the user's cache folder, a path in that
+    folder, or a `PipelineCaching`; the others are those of `DeviceOptions`.
 
     Nothing is opened before it is needed (``starting``: a driver that is being started already); `run` raises
     NoDeviceError when there is no device.
@@ -95,6 +98,7 @@ class Runner:
         staging: bool = False,
         shader_instrumentation: StrPath | InstrumentationFile | None = None,
         sandbox: bool = False,
+        pipeline_cache: bool | StrPath | PipelineCaching = False,
         strict: bool = False,
         starting: InstanceStart | None = None,
     ) -> None:
@@ -103,17 +107,27 @@ class Runner:
         options = DeviceOptions(
             None if device is None else str(device),
             robustness,
-            frozenset(disabled_extensions),
+            _device_extensions(disabled_extensions),
             validation,
             ml_emulation,
             staging,
             shader_instrumentation is not None,
+            pipeline_cache is not False,
         )
         if isinstance(shader_instrumentation, str | os.PathLike):
             from scenario_runner.run.instrumentation_file import InstrumentationFile
 
             shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
         self._measured = shader_instrumentation
+        if isinstance(pipeline_cache, bool | str | os.PathLike):
+            caching = None
+            if pipeline_cache is not False:
+                from scenario_runner.run.pipeline_caching import PipelineCaching
+
+                caching = PipelineCaching(None if pipeline_cache is True else pipeline_cache)
+        else:
+            caching = pipeline_cache
+        self._pipeline_caching = caching
         self._opened = OpenedDevice(options, starting)
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
@@ -279,18 +293,20 @@ class Runner:
                 if isinstance(sink, FileWriter):
                     sink.check()
             objects = self._opened.device_for(plan)
-            execute(
-                objects,
-                plan,
-                RunOptions(repeat, keep_state, dry_run, self.timeout_s, measured is not None),
-                on_frame=lambda iteration, frame, pieces: _share(
-                    pieces, [sink.frame(iteration, frame) for sink in sinks]
-                ),
-                on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
-                on_measured=None
-                if measured is None
-                else lambda found: measured.add(plan.name, objects.device.physical.name, found),
-            )
+            caching = self._pipeline_caching
+            with nullcontext() if caching is None else caching.used(objects.device, plan):
+                execute(
+                    objects,
+                    plan,
+                    RunOptions(repeat, keep_state, dry_run, self.timeout_s, measured is not None),
+                    on_frame=lambda iteration, frame, pieces: _share(
+                        pieces, [sink.frame(iteration, frame) for sink in sinks]
+                    ),
+                    on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
+                    on_measured=None
+                    if measured is None
+                    else lambda found: measured.add(plan.name, objects.device.physical.name, found),
+                )
             self._opened.raise_validation_errors()
         except ValidationLayerError as error:
             self._opened.close()  # the layer says the same thing a few times only in the life of an instance
@@ -326,6 +342,15 @@ class Runner:
         """
         self._opened.close()
         self._opened.raise_validation_errors()
+
+
+def _device_extensions(names: Collection[str]) -> frozenset[str]:
+    """Names of device extensions. Raises UsageError for those that are not."""
+    if not names:
+        return frozenset()
+    from scenario_runner.vulkan.devices.disabled_extensions import checked_names
+
+    return checked_names([names] if isinstance(names, str) else names)
 
 
 def _written(scenario: Scenario) -> list[str]:

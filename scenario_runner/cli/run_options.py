@@ -13,13 +13,11 @@ from scenario_runner.cli.arguments import (
     add_logging_option,
     add_sandbox_option,
 )
+from scenario_runner.cli.cache_options import FLAGS, FOLDER, add_pipeline_cache_options
 from scenario_runner.errors import UsageError
 
 # Options of the reference runner that change no result: scripts that give them keep working.
 WITHOUT_EFFECT = {
-    "--pipeline-caching": 0,
-    "--clear-pipeline-cache": 0,
-    "--cache-path": 1,
     "--enable-gpu-debug-markers": 0,
     "--capture-frame": 0,
 }
@@ -29,7 +27,6 @@ _NEURAL = "VK_ARM_data_graph_neural_accelerator_statistics is not used by this v
 NOT_SUPPORTED = {
     "--profiling-dump-path": (1, "GPU timestamps of commands are not recorded by this version"),
     "--perf-counters-dump-path": (1, "times of the phases of a run are not recorded by this version"),
-    "--fail-on-pipeline-cache-miss": (0, "no pipeline cache is kept by this version, so that each pipeline is a miss"),
     "--emulation-layer-profiling-dump-dir": (1, "profiles of the emulation layers are not read by this version"),
     "--neural-debug-database-dump-dir": (1, _NEURAL),
     "--neural-statistics-dump-dir": (1, _NEURAL),
@@ -97,6 +94,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")
     # Defining an option takes a tenth of a millisecond; these are in no help text, so only those given are needed.
     given = {argument.partition("=")[0] for argument in argv}
+    add_pipeline_cache_options(parser, {FOLDER, *FLAGS} if not given.isdisjoint(("-h", "--help")) else given)
     for option, values in WITHOUT_EFFECT.items():
         if option not in given:
             continue
@@ -107,7 +105,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     for option, (values, _) in NOT_SUPPORTED.items():
         if option in given:
             parser.add_argument(option, nargs=values, action=_NotSupported, help=argparse.SUPPRESS)
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    if getattr(options, "pipeline_caching", False) and not options.quiet and "--log-level" not in given:
+        options.log_level = "info"  # what is said of the caches is what they were asked for
+    return options
 
 
 def without_effect(options: argparse.Namespace) -> list[str]:

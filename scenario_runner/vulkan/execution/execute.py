@@ -56,6 +56,8 @@ class Execution:
         pipelines = [objects.pipelines.get(pipeline) for pipeline in plan.pipelines]
         graphs = [objects.graphs.get(graph, self.resources) for graph in plan.graph_pipelines]
         graphics = [objects.graphics.get(each) for each in plan.graphics_pipelines]
+        if device.driver_cache is not None:
+            device.driver_cache.pipelines_created()
         progress.doing("creating its descriptor sets")
         sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
         self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics)

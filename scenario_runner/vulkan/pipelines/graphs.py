@@ -75,7 +75,8 @@ class GraphCache:
         if plan.kind == "graph" and any(each.description.image is not None for each in plan.resources):
             known = (each._replace(description=settled(each.description, resources)) for each in plan.resources)
             plan = plan._replace(resources=tuple(known))
-        content = plan.content
+        cache = self._device.driver_cache
+        content = plan.content if cache is None else cache.key(plan.content)
         pipeline = self._pipelines.get(content)
         if pipeline is None:
             progress.doing(f"creating the pipeline of {one_line(plan.label)}", plan.pointer)
@@ -121,10 +122,14 @@ def _create(device: Device, stack: ExitStack, plan: GraphPipelinePlan, layout: A
             "VkDataGraphPipelineShaderModuleCreateInfoARM", module=module, pName=plan.entry, pConstants=constants
         )
         info = chain(new("VkDataGraphPipelineCreateInfoARM", layout=layout, pResourceInfos=infos), shader)
+        cache = device.driver_cache
+        if cache is not None:
+            info = cache.with_feedback(info, plan.label, plan.pointer, stages=0)
+        kept = ffi.NULL if cache is None else cache.handle
         handle = ffi.new("VkPipeline*")
         create = device.fn.vkCreateDataGraphPipelinesARM
         with read_once(views):
-            code = create(device.handle, ffi.NULL, ffi.NULL, 1, info, ffi.NULL, handle)
+            code = create(device.handle, ffi.NULL, kept, 1, info, ffi.NULL, handle)
         check(code, "vkCreateDataGraphPipelinesARM", plan.label)
     device.own(stack, "graph pipeline", device.fn.vkDestroyPipeline, handle[0])
     return handle[0]

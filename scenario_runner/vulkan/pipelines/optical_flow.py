@@ -144,9 +144,13 @@ def _create(device: Device, stack: ExitStack, plan: OpticalFlowPlan, layout: Any
         flags=flags,
     )
     info = chain(new("VkDataGraphPipelineCreateInfoARM", layout=layout, pResourceInfos=infos), node, flow)
+    cache = device.driver_cache
+    if cache is not None:
+        info = cache.with_feedback(info, plan.label, plan.pointer, stages=0)
+    kept = ffi.NULL if cache is None else cache.handle
     handle = ffi.new("VkPipeline*")
     create = device.fn.vkCreateDataGraphPipelinesARM
-    code = create(device.handle, ffi.NULL, ffi.NULL, 1, info, ffi.NULL, handle)
+    code = create(device.handle, ffi.NULL, kept, 1, info, ffi.NULL, handle)
     check(code, "vkCreateDataGraphPipelinesARM", plan.label)
     device.own(stack, "graph pipeline", device.fn.vkDestroyPipeline, handle[0])
     return handle[0]
