@@ -72,14 +72,9 @@ The memory layout of a resource with OPTIMAL tiling is known only to the device,
 Use the tiling LINEAR.
 Vulkan specification, "Memory Aliasing"
 
-SR-MEMORY-005 error a tensor that begins inside an image
-A tensor that shares the memory of an image covers the whole image, so that both must begin at the same offset.
-Use the same offset for both, or place the tensor after the image.
-{_FORMAT}, `memory_group`
-
 SR-MEMORY-006 error a tensor that does not match the image in its memory
-The shape or the format of the tensor does not match the texels of the image in the same memory.
-Use the shape that the message names, and a format that is one component of a texel.
+The shape or the format of the tensor does not match the texels of an OPTIMAL image in the same memory, or the image has depths and stencils, which only the device can find.
+Use the shape that the message names, and a format that is one component of a texel; or LINEAR tiling.
 VK_ARM_tensors, "Tensor Aliasing"
 
 SR-MEMORY-007 error padded rows in a shared memory group
