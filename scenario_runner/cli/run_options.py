@@ -14,6 +14,7 @@ from scenario_runner.cli.arguments import (
     add_sandbox_option,
 )
 from scenario_runner.cli.cache_options import FLAGS, FOLDER, add_pipeline_cache_options
+from scenario_runner.cli.graph_report_options import OPTIONS, add_graph_report_options
 from scenario_runner.errors import UsageError
 
 # Options of the reference runner that change no result: scripts that give them keep working.
@@ -21,17 +22,11 @@ WITHOUT_EFFECT = {
     "--enable-gpu-debug-markers": 0,
     "--capture-frame": 0,
 }
-_NEURAL = "VK_ARM_data_graph_neural_accelerator_statistics is not used by this version"
 # Options of the reference runner whose results somebody waits for: refused by name, with the reason. The number is
 # how many values they take.
 NOT_SUPPORTED = {
     "--profiling-dump-path": (1, "GPU timestamps of commands are not recorded by this version"),
     "--perf-counters-dump-path": (1, "times of the phases of a run are not recorded by this version"),
-    "--emulation-layer-profiling-dump-dir": (1, "profiles of the emulation layers are not read by this version"),
-    "--neural-debug-database-dump-dir": (1, _NEURAL),
-    "--neural-statistics-dump-dir": (1, _NEURAL),
-    "--neural-statistics-mode": (1, _NEURAL),
-    "--session-memory-dump-dir": (1, "the memory of graph sessions is not read back by this version"),
 }
 
 
@@ -94,7 +89,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")
     # Defining an option takes a tenth of a millisecond; these are in no help text, so only those given are needed.
     given = {argument.partition("=")[0] for argument in argv}
-    add_pipeline_cache_options(parser, {FOLDER, *FLAGS} if not given.isdisjoint(("-h", "--help")) else given)
+    defined = given if given.isdisjoint(("-h", "--help")) else {FOLDER, *FLAGS, *OPTIONS}
+    add_pipeline_cache_options(parser, defined)
+    add_graph_report_options(parser, defined)
     for option, values in WITHOUT_EFFECT.items():
         if option not in given:
             continue

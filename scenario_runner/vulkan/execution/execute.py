@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -60,6 +60,7 @@ class Execution:
             device.driver_cache.pipelines_created()
         progress.doing("creating its descriptor sets")
         sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
+        self.graphs = graphs
         self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics)
         self._flows: list[Any] = [graph for graph in graphs if graph.kind == "optical_flow"]
         self._sessions = stack.enter_context(ExitStack())
@@ -223,10 +224,12 @@ def execute(
     on_frame: OnFrame | None = None,
     on_outputs: OnOutputs | None = None,
     on_measured: Callable[[Instrumentation], None] | None = None,
+    on_graphs: Callable[[Sequence[Any]], None] | None = None,
 ) -> None:
     """Carry out ``plan`` on the device of ``objects``; whatever it made is released, also when something fails.
 
-    ``on_measured`` is called at the end with what `RunOptions.instrument` asks for.
+    ``on_measured`` is called at the end with what `RunOptions.instrument` asks for, ``on_graphs`` with the pipelines of
+    the plan's graphs; neither in a dry run.
 
     Raises DeviceError (or a kind of it), OutOfMemoryError, UnsupportedError, FileError from sources and callbacks.
     """
@@ -237,6 +240,8 @@ def execute(
             execution.run(options, on_frame, on_outputs)
             if execution.instrumentation is not None and on_measured is not None:
                 on_measured(execution.instrumentation)
+            if on_graphs is not None and not options.dry_run:
+                on_graphs(execution.graphs)
         finally:
             if device.abandoned:
                 stack.pop_all()  # still in use by work that did not finish
