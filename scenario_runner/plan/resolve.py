@@ -161,6 +161,7 @@ class _Resolver:
             warnings=(*self._scenario.warnings, *problems.warnings),
             graph_pipelines=tuple(tables.graph_pipelines),
             reads=self._reads(shaders),
+            names=tables.names,
         )
 
     def facts(self, plan: Plan) -> Facts | None:

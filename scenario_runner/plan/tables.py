@@ -20,6 +20,7 @@ class Tables:
     ``operations`` are those of the frame that has not ended yet.
     ``made`` are the uids of resources that are not the scenario's, but lie inside graphs. ``graph_modules`` are the
     SPIR-V modules of graphs by their labels, with the pointers of what names them, for what they require of a device.
+    ``names`` is that of the plan.
     """
 
     def __init__(self) -> None:
@@ -31,6 +32,7 @@ class Tables:
         self.frames: list[FramePlan] = []
         self.operations: list[Operation] = []
         self.graph_modules: dict[str, tuple[Module, str]] = {}
+        self.names: dict[int, tuple[str, ...]] = {}
         self._known: dict[Hashable, int] = {}
         self._of_shader: dict[tuple[str, int], int] = {}
 

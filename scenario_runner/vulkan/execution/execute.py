@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner import errors, progress
+from scenario_runner import clock, errors, progress
 from scenario_runner.plan.model.plan import FramePlan, Plan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
@@ -20,6 +20,7 @@ from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
 from scenario_runner.vulkan.resources.creation import create_resources
 
 if TYPE_CHECKING:
+    from scenario_runner.vulkan.execution.timestamps import Timestamps
     from scenario_runner.vulkan.pipelines.instrumentation import Instrumentation
 
 # Pieces of resources, in order: (uid, bytes). A piece is valid until the next one is asked for.
@@ -36,6 +37,7 @@ class RunOptions(NamedTuple):
     ``repeat`` iterations; before each, every buffer gets its initial bytes again unless ``keep_state``. A dry run does
     everything but submit the frames. ``timeout_s`` bounds the wait for each submission (None: no bound).
     ``instrument`` measures shaders, on a device that was opened with what `instrumentation.required` says.
+    ``timestamps`` measures every operation on the device.
     """
 
     repeat: int = 1
@@ -43,6 +45,7 @@ class RunOptions(NamedTuple):
     dry_run: bool = False
     timeout_s: float | None = None
     instrument: bool = False
+    timestamps: bool = False
 
 
 class Execution:
@@ -52,11 +55,13 @@ class Execution:
         self.device = device = objects.device
         self.plan = plan
         progress.doing("creating its resources")
-        self.resources = create_resources(device, stack, plan.resources.values(), lambda: objects.samplers)
+        with clock.phase("create", "resources"):
+            self.resources = create_resources(device, stack, plan.resources.values(), lambda: objects.samplers)
         pipelines = [objects.pipelines.get(pipeline) for pipeline in plan.pipelines]
         graphs = [objects.graphs.get(graph, self.resources) for graph in plan.graph_pipelines]
         progress.doing("creating its descriptor sets")
-        sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
+        with clock.phase("create", "descriptor sets"):
+            sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
         self._prepared = Prepared(device, self.resources, pipelines, graphs, sets)
         self._transfer = objects.transfer
         self._pool = CommandPool(device, stack)
@@ -64,6 +69,7 @@ class Execution:
         stack.callback(self._submission.close)
         self._stack = stack
         self.instrumentation: Instrumentation | None = None
+        self.timestamps: Timestamps | None = None
         self._recorded: dict[int, Any] = {}
         self._spare: Any = None
         self._moved: set[str] = set()
@@ -81,22 +87,36 @@ class Execution:
             from scenario_runner.vulkan.pipelines.instrumentation import Instrumentation
 
             self.instrumentation = Instrumentation(self.device, self.plan, self._stack)
+        if options.timestamps:
+            from scenario_runner.vulkan.execution.timestamps import Timestamps
+
+            self.timestamps = Timestamps(self.device, self._stack)
+        timer = clock.current()
         transfer = self._transfer
         everything = list(self.resources.values())
         progress.doing("filling its resources")
-        transfer.fill(everything, options.timeout_s)
+        with clock.phase("upload", "resources"):
+            transfer.fill(everything, options.timeout_s)
         for iteration in range(options.repeat):
+            if timer is not None:
+                timer.iteration = iteration
             if iteration and not options.keep_state:
                 progress.doing("filling its resources again")
-                transfer.fill(everything, options.timeout_s)
+                with clock.phase("upload", "resources"):
+                    transfer.fill(everything, options.timeout_s)
             for index, frame in enumerate(self.plan.frames):
                 progress.doing(*_work(frame))
                 commands = self._commands(index, frame, keep=options.repeat > 1)
                 if options.dry_run:
                     continue
                 try:
-                    self._submission.submit(commands, self._boundary(iteration, index, frame))
-                    self._submission.wait(_name(frame, index), options.timeout_s)
+                    with clock.phase("submit", "frame", str(index)):
+                        self._submission.submit(commands, self._boundary(iteration, index, frame))
+                    with clock.phase("wait", "frame", str(index)):
+                        self._submission.wait(_name(frame, index), options.timeout_s)
+                    if self.timestamps is not None:
+                        with clock.phase("readback", "timestamps"):
+                            self.timestamps.collect(commands, iteration, index)
                 except errors.ScenarioRunnerError as error:
                     raise error.at(pointer=frame.pointer) from None
                 progress.doing("reading results back")
@@ -104,11 +124,19 @@ class Execution:
                 if self.instrumentation is not None:
                     self.instrumentation.collect(iteration, index, frame)
                 if on_frame is not None and frame.boundary:
-                    with closing(self._read(frame.captures, options.timeout_s)) as pieces:
+                    with (
+                        clock.phase("readback", "frame", str(index)),
+                        closing(self._read(frame.captures, options.timeout_s)) as pieces,
+                    ):
                         on_frame(iteration, frame, pieces)
+        if timer is not None:
+            timer.iteration = None
         if on_outputs is not None and not options.dry_run:
             # closed at once when the receiver fails: what is still being copied must end before its memory goes
-            with closing(self._read([output.uid for output in self.plan.outputs], options.timeout_s)) as pieces:
+            with (
+                clock.phase("readback", "outputs"),
+                closing(self._read([output.uid for output in self.plan.outputs], options.timeout_s)) as pieces,
+            ):
                 on_outputs(pieces)
 
     def _follow_layouts(self, frame: FramePlan) -> None:
@@ -129,12 +157,12 @@ class Execution:
             self._recorded[index] = commands
         else:
             self._spare = commands
-        with self._pool.recording(commands):
+        with clock.phase("record", "frame", str(index)), self._pool.recording(commands):
             if self.instrumentation is None:
-                record_frame(self._prepared, commands, frame)
+                record_frame(self._prepared, commands, frame, self.timestamps)
             else:
                 with self.instrumentation.recording(commands, index):
-                    record_frame(self._prepared, commands, frame)
+                    record_frame(self._prepared, commands, frame, self.timestamps)
             # what the frame wrote is read next by the host or by a copy, whatever barriers the scenario asked for
             barrier = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, vk.ACCESS_TRANSFER_READ_BIT | vk.ACCESS_HOST_READ_BIT)
             self.device.fn.vkCmdPipelineBarrier(
@@ -196,10 +224,12 @@ def execute(
     on_frame: OnFrame | None = None,
     on_outputs: OnOutputs | None = None,
     on_measured: Callable[[Instrumentation], None] | None = None,
+    on_timed: Callable[[Timestamps], None] | None = None,
 ) -> None:
     """Carry out ``plan`` on the device of ``objects``; whatever it made is released, also when something fails.
 
-    ``on_measured`` is called at the end with what `RunOptions.instrument` asks for.
+    ``on_measured`` is called at the end with what `RunOptions.instrument` asks for, ``on_timed`` with what
+    `RunOptions.timestamps` asks for.
 
     Raises DeviceError (or a kind of it), OutOfMemoryError, UnsupportedError, FileError from sources and callbacks.
     """
@@ -210,6 +240,8 @@ def execute(
             execution.run(options, on_frame, on_outputs)
             if execution.instrumentation is not None and on_measured is not None:
                 on_measured(execution.instrumentation)
+            if execution.timestamps is not None and on_timed is not None:
+                on_timed(execution.timestamps)
         finally:
             if device.abandoned:
                 stack.pop_all()  # still in use by work that did not finish

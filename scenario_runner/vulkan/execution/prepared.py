@@ -36,7 +36,10 @@ class Recorder:
         self.commands = commands
 
     def record(self, operations: Iterable[Any]) -> None:
-        """Record operations that follow each other, with the implicit barriers after them."""
+        """Record operations that follow each other, with the implicit barriers after them.
+
+        An operation is recorded before the next one is asked for: ``operations`` may record something in between.
+        """
         raise NotImplementedError
 
     def disturbed(self) -> None:

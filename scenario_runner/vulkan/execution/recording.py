@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scenario_runner.kinds import RECORDERS, load
 from scenario_runner.plan.model.plan import FramePlan
@@ -12,6 +12,9 @@ from scenario_runner.plan.model.records import Dispatch
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.execution.prepared import Prepared, Recorder
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.execution.timestamps import Timestamps
 
 
 def memory_barrier(src_access: int, dst_access: int) -> Any:
@@ -23,7 +26,9 @@ def memory_barrier(src_access: int, dst_access: int) -> Any:
     return barrier
 
 
-def record_frame(prepared: Prepared, command_buffer: Any, frame: FramePlan) -> None:
+def record_frame(
+    prepared: Prepared, command_buffer: Any, frame: FramePlan, timestamps: Timestamps | None = None
+) -> None:
     """Record every operation of ``frame``, in order, each run of one kind by the recorder of this kind."""
     operations = frame.operations
     kinds = {operation.kind for operation in dict(zip(map(type, operations), operations, strict=True)).values()}
@@ -32,13 +37,15 @@ def record_frame(prepared: Prepared, command_buffer: Any, frame: FramePlan) -> N
         kind: load(RECORDERS[kind])(prepared, command_buffer, alone) for kind in sorted(kinds)
     }
     latest: Recorder | None = None
-    for _, group in groupby(operations, type):
-        same_kind = list(group)
+    runs = [list(group) for _, group in groupby(operations, type)]
+    if timestamps is not None:
+        timestamps.begin(command_buffer, runs)
+    for same_kind in runs:
         recorder = recorders[same_kind[0].kind]
         if recorder.binds and recorder is not latest:
             recorder.disturbed()
             latest = recorder
-        recorder.record(same_kind)
+        recorder.record(same_kind if timestamps is None else timestamps.between(command_buffer, same_kind))
 
 
 class DispatchRecorder(Recorder):

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner import errors, progress
+from scenario_runner import clock, errors, progress
 from scenario_runner.plan.model.constant_data import in_memory
 from scenario_runner.plan.model.graphs import GraphConstantPlan, GraphPipelinePlan
 from scenario_runner.visible import one_line
@@ -74,7 +74,8 @@ class GraphCache:
         pipeline = self._pipelines.get(content)
         if pipeline is None:
             progress.doing(f"creating the pipeline of {one_line(plan.label)}", plan.pointer)
-            pipeline = self._pipelines[content] = GraphPipeline(self._device, self._layouts, plan)
+            with clock.phase("pipelines", "graph pipeline", plan.label):
+                pipeline = self._pipelines[content] = GraphPipeline(self._device, self._layouts, plan)
         else:
             self._pipelines.move_to_end(content)
         return pipeline
