@@ -74,7 +74,13 @@ _COMMANDS = (
         *_GRAPHS,
         older=("dispatch_data_graph",),
     ),
-    CommandKind("dispatch_fragment", "scenario.fragment:DispatchFragment"),
+    CommandKind(
+        "dispatch_fragment",
+        "scenario.fragment:DispatchFragment",
+        "plan.fragment:Drawings",
+        "draw",
+        "vulkan.execution.drawing_recording:DrawingRecorder",
+    ),
     CommandKind("dispatch_optical_flow", "scenario.optical_flow:DispatchOpticalFlow"),
     CommandKind(
         "dispatch_barrier",

@@ -36,10 +36,12 @@ AnyScenario: TypeAlias = "StrPath | Scenario | Mapping[str, Any]"
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def _in_sandbox(method: _Method) -> _Method:
-    """The method, whose first argument is a scenario, with a sandbox around it where the Runner has one."""
+def _of_scenario(method: _Method) -> _Method:
+    """The method, whose first argument is a scenario, with a sandbox around it where the Runner has one.
 
-    @wraps(method)
+    Errors of it name the scenario's file, if no other.
+    """
+
     def confined(self: Runner, scenario: AnyScenario, *args: Any, **kwargs: Any) -> Any:
         if not self.sandbox:
             return method(self, scenario, *args, **kwargs)
@@ -55,7 +57,15 @@ def _in_sandbox(method: _Method) -> _Method:
         with sandbox.confined(folders, files):
             return method(self, scenario, *args, **kwargs)
 
-    return confined  # type: ignore[return-value]
+    @wraps(method)
+    def named(self: Runner, scenario: AnyScenario, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return confined(self, scenario, *args, **kwargs)
+        except ScenarioRunnerError as error:
+            error.at(path=_path_of(scenario))
+            raise
+
+    return named  # type: ignore[return-value]
 
 
 class Runner:
@@ -121,7 +131,7 @@ class Runner:
         name = self._opened.opened_name
         return "<Runner, no device opened>" if name is None else f"<Runner on {name!r}>"
 
-    @_in_sandbox
+    @_of_scenario
     def plan(
         self,
         scenario: AnyScenario,
@@ -139,7 +149,7 @@ class Runner:
             _loaded(scenario), inputs=inputs, outputs=outputs, output_dir=_text(output_dir), compiler=self.compiler
         )
 
-    @_in_sandbox
+    @_of_scenario
     def prepare(
         self,
         scenario: AnyScenario,
@@ -171,7 +181,7 @@ class Runner:
 
         return Prepared(loaded, plan_with({}), plan_with, partial(self._execute, loaded))
 
-    @_in_sandbox
+    @_of_scenario
     def run(
         self,
         scenario: AnyScenario,
@@ -200,7 +210,7 @@ class Runner:
         Raises a subclass of ScenarioRunnerError; no output is written then, and the frames captured before stay.
         """
         measured = _timings() if timings else None
-        with clock.measuring(measured and measured.clock):
+        with clock.measuring(measured.clock if measured else None):
             return self.prepare(scenario, inputs, outputs=outputs, output_dir=output_dir).run(
                 capture_dir=capture_dir,
                 write_files=write_files,
@@ -210,7 +220,7 @@ class Runner:
                 timings=measured or False,
             )
 
-    @_in_sandbox
+    @_of_scenario
     def run_to_files(
         self,
         scenario: AnyScenario,
@@ -226,7 +236,7 @@ class Runner:
 
         ``timings`` is given what the run took."""
         progress.doing("reading it")
-        with clock.measuring(timings and timings.clock):
+        with clock.measuring(timings.clock if timings else None):
             with clock.phase("plan"):
                 plan = self._plan_for_files(scenario, _text(output_dir))
             if capture_dir is None:  # without a folder nobody sees what frames capture
@@ -283,7 +293,7 @@ class Runner:
             with clock.phase("device"):
                 objects = self._opened.device_for(plan, timed=timings is not None)
             if timings is not None:
-                timings.starting(plan, objects.device.physical.name, repeat, dry_run)
+                timings.starting(plan, objects.device, repeat, dry_run)
             execute(
                 objects,
                 plan,
@@ -347,6 +357,11 @@ def _timings() -> Timings:
 
 def _text(path: StrPath | None) -> str | None:
     return None if path is None else os.fspath(path)
+
+
+def _path_of(scenario: AnyScenario) -> str | None:
+    """The file that errors of a scenario begin with; None where there is none."""
+    return os.fspath(scenario) if isinstance(scenario, str | os.PathLike) else getattr(scenario, "path", None)
 
 
 def _loaded(scenario: AnyScenario) -> Scenario:

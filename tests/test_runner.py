@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ from scenario_runner.scenario import (
     Shader,
     SpecializationConstant,
 )
+from tests.program import python_path
 from tests.scenes import Scene, assemble, glsl
 
 TWO = "layout(binding = 0) buffer A { float a[]; };\nlayout(binding = 1) buffer B { float b[]; };\n"
@@ -292,3 +294,31 @@ def test_public_names() -> None:
     code = "import json, sys, scenario_runner as s; s.Runner; print(json.dumps(sorted(sys.modules)))"
     modules = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
     assert not {"numpy", "pydantic"} & set(modules)
+
+
+def test_every_error_names_its_scenario(scene: Scene, fault_layer: dict[str, str], checkout: Path) -> None:
+    """An error of the driver, which no place of the file is at fault for, begins with the file, in Python too."""
+    path = scene.buffer("x", size=4).write()
+    code = """
+import sys
+from scenario_runner import Runner, ScenarioRunnerError, load
+with Runner() as runner:
+    for scenario in (sys.argv[1], load(sys.argv[1])):
+        for call in (runner.run, runner.run_to_files, lambda one: runner.prepare(one).run()):
+            try:
+                call(scenario)
+            except ScenarioRunnerError as error:
+                print(error)
+"""
+    fault = {**fault_layer, "FAULT_CALL": "vkCreateDevice", "FAULT_AT": "1", "FAULT_RESULT": "-3", "FAULT_STAYS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)],
+        env={**os.environ, **fault, "PYTHONPATH": python_path(checkout)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 6
+    assert all(line.startswith(f"{path}: vkCreateDevice failed with ") for line in lines)

@@ -73,10 +73,12 @@ def _check_images(
             found.append(error("SR-ATTACH-007", place, message, "all that is drawn into at once has one size"))
         other = first.setdefault((each.uid, each.level), index)
         if other != index:
-            found.append(warning("SR-ATTACH-008", place, f"{name} is attachment {other} already: both write it"))
+            message = f"{name} is attachment {other} already: which of the two values stays is undefined"
+            found.append(error("SR-ATTACH-010", place, message, "give each output an image or a mip level of its own"))
         if any(uid == each.uid and level in (None, each.level) for uid, level in bound):
             message = f"{name} is drawn into while the shaders use it as a binding: what they see there is undefined"
-            found.append(warning("SR-ATTACH-008", place, message))
+            help = "draw into another image, or bind another mip level with lod"
+            found.append(error("SR-ATTACH-008", place, message, help))
     return found
 
 

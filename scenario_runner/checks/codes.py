@@ -1,4 +1,4 @@
-"""Every code that a finding may have, with what it means, how to mend it, and where the rule stands.
+"""Every code of a diagnostic, with its meaning, how to fix it, and where the rule is specified.
 
 Codes are stable: a rule that goes away leaves its number unused. docs/codes.md is generated from this table.
 """
@@ -6,17 +6,23 @@ Codes are stable: a rule that goes away leaves its number unused. docs/codes.md 
 from typing import Final, NamedTuple
 
 from scenario_runner.checks import code_table, code_table_modules, code_table_rules, hazard_code_table
+from scenario_runner.errors import error_class
 
 
 class Code(NamedTuple):
-    """One kind of finding. ``severity`` is what it usually is; ``source`` names the specification's section."""
+    """One kind of diagnostic. ``severity`` is the usual one; ``source`` names the section of a specification."""
 
     code: str
     severity: str
     title: str
     meaning: str
-    mend: str
+    fix: str
     source: str
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a run that an error of this code ends; 0 where it is not an error."""
+        return error_class(self.code).exit_code if self.severity == "error" else 0
 
     @property
     def anchor(self) -> str:
@@ -26,11 +32,11 @@ class Code(NamedTuple):
 
 FAMILIES: Final = {
     "JSON": "The text of the scenario",
-    "REF": "Names of resources",
+    "REF": "References to resources",
     "CONFLICT": "Parts of a scenario that contradict each other",
     "MEMORY": "Memory that resources share",
     "FILE": "Files that the scenario names",
-    "SANDBOX": "What scenarios from others may not do",
+    "SANDBOX": "The sandbox",
     "SHADER": "Shaders and their entry points",
     "BIND": "Bindings",
     "ACCESS": "Reading and writing",
@@ -41,14 +47,14 @@ FAMILIES: Final = {
     "GRAPH": "Graphs",
     "LAYOUT": "Layouts of blocks",
     "PUSH": "Push constants",
-    "DISPATCH": "Numbers of workgroups",
+    "DISPATCH": "Workgroup counts",
     "SPEC": "Specialization constants",
     "LIMIT": "Limits of the device",
     "FEATURE": "Features of the device",
     "HAZARD": "Missing barriers",
     "USAGE": "Command lines and calls",
-    "DEVICE": "Drivers and the system",
-    "RUN": "What this program runs",
+    "DEVICE": "Devices, drivers and the system",
+    "RUN": "Limits of this program",
 }
 """The middle part of a code → what its family is about, in the order of the documentation."""
 
@@ -56,9 +62,9 @@ FAMILIES: Final = {
 def _parsed(text: str) -> dict[str, Code]:
     found = {}
     for entry in text.strip().split("\n\n"):
-        head, meaning, mend, source = entry.split("\n")
+        head, meaning, fix, source = entry.split("\n")
         code, severity, title = head.split(" ", 2)
-        found[code] = Code(code, severity, title, meaning, mend, source)
+        found[code] = Code(code, severity, title, meaning, fix, source)
     return found
 
 
@@ -76,10 +82,13 @@ def markdown() -> str:
     ]
     for family, about in FAMILIES.items():
         lines += ["", f"## {about}", ""]
-        lines += ["| code | severity | finding |", "|---|---|---|"]
+        lines += ["| code | severity | exit code | finding |", "|---|---|---|---|"]
         members = [code for name, code in CODES.items() if name.split("-")[1] == family]
-        lines += [f"| [{code.code}](#{code.anchor}) | {code.severity} | {code.title} |" for code in members]
+        lines += [
+            f"| [{code.code}](#{code.anchor}) | {code.severity} | {code.exit_code or ''} | {code.title} |"
+            for code in members
+        ]
         for code in members:
             lines += ["", f"### {code.code}", "", f"{code.title[:1].upper()}{code.title[1:]} ({code.severity})."]
-            lines += [code.meaning, "", f"**Mend it:** {code.mend}", "", f"Source: {code.source}"]
+            lines += [code.meaning, "", f"**Fix:** {code.fix}", "", f"Source: {code.source}"]
     return "\n".join(lines) + "\n"

@@ -39,8 +39,9 @@ def main(argv: Sequence[str]) -> int:
         code = CODES[given.upper()]
         if number:
             print()
-        print(f"{code.code} ({code.severity}): {code.title}")
-        for text in (code.meaning, f"Mend it: {code.mend}", f"Source: {code.source}"):
+        exits = f", exit code {code.exit_code}" if code.exit_code else ""
+        print(f"{code.code} ({code.severity}{exits}): {code.title}")
+        for text in (code.meaning, f"Fix: {code.fix}", f"Source: {code.source}"):
             print()
             print(textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False))
     return 0

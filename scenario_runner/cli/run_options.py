@@ -25,8 +25,6 @@ _WITHOUT_EFFECT = {
 }
 # Options of the reference runner whose results somebody waits for: refused by name.
 _NOT_SUPPORTED = {
-    "--profiling-dump-path": 1,
-    "--perf-counters-dump-path": 1,
     "--fail-on-pipeline-cache-miss": 0,
     "--emulation-layer-profiling-dump-dir": 1,
     "--neural-debug-database-dump-dir": 1,
@@ -85,6 +83,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="FILE",
         help="write the device's measurements of shaders (VK_ARM_shader_instrumentation) as JSON",
     )
+    parser.add_argument("--profiling-dump-path", metavar="FILE", help="write the time of every dispatch as JSON")
+    parser.add_argument("--perf-counters-dump-path", metavar="FILE", help="write the times of the host as JSON")
+    parser.add_argument("--trace", metavar="FILE", help="write both as a trace for Perfetto or chrome://tracing")
     add_compiler_options(parser)
     add_sandbox_option(parser)
     add_logging_option(parser)

@@ -127,24 +127,30 @@ def parse_header(source: SourceFile) -> DdsHeader:
     """Read and check the header of an open .dds file. Raises `FileError`, also when the texels do not fit exactly."""
     start = source.read(_DX10_SIZE_BYTES)
     if not start:
-        raise file_error(source.path, "is empty, expected a .dds file")
+        raise file_error(source.path, "is empty, expected a .dds file", code="SR-FILE-009")
     if start[:4] != MAGIC:
-        raise file_error(source.path, f"is no .dds file: it begins with {start[:4]!r}, expected {MAGIC!r}")
+        raise file_error(
+            source.path, f"is no .dds file: it begins with {start[:4]!r}, expected {MAGIC!r}", code="SR-FILE-009"
+        )
     if len(start) < _LEGACY_SIZE_BYTES:
         raise _truncated_header(source, _LEGACY_SIZE_BYTES)
     size, flags, height, width, pitch, depth, mip_count = struct.unpack_from("<7I", start, 4)
     pixel_size, pixel_flags, fourcc, bit_count, *masks = struct.unpack_from("<II4s5I", start, 76)
     (caps2,) = struct.unpack_from("<I", start, 112)
     if size != _HEADER_SIZE:
-        raise file_error(source.path, f"has a .dds header of size {size}, expected {_HEADER_SIZE}")
+        raise file_error(source.path, f"has a .dds header of size {size}, expected {_HEADER_SIZE}", code="SR-FILE-009")
     if pixel_size != _PIXEL_FORMAT_SIZE:
         raise file_error(
-            source.path, f"has a pixel format of size {pixel_size} in its .dds header, expected {_PIXEL_FORMAT_SIZE}"
+            source.path,
+            f"has a pixel format of size {pixel_size} in its .dds header, expected {_PIXEL_FORMAT_SIZE}",
+            code="SR-FILE-009",
         )
     if caps2 & _CAPS2_CUBE:
-        raise file_error(source.path, "holds a cube map, expected one two-dimensional image")
+        raise file_error(source.path, "holds a cube map, expected one two-dimensional image", code="SR-FILE-010")
     if caps2 & _CAPS2_VOLUME or (flags & _FLAG_DEPTH and depth > 1):
-        raise file_error(source.path, f"holds a volume of depth {depth}, expected one two-dimensional image")
+        raise file_error(
+            source.path, f"holds a volume of depth {depth}, expected one two-dimensional image", code="SR-FILE-010"
+        )
     if not (pixel_flags & PIXEL_FOURCC and fourcc == b"DX10"):
         is_srgb_known = False
         texel_format, stored_bytes = legacy_format(source.path, pixel_flags, fourcc, bit_count, tuple(masks))
@@ -155,12 +161,14 @@ def parse_header(source: SourceFile) -> DdsHeader:
         maps = texel_maps(texel_format)
         offset = _DX10_SIZE_BYTES
     if not width or not height:
-        raise file_error(source.path, f"says it has {width}x{height} texels, expected at least one")
+        raise file_error(source.path, f"says it has {width}x{height} texels, expected at least one", code="SR-FILE-009")
     mip_count = mip_count or 1
     full = full_mip_count(width, height)
     if mip_count > full:
         raise file_error(
-            source.path, f"says it has {mip_count} mip levels, but {width}x{height} texels have at most {full}"
+            source.path,
+            f"says it has {mip_count} mip levels, but {width}x{height} texels have at most {full}",
+            code="SR-FILE-009",
         )
     levels = level_layout(texel_format, maps[0].stored_bytes, width, height, mip_count, offset)
     _check_size(source, texel_format, levels, offset, pitch if flags & (_FLAG_PITCH | _FLAG_LINEAR_SIZE) else 0)
@@ -177,6 +185,7 @@ def _check_size(source: SourceFile, format: Format, levels: tuple[MipLevel, ...]
             source.path,
             f"{what}: {found} bytes follow the header, expected {expected} bytes for"
             f" {of_levels}{first.width}x{first.height} texels of {format.name!r}",
+            code="SR-FILE-009",
         )
     # Writers put a row, a row rounded up, a level or the whole chain here. The size has just proved that the rows are
     # packed tightly, so the field is not needed; but one that is longer than all texels is a lie.
@@ -185,6 +194,7 @@ def _check_size(source: SourceFile, format: Format, levels: tuple[MipLevel, ...]
         raise file_error(
             source.path,
             f"says that a row or level has {signed} bytes, expected at most the {expected} bytes of its texels",
+            code="SR-FILE-009",
         )
 
 
@@ -197,14 +207,17 @@ def _dx10_format(source: SourceFile, start: bytes) -> tuple[Format, bool]:
         raise file_error(
             source.path,
             f"holds a resource of dimension {dimension} ({kind}), expected {_DIMENSION_2D} (two-dimensional)",
+            code="SR-FILE-010",
         )
     if misc & _MISC_CUBE:
-        raise file_error(source.path, "holds a cube map, expected one two-dimensional image")
+        raise file_error(source.path, "holds a cube map, expected one two-dimensional image", code="SR-FILE-010")
     if array_size > 1:  # Pillow writes 0, and the reference does not look
-        raise file_error(source.path, f"holds an array of {array_size} images, expected one")
+        raise file_error(source.path, f"holds an array of {array_size} images, expected one", code="SR-FILE-010")
     found = format_of_dxgi(dxgi + 1 if dxgi in _DXGI_TYPELESS_BLOCKS else dxgi)
     if found is None:
-        raise file_error(source.path, f"has texels of the DXGI_FORMAT {dxgi}, which no supported VkFormat equals")
+        raise file_error(
+            source.path, f"has texels of the DXGI_FORMAT {dxgi}, which no supported VkFormat equals", code="SR-FILE-010"
+        )
     return found, dxgi not in _DXGI_TYPELESS_BLOCKS
 
 
@@ -212,4 +225,5 @@ def _truncated_header(source: SourceFile, expected: int) -> FileError:
     return file_error(
         source.path,
         f"ends after {source.size_bytes} bytes, expected at least the {expected} bytes of its header (truncated?)",
+        code="SR-FILE-009",
     )

@@ -65,7 +65,9 @@ def legacy_format(path: str, flags: int, fourcc: bytes, bit_count: int, masks: t
     if flags & PIXEL_FOURCC:
         name = _FOURCCS.get(fourcc)
         if name is None:
-            raise file_error(path, f"has texels of the FourCC {fourcc!r}, which no supported VkFormat equals")
+            raise file_error(
+                path, f"has texels of the FourCC {fourcc!r}, which no supported VkFormat equals", code="SR-FILE-010"
+            )
         found = format_named("VK_FORMAT_" + name)
         return found, found.block_size_bytes
     kind = next((kind for kind in _KINDS if flags & kind), 0)
@@ -86,5 +88,6 @@ def legacy_format(path: str, flags: int, fourcc: bytes, bit_count: int, masks: t
             f"has texels of {bit_count} bits with the masks {shown} and the flags 0x{flags:x}, which no supported"
             " VkFormat equals",
             help="store the file with a DX10 header, which names the format",
+            code="SR-FILE-010",
         )
     return format_named("VK_FORMAT_" + name), bit_count // 8

@@ -44,7 +44,9 @@ def read_array(path: str | os.PathLike[str]) -> numpy.ndarray[Any, Any]:
         try:
             dtype = numpy.dtype(header.descr).newbyteorder("<")
         except TypeError as error:  # long doubles of another machine
-            raise file_error(reader.path, f"holds items of the type {header.descr!r}: {error}") from error
+            raise file_error(
+                reader.path, f"holds items of the type {header.descr!r}: {error}", code="SR-FILE-008"
+            ) from error
         array = numpy.empty(header.shape, dtype)
         reader.read_into(array.reshape(-1).view("u1").data)
     return array

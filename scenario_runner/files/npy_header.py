@@ -112,32 +112,43 @@ def parse_header(source: SourceFile) -> NpyHeader:
     """Read and check the header of an open .npy file. Raises `FileError`, also when the payload's size does not fit."""
     start = source.read(12)
     if not start:
-        raise file_error(source.path, "is empty, expected a .npy file")
+        raise file_error(source.path, "is empty, expected a .npy file", code="SR-FILE-007")
     if start[:6] != MAGIC:
-        raise file_error(source.path, f"is no .npy file: it begins with {start[:6]!r}, expected {MAGIC!r}")
+        raise file_error(
+            source.path, f"is no .npy file: it begins with {start[:6]!r}, expected {MAGIC!r}", code="SR-FILE-007"
+        )
     version = tuple(start[6:8])
     if version not in ((1, 0), (2, 0), (3, 0)):
         shown = ".".join(map(str, version))
-        raise file_error(source.path, f"has the .npy version {shown!r}, expected 1.0, 2.0 or 3.0")
+        raise file_error(source.path, f"has the .npy version {shown!r}, expected 1.0, 2.0 or 3.0", code="SR-FILE-008")
     length_size = 2 if version == (1, 0) else 4
     text_offset = 8 + length_size
     if len(start) < text_offset:
-        raise file_error(source.path, f"ends after {source.size_bytes} bytes, within the .npy header (truncated?)")
+        raise file_error(
+            source.path,
+            f"ends after {source.size_bytes} bytes, within the .npy header (truncated?)",
+            code="SR-FILE-007",
+        )
     length = int.from_bytes(start[8:text_offset], "little")
     if length > source.size_bytes - text_offset:
         raise file_error(
             source.path,
             f"ends after {source.size_bytes} bytes, but the .npy header says it takes {length} bytes (truncated?)",
+            code="SR-FILE-007",
         )
     if length > _HEADER_LIMIT_BYTES:
-        raise file_error(source.path, f"has a .npy header of {length} bytes, expected at most {_HEADER_LIMIT_BYTES}")
+        raise file_error(
+            source.path,
+            f"has a .npy header of {length} bytes, expected at most {_HEADER_LIMIT_BYTES}",
+            code="SR-FILE-008",
+        )
     raw = source.read(length, text_offset)
     try:
         text = raw.decode("utf-8" if version == (3, 0) else "latin-1")
         descr, fortran_order, shape = _parse_dictionary(text)
     except ValueError as error:
         reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-        raise file_error(source.path, f"has a .npy header that cannot be read: {reason}") from error
+        raise file_error(source.path, f"has a .npy header that cannot be read: {reason}", code="SR-FILE-007") from error
     return _checked(source, descr, fortran_order, shape, text_offset + length)
 
 
@@ -147,7 +158,9 @@ def _checked(
     try:
         byte_order, kind, item_size_bytes = parse_descr(descr)
     except ValueError as error:
-        raise file_error(source.path, f"holds items of the type {_shown(descr)}: {error}") from error
+        raise file_error(
+            source.path, f"holds items of the type {_shown(descr)}: {error}", code="SR-FILE-008"
+        ) from error
     data_size_bytes = prod(shape) * item_size_bytes
     found = source.size_bytes - data_offset
     if data_size_bytes != found:
@@ -159,7 +172,11 @@ def _checked(
 def _size_error(path: str, what: str, found: int, descr: str, shape: tuple[int, ...], expected: int) -> FileError:
     shown = str(shape) if len(shape) <= 8 else f"({', '.join(map(str, shape[:8]))}, ...)"
     size = f"{expected} bytes" if expected < 1 << 63 else "more bytes than any file has"
-    return file_error(path, f"{what}: {found} bytes follow the header, expected {size} for shape {shown} of {descr!r}")
+    return file_error(
+        path,
+        f"{what}: {found} bytes follow the header, expected {size} for shape {shown} of {descr!r}",
+        code="SR-FILE-007",
+    )
 
 
 def _shown(text: str) -> str:

@@ -91,13 +91,18 @@ class _NpyImage(ImageReader):
 
 def _check(path: str, header: NpyHeader, format: Format, width: int, height: int) -> None:
     if format.numpy_dtype is None:
-        raise file_error(path, f"cannot hold texels of the format {format.name!r}: NumPy has no block-compressed types")
+        raise file_error(
+            path,
+            f"cannot hold texels of the format {format.name!r}: NumPy has no block-compressed types",
+            code="SR-FILE-004",
+        )
     expected = (height, width, format.numpy_items)
     if header.shape not in (expected, (1, *expected)) and (format.numpy_items > 1 or header.shape != expected[:2]):
         raise file_error(
             path,
             f"has the shape {header.shape}, but the scenario declares {width}x{height} texels of {format.name!r}:"
             f" expected {(1, *expected)} (1, height, width, items)",
+            code="SR-FILE-002",
         )
     item_size_bytes = int(format.numpy_dtype[2:])
     is_float = format.numpy_dtype[1] == "f"
@@ -109,6 +114,7 @@ def _check(path: str, header: NpyHeader, format: Format, width: int, height: int
             path,
             f"has items of the type {header.descr!r}, but the scenario declares {format.name!r}:"
             f" expected {format.numpy_dtype!r}",
+            code="SR-FILE-002",
         )
 
 

@@ -33,10 +33,10 @@ def check_destination(path: str) -> None:
             _check_new_names(os.path.realpath(path))
             return
     except (OSError, ValueError) as error:
-        raise file_error(path, f"cannot be created: {reason_of(error)}") from error
+        raise file_error(path, f"cannot be created: {reason_of(error)}", code="SR-FILE-015") from error
     if not stat.S_ISREG(mode):
         kind = "a folder" if stat.S_ISDIR(mode) else "a pipe, a device or a socket"
-        raise file_error(path, f"is {kind}, expected the name of a file to write")
+        raise file_error(path, f"is {kind}, expected the name of a file to write", code="SR-FILE-015")
 
 
 def _check_new_names(path: str) -> None:
@@ -94,7 +94,7 @@ class OutputFile:
             self._temporary = temporary
         except (OSError, ValueError) as error:
             remove_folders(self.made_folders)
-            raise file_error(self.path, f"cannot be created: {reason_of(error)}") from error
+            raise file_error(self.path, f"cannot be created: {reason_of(error)}", code="SR-FILE-015") from error
         try:
             check_opened(temporary, self._descriptor)
             self._reserve(size_bytes)
@@ -113,7 +113,7 @@ class OutputFile:
             try:
                 done += self._write_some(view[done : done + _CHUNK_SIZE_BYTES])
             except OSError as error:
-                raise file_error(self.path, f"cannot be written: {reason_of(error)}") from error
+                raise file_error(self.path, f"cannot be written: {reason_of(error)}", code="SR-FILE-015") from error
         self._written_bytes += done
 
     def _write_some(self, part: memoryview) -> int:
@@ -141,7 +141,7 @@ class OutputFile:
         except BaseException as error:
             self.discard()
             if isinstance(error, OSError):
-                raise file_error(self.path, f"cannot be written: {reason_of(error)}") from error
+                raise file_error(self.path, f"cannot be written: {reason_of(error)}", code="SR-FILE-015") from error
             raise
 
     def discard(self) -> None:
@@ -165,7 +165,7 @@ class OutputFile:
         try:
             os.replace(self._temporary, self.target)
         except OSError as error:
-            raise file_error(self.path, f"cannot be written: {reason_of(error)}") from error
+            raise file_error(self.path, f"cannot be written: {reason_of(error)}", code="SR-FILE-015") from error
         self._temporary = ""
 
     def keep_old(self) -> None:
@@ -236,14 +236,18 @@ class OutputFile:
             room = os.fstatvfs(self._descriptor)
             free_bytes = room.f_bavail * room.f_frsize
             if 0 < free_bytes < size_bytes:  # asking would first take all that is left, from everybody
-                raise file_error(self.path, f"cannot be given {size_bytes} bytes: only {free_bytes} bytes are free")
+                raise file_error(
+                    self.path,
+                    f"cannot be given {size_bytes} bytes: only {free_bytes} bytes are free",
+                    code="SR-FILE-015",
+                )
             os.posix_fallocate(self._descriptor, 0, size_bytes)
             self._reserved_bytes = size_bytes
         except (OSError, OverflowError) as error:
             if isinstance(error, OSError) and error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
                 return  # this file system cannot reserve; writing will tell
             reason = reason_of(error) if isinstance(error, OSError) else "no file can be so large"
-            raise file_error(self.path, f"cannot be given {size_bytes} bytes: {reason}") from error
+            raise file_error(self.path, f"cannot be given {size_bytes} bytes: {reason}", code="SR-FILE-015") from error
 
 
 def _temporary_name(folder: str) -> str:

@@ -102,7 +102,7 @@ def _write_marker(path: str, files: list[OutputFile]) -> None:
             marker.write(b"These files are being replaced together:\n" + os.fsencode(names))
     except OSError as error:
         _remove(path)
-        raise file_error(path, f"cannot be written: {reason_of(error)}") from error
+        raise file_error(path, f"cannot be written: {reason_of(error)}", code="SR-FILE-015") from error
 
 
 def _remove(path: str) -> None:

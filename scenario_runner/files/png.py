@@ -147,30 +147,42 @@ def write_png(
 def _parse_header(source: SourceFile) -> PngHeader:
     start = source.read(33)
     if not start:
-        raise file_error(source.path, "is empty, expected a PNG file")
+        raise file_error(source.path, "is empty, expected a PNG file", code="SR-FILE-011")
     if start[:8] != SIGNATURE:
-        raise file_error(source.path, f"is not a PNG file: it begins with {start[:8]!r}, expected {SIGNATURE!r}")
+        raise file_error(
+            source.path, f"is not a PNG file: it begins with {start[:8]!r}, expected {SIGNATURE!r}", code="SR-FILE-011"
+        )
     if len(start) < 33:
-        raise file_error(source.path, f"ends after {len(start)} bytes, within its PNG header (truncated?)")
+        raise file_error(
+            source.path, f"ends after {len(start)} bytes, within its PNG header (truncated?)", code="SR-FILE-011"
+        )
     length, kind, width, height, bits, color, compression, filtering, interlace = struct.unpack(
         ">I4sIIBBBBB", start[8:29]
     )
     if (length, kind) != (13, b"IHDR"):
-        raise file_error(source.path, f"begins with a chunk {kind!r} of {length} bytes, expected b'IHDR' of 13 bytes")
+        raise file_error(
+            source.path,
+            f"begins with a chunk {kind!r} of {length} bytes, expected b'IHDR' of 13 bytes",
+            code="SR-FILE-011",
+        )
     if bits not in _BIT_DEPTHS.get(color, ()) or compression or filtering or interlace > 1:
         raise file_error(
             source.path,
             f"has a PNG header with bit depth {bits}, colour type {color}, compression {compression}, filter"
             f" {filtering} and interlace {interlace}, which is not a valid combination",
+            code="SR-FILE-011",
         )
     if not 0 < width * height <= _TEXEL_LIMIT:
-        raise file_error(source.path, f"says it has {width}x{height} texels, expected 1 to {_TEXEL_LIMIT} in all")
+        raise file_error(
+            source.path, f"says it has {width}x{height} texels, expected 1 to {_TEXEL_LIMIT} in all", code="SR-FILE-012"
+        )
     decoded_size = height * -(-width * bits * _SAMPLES[color] // 8)
     if decoded_size > source.size_bytes * _DEFLATE_RATIO_LIMIT:
         raise file_error(
             source.path,
             f"says it has {width}x{height} texels ({decoded_size} bytes), more than a file of"
             f" {source.size_bytes} bytes can hold (truncated?)",
+            code="SR-FILE-011",
         )
     has_transparency = _has_transparency(source)
     channels = {_GRAY: 1, _RGB: 3, _PALETTE: 3, _GRAY_ALPHA: 2, _RGB_ALPHA: 4}[color]
@@ -184,13 +196,15 @@ def _has_transparency(source: SourceFile) -> bool:
     for _ in range(_CHUNK_LIMIT):
         head = source.read(8, offset)
         if len(head) < 8:
-            raise file_error(source.path, f"ends after {source.size_bytes} bytes, before its texels (truncated?)")
+            raise file_error(
+                source.path, f"ends after {source.size_bytes} bytes, before its texels (truncated?)", code="SR-FILE-011"
+            )
         length, kind = struct.unpack(">I4s", head)
         if kind == b"IDAT":
             return found
         found = found or kind == b"tRNS"
         offset += 12 + length
-    raise file_error(source.path, f"has more than {_CHUNK_LIMIT} chunks before its texels")
+    raise file_error(source.path, f"has more than {_CHUNK_LIMIT} chunks before its texels", code="SR-FILE-012")
 
 
 def _decoded(path: str, header: PngHeader, data: bytes) -> Array:
@@ -213,11 +227,15 @@ def _decoded(path: str, header: PngHeader, data: bytes) -> Array:
                 array = imageio.v3.imread(io.BytesIO(data), plugin="pillow", mode=mode, index=0, writeable_output=False)
     except Exception as error:  # Pillow raises whatever its parsers run into: SyntaxError, OSError, struct.error, ...
         reason = str(error) or type(error).__name__
-        raise file_error(path, f"cannot be decoded as a PNG file: {reason[:1].lower()}{reason[1:]}") from error
+        raise file_error(
+            path, f"cannot be decoded as a PNG file: {reason[:1].lower()}{reason[1:]}", code="SR-FILE-011"
+        ) from error
     array = array.reshape(*array.shape[:2], -1)
     expected = (header.height, header.width, header.channels)
     if array.shape != expected or array.dtype.itemsize * 8 != header.bit_depth:
-        raise file_error(path, f"was decoded to {array.shape} of {array.dtype}, expected {expected}")
+        raise file_error(
+            path, f"was decoded to {array.shape} of {array.dtype}, expected {expected}", code="SR-FILE-011"
+        )
     return array.astype(numpy.dtype(f"u{header.bit_depth // 8}"), copy=False)
 
 

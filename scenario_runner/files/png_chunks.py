@@ -35,23 +35,33 @@ def essential_chunks(path: str, data: bytes) -> bytes:
         length, kind = struct.unpack(">I4s", data[offset : offset + 8].ljust(8, b"\0"))
         end = offset + 12 + length
         if end > len(data):
-            raise file_error(path, f"ends after {len(data)} bytes, expected an IEND chunk at the end (truncated?)")
+            raise file_error(
+                path,
+                f"ends after {len(data)} bytes, expected an IEND chunk at the end (truncated?)",
+                code="SR-FILE-011",
+            )
         if kind in _KEPT and not (kind != b"IDAT" and kind != b"IEND" and b"IDAT" in kinds):
             if zlib.crc32(view[offset + 4 : end - 4]) != int.from_bytes(view[end - 4 : end], "big"):
-                raise file_error(path, f"has a chunk {kind!r} whose check sum is wrong (damaged?)")
+                raise file_error(path, f"has a chunk {kind!r} whose check sum is wrong (damaged?)", code="SR-FILE-011")
             kept.append(view[offset:end] if kind != b"tRNS" else _widened_key(data, view[offset:end]))
             kinds.add(kind)
         elif kind not in _KEPT and not kind[0] & 0x20:
-            raise file_error(path, f"has a chunk {kind!r}, which is essential for its texels and unknown")
+            raise file_error(
+                path, f"has a chunk {kind!r}, which is essential for its texels and unknown", code="SR-FILE-012"
+            )
         if kind == b"IDAT":
             rows.feed(view[offset + 8 : end - 4])
         if kind == b"IEND":
             break
         offset = end
     else:
-        raise file_error(path, f"has more than {_CHUNK_LIMIT} chunks")
+        raise file_error(path, f"has more than {_CHUNK_LIMIT} chunks", code="SR-FILE-012")
     if data[25] == _PALETTE and b"PLTE" not in kinds:
-        raise file_error(path, "has texels that are numbers of colours, but no chunk b'PLTE' that says which colours")
+        raise file_error(
+            path,
+            "has texels that are numbers of colours, but no chunk b'PLTE' that says which colours",
+            code="SR-FILE-011",
+        )
     rows.check()
     return b"".join(kept)
 
@@ -89,7 +99,9 @@ class _RowCount:
                 self._found += len(self._stream.decompress(part[start : start + _FEED_SIZE_BYTES]))
         except zlib.error as error:
             raise file_error(
-                self._path, f"cannot be decoded as a PNG file: {str(error)[:1].lower()}{str(error)[1:]}"
+                self._path,
+                f"cannot be decoded as a PNG file: {str(error)[:1].lower()}{str(error)[1:]}",
+                code="SR-FILE-011",
             ) from error
 
     def check(self) -> None:
@@ -97,4 +109,5 @@ class _RowCount:
             raise file_error(
                 self._path,
                 f"has {self._found} bytes of rows, expected {self._expected} of an image of its size (truncated?)",
+                code="SR-FILE-011",
             )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from scenario_runner.checks.bindings import Slot, Slots
     from scenario_runner.checks.workgroup_count import Extent
     from scenario_runner.diagnostics import Diagnostic
+    from scenario_runner.plan.model.records import ShaderStage
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.scenario import Binding
 
@@ -37,8 +38,8 @@ def set_layouts(shader: LoadedShader, problems: Report) -> SetLayouts | None:
     return layouts_of(slots) if problems.report(findings) else None
 
 
-def layouts_of(slots: Slots) -> SetLayouts:
-    """The same from what was found to be right.
+def layouts_of(slots: Slots, stages: Mapping[str, tuple[ShaderStage, ...]] | None = None) -> SetLayouts:
+    """The same from what was found to be right; ``stages`` are those of each shader, compute without.
 
     Variables other than tensors that an entry point only lists have no place: drivers crash on the sets that nobody
     binds for them.
@@ -48,7 +49,11 @@ def layouts_of(slots: Slots) -> SetLayouts:
         if not _has_place(slot):
             continue
         kind: DescriptorKind = slot.kind  # type: ignore[assignment]
-        by_set.setdefault(slot.set, []).append(LayoutBinding(slot.binding, kind))
+        place = LayoutBinding(slot.binding, kind)
+        if stages is not None:
+            seen_by = dict.fromkeys(stage for uid, _ in slot.variables for stage in stages[uid])
+            place = place._replace(stages=tuple(sorted(seen_by)))
+        by_set.setdefault(slot.set, []).append(place)
     return tuple(tuple(by_set.get(number, ())) for number in range(max(by_set) + 1)) if by_set else ()
 
 

@@ -36,7 +36,8 @@ class Dispatches(CommandResolver):
         images = self.context.layouts
         if images is not None:
             images.check_shader_access(
-                [(each.resource_ref, each.lod) for each in command.bindings], self._scenario.command_pointer(index)
+                [(each.resource_ref, each.lod) for each in command.bindings],
+                f"{self._scenario.command_pointer(index)}/bindings",
             )
         if key in self._prepared:
             prepared = self._prepared[key]
@@ -75,7 +76,7 @@ class Dispatches(CommandResolver):
         layouts = self._layouts[shader.uid]
         resources = self.context.tables.resources
         found = descriptors(shader, command.bindings, resources, pointer, self._problems, self._readonly)
-        push_constants = self.context.push_constants.of(command, shader, pointer)
+        push_constants = self.context.push_constants.of(command, (shader,), pointer)
         if layouts is None:
             return None
         size: int = getattr(self._scenario.resource(shader.uid), "push_constants_size", 0)

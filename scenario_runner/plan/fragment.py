@@ -2,125 +2,168 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.checks.attachments import Attachment, check_attachments
 from scenario_runner.checks.bindings import check_bindings, slots_of
-from scenario_runner.checks.bound import Bound
-from scenario_runner.checks.push_constants import check_size
 from scenario_runner.checks.stages import Stage, check_stages
-from scenario_runner.plan.bindings import bound_of, descriptors_of
+from scenario_runner.plan.bindings import bound_of, descriptors_of, layouts_of
+from scenario_runner.plan.model.drawings import Draw, GraphicsPipelinePlan, ShaderStagePlan, Target
 from scenario_runner.plan.model.images import ImagePlan
-from scenario_runner.plan.shaders import load_shaders
-from scenario_runner.scenario import DispatchFragment, Image, Shader
+from scenario_runner.plan.model.records import DescriptorList, NeededFeature
+from scenario_runner.plan.resolvers import CommandResolver, PlanContext
+from scenario_runner.scenario import Image
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable
 
-    from scenario_runner.plan.model.plan import ResourcePlan
-    from scenario_runner.plan.model.records import CompilerOptions, Descriptor
-    from scenario_runner.plan.problems import Problems
+    from scenario_runner.checks.bound import Bound
+    from scenario_runner.plan.model.records import Descriptor
     from scenario_runner.plan.shaders import LoadedShader
-    from scenario_runner.scenario import ColorAttachment, Scenario
+    from scenario_runner.scenario import ColorAttachment, DispatchFragment
 
 
-class DrawingStages(NamedTuple):
-    """The two shaders of a drawing; ``needs`` are (structure, member, what needs it) of device features."""
-
-    vertex: Stage
-    fragment: Stage
-    needs: tuple[tuple[str, str, str], ...]
+_DYNAMIC_RENDERING = ("VkPhysicalDeviceVulkan13Features", "dynamicRendering")
 
 
 class Drawing(NamedTuple):
     """The dispatch_fragment command number ``command``, as far as it could be planned.
 
-    ``shaders`` are those that could be loaded, the vertex shader first; ``stages`` is None unless both could.
-    ``attachments`` has None for an image that could not be planned.
+    ``shaders`` are those that could be loaded, the vertex shader first; ``attachments`` has None for an image that
+    could not be planned. ``draw`` is None where something is missing.
     """
 
     command: int
     shaders: tuple[LoadedShader, ...]
-    stages: DrawingStages | None
     descriptors: tuple[Descriptor, ...]
     attachments: tuple[Attachment | None, ...]
-    barrier_after: bool
+    draw: Draw | None
 
 
-def plan_drawings(
-    scenario: Scenario,
-    resources: Mapping[str, ResourcePlan],
-    shaders: Mapping[str, LoadedShader],
-    compiler: CompilerOptions,
-    problems: Problems,
-) -> tuple[Drawing, ...]:
-    """The drawings of a scenario, checked; what is wrong goes into ``problems``.
+class Drawings(CommandResolver):
+    """Resolves dispatch_fragment; commands that differ in nothing but their place are looked at once.
 
-    ``shaders`` are those that are loaded already; the others are compiled or read here.
+    ``planned`` are all drawings, in order.
     """
-    drawings = [
-        (index, command) for index, command in enumerate(scenario.commands) if isinstance(command, DispatchFragment)
-    ]
-    used = {uid: None for _, command in drawings for uid in (command.vertex_shader_ref, command.fragment_shader_ref)}
-    wanted = [shader for uid in used if uid not in shaders and isinstance(shader := scenario.resource(uid), Shader)]
-    loaded = {**shaders, **load_shaders(scenario, wanted, compiler, problems, thorough=True)}
-    stages = {uid: _stage(loaded[uid]) for uid in used if uid in loaded}
-    return tuple(_drawing(scenario, index, command, resources, loaded, stages, problems) for index, command in drawings)
+
+    def __init__(self, context: PlanContext) -> None:
+        super().__init__(context)
+        self._scenario = context.scenario
+        self._problems = context.problems
+        self._stages: dict[str, Stage] = {}
+        self._known: dict[Hashable, Drawing] = {}
+        self._features: dict[NeededFeature, None] = {}
+        self.planned: list[Drawing] = []
+
+    def features(self) -> tuple[NeededFeature, ...]:
+        return tuple(self._features)
+
+    def resolve(self, command: DispatchFragment, index: int) -> tuple[Draw, ...]:
+        pointer = self._scenario.command_pointer(index)
+        if not self.planned:
+            self._features[NeededFeature(*_DYNAMIC_RENDERING, "dispatch_fragment", pointer)] = None
+        images = self.context.layouts
+        attached = [(each.resource_ref, each.lod) for each in command.color_attachment_refs]
+        if images is not None:
+            bound = [(each.resource_ref, each.lod) for each in command.bindings]
+            images.check_shader_access(bound, f"{pointer}/bindings")
+            images.check_shader_access(attached, f"{pointer}/color_attachment_refs")
+        key = (
+            command.vertex_shader_ref,
+            command.fragment_shader_ref,
+            command.push_data_ref,
+            tuple((each.set, each.id, each.resource_ref, each.lod, each.descriptor_type) for each in command.bindings),
+            tuple(attached),
+            command.render_extent,
+        )
+        drawing = self._known.get(key)
+        if drawing is None:
+            drawing = self._known[key] = self._plan(command, index, pointer)
+        draw = drawing.draw
+        self.context.tables.names[index] = (command.debug_name or command.fragment_shader_ref,)
+        if draw is not None:
+            draw = draw._replace(barrier_after=command.implicit_barrier, command=index)
+        self.planned.append(drawing._replace(command=index, draw=draw))
+        return () if draw is None else (draw,)
+
+    def _plan(self, command: DispatchFragment, index: int, pointer: str) -> Drawing:
+        problems, tables = self._problems, self.context.tables
+        resources, push_constants = tables.resources, self.context.push_constants
+        pair = (command.vertex_shader_ref, command.fragment_shader_ref)
+        loaded = tuple(self.context.shaders[uid] for uid in pair if uid in self.context.shaders)
+        attachments = tuple(self._attachment(target) for target in command.color_attachment_refs)
+        if len(loaded) < len(pair):  # reported where the shader is
+            return Drawing(index, loaded, (), attachments, None)
+
+        def bound(uid: str) -> Bound | None:
+            resource = resources.get(uid)
+            readonly = getattr(self._scenario.resource(uid), "shader_access", "") == "readonly"
+            return None if resource is None else bound_of(resource, readonly)
+
+        pushed = push_constants.of(command, loaded, pointer)
+        slots, findings = slots_of([(each.uid, each.interface) for each in loaded], pointer)
+        bindable = problems.report(findings)
+        names = " and ".join(repr(each.uid) for each in loaded)
+        good = problems.report(check_bindings(slots, f"the shaders {names} do", command.bindings, bound, pointer))
+        vertex, fragment = (self._stage(each) for each in loaded)
+        findings, needs = check_stages(vertex, fragment, pointer)
+        problems.report(findings)
+        for need in needs:
+            self._features[NeededFeature(*need, pointer)] = None
+        descriptors = descriptors_of(slots, command.bindings, resources) if good else ()
+        images = [(each.uid, each.level) for each in descriptors if each.kind != "sampler"]
+        problems.report(check_attachments(attachments, fragment, command.render_extent, images, pointer))
+        known = [each for each in attachments if each is not None]
+        if not bindable or len(known) < len(attachments):
+            return Drawing(index, loaded, descriptors, attachments, None)
+        layouts = layouts_of(slots, {vertex.uid: ("vertex",), fragment.uid: ("fragment",)})
+        pipeline = GraphicsPipelinePlan(
+            _stage_plan(loaded[0], vertex),
+            _stage_plan(loaded[1], fragment),
+            layouts,
+            push_constants.size(loaded),
+            tuple(each.format.value for each in known),
+            pointer,
+        )
+        extent = command.render_extent or (known[0].width, known[0].height)
+        draw = Draw(
+            pipeline=tables.graphics_pipeline(pipeline),
+            descriptors=tables.descriptor_list(DescriptorList(layouts, descriptors)),
+            targets=tuple(Target(each.uid, each.level) for each in known),
+            extent=(extent[0], extent[1]),
+            push_constants=pushed,
+            barrier_after=command.implicit_barrier,
+            command=index,
+        )
+        return Drawing(index, loaded, descriptors, attachments, draw)
+
+    def _stage(self, shader: LoadedShader) -> Stage:
+        found = self._stages.get(shader.uid)
+        if found is None:
+            interface = shader.entry.stage_interface(shader.interface.specialization)
+            found = self._stages[shader.uid] = Stage(shader.uid, shader.pointer, shader.entry, interface)
+        return found
+
+    def _attachment(self, target: ColorAttachment) -> Attachment | None:
+        """The mip level that is drawn into; None where something else is wrong with the image."""
+        plan = self.context.tables.resources.get(target.resource_ref)
+        declared = self._scenario.resource(target.resource_ref)
+        if not isinstance(plan, ImagePlan) or not isinstance(declared, Image) or target.lod >= plan.mips:
+            return None
+        width, height = (max(1, size >> target.lod) for size in (plan.width, plan.height))
+        return Attachment(plan.uid, target.lod, plan.format, width, height, declared.color_attachment)
 
 
-def _drawing(
-    scenario: Scenario,
-    index: int,
-    command: DispatchFragment,
-    resources: Mapping[str, ResourcePlan],
-    shaders: Mapping[str, LoadedShader],
-    stages: Mapping[str, Stage],
-    problems: Problems,
-) -> Drawing:
-    pointer = scenario.command_pointer(index)
-    pair = (command.vertex_shader_ref, command.fragment_shader_ref)
-    loaded = tuple(shaders[uid] for uid in pair if uid in shaders)
-    attachments = tuple(_attachment(scenario, resources, target) for target in command.color_attachment_refs)
-    if len(loaded) < 2:  # reported where the shader is
-        return Drawing(index, loaded, None, (), attachments, command.implicit_barrier)
+def _stage_plan(shader: LoadedShader, stage: Stage) -> ShaderStagePlan:
+    def locations(variables: Any) -> int:
+        return max((each.location + each.locations for each in variables), default=0)
 
-    def bound(uid: str) -> Bound | None:
-        resource = resources.get(uid)
-        readonly = getattr(scenario.resource(uid), "shader_access", "") == "readonly"
-        return None if resource is None else bound_of(resource, readonly)
-
-    for each in loaded:
-        size: int = getattr(scenario.resource(each.uid), "push_constants_size", 0)
-        problems.report(check_size(each.uid, each.interface, size, each.pointer))
-    slots, findings = slots_of([(each.uid, each.interface) for each in loaded], pointer)
-    problems.report(findings)
-    names = " and ".join(repr(each.uid) for each in loaded)
-    good = problems.report(check_bindings(slots, f"the shaders {names} do", command.bindings, bound, pointer))
-    vertex, fragment = (stages[uid] for uid in pair)
-    findings, needs = check_stages(vertex, fragment, pointer)
-    problems.report(findings)
-    images = [
-        (binding.resource_ref, binding.lod)
-        for binding in command.bindings
-        if (slot := slots.get((binding.set, binding.id))) is not None and slot.used
-    ]
-    problems.report(check_attachments(attachments, fragment, command.render_extent, images, pointer))
-    descriptors = descriptors_of(slots, command.bindings, resources) if good else ()
-    both = DrawingStages(vertex, fragment, tuple(needs))
-    return Drawing(index, loaded, both, descriptors, attachments, command.implicit_barrier)
-
-
-def _stage(shader: LoadedShader) -> Stage:
-    interface = shader.entry.stage_interface(shader.interface.specialization)
-    return Stage(shader.uid, shader.pointer, shader.entry, interface)
-
-
-def _attachment(
-    scenario: Scenario, resources: Mapping[str, ResourcePlan], target: ColorAttachment
-) -> Attachment | None:
-    """The mip level that is drawn into; None where something else is wrong with the image."""
-    plan, declared = resources.get(target.resource_ref), scenario.resource(target.resource_ref)
-    if not isinstance(plan, ImagePlan) or not isinstance(declared, Image) or target.lod >= plan.mips:
-        return None
-    width, height = (max(1, size >> target.lod) for size in (plan.width, plan.height))
-    return Attachment(plan.uid, target.lod, plan.format, width, height, declared.color_attachment)
+    return ShaderStagePlan(
+        code=shader.code,
+        entry=shader.entry.name,
+        specialization=shader.specialization,
+        label=shader.uid,
+        pointer=shader.pointer,
+        inputs=locations(stage.interface.inputs),
+        outputs=locations(stage.interface.outputs),
+    )

@@ -15,7 +15,7 @@ from scenario_runner.plan.resolvers import PlanContext, ResourceResolver
 from scenario_runner.plan.samplers import is_integer, sampler_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from scenario_runner.plan.model.plan import FramePlan, ResourcePlan
     from scenario_runner.plan.model.records import DescriptorList
@@ -40,15 +40,67 @@ class Images(ResourceResolver):
         self._members = Counter(group.id for group in groups if group is not None)
 
     def resolve(self, resource: Image, pointer: str) -> ImagePlan | None:
-        context, shown = self.context, resource.uid in self.context.shown
-        return _resolve_image(
-            context.scenario,
-            resource,
-            pointer,
-            context.inputs,
-            self._members,
-            all_levels=shown,
-            problems=context.problems,
+        """All of the plan except for the use of the image, which the commands decide (`with_usage`)."""
+        problems = self.context.problems
+        dims = resource.dims
+        if len(dims) != 4 or dims[0] != 1 or dims[3] != 1 or not dims[1] or not dims[2]:
+            problems.error(
+                "SR-IMAGE-006",
+                f"{pointer}/dims",
+                f"image {resource.uid!r} has dims {list(dims)}, expected [1, width, height, 1] with at least one texel",
+            )
+            return None
+        width, height = dims[1], dims[2]
+        try:
+            format = format_named(resource.format)
+        except ScenarioRunnerError as error:
+            problems.add_error(error, f"{pointer}/format")
+            return None
+        most = full_mip_count(width, height)
+        if resource.mips > most:
+            problems.error(
+                "SR-IMAGE-007",
+                f"{pointer}/mips",
+                f"image {resource.uid!r} has {resource.mips} mip levels; {width}x{height} texels have {most} at most",
+            )
+            return None
+        parts = image_parts(format, width, height, resource.mips)
+        levels = resource.mips
+        if resource.dst is not None:
+            from scenario_runner.files.image_file import check_destination, stored_levels
+
+            try:
+                check_destination(resource.dst, format)
+                if resource.uid not in self.context.shown:
+                    levels = stored_levels(resource.dst, resource.mips)
+            except ScenarioRunnerError as error:
+                problems.add_error(error, f"{pointer}/dst")
+                return None
+        source: ImageFileSource | ImageArraySource | ZeroSource | None = None
+        data = self.context.inputs.get(resource.uid, resource.data)
+        if data is not None:
+            source = ImageArraySource(data, resource.uid, format, parts)
+        elif resource.src is not None:
+            source = ImageFileSource(os.path.join(self.context.scenario.base_dir, resource.src), format, parts)
+        elif format.is_compressed:
+            source = ZeroSource(parts[-1].end_bytes, resource.mips)
+        group = resource.memory_group
+        return ImagePlan(
+            uid=resource.uid,
+            pointer=pointer,
+            size_bytes=parts[levels * len(format.aspects) - 1].end_bytes,
+            format=format,
+            width=width,
+            height=height,
+            mips=resource.mips,
+            parts=parts,
+            sampler=sampler_of(resource, format, pointer, problems),
+            tiling=resource.tiling,
+            group=None if group is None else group.id,
+            offset_bytes=0 if group is None else group.offset,
+            aliased=group is not None and self._members[group.id] > 1,
+            source=source,
+            source_levels=0 if source is None else source.levels,
         )
 
     @staticmethod
@@ -57,87 +109,10 @@ class Images(ResourceResolver):
         return planned._replace(source=source) if source.levels == planned.source_levels else None
 
 
-def _resolve_image(
-    scenario: Scenario,
-    image: Image,
-    pointer: str,
-    inputs: Mapping[str, Any],
-    members: Mapping[str, int],
-    *,
-    all_levels: bool,
-    problems: Problems,
-) -> ImagePlan | None:
-    """The plan of one image, except for its use; None when something is wrong, which ``problems`` then has.
-
-    ``members`` counts the resources of each memory group. Every level is read back with ``all_levels``, otherwise those
-    that the file of ``dst`` holds.
-    """
-    dims = image.dims
-    if len(dims) != 4 or dims[0] != 1 or dims[3] != 1 or not dims[1] or not dims[2]:
-        problems.error(
-            "SR-IMAGE-006",
-            f"{pointer}/dims",
-            f"image {image.uid!r} has dims {list(dims)}, expected [1, width, height, 1] with at least one texel",
-        )
-        return None
-    width, height = dims[1], dims[2]
-    try:
-        format = format_named(image.format)
-    except ScenarioRunnerError as error:
-        problems.add_error(error, f"{pointer}/format")
-        return None
-    most = full_mip_count(width, height)
-    if image.mips > most:
-        problems.error(
-            "SR-IMAGE-007",
-            f"{pointer}/mips",
-            f"image {image.uid!r} has {image.mips} mip levels; {width}x{height} texels have {most} at most",
-        )
-        return None
-    parts = image_parts(format, width, height, image.mips)
-    levels = image.mips
-    if image.dst is not None:
-        from scenario_runner.files.image_file import check_destination, stored_levels
-
-        try:
-            check_destination(image.dst, format)
-            levels = image.mips if all_levels else stored_levels(image.dst, image.mips)
-        except ScenarioRunnerError as error:
-            problems.add_error(error, f"{pointer}/dst")
-            return None
-    source: ImageFileSource | ImageArraySource | ZeroSource | None = None
-    data = inputs.get(image.uid, image.data)
-    if data is not None:
-        source = ImageArraySource(data, image.uid, format, parts)
-    elif image.src is not None:
-        source = ImageFileSource(os.path.join(scenario.base_dir, image.src), format, parts)
-    elif format.is_compressed:
-        source = ZeroSource(parts[-1].end_bytes, image.mips)
-    group = image.memory_group
-    return ImagePlan(
-        uid=image.uid,
-        pointer=pointer,
-        size_bytes=parts[levels * len(format.aspects) - 1].end_bytes,
-        format=format,
-        width=width,
-        height=height,
-        mips=image.mips,
-        parts=parts,
-        sampler=sampler_of(image, format, pointer, problems),
-        tiling=image.tiling,
-        usage=frozenset({"color_attachment"}) if image.color_attachment else frozenset(),
-        group=None if group is None else group.id,
-        offset_bytes=0 if group is None else group.offset,
-        aliased=group is not None and members[group.id] > 1,
-        source=source,
-        source_levels=0 if source is None else source.levels,
-    )
-
-
 def with_usage(
     resources: Mapping[str, ResourcePlan],
     descriptor_lists: Iterable[DescriptorList],
-    frames: Iterable[FramePlan],
+    frames: Collection[FramePlan],
     problems: Problems,
 ) -> tuple[dict[str, ResourcePlan], tuple[NeededFeature, ...]]:
     """The resources with what all commands use their images for, and the device features that this takes."""
@@ -150,6 +125,8 @@ def with_usage(
                 usage.setdefault(descriptor.uid, set()).add(kind)
             if descriptor.kind in _WITH_SAMPLER:
                 filtered.add(descriptor.uid)
+    for uid in _drawn_into(frames):
+        usage.setdefault(uid, set()).add("color_attachment")
     _share_in_groups(resources, usage)
     moved = _moved_by_barriers(frames)
     result: dict[str, ResourcePlan] = {}
@@ -195,6 +172,14 @@ def _share_in_groups(resources: Mapping[str, ResourcePlan], usage: dict[str, set
             shared = groups.setdefault(plan.group, set())
             shared |= plan.usage | usage.get(uid, set())
             usage[uid] = shared
+
+
+def _drawn_into(frames: Iterable[FramePlan]) -> Iterator[str]:
+    """The images that drawings have as attachments."""
+    for frame in frames:
+        for operation in frame.operations:
+            if operation.kind == "draw":
+                yield from (target.uid for target in operation.targets)
 
 
 def _moved_by_barriers(frames: Iterable[FramePlan]) -> dict[str, set[str]]:

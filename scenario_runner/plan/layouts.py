@@ -75,7 +75,10 @@ class LayoutTracker:
         return result
 
     def check_shader_access(self, uids: Iterable[tuple[str, int | None]], pointer: str) -> None:
-        """Note an error where a command's shaders see (image, level or None for all) in a layout that is not theirs."""
+        """Note an error where a command uses (image, level or None for all) in a layout that is not for shaders.
+
+        ``pointer`` is that of the list that names the images, in this order.
+        """
         if not self._moved:
             return
         for index, (uid, level) in enumerate(uids):
@@ -86,7 +89,7 @@ class LayoutTracker:
                 if layouts[number] != "general":
                     self._problems.error(
                         "SR-IMAGE-011",
-                        f"{pointer}/bindings/{index}",
+                        f"{pointer}/{index}",
                         f"mip level {number} of image {uid!r} is in the layout {layouts[number]} here; shaders need it"
                         " in general",
                         "move it there with an image_barrier before this command",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,9 @@ from scenario_runner.diagnostics import Diagnostic, Severity
 from scenario_runner.plan.model.plan import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from scenario_runner.plan.bindings import SetLayouts
 
     _Beyond = Callable[..., None]
 
@@ -19,10 +22,15 @@ Limits = Mapping[str, int | tuple[int, int, int]]
 
 NAMES = (
     "maxBoundDescriptorSets",
+    "maxColorAttachments",
     "maxComputeSharedMemorySize",
     "maxComputeWorkGroupCount",
     "maxComputeWorkGroupInvocations",
     "maxComputeWorkGroupSize",
+    "maxFragmentInputComponents",
+    "maxFragmentOutputAttachments",
+    "maxFramebufferHeight",
+    "maxFramebufferWidth",
     "maxImageDimension2D",
     "maxPerStageDescriptorSampledImages",
     "maxPerStageDescriptorSamplers",
@@ -33,6 +41,7 @@ NAMES = (
     "maxPushConstantsSize",
     "maxStorageBufferRange",
     "maxUniformBufferRange",
+    "maxVertexOutputComponents",
 )
 
 _CODES = {
@@ -45,6 +54,12 @@ _CODES = {
     "maxUniformBufferRange": "SR-LIMIT-008",
     "maxStorageBufferRange": "SR-LIMIT-008",
     "maxImageDimension2D": "SR-LIMIT-009",
+    "maxFramebufferHeight": "SR-LIMIT-009",
+    "maxFramebufferWidth": "SR-LIMIT-009",
+    "maxColorAttachments": "SR-LIMIT-010",
+    "maxFragmentInputComponents": "SR-LIMIT-010",
+    "maxFragmentOutputAttachments": "SR-LIMIT-010",
+    "maxVertexOutputComponents": "SR-LIMIT-010",
 }
 _PER_STAGE = "SR-LIMIT-006"
 # Which descriptors count against which limit of a stage (Vulkan specification, "Shader Resource Limits").
@@ -86,16 +101,16 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
     _check_pipelines(plan, comparison.beyond)
     _check_resources(plan, comparison.beyond)
     _check_counts(plan, comparison.beyond)
+    if plan.graphics_pipelines:
+        from scenario_runner.plan.drawing_limits import check_drawings
+
+        check_drawings(plan, comparison.beyond, partial(_check_layouts, comparison.beyond))
     return comparison.found
 
 
 def _check_pipelines(plan: Plan, beyond: _Beyond) -> None:
     for pipeline in plan.pipelines:
         place, label = pipeline.pointer, f"shader {pipeline.label!r}"
-        size = pipeline.push_constants_size
-        beyond("maxPushConstantsSize", size, f"{place}/push_constants_size", f"push_constants_size is {size}")
-        sets = len(pipeline.set_layouts)
-        beyond("maxBoundDescriptorSets", sets, place, f"{label} uses descriptor set {sets - 1}")
         for axis, length in enumerate(pipeline.local_size):
             what = f"{label} has a workgroup of {length} along {'xyz'[axis]}"
             beyond("maxComputeWorkGroupSize", length, place, what, axis)
@@ -104,7 +119,19 @@ def _check_pipelines(plan: Plan, beyond: _Beyond) -> None:
         beyond("maxComputeWorkGroupInvocations", invocations, place, what)
         shared = pipeline.workgroup_memory_bytes
         beyond("maxComputeSharedMemorySize", shared, place, f"{label} has {shared} bytes of shared memory")
-        kinds = [binding.kind for bindings in pipeline.set_layouts for binding in bindings]
+        _check_layouts(beyond, pipeline.set_layouts, pipeline.push_constants_size, place, label, ("compute",))
+
+
+def _check_layouts(
+    beyond: _Beyond, layouts: SetLayouts, push_constants_size: int, place: str, label: str, stages: Iterable[str]
+) -> None:
+    """What the pipeline of the shaders ``label``, declared at ``place``, binds; limits count for each stage."""
+    what = f"push_constants_size is {push_constants_size}"
+    beyond("maxPushConstantsSize", push_constants_size, f"{place}/push_constants_size", what)
+    sets = len(layouts)
+    beyond("maxBoundDescriptorSets", sets, place, f"{label} uses descriptor set {sets - 1}")
+    for stage in stages:
+        kinds = [binding.kind for bindings in layouts for binding in bindings if stage in binding.stages]
         for name, counted, words in _COUNTED:
             count = sum(kind in counted for kind in kinds)
             beyond(name, count, place, f"{label} uses {count} {words}")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scenario_runner.checks.push_constants import check_data, check_missing_data, check_size
 from scenario_runner.errors import ScenarioRunnerError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from scenario_runner.plan.model.records import Source
     from scenario_runner.plan.problems import Problems
     from scenario_runner.plan.shaders import LoadedShader
-    from scenario_runner.scenario import DispatchCompute, Scenario
+    from scenario_runner.scenario import Scenario
 
 
 class PushConstants:
@@ -27,23 +27,26 @@ class PushConstants:
         self._sources = sources
         self._problems = problems
         self.read: dict[str, bytes] = {}
-        self._sizes: dict[str, int | None] = {}
+        self._fits: dict[tuple[str, int], bool] = {}
 
-    def of(self, command: DispatchCompute, shader: LoadedShader, pointer: str) -> bytes:
-        """The push constants of one dispatch, empty where something is wrong with them."""
-        if shader.uid not in self._sizes:
-            self._sizes[shader.uid] = self._size(shader)
-        size = self._sizes[shader.uid]
-        uid = command.push_data_ref
-        if size is None:
+    def of(self, command: Any, shaders: Sequence[LoadedShader], pointer: str) -> bytes:
+        """The push constants that the shaders of a dispatch see, empty where something is wrong with them.
+
+        ``command`` is a dispatch_compute or a dispatch_fragment.
+        """
+        size = self.size(shaders)
+        uid: str | None = command.push_data_ref
+        fits = [self._check(shader, size) for shader in shaders]
+        if not all(fits):
             return b""
         if uid is None:
-            self._problems.report(check_missing_data(shader.uid, shader.interface, pointer))
+            for shader in shaders:
+                self._problems.report(check_missing_data(shader.uid, shader.interface, pointer))
             return bytes(size)
         source = self._sources.get(uid)
         if source is None:
             return b""  # reported where the raw_data is
-        label = f"shader {shader.uid!r}"
+        label = ("shader " if len(shaders) == 1 else "shaders ") + " and ".join(repr(each.uid) for each in shaders)
         if not self._problems.report(check_data(label, size, uid, source.size_bytes, pointer)):
             return b""
         return self.data(uid) or b""
@@ -62,9 +65,14 @@ class PushConstants:
             self.read[uid] = bytes(data)
         return self.read[uid]
 
-    def _size(self, shader: LoadedShader) -> int | None:
-        """The push_constants_size of a shader, None where it cannot be."""
-        resource = self._scenario.resource(shader.uid)
-        size: int = getattr(resource, "push_constants_size", 0)
-        good = self._problems.report(check_size(shader.uid, shader.interface, size, shader.pointer))
-        return size if good else None
+    def size(self, shaders: Sequence[LoadedShader]) -> int:
+        """The push_constants_size of shaders that run together: the largest."""
+        return max(getattr(self._scenario.resource(shader.uid), "push_constants_size", 0) for shader in shaders)
+
+    def _check(self, shader: LoadedShader, size: int) -> bool:
+        """Whether a shader can have push constants of this size; what is wrong is noted once."""
+        key = (shader.uid, size)
+        if key not in self._fits:
+            findings = check_size(shader.uid, shader.interface, size, shader.pointer)
+            self._fits[key] = self._problems.report(findings)
+        return self._fits[key]

@@ -60,11 +60,11 @@ def _with_push_constants(plan: Plan, scenario: Scenario, given: Mapping[str, byt
     for frame in plan.frames:
         operations = []
         for operation in frame.operations:
-            if operation.kind == "dispatch":
+            if operation.kind == "dispatch" or operation.kind == "draw":
                 command = scenario.commands[operation.command]
                 uid: str | None = getattr(command, "push_data_ref", None)
                 if uid is not None and uid in given:
-                    if command.kind != "dispatch_compute" or len(given[uid]) != len(operation.push_constants):
+                    if command.kind == "dispatch_graph" or len(given[uid]) != len(operation.push_constants):
                         return None
                     used.add(uid)
                     operation = operation._replace(push_constants=given[uid])

@@ -59,7 +59,7 @@ class Examination(NamedTuple):
     """A scenario that was looked at as a whole, whatever is wrong with it.
 
     ``plan`` has what could be planned, None where nothing could; ``problems`` everything that is wrong; ``shaders``
-    those of the plan that could be loaded, by uid; ``drawings`` the commands that draw, which no run reaches yet.
+    those of the plan that could be loaded, by uid; ``drawings`` the commands that draw.
     """
 
     plan: Plan | None
@@ -80,13 +80,7 @@ def examine(scenario: Scenario, compiler: CompilerOptions | None = None, output_
         noted = set(resolver.problems.errors)
         error.problems = tuple(problem for problem in error.problems if problem not in noted)
         resolver.problems.add_error(error, "")
-    drawings: tuple[Drawing, ...] = ()
-    if any(command.kind == "dispatch_fragment" for command in scenario.commands):
-        from scenario_runner.plan.fragment import plan_drawings
-
-        resources = {} if plan is None else plan.resources
-        drawings = plan_drawings(scenario, resources, resolver.context.shaders, compiler, resolver.problems)
-    return Examination(plan, resolver.problems, resolver.context.shaders, drawings)
+    return Examination(plan, resolver.problems, resolver.context.shaders, resolver.drawings)
 
 
 def _examine_destinations(plan: Plan, problems: Problems) -> None:
@@ -118,6 +112,7 @@ class _Resolver:
         self._by_uid: dict[str, Any] = {resource.uid: resource for resource in scenario.resources}
         self.context = PlanContext(scenario, inputs, self._shown())
         self.problems = self.context.problems
+        self._resolvers: dict[str, CommandResolver] = {}
 
     def plan(self) -> Plan:
         context, tables, problems = self.context, self.context.tables, self.problems
@@ -162,7 +157,14 @@ class _Resolver:
             graph_pipelines=tuple(tables.graph_pipelines),
             reads=self._reads(shaders),
             names=tables.names,
+            graphics_pipelines=tuple(tables.graphics_pipelines),
         )
+
+    @property
+    def drawings(self) -> tuple[Drawing, ...]:
+        """The commands that draw, as far as they were planned."""
+        drawings: Any = self._resolvers.get("dispatch_fragment")
+        return () if drawings is None else tuple(drawings.planned)
 
     def facts(self, plan: Plan) -> Facts | None:
         """What ``plan`` was made of."""
@@ -211,18 +213,19 @@ class _Resolver:
                     raise UsageError(f"{what}: {name!r} is a {resource.kind}, which has none")
 
     def _note_unsupported(self) -> None:
+        unsupported = {kind.key for kind in COMMANDS.values() if not kind.resolver}
         for index, command in enumerate(self._scenario.commands):
-            if not COMMANDS[command.kind].resolver:
+            if command.kind in unsupported:
                 message = f"{command.kind} commands are not run by this version of scenario-runner"
                 self.problems.error("SR-RUN-001", self._scenario.command_pointer(index), message)
 
     def _frames(self) -> tuple[FramePlan, ...]:
         context, tables = self.context, self.context.tables
         images = context.layouts = self._layout_tracker()
+        resolve = {kind: resolver.resolve for kind, resolver in self._resolvers.items()}
         for index, command in enumerate(context.scenario.commands):
-            resolver = self._resolvers.get(command.kind)
-            if resolver is not None:
-                tables.operations.extend(resolver.resolve(command, index))
+            if command.kind in resolve:
+                tables.operations.extend(resolve[command.kind](command, index))
         restoring = images.restoring(len(context.scenario.commands)) if images is not None else None
         if restoring is not None:
             tables.operations.append(restoring)  # a repeated run begins with every image in its place
@@ -284,4 +287,5 @@ def _requirements(
         places[label] = pointer
         for capability in module.capabilities:
             graphs.setdefault(capability, label)
-    return Requirements(capabilities, extensions, version, features, graphs, newest, places)
+    graphics = tables.graphics_pipelines[0].pointer if tables.graphics_pipelines else None
+    return Requirements(capabilities, extensions, version, features, graphs, newest, places, graphics)

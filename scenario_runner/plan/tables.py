@@ -9,13 +9,14 @@ from scenario_runner.plan.model.plan import FramePlan, Operation, ResourcePlan
 from scenario_runner.plan.model.records import DescriptorList, ImageLayout, LayoutBinding, PipelinePlan
 
 if TYPE_CHECKING:
+    from scenario_runner.plan.model.drawings import GraphicsPipelinePlan
     from scenario_runner.plan.model.graphs import GraphPipelinePlan
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.spirv import Module
 
 
 class Tables:
-    """``resources`` by uid, pipelines of both kinds, descriptor lists, and frames. Indices never change.
+    """``resources`` by uid, pipelines of all kinds, descriptor lists, and frames. Indices never change.
 
     ``operations`` are those of the frame that has not ended yet.
     ``made`` are the uids of resources that are not the scenario's, but lie inside graphs. ``graph_modules`` are the
@@ -28,6 +29,7 @@ class Tables:
         self.made: set[str] = set()
         self.pipelines: list[PipelinePlan] = []
         self.graph_pipelines: list[GraphPipelinePlan] = []
+        self.graphics_pipelines: list[GraphicsPipelinePlan] = []
         self.lists: dict[DescriptorList, int] = {}
         self.frames: list[FramePlan] = []
         self.operations: list[Operation] = []
@@ -65,6 +67,13 @@ class Tables:
         index = self._known.setdefault(("graph", plan.content), len(self.graph_pipelines))
         if index == len(self.graph_pipelines):
             self.graph_pipelines.append(plan)
+        return index
+
+    def graphics_pipeline(self, plan: GraphicsPipelinePlan) -> int:
+        """The index of a graphics pipeline of this content."""
+        index = self._known.setdefault(("graphics", plan.content), len(self.graphics_pipelines))
+        if index == len(self.graphics_pipelines):
+            self.graphics_pipelines.append(plan)
         return index
 
     def descriptor_list(self, wanted: DescriptorList) -> int:

@@ -70,10 +70,28 @@ class Tensors(ResourceResolver):
     """Resolves tensor resources."""
 
     def resolve(self, resource: Tensor, pointer: str) -> TensorPlan | None:
-        context, uid = self.context, resource.uid
-        source = source_of(context.scenario, resource, context.inputs)
-        return _resolve_tensor(
-            resource, source, pointer, context.shapes.get(uid), context.problems, deferred=uid in context.deferred
+        context, problems, uid = self.context, self.context.problems, resource.uid
+        source, inferred = source_of(context.scenario, resource, context.inputs), context.shapes.get(uid)
+        format = tensor_format(resource.format, f"{pointer}/format", problems)
+        if source is not None and inferred is not None and not _holds(resource.dims, source, uid, pointer, problems):
+            return None
+        # why a graph gives no shape to what it writes is found later
+        shape = None if uid in context.deferred else _shape(resource, pointer, inferred, problems)
+        if format is None or shape is None:
+            return None
+        if source is not None and not check_content(source, format, shape, f"tensor {uid!r}", pointer, problems):
+            return None
+        group = resource.memory_group
+        return TensorPlan(
+            uid=uid,
+            pointer=pointer,
+            size_bytes=prod(shape) * format.block_size_bytes,
+            format=format,
+            shape=shape,
+            linear=resource.tiling != "OPTIMAL",
+            group=None if group is None else group.id,
+            offset_bytes=0 if group is None else group.offset,
+            source=source,
         )
 
     @staticmethod
@@ -83,42 +101,6 @@ class Tensors(ResourceResolver):
         source = ArraySource(data, planned.uid)
         fits = check_content(source, planned.format, planned.shape, "", planned.pointer, Problems(scenario))
         return planned._replace(source=source) if fits else None
-
-
-def _resolve_tensor(
-    tensor: Tensor,
-    source: Source | None,
-    pointer: str,
-    inferred: tuple[int, ...] | None,
-    problems: Problems,
-    *,
-    deferred: bool = False,
-) -> TensorPlan | None:
-    """The plan of one tensor; ``inferred`` is the shape that graphs give it, for dimensions that are 0 or less.
-
-    What is wrong goes into ``problems``; None is returned then. Nothing is said of the missing shape of a ``deferred``
-    tensor: a graph writes it, and why the graph gives it none is found later.
-    """
-    format = tensor_format(tensor.format, f"{pointer}/format", problems)
-    if source is not None and inferred is not None and not _holds(tensor.dims, source, tensor.uid, pointer, problems):
-        return None
-    shape = None if deferred else _shape(tensor, pointer, inferred, problems)
-    if format is None or shape is None:
-        return None
-    if source is not None and not check_content(source, format, shape, f"tensor {tensor.uid!r}", pointer, problems):
-        return None
-    group = tensor.memory_group
-    return TensorPlan(
-        uid=tensor.uid,
-        pointer=pointer,
-        size_bytes=prod(shape) * format.block_size_bytes,
-        format=format,
-        shape=shape,
-        linear=tensor.tiling != "OPTIMAL",
-        group=None if group is None else group.id,
-        offset_bytes=0 if group is None else group.offset,
-        source=source,
-    )
 
 
 def _holds(dims: tuple[int, ...], source: Source, uid: str, pointer: str, problems: Problems) -> bool:

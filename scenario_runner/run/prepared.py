@@ -8,6 +8,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import clock
+from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.run.result import Collector, Result
 
@@ -62,10 +63,15 @@ class Prepared:
         options = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run}
         measured: Timings | None = None
         if timings:
-            from scenario_runner.run.timings import Timings
+            from scenario_runner.run import timings as records
 
-            measured = timings if isinstance(timings, Timings) else Timings()
+            measured = records.Timings() if timings is True else timings
         return self._context.run(self._run, inputs or {}, folder, write_files, options, measured)
+        try:
+            return self._context.run(self._run, inputs or {}, folder, write_files, options)
+        except ScenarioRunnerError as error:
+            error.at(path=self._scenario.path)
+            raise
 
     def _run(
         self,
@@ -75,7 +81,7 @@ class Prepared:
         options: Mapping[str, Any],
         timings: Timings | None,
     ) -> Result:
-        with clock.measuring(timings and timings.clock):
+        with clock.measuring(timings.clock if timings else None):
             result = self._measured(inputs, capture_dir, write_files, {**options, "timings": timings})
         result.timings = timings
         return result

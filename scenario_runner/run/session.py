@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scenario_runner import log, progress
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import UnsupportedError, ValidationLayerError
+from scenario_runner.errors import ValidationLayerError, error_of
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class OpenedDevice:
                 log.warning(__name__, "%s", finding.message)
         problems = [finding for finding in beyond if finding.severity == "error"]
         if problems:
-            raise UnsupportedError(problems)
+            raise error_of(problems)
         needed = enabled_for(
             physical,
             plan.requirements,
@@ -209,7 +209,7 @@ class OpenedDevice:
 
             problems = exceeded_tensor_limits(plan, physical, emulated=bool(instance.layers))
             if problems:
-                raise UnsupportedError(problems)
+                raise error_of(problems)
         objects = self._objects
         if objects is None or not objects.device.enabled.covers(needed):
             from scenario_runner.vulkan.devices.device import Device

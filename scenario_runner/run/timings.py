@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -11,6 +11,7 @@ from scenario_runner.clock import PHASES, Clock
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.vulkan.devices.device import Device
     from scenario_runner.vulkan.execution.timestamps import FrameTimes, Timestamps
 
 # The kind of an operation → what the reference runner calls it.
@@ -34,8 +35,8 @@ class DispatchTime(NamedTuple):
     """One dispatch on the device; a command that runs a model has one for each segment.
 
     ``iteration`` and ``frame`` count from 0, ``command`` is the index in the scenario. ``begin_ticks`` and
-    ``end_ticks`` are the device's counter, which may have wrapped around in between; ``ticks`` and ``time_ns`` are right
-    then as well.
+    ``end_ticks`` are the device's counter, which may have wrapped around in between; ``ticks`` and ``time_ns`` are
+    right then as well.
     """
 
     iteration: int
@@ -54,7 +55,8 @@ class Timings:
 
     ``valid_bits`` is 0 where the device has no timestamps (``why_none`` says so then): there are no dispatches then.
     ``period_ns`` is the time of a tick of the device, ``calibrated_by`` the extension that tied its counter to the
-    host's clock, None where there is none.
+    host's clock, None where there is none. ``session_memory`` has the name of each dispatch of a graph, and the bytes
+    of the session that it uses. ``on_start`` is called when everything is ready to run.
     """
 
     def __init__(self) -> None:
@@ -68,24 +70,39 @@ class Timings:
         self.calibrated_by: str | None = None
         self.why_none: str | None = None
         self.frames: list[FrameTimes] = []
+        self.session_memory: list[tuple[str, int]] = []
+        self.on_start: Callable[[Plan], None] | None = None
 
-    def starting(self, plan: Plan, device: str, repeat: int, dry_run: bool) -> None:
-        """A run of ``plan`` begins; what an earlier one measured on the device is dropped."""
-        self.plan, self.device, self.repeat, self.dry_run = plan, device, repeat, dry_run
-        self.frames = []
-        vars(self).pop("dispatches", None)
-
-    def take(self, found: Timestamps) -> None:
-        """Take over what the device measured."""
-        self.frames = found.frames
-        self.valid_bits, self.period_ns = found.valid_bits, found.period_ns
-        self.calibrated_by = found.device_clock.extension
+    def starting(self, plan: Plan, device: Device, repeat: int, dry_run: bool) -> None:
+        """A run of ``plan`` begins. Raises what ``on_start`` raises."""
+        self.plan, self.device, self.repeat, self.dry_run = plan, device.physical.name, repeat, dry_run
+        self.valid_bits = device.timestamp_valid_bits
+        self.period_ns = device.physical.limits.timestampPeriod
         if not self.valid_bits:
             self.why_none = (
-                f"the queue of {self.device!r} has no timestamps (timestampValidBits is 0): times on the device are not"
-                " measured"
+                f"the queue of {self.device!r} has no timestamps (timestampValidBits is 0), so that times on the device"
+                " cannot be measured"
             )
+        if self.on_start is not None:
+            self.on_start(plan)
+        if self.why_none is not None:
             log.warning(__name__, "%s", self.why_none)
+
+    def take(self, found: Timestamps, session_bytes: Sequence[int]) -> None:
+        """Take over what the device measured, and the memory of the session of each graph pipeline of the plan."""
+        self.frames = found.frames
+        self.session_memory = list(self._sessions(session_bytes))
+        self.calibrated_by = found.device_clock.extension
+
+    def _sessions(self, session_bytes: Sequence[int]) -> Iterator[tuple[str, int]]:
+        names = _Names(self.plan)
+        for frame in self.plan.frames if self.plan is not None else ():
+            for each in frame.operations:
+                operation: Any = each
+                if operation.kind in _TYPES:
+                    work = names.of(operation)
+                    if work.type == "DataGraphDispatch":
+                        yield work.name, session_bytes[operation.pipeline]
 
     def ticks_between(self, begin: int, end: int) -> int:
         """How many ticks lie between two values of the device's counter, which wraps around at its valid bits."""

@@ -32,6 +32,11 @@ class ColorAttachment(Model):
             raise wrong("expected a uid or an object")
         return given
 
+    @classmethod
+    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+        description = definition.pop("description")
+        return {"description": description, "anyOf": [{"type": "string", "minLength": 1}, definition]}
+
 
 Extent = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]
 
@@ -83,6 +88,9 @@ class DispatchFragment(Command):
             yield from missing_level(inside, attachment.resource_ref, attachment.lod, resources)
         both = (self.vertex_shader_ref, self.fragment_shader_ref)
         yield from push_data_contradictions(self.push_data_ref, both, resources)
+
+    def shaders(self) -> tuple[str, ...]:
+        return (self.vertex_shader_ref, self.fragment_shader_ref)
 
     @property
     def work(self) -> str:

@@ -84,6 +84,13 @@ class Image(Resource):
     )
     data: Any = Field(default=None, description="Initial content, in place of src.")
 
+    @classmethod
+    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+        mips = definition["properties"]["mips"]
+        number = {key: mips.pop(key) for key in ("type", "minimum", "maximum")}
+        mips["anyOf"] = [number, {"type": "boolean", "deprecated": True}]
+        return definition
+
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         color = self.custom_border_color
         if color is not None and "border_color" not in self.model_fields_set:

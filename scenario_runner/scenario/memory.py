@@ -34,6 +34,12 @@ class MemoryGroup(Model):
             return {key: value for key, value in given.items() if key != "uid"}
         return given
 
+    @classmethod
+    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+        other = {"type": "string", "description": "Another spelling of `id`, from an older dialect."}
+        definition["properties"]["uid"] = other
+        return definition
+
 
 def _none_if_unnamed(group: MemoryGroup | None) -> MemoryGroup | None:
     return group if group is not None and group.id else None

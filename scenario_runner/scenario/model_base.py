@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -20,3 +21,11 @@ class ModelBase(BaseModel):
 
     required_in_json: ClassVar[frozenset[str]] = frozenset()
     """Fields that a file must give although code may give a code-only field in their place."""
+
+    retired: ClassVar[Mapping[str, str]] = {}
+    """Keys of older dialects that are not supported any more, with what to do instead."""
+
+    @classmethod
+    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+        """The JSON Schema of the model, with what its validators accept beyond the types of its fields."""
+        return definition

@@ -6,7 +6,7 @@ schema cannot say, are left to the loader.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
@@ -72,43 +72,7 @@ def _definition(model: type[Model], definition: dict[str, Any]) -> dict[str, Any
     required = {*cleaned.pop("required", ()), *model.required_in_json}
     if required:
         cleaned["required"] = [name for name in properties if name in required]
-    change = _CHANGES.get(model.__name__)
-    return change(cleaned) if change else cleaned
-
-
-def _image(definition: dict[str, Any]) -> dict[str, Any]:
-    mips = definition["properties"]["mips"]
-    number = {key: mips.pop(key) for key in ("type", "minimum", "maximum")}
-    mips["anyOf"] = [number, {"type": "boolean", "deprecated": True}]
-    return definition
-
-
-def _shader(definition: dict[str, Any]) -> dict[str, Any]:
-    # The default depends on the name of the file.
-    del definition["properties"]["type"]["default"]
-    return definition
-
-
-def _memory_group(definition: dict[str, Any]) -> dict[str, Any]:
-    definition["properties"]["uid"] = {
-        "type": "string",
-        "description": "Another spelling of `id`, from an older dialect.",
-    }
-    return definition
-
-
-def _color_attachment(definition: dict[str, Any]) -> dict[str, Any]:
-    description = definition.pop("description")
-    return {"description": description, "anyOf": [{"type": "string", "minLength": 1}, definition]}
-
-
-# What validators accept beyond the types of their fields.
-_CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "ColorAttachment": _color_attachment,
-    "Image": _image,
-    "MemoryGroup": _memory_group,
-    "Shader": _shader,
-}
+    return model.in_schema(cleaned)
 
 
 def _without_null(schema: Any) -> Any:

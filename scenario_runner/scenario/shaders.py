@@ -98,6 +98,11 @@ class Shader(Resource):
     def _has_source(self) -> Self:
         return require_source(self, self.src, "source", self.source)
 
+    @classmethod
+    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+        del definition["properties"]["type"]["default"]  # it depends on the name of the file
+        return definition
+
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         return constant_contradictions(self.specialization_constants, "/specialization_constants")
 

@@ -1,5 +1,6 @@
 """The tensor resource."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -14,6 +15,7 @@ class Tensor(Resource):
 
     kind: ClassVar[str] = "tensor"
     code_only: ClassVar[frozenset[str]] = frozenset({"data"})
+    retired: ClassVar[Mapping[str, str]] = {"alias_target": "give the tensor and the image the same memory_group"}
 
     uid: Uid
     dims: Annotated[tuple[I64, ...], Field(strict=False)] = Field(

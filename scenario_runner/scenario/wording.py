@@ -127,9 +127,8 @@ def unknown_key(model: type[ModelBase], loc: tuple[str | int, ...]) -> Diagnosti
     """The finding for a key that a model, or a part of it, does not have."""
     owner = _part(model, loc[:-1])
     key = str(loc[-1])
-    if owner.kind == "tensor" and key == "alias_target":
-        advice = "give the tensor and the image the same memory_group"
-        return at(loc, "'alias_target' is no longer supported", advice, code="SR-JSON-003")
+    if key in owner.retired:
+        return at(loc, f"{key!r} is no longer supported", owner.retired[key], code="SR-JSON-003")
     names = [name for name in owner.model_fields if name not in owner.code_only]
     other = _OTHER_NAMES.get(key)
     hint = f" (did you mean {other!r}?)" if other in names else close_match(key, names)

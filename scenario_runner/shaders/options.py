@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ScenarioError
+from scenario_runner.errors import ScenarioError, error_of
 
 _EXPECTED = "-DNAME, -DNAME=VALUE, -UNAME, -I DIR, -O, -O0 to -O3, -Os, -g or -g0"
 _LEVELS = {"-O": "s", "-O0": "0", "-O1": "1", "-O2": "2", "-O3": "3", "-Os": "s"}
@@ -86,7 +86,7 @@ def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
                 )
             )
     if problems:
-        raise ScenarioError(problems)
+        raise error_of(problems)
     return BuildOptions(tuple(macros.values()), tuple(include_dirs), optimise, debug)
 
 

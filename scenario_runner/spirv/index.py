@@ -191,7 +191,9 @@ class Index:
         word = self.words[1]
         major, minor = word >> 16 & 0xFF, word >> 8 & 0xFF
         if word & 0xFF0000FF or major != 1 or minor > 6:
-            raise self.error(f"SPIR-V 1.0 to 1.6 can be read, the version word of this module is {word:#010x}")
+            raise self.error(
+                f"SPIR-V 1.0 to 1.6 can be read, the version word of this module is {word:#010x}", "SR-SHADER-015"
+            )
         return major, minor
 
     def _bound(self) -> int:
@@ -405,9 +407,9 @@ class Index:
 
     # Errors ----------------------------------------------------------------------------------------------------
 
-    def error(self, message: str) -> SpirvError:
+    def error(self, message: str, code: str = SpirvError.code) -> SpirvError:
         """An error of ours that begins with the module's name, where it has one."""
-        return SpirvError(f"{self.name}: {message}" if self.name else message)
+        return SpirvError(f"{self.name}: {message}" if self.name else message, code=code)
 
     def too_short(self, at: int, least: int) -> SpirvError:
         """The error for an instruction that lacks operands."""

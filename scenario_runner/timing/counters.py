@@ -57,7 +57,8 @@ def _counters(timings: Timings) -> Iterator[Counter]:
         if span.phase == "pipelines" and span.what in _PIPELINES:
             yield "Pipeline Setup", f"{_PIPELINES[span.what]}: {span.subject}", span.own_ns
         elif span.phase == "pipelines" and span.what in _CACHE:
-            yield *_CACHE[span.what], span.own_ns
+            category, name = _CACHE[span.what]
+            yield category, name, span.own_ns
     if timings.dry_run:
         return
     steps = {("record", "reset query pool"): 0, ("record", "frame"): 0, ("submit", "frame"): 0, ("wait", "frame"): 0}
@@ -83,5 +84,5 @@ def _loads(timings: Timings) -> Iterator[Counter]:
     resources = timings.plan.resources.values()
     total_bytes = sum(resource.size_bytes for resource in resources)
     for resource in resources:
-        if resource.uid not in timings.plan.inside_graphs:
+        if resource.pointer.startswith("/resources/"):  # the others lie inside of models
             yield "Scenario Setup", f"Load Resource: {resource.uid}", filled * resource.size_bytes // (total_bytes or 1)

@@ -76,7 +76,7 @@ def fix_shapes(module: Module, code: bytes, entry: str, inputs: Mapping[tuple[in
             body = _Body(module, code, index.words[at + 1], shapes)
             body.check()
             return body.fixed(at, [(one.set, one.binding) for one in found.outputs])
-    raise SpirvError(f"{module.name}: there is no graph entry point {entry!r}")
+    raise SpirvError(f"{module.name}: there is no graph entry point {entry!r}", code="SR-GRAPH-014")
 
 
 class _Body(Declarations):
@@ -221,7 +221,7 @@ class _Body(Declarations):
             called = f"{result} ({label!r:.100})" if label else str(result)
             place = f"{self._name}: " if self._name else ""
             text = f"{place}byte {at * 4}: the operator {wanted.name} with the result {called} {error}"
-            raise SpirvError(text) from None
+            raise SpirvError(text, code="SR-GRAPH-014") from None
 
     def _part(self, at: int, count: int) -> None:
         """One of the results of an operator that has several."""

@@ -139,4 +139,6 @@ class Declarations:
     def error(self, at: int, message: str) -> SpirvError:
         name = f"{self._name}: " if self._name else ""
         opcode = self.words[at] & 0xFFFF
-        return SpirvError(f"{name}byte {at * 4}: the instruction {opcode} of the graph module {message}")
+        return SpirvError(
+            f"{name}byte {at * 4}: the instruction {opcode} of the graph module {message}", code="SR-GRAPH-014"
+        )

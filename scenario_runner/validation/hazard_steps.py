@@ -56,9 +56,9 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
             for operation in operations:
                 if operation.kind == "barrier":
                     yield Barriers(pointer, tuple(map(memory.covered, operation.barriers)))
-        elif operations:
+        elif operations and index not in drawings:
             for operation in operations:
-                if operation.kind != "barrier":
+                if operation.kind == "dispatch" or operation.kind == "graph_dispatch":
                     yield Work(pointer, command.work, uses.of(operation), operation.barrier_after)
         else:
             found: Iterable[Use] = ()

@@ -107,8 +107,5 @@ def _more(scenario: Scenario, examination: Examination, options: Options) -> Ite
         from scenario_runner.validation.hazard_steps import steps_of
 
         yield from find_hazards(steps_of(scenario, examination))
-    if options.device is not None:
-        for drawing in examination.drawings:
-            yield from options.device.drawing_findings(drawing, scenario.command_pointer(drawing.command))
     if options.device is not None and examination.plan is not None:
         yield from options.device.findings(examination.plan)

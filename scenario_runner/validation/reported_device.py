@@ -6,14 +6,13 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.diagnostics import Diagnostic, error
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 from scenario_runner.vulkan.devices.features import FeatureTable
 from scenario_runner.vulkan.devices.requirements import enabled_for
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.fragment import Drawing
     from scenario_runner.plan.model.plan import Plan
 
 MAX_REPORT_BYTES = 64 << 20
@@ -134,6 +133,9 @@ class ReportedDevice:
         self.features = _ReportedFeatures(self, features)
         self._limits = _limits_of(dict(report["limits"]))
         self._properties: dict[str, dict[str, Any]] = dict(report["properties"])
+        self._queue_flags = [
+            frozenset(family["flags"] if family["count"] else ()) for family in report["queue_families"]
+        ]
         self._subgroup = sum(_SUBGROUP_FLAGS.get(name, 0) for name in report["subgroup_operations"])
 
     def has_property(self, structure: str, member: str, bits: int) -> bool:
@@ -143,6 +145,11 @@ class ReportedDevice:
         value = self._properties.get(structure, {}).get(member, 0)
         return isinstance(value, int) and value & bits == bits
 
+    def queue_family(self, *, graphics: bool = False) -> int | None:
+        """The first queue family with compute, and with graphics where it is wanted; or None."""
+        wanted = {"compute", "graphics"} if graphics else {"compute"}
+        return next((index for index, flags in enumerate(self._queue_flags) if wanted <= flags), None)
+
     def findings(self, plan: Plan) -> Iterator[Diagnostic]:
         """What a plan asks for that this device does not have."""
         yield from exceeded_limits(plan, self._limits, self.name)
@@ -151,16 +158,3 @@ class ReportedDevice:
         except UnsupportedError as unsupported:
             for problem in unsupported.problems:
                 yield problem._replace(pointer=problem.pointer or "/resources")
-
-    def drawing_findings(self, drawing: Drawing, pointer: str) -> Iterator[Diagnostic]:
-        """The same of the drawing at ``pointer``, nothing where a shader of it is missing."""
-        from scenario_runner.checks.stage_limits import check_stage_limits
-
-        if drawing.stages is None:
-            return
-        vertex, fragment, needs = drawing.stages
-        yield from check_stage_limits(vertex, fragment, len(drawing.attachments), self._limits, self.name, pointer)
-        for structure, member, what in needs:
-            if self.features.find(structure, member) is None:
-                message = f"{what} needs the feature {member}, which {self.name!r} does not have"
-                yield error("SR-FEATURE-002", pointer, message)

@@ -40,7 +40,7 @@ def _rule(code: Code) -> dict[str, Any]:
         "id": code.code,
         "shortDescription": {"text": code.title},
         "fullDescription": {"text": code.meaning},
-        "help": {"text": f"{code.mend} Source: {code.source}"},
+        "help": {"text": f"{code.fix} Source: {code.source}"},
         "defaultConfiguration": {"level": code.severity},
     }
 

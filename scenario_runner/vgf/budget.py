@@ -47,4 +47,4 @@ class Budget:
 
     def _overdrawn(self, what: str) -> FileError:
         message = f"the {self._section} section describes more {what} than its bytes have room for"
-        return FileError(Diagnostic("SR-FILE-001", "error", None, message, "the file is damaged", path=self._path))
+        return FileError(Diagnostic("SR-FILE-013", "error", None, message, "the file is damaged", path=self._path))

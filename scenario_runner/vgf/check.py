@@ -34,7 +34,7 @@ def find_problems(vgf: Vgf, path: str) -> list[Diagnostic]:
     findings = list(islice(_indices(vgf), _MOST_PROBLEMS)) or list(
         islice((finding for check in checks for finding in check(vgf)), _MOST_PROBLEMS)
     )
-    return [Diagnostic("SR-FILE-001", "error", pointer, message, path=path) for pointer, message in findings]
+    return [Diagnostic("SR-FILE-013", "error", pointer, message, path=path) for pointer, message in findings]
 
 
 def _all_slots(vgf: Vgf) -> Iterator[tuple[str, Slot]]:

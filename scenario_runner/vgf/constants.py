@@ -39,7 +39,7 @@ def _read_raw(content: Content, section: Section, start: memoryview, path: str) 
     count = struct.unpack_from("<Q", start, len(_TAG))[0] if room >= 0 else 1
     if count > room:
         message = f"{count} constants do not fit into the constant section of {section.size_bytes} bytes"
-        raise FileError(Diagnostic("SR-FILE-001", "error", "/constants", message, _CUT, path=path))
+        raise FileError(Diagnostic("SR-FILE-013", "error", "/constants", message, _CUT, path=path))
     records = content.part(section.offset_bytes + _START_BYTES, count * _RECORD.size)
     payload_offset = section.offset_bytes + _START_BYTES + count * _RECORD.size
     payload_size = section.size_bytes - _START_BYTES - count * _RECORD.size
@@ -47,7 +47,7 @@ def _read_raw(content: Content, section: Section, start: memoryview, path: str) 
     for i, (resource_index, sparsity, size, offset) in enumerate(_RECORD.iter_unpack(records)):
         if offset + size > payload_size:
             message = f"the data are said to be bytes {offset} to {offset + size} of {payload_size}"
-            raise FileError(Diagnostic("SR-FILE-001", "error", f"/constants/{i}", message, _CUT, path=path))
+            raise FileError(Diagnostic("SR-FILE-013", "error", f"/constants/{i}", message, _CUT, path=path))
         total_bytes += size
         place = payload_offset + offset
         data = content.part(place, size) if content.is_memory else None
@@ -55,7 +55,7 @@ def _read_raw(content: Content, section: Section, start: memoryview, path: str) 
     # Overlapping constants would let a small file ask for any amount of memory.
     if total_bytes > payload_size:
         message = f"the constants overlap: they claim {total_bytes} bytes of {payload_size}"
-        raise FileError(Diagnostic("SR-FILE-001", "error", "/constants", message, "the file is damaged", path=path))
+        raise FileError(Diagnostic("SR-FILE-013", "error", "/constants", message, "the file is damaged", path=path))
     return tuple(constants)
 
 
@@ -68,7 +68,7 @@ def _read_flatbuffer(section: memoryview, path: str) -> tuple[Constant, ...]:
         room_bytes -= _RECORD.size // 2 + (0 if view is None else view.nbytes)
         if room_bytes < 0:
             message = f"the constants claim more than the {section.nbytes} bytes of their section"
-            raise FileError(Diagnostic("SR-FILE-001", "error", "/constants", message, "the file is damaged", path=path))
+            raise FileError(Diagnostic("SR-FILE-013", "error", "/constants", message, "the file is damaged", path=path))
         data = memoryview(b"" if view is None else bytes(view))
         sparsity = table.getConstantSparsityDimension(i)
         constants.append(_constant(i, table.getConstantMrtIndex(i), sparsity, data.nbytes, path, None, data))
@@ -80,5 +80,5 @@ def _constant(
 ) -> Constant:
     if sparsity < _DENSE:
         message = f"the sparsity dimension is {sparsity}, expected -1 (dense) or an axis"
-        raise FileError(Diagnostic("SR-FILE-001", "error", f"/constants/{i}/sparsity_dimension", message, path=path))
+        raise FileError(Diagnostic("SR-FILE-013", "error", f"/constants/{i}/sparsity_dimension", message, path=path))
     return Constant(resource_index, None if sparsity == _DENSE else sparsity, size, offset, data)

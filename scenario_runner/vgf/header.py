@@ -43,8 +43,8 @@ def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> H
     Raises FileError when this is not a VGF file, one of an unknown version, or a cut one.
     """
 
-    def fail(message: str, help: str | None = None) -> FileError:
-        return FileError(Diagnostic("SR-FILE-001", "error", "/header", message, help, path=path))
+    def fail(message: str, help: str | None = None, code: str = "SR-FILE-013") -> FileError:
+        return FileError(Diagnostic(code, "error", "/header", message, help, path=path))
 
     if len(start) < SIZE_BYTES:
         raise fail(f"the file has {file_size_bytes} bytes, but a VGF file begins with a header of {SIZE_BYTES} bytes")
@@ -56,6 +56,7 @@ def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> H
         raise fail(
             f"the file has the VGF format {major}.{minor}.{patch}, but formats 0.3 to 0.5 can be read",
             help="convert the model again with a model converter that writes one of these formats",
+            code="SR-FILE-014",
         )
     numbers = struct.unpack_from("<8Q", start, 16)
     sections = []

@@ -25,7 +25,7 @@ def decoder(factory: str, section: bytes | memoryview, path: str, name: str) -> 
     if made is None:
         message = f"the {name} section ({len(section)} bytes) holds no valid table"
         raise FileError(
-            Diagnostic("SR-FILE-001", "error", None, message, "the file is damaged or was cut short", path=path)
+            Diagnostic("SR-FILE-013", "error", None, message, "the file is damaged or was cut short", path=path)
         )
     return made
 
@@ -35,5 +35,5 @@ def kind_number(value: Any, path: str, pointer: str, names: tuple[str, ...]) -> 
     number = int(value)
     if not 0 <= number < len(names):
         message = f"the number {number} is unknown, expected 0 to {len(names) - 1} ({', '.join(names)})"
-        raise FileError(Diagnostic("SR-FILE-001", "error", pointer, message, path=path))
+        raise FileError(Diagnostic("SR-FILE-014", "error", pointer, message, path=path))
     return number

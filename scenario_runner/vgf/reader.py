@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import FileError
+from scenario_runner.errors import FileError, error_of
 from scenario_runner.files.source import SourceFile
 from scenario_runner.vgf.check import find_problems
 from scenario_runner.vgf.constants import read_constants
@@ -57,7 +57,7 @@ def _parsed(content: Content, name: str) -> Vgf:
         except UnicodeDecodeError as error:
             message = f"a text of the {section.name} section is not valid UTF-8"
             raise FileError(
-                Diagnostic("SR-FILE-001", "error", None, message, "the file is damaged", path=name)
+                Diagnostic("SR-FILE-013", "error", None, message, "the file is damaged", path=name)
             ) from error
 
     sequence = table(read_sequence, header.sequence)
@@ -73,5 +73,5 @@ def _parsed(content: Content, name: str) -> Vgf:
         output_names=sequence.output_names,
     )
     if problems := find_problems(vgf, name):
-        raise FileError(problems)
+        raise error_of(problems)
     return vgf

@@ -81,7 +81,7 @@ def _dispatch_shape(view: memoryview | None, path: str, s: int) -> tuple[int, in
     numbers = (0, 0, 0) if view is None else tuple(view[:4])
     if len(numbers) != 3:
         message = f"expected 3 workgroup counts, found {0 if view is None else len(view)}"
-        raise FileError(Diagnostic("SR-FILE-001", "error", f"/segments/{s}/dispatch_shape", message, path=path))
+        raise FileError(Diagnostic("SR-FILE-013", "error", f"/segments/{s}/dispatch_shape", message, path=path))
     return numbers
 
 

@@ -116,10 +116,10 @@ def _cache(shader_cache: Path) -> None:
                     "shader 'f' has no output at location 2: what it leaves there is undefined",
                 ),
                 (
-                    "SR-ATTACH-008",
-                    "warning",
+                    "SR-ATTACH-010",
+                    "error",
                     f"{COMMAND}/color_attachment_refs/2",
-                    "image 'b' is attachment 1 already: both write it",
+                    "image 'b' is attachment 1 already: which of the two values stays is undefined",
                 ),
             ],
         ),
@@ -162,7 +162,7 @@ def test_an_attachment_that_is_also_read(scene: Scene) -> None:
     ((code, severity, pointer, message),) = found(
         drawing(scene, VERTEX, fragment, bindings=bindings, color_attachment_refs=targets)
     )
-    assert (code, severity, pointer) == ("SR-ATTACH-008", "warning", FIRST)
+    assert (code, severity, pointer) == ("SR-ATTACH-008", "error", FIRST)
     assert message == (
         "image 'c', mip level 1, is drawn into while the shaders use it as a binding: what they see there is undefined"
     )

@@ -243,6 +243,6 @@ def test_against_a_device(scene: Scene, tmp_path: Path) -> None:
         f"shader 'v' has outputs up to location 9; maxVertexOutputComponents of {name} is 36",
         f"shader 'f' has outputs up to location 1; maxFragmentOutputAttachments of {name} is 1",
         f"the drawing has 2 attachments; maxColorAttachments of {name} is 1",
-        "input 'wide' at location 9 of shader 'f', a part of a vector needs the feature maintenance4, which"
-        f" {name} does not have",
+        "input 'wide' at location 9 of shader 'f', a part of a vector needs maintenance4"
+        f" (VkPhysicalDeviceVulkan13Features), which {name} lacks",
     }

@@ -218,14 +218,15 @@ def test_shader_that_does_not_compile(program: Program, scene: Scene) -> None:
 
 def test_what_is_not_run_yet_is_refused_by_name(program: Program, scene: Scene) -> None:
     """A valid command that this version does not run ends with exit code 6 and its name."""
-    for stage in ("vertex", "fragment"):
-        scene.resource("shader", uid=stage, src=f"{stage}.glsl", stage=stage, type="GLSL")
-        scene.file(f"{stage}.glsl", "#version 450\nvoid main() {}\n")
-    refs = {"vertex_shader_ref": "vertex", "fragment_shader_ref": "fragment"}
-    scene.command("dispatch_fragment", bindings=[], render_extent=[4, 4], **refs).write()
+    bindings = {}
+    for number, name in enumerate(("search_image", "template_image", "output_image")):
+        keys = {"dims": [1, 64, 64, 1], "format": "VK_FORMAT_R16G16_SFLOAT", "shader_access": "readwrite"}
+        scene.resource("image", uid=name, **keys)
+        bindings[name] = {"set": 0, "id": number, "resource_ref": name}
+    scene.command("dispatch_optical_flow", width=64, height=64, grid_size="1x1", bindings=bindings).write()
     ended = program("scenario.json")
     assert (ended.code, ended.out) == (6, "")
-    assert "dispatch_fragment commands are not run by this version" in ended.err
+    assert "dispatch_optical_flow commands are not run by this version" in ended.err
 
 
 def test_names_that_are_no_utf8(program: Program, scene: Scene, adding: Path) -> None:

@@ -56,6 +56,11 @@ def many_attachments(case: Case) -> Codes:
     return case.against(lambda device: device["limits"].update(maxColorAttachments=1))
 
 
+def without_graphics(case: Case) -> Codes:
+    drawing(case.scene)
+    return case.against(lambda device: [family["flags"].remove("graphics") for family in device["queue_families"]])
+
+
 def tensor_of_seven_dimensions(case: Case) -> Codes:
     tensor(case.scene, "t", dims=[1] * 7)
     return case.run()
@@ -180,6 +185,7 @@ INPUTS: dict[str, Input] = {
     "SR-FEATURE-001": without_64_bit_floats,
     "SR-FEATURE-002": without_tensors,
     "SR-FEATURE-003": image_that_cannot_be_stored_to,
+    "SR-FEATURE-004": without_graphics,
     "SR-MEMORY-007": padded_rows,
     "SR-MEMORY-008": no_memory_type,
     "SR-DEVICE-001": failing("vkCreateDevice", -3),

@@ -57,6 +57,12 @@ def drawn(case: Case, *shaders: str | bytes, **keys: Any) -> Codes:
     return case.validated()
 
 
+def attachment_that_is_sampled(case: Case) -> Codes:
+    text = FRAGMENT.replace("void main", "layout(binding = 0) uniform sampler2D s;\nvoid main")
+    text = text.replace("first = color", "first = texture(s, vec2(0)) + color")
+    return drawn(case, VERTEX, text, bindings=[{"set": 0, "id": 0, "resource_ref": "a"}])
+
+
 INPUTS: dict[str, Input] = {
     "SR-STAGE-001": vertex("location = 0) out vec4", "location = 8) out vec4"),
     "SR-STAGE-002": vertex("out uint number", "out int number"),
@@ -72,5 +78,6 @@ INPUTS: dict[str, Input] = {
     "SR-ATTACH-005": into("plain", "b"),
     "SR-ATTACH-006": into("depth", "b"),
     "SR-ATTACH-007": into("c", "b"),
-    "SR-ATTACH-008": into("a", "b", "b"),
+    "SR-ATTACH-008": attachment_that_is_sampled,
+    "SR-ATTACH-010": into("a", "b", "b"),
 }

@@ -12,6 +12,7 @@ from scenario_runner.formats import find_format
 from scenario_runner.vgf import parse_vgf
 from tests.codes.case import Case, Codes, Input
 from tests.gpu.ml_scenes import HEAD, SPIRV, VGF, bindings, random, tensor
+from tests.tosa.graph_words import Graph
 from tests.vgf.changed_tables import encoded
 from tests.vgf.vgf_samples import written
 
@@ -108,6 +109,16 @@ def open_between_segments() -> bytes:
     return content
 
 
+def one_variable_twice(case: Case) -> Codes:
+    """A graph entry point that names one of its variables twice."""
+    convolution("w")(case)
+    code = Graph((SPIRV / "graph_constant.spv").read_bytes())
+    (entry,) = code.of(4182)
+    entry[-1] = entry[-2]
+    case.scene.file("graph.spv", code.bytes())
+    return case.validated()
+
+
 def tensor_shader(case: Case) -> Codes:
     """A shader that declares a tensor of two dimensions gets one of three."""
     declared = "layout(set = 0, binding = 0) uniform tensorARM<float, 2> t;"
@@ -141,5 +152,6 @@ INPUTS: dict[str, Input] = {
         y=("tensor", {"dims": OPEN}),
     ),
     "SR-GRAPH-013": model(VGF / "placeholder.vgf", PLACEHOLDER, shaded=("buffer", {"size": 128})),
+    "SR-GRAPH-014": one_variable_twice,
     "SR-RUN-003": model(unknown_kind_of_value(), {0: "x"}),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from scenario_runner.shaders.spirv_val import find_validator
@@ -119,6 +120,14 @@ def not_a_module(case: Case) -> Codes:
     return case.validated()
 
 
+def later_version(case: Case) -> Codes:
+    """A module of SPIR-V 1.9."""
+    code = bytearray(assemble(MODULE.format(**_WORDS)))
+    code[4:8] = struct.pack("<I", 0x00010900)
+    case.scene.module("s", bytes(code)).dispatch("s", [])
+    return case.validated()
+
+
 def invalid_module(case: Case) -> Codes:
     """A store whose value has another type than its target, which spirv-val finds."""
     assert find_validator() is not None, "this input needs spirv-val"
@@ -173,6 +182,7 @@ INPUTS: dict[str, Input] = {
     "SR-SHADER-011": no_compiler,
     "SR-SHADER-012": not_a_module,
     "SR-SHADER-013": invalid_module,
+    "SR-SHADER-015": later_version,
     "SR-BIND-001": shader("other[0] = data[0];", TWO),
     "SR-BIND-002": shader("data[0] = 1;", DATA, "x", "y"),
     "SR-BIND-003": shader("data[0] = 1;", DATA, "i"),

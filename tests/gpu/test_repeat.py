@@ -44,7 +44,7 @@ def test_input_is_read_again(scene: Scene, runner: Runner) -> None:
 @pytest.mark.parametrize("repeat", [0, -1])
 def test_at_least_once(scene: Scene, runner: Runner, repeat: int) -> None:
     """Fewer than one iteration is an error."""
-    with pytest.raises(UsageError, match=f"^repeat is {repeat}, expected 1 or more$"):
+    with pytest.raises(UsageError, match=f"scenario.json: repeat is {repeat}, expected 1 or more$"):
         runner.run(accumulating(scene).write(), repeat=repeat)
 
 

@@ -22,10 +22,15 @@ from scenario_runner.plan.model.records import (
 # Exactly what the plan below needs.
 ENOUGH: dict[str, Any] = {
     "maxBoundDescriptorSets": 3,
+    "maxColorAttachments": 0,
     "maxComputeSharedMemorySize": 4096,
     "maxComputeWorkGroupCount": (10, 20, 30),
     "maxComputeWorkGroupInvocations": 2 * 3 * 4,
     "maxComputeWorkGroupSize": (2, 3, 4),
+    "maxFragmentInputComponents": 0,
+    "maxFragmentOutputAttachments": 0,
+    "maxFramebufferHeight": 0,
+    "maxFramebufferWidth": 0,
     "maxImageDimension2D": 1,
     "maxPerStageDescriptorSampledImages": 0,
     "maxPerStageDescriptorSamplers": 0,
@@ -36,6 +41,7 @@ ENOUGH: dict[str, Any] = {
     "maxPushConstantsSize": 128,
     "maxStorageBufferRange": 1000,
     "maxUniformBufferRange": 500,
+    "maxVertexOutputComponents": 0,
 }
 
 STORAGE, UNIFORM = LayoutBinding(0, "storage_buffer"), LayoutBinding(1, "uniform_buffer")

@@ -7,6 +7,7 @@
      FAULT_SIGNAL  the failing call raises this signal instead, as a crash of the driver does
      FAULT_POINTER a number: a failing vkMapMemory returns VK_SUCCESS with this address instead of FAULT_RESULT
      FAULT_STAYS   1: every later counted call of the same name fails as well
+     FAULT_QUEUES  VkQueueFlags that no queue family has (1: a device without graphics)
      FAULT_TYPE    VkPhysicalDeviceType that devices report (so that a software driver passes for a discrete GPU)
      FAULT_IMAGE_MEMORY_TYPES  the memory types (VkMemoryRequirements::memoryTypeBits) that images can be bound to
      FAULT_LOG     file that one line per counted call is added to, and the objects that were never destroyed
@@ -40,7 +41,7 @@ static GetProcAddr next_device;
 static Handle device;
 /* Of each instance the calls below, taken while it is made: later the loader answers with the top of the chain. An
    instance and its physical devices begin with the same pointer, by which the loader tells layers whose they are. */
-typedef struct { const void *key; Handle instance; GetProcAddr next; Function destroy, enumerate, extensions, properties; } Below;
+typedef struct { const void *key; Handle instance; GetProcAddr next; Function destroy, enumerate, extensions, properties, queues; } Below;
 enum { MOST_INSTANCES = 4 };
 static Below instances[MOST_INSTANCES];
 
@@ -55,6 +56,7 @@ static long at, count;
 static const char *wanted, *pointer;
 static VkResult result;
 static int stays, type_override, crash;
+static uint32_t lacking_queues;
 static long image_memory_types;
 static char failed[64];
 
@@ -72,6 +74,7 @@ static void configure(void) {
   crash = (int)number("FAULT_SIGNAL", 0);
   stays = (int)number("FAULT_STAYS", 0);
   type_override = (int)number("FAULT_TYPE", -1);
+  lacking_queues = (uint32_t)number("FAULT_QUEUES", 0);
   image_memory_types = number("FAULT_IMAGE_MEMORY_TYPES", -1);
   count = 0;
   failed[0] = 0;
@@ -137,6 +140,15 @@ static VkResult layer_vkCreateComputePipelines(Handle owner, Handle cache, uint3
   if (fails("vkCreateComputePipelines")) return result;
   VkResult code = ((VkResult (*)(Handle, Handle, uint32_t, const void *, const void *, void *))DEVICE_FUNCTION(
       "vkCreateComputePipelines"))(owner, cache, pipelines, infos, allocator, out);
+  if (code >= 0) alive[Pipeline] += pipelines;
+  return code;
+}
+
+static VkResult layer_vkCreateGraphicsPipelines(Handle owner, Handle cache, uint32_t pipelines, const void *infos,
+                                                const void *allocator, void *out) {
+  if (fails("vkCreateGraphicsPipelines")) return result;
+  VkResult code = ((VkResult (*)(Handle, Handle, uint32_t, const void *, const void *, void *))DEVICE_FUNCTION(
+      "vkCreateGraphicsPipelines"))(owner, cache, pipelines, infos, allocator, out);
   if (code >= 0) alive[Pipeline] += pipelines;
   return code;
 }
@@ -227,7 +239,8 @@ static VkResult layer_vkCreateInstance(const void *info, const void *allocator, 
       instances[i] = (Below){ *(const void **)*out, *out, next, next(*out, "vkDestroyInstance"),
                               next(*out, "vkEnumeratePhysicalDevices"),
                               next(*out, "vkEnumerateDeviceExtensionProperties"),
-                              next(*out, "vkGetPhysicalDeviceProperties") };
+                              next(*out, "vkGetPhysicalDeviceProperties"),
+                              next(*out, "vkGetPhysicalDeviceQueueFamilyProperties") };
       return code;
     }
   return -3;
@@ -273,14 +286,21 @@ static void layer_vkGetPhysicalDeviceProperties(Handle physical, uint32_t *prope
   if (type_override >= 0) properties[4] = (uint32_t)type_override; /* VkPhysicalDeviceProperties::deviceType */
 }
 
+/* VkQueueFamilyProperties are six words, the first of them the flags. */
+static void layer_vkGetPhysicalDeviceQueueFamilyProperties(Handle physical, uint32_t *number_of, uint32_t *families) {
+  ((void (*)(Handle, uint32_t *, uint32_t *))below_of(physical)->queues)(physical, number_of, families);
+  for (uint32_t i = 0; families && i < *number_of; i++) families[6 * i] &= ~lacking_queues;
+}
+
 #define ENTRY(name) { #name, (Function)layer_##name },
 #define OBJECT_ENTRIES(kind, create, destroy) ENTRY(create) ENTRY(destroy)
 static const struct { const char *name; Function function; } instance_functions[] = {
   ENTRY(vkCreateInstance) ENTRY(vkDestroyInstance) ENTRY(vkCreateDevice) ENTRY(vkEnumeratePhysicalDevices)
   ENTRY(vkEnumerateDeviceExtensionProperties) ENTRY(vkGetPhysicalDeviceProperties)
+  ENTRY(vkGetPhysicalDeviceQueueFamilyProperties)
 }, device_functions[] = {
   OBJECTS(OBJECT_ENTRIES)
-  ENTRY(vkCreateComputePipelines) ENTRY(vkDestroyPipeline) ENTRY(vkBeginCommandBuffer) ENTRY(vkEndCommandBuffer)
+  ENTRY(vkCreateComputePipelines) ENTRY(vkCreateGraphicsPipelines) ENTRY(vkDestroyPipeline) ENTRY(vkBeginCommandBuffer) ENTRY(vkEndCommandBuffer)
   ENTRY(vkResetFences) ENTRY(vkAllocateCommandBuffers) ENTRY(vkAllocateDescriptorSets) ENTRY(vkBindBufferMemory)
   ENTRY(vkBindImageMemory) ENTRY(vkGetImageMemoryRequirements) ENTRY(vkQueueSubmit) ENTRY(vkMapMemory) ENTRY(vkWaitForFences) ENTRY(vkDestroyDevice)
 };

@@ -33,7 +33,7 @@ def facts_of(
             return None
         models.append((path, tuple(identity)))
     # shaders of equal code may share a pipeline, so that not each has one of its own
-    by_code = {pipeline.code: index for index, pipeline in enumerate(plan.pipelines)}
+    by_code = {code: index for index, code in enumerate(plan.shader_codes)}
     sources = []
     binaries = []
     for shader in shaders:

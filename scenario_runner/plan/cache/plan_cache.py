@@ -14,8 +14,6 @@ import sys
 import zlib
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
-from types import ModuleType
 from typing import Any, NamedTuple
 
 from scenario_runner import clock
@@ -23,24 +21,14 @@ from scenario_runner.content_cache import ContentCache
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.source import SourceFile, file_identity
-from scenario_runner.plan.model import plan as plan_records
-from scenario_runner.plan.model import records
+from scenario_runner.kinds import load
 from scenario_runner.plan.model.plan import Plan
 from scenario_runner.plan.sources import NpySource
 
 _LARGEST_TEXT_BYTES = 16 << 20
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # scenario_runner/
 _PLAIN = frozenset({int, str, bytes, bool, float, type(None)})
-# Modules whose records only some plans have.
-_LATER = tuple(f"scenario_runner.plan.model.{name}" for name in ("images", "tensors", "graphs"))
-
-
-def _records_of(module: ModuleType) -> dict[str, Any]:
-    """The records that a module defines, by name."""
-    return {name: kind for name, kind in vars(module).items() if getattr(kind, "__module__", "") == module.__name__}
-
-
-_RECORDS = _records_of(records) | _records_of(plan_records) | {"Diagnostic": Diagnostic}
+_RECORDS = "scenario_runner.plan.model."  # where the records of plans are
 
 
 class Settings(NamedTuple):
@@ -56,7 +44,7 @@ class Settings(NamedTuple):
 class Facts(NamedTuple):
     """What was read of the files that a scenario names, beyond the headers that the plan's own sources carry.
 
-    ``sources`` are (index of a pipeline that has the code, fields of the `CompileRequest`), ``binaries`` (index, path),
+    ``sources`` are (index in `Plan.shader_codes`, fields of the `CompileRequest`), ``binaries`` (index, path),
     ``contents`` (path, fields of the header, bytes if they were read), ``models`` (path, fields of the `Identity`).
     """
 
@@ -167,15 +155,16 @@ def _compare(plan: Plan, facts: Facts, settings: Settings) -> None:
             source.read_into(memoryview(data))
             if data != content:
                 raise _StaleError(path)
+    codes = plan.shader_codes if facts.binaries or facts.sources else []
     for index, path in facts.binaries:
         with SourceFile(path) as file:
-            if file.read(file.size_bytes) != plan.pipelines[index].code:
+            if file.read(file.size_bytes) != codes[index]:
                 raise _StaleError(path)
     if facts.sources:
         compiled = _compiled([fields for _, fields in facts.sources], settings)
         for (index, _), code in zip(facts.sources, compiled, strict=True):
-            if plan.pipelines[index].code != code:
-                raise _StaleError(plan.pipelines[index].label)
+            if codes[index] != code:
+                raise _StaleError(f"shader {index}")
 
 
 def _is_flat(value: Any) -> bool:
@@ -191,16 +180,15 @@ def _encoded(value: Any) -> Any:
         if all(type(item) in _PLAIN for item in value):
             return ("plain", value)
         first = type(value[0])
-        name = first.__name__
         if _is_record(first) and all(type(item) is first and all(map(_is_flat, item)) for item in value):
-            return ("rows", name, [tuple(item) for item in value])  # ten thousand dispatches, say
+            return ("rows", _name(first), [tuple(item) for item in value])  # ten thousand dispatches, say
         return ("tuple", [_encoded(item) for item in value])
     if kind is dict:
         return ("dict", list(value), [_encoded(item) for item in value.values()])
     if kind is NpySource:
         return ("npy", value.path, tuple(value.header))
     if _is_record(kind):
-        return ("record", kind.__name__, [_encoded(item) for item in value])
+        return ("record", _name(kind), [_encoded(item) for item in value])
     if kind is frozenset:
         return ("set", sorted(value))
     if kind.__name__ == "ConstantData" and value.part is not None and value.part.identity.settled:
@@ -253,14 +241,14 @@ def _decoded(value: Any) -> Any:
 
 
 def _is_record(kind: Any) -> bool:
-    if kind.__module__ in _LATER and kind.__name__ not in _RECORDS:
-        _RECORDS.update(_records_of(sys.modules[kind.__module__]))
-    return _RECORDS.get(kind.__name__) is kind
+    return kind is Diagnostic or (kind.__module__.startswith(_RECORDS) and issubclass(kind, tuple))
 
 
+def _name(kind: Any) -> str:
+    """What stands for a record in the file, as in the registry of kinds."""
+    return f"{kind.__module__.removeprefix('scenario_runner.')}:{kind.__name__}"
+
+
+@cache
 def _record(name: str) -> Any:
-    for module in _LATER:
-        if name in _RECORDS:
-            break
-        _RECORDS.update(_records_of(import_module(module)))
-    return _RECORDS[name]
+    return load(name)

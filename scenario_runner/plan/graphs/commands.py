@@ -124,7 +124,8 @@ class Graphs(CommandResolver):
         context, images = self.context, self.context.layouts
         if images is not None:
             images.check_shader_access(
-                [(each.resource_ref, each.lod) for each in command.bindings], self._scenario.command_pointer(index)
+                [(each.resource_ref, each.lod) for each in command.bindings],
+                f"{self._scenario.command_pointer(index)}/bindings",
             )
         if command.kind == "dispatch_spirv_graph":
             module = self._modules.get(command.graph_ref)

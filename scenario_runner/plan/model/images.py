@@ -108,6 +108,10 @@ class ImagePlan(NamedTuple):
         """Sizes of the parts that are read back."""
         return tuple(part.size_bytes for part in self.parts if part.end_bytes <= self.size_bytes)
 
+    def part_of(self, level: int) -> ImagePart:
+        """The first aspect of a level, whether it is read back or not."""
+        return self.parts[level * len(self.format.aspects)]
+
     def part(self, level: int, aspect: str | None = None) -> ImagePart:
         """A part that is read back, by level and aspect (the first one by default). Raises KeyError."""
         wanted = aspect or self.format.aspects[0]

@@ -23,6 +23,7 @@ from scenario_runner.plan.model.records import (
 )
 
 if TYPE_CHECKING:  # what only some scenarios have is imported where it is made and used
+    from scenario_runner.plan.model.drawings import Draw, GraphicsPipelinePlan
     from scenario_runner.plan.model.graphs import GraphDispatch, GraphPipelinePlan
     from scenario_runner.plan.model.images import ImagePlan
     from scenario_runner.plan.model.tensors import TensorBarrier, TensorPlan
@@ -45,7 +46,7 @@ class Barrier(NamedTuple):
         return "barrier"
 
 
-Operation: TypeAlias = "Dispatch | GraphDispatch | Barrier"
+Operation: TypeAlias = "Dispatch | GraphDispatch | Draw | Barrier"
 
 
 class FramePlan(NamedTuple):
@@ -88,6 +89,13 @@ class Plan(NamedTuple):
     graph_pipelines: tuple[GraphPipelinePlan, ...] = ()
     reads: tuple[str, ...] = ()
     names: Mapping[int, tuple[str, ...]] = {}
+    graphics_pipelines: tuple[GraphicsPipelinePlan, ...] = ()
+
+    @property
+    def shader_codes(self) -> list[bytes]:
+        """The SPIR-V of every shader of the pipelines, in an order that follows from the plan."""
+        drawn = [stage.code for pipeline in self.graphics_pipelines for stage in pipeline[:2]]
+        return [*(pipeline.code for pipeline in self.pipelines), *drawn]
 
     @property
     def dispatch_count(self) -> int:

@@ -13,6 +13,7 @@ DescriptorKind = Literal[
     "storage_buffer", "uniform_buffer", "storage_image", "sampled_image", "combined_image_sampler", "sampler", "tensor"
 ]
 Stage = Literal["graph", "compute", "graphics", "all"]
+ShaderStage = Literal["compute", "vertex", "fragment"]
 Access = Literal[
     "memory_write", "memory_read", "graph_write", "graph_read", "compute_shader_write", "compute_shader_read"
 ]
@@ -81,10 +82,11 @@ class Specialization(NamedTuple):
 
 
 class LayoutBinding(NamedTuple):
-    """One VkDescriptorSetLayoutBinding with a single descriptor."""
+    """One VkDescriptorSetLayoutBinding with a single descriptor, and the shader stages that see it."""
 
     binding: int
     kind: DescriptorKind
+    stages: tuple[ShaderStage, ...] = ("compute",)
 
 
 class PipelinePlan(NamedTuple):
@@ -215,7 +217,7 @@ class Requirements(NamedTuple):
     ``capabilities`` and ``extensions`` are SPIR-V's, each with the uid of a shader that declares it. ``features`` are
     Vulkan's that no SPIR-V asks for. ``graph_capabilities`` are those of graph modules, which matter only where no
     emulation layer takes the graphs apart. ``newest_shader`` has the module of ``spirv_version``. ``places`` has the
-    pointer of every shader and graph that is named here.
+    pointer of every shader and graph that is named here. ``graphics`` is the pointer of the first command that draws.
     """
 
     capabilities: Mapping[str, str]
@@ -225,6 +227,7 @@ class Requirements(NamedTuple):
     graph_capabilities: Mapping[str, str] = {}
     newest_shader: str = ""
     places: Mapping[str, str] = {}
+    graphics: str | None = None
 
     @property
     def ml_extensions(self) -> frozenset[str]:

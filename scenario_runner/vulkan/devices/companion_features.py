@@ -38,6 +38,10 @@ COMPANIONS: dict[str, tuple[tuple[str, str], ...]] = {
 """A capability or extension of SPIR-V → (structure, member) of features."""
 
 _EXTENDED_TYPES = ("VkPhysicalDeviceVulkan12Features", "shaderSubgroupExtendedTypes")
+_STORES = (
+    ("VkPhysicalDeviceFeatures", "vertexPipelineStoresAndAtomics"),
+    ("VkPhysicalDeviceFeatures", "fragmentStoresAndAtomics"),
+)
 _SMALL_AND_LARGE = frozenset({"Int8", "Int16", "Int64", "Float16"})
 
 
@@ -49,6 +53,8 @@ def companions(physical: PhysicalDevice, requirements: Requirements, disabled: C
     subgroups = any(name.startswith("GroupNonUniform") for name in requirements.capabilities)
     if subgroups and not _SMALL_AND_LARGE.isdisjoint(requirements.capabilities):
         wanted.append(_EXTENDED_TYPES)  # subgroup operations on other than 32 bits have no capability of their own
+    if requirements.graphics is not None:
+        wanted += _STORES  # shaders that only read often do not say so
     for structure, member in wanted:
         feature = physical.features.find(structure, member)
         if feature is not None and (feature.extension is None or feature.extension not in disabled):

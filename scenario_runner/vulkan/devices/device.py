@@ -47,7 +47,7 @@ class Device:
         self.live: Counter[str] = Counter()
         self.memory_bytes = 0
         self._stack = ExitStack()
-        family = physical.compute_queue_family()
+        family = physical.queue_family(graphics=enabled.graphics)
         assert family is not None, "choose() lets no such device through"
         self.queue_family = family
         chain, _keep = chain_of(enabled.features)
@@ -72,9 +72,19 @@ class Device:
             log.debug(__name__, "opened %r with extensions %s and features %s", physical.name, extensions, features)
 
     @property
+    def has_graphics(self) -> bool:
+        """Whether the queue does graphics work."""
+        return bool(self.physical.queue_families[self.queue_family][0] & vk.QUEUE_GRAPHICS_BIT)
+
+    @property
     def usable(self) -> bool:
         """Whether more work can be given to it: not after a loss, nor while earlier work did not finish."""
         return not (self.abandoned or self.lost)
+
+    @property
+    def timestamp_valid_bits(self) -> int:
+        """How many bits of a timestamp are valid; 0 where the queue has none."""
+        return self.physical.queue_families[self.queue_family][2]
 
     @cached_property
     def unified_memory(self) -> bool:

@@ -155,10 +155,11 @@ class PhysicalDevice:
             self.fn.vkGetPhysicalDeviceProperties2(self.handle, properties)
         return int(getattr(values, member)) & bits == bits
 
-    def compute_queue_family(self) -> int | None:
-        """The first queue family with compute, or None."""
+    def queue_family(self, *, graphics: bool = False) -> int | None:
+        """The first queue family with compute, and with graphics where it is wanted; or None."""
+        wanted = vk.QUEUE_COMPUTE_BIT | (vk.QUEUE_GRAPHICS_BIT if graphics else 0)
         for index, (flags, count, _) in enumerate(self.queue_families):
-            if flags & vk.QUEUE_COMPUTE_BIT and count:
+            if flags & wanted == wanted and count:
                 return index
         return None
 
@@ -167,7 +168,7 @@ class PhysicalDevice:
         if self.api_version < _API_1_2:
             version = self.api_version
             return f"it supports Vulkan {version >> 22 & 0x7F}.{version >> 12 & 0x3FF}; 1.2 or newer is needed"
-        if self.compute_queue_family() is None:
+        if self.queue_family() is None:
             return "it has no queue family with compute"
         return None
 

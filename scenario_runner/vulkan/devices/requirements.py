@@ -30,17 +30,23 @@ _ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"
 
 
 class Enabled:
-    """Features and extensions to open a device with; ``covers`` tells whether an open device is enough for more."""
+    """Features and extensions to open a device with, and whether its queue must do graphics work.
 
-    def __init__(self, features: frozenset[Feature], extensions: frozenset[str]) -> None:
+    ``covers`` tells whether an open device is enough for more.
+    """
+
+    def __init__(self, features: frozenset[Feature], extensions: frozenset[str], *, graphics: bool = False) -> None:
         self.features = features
         self.extensions = extensions
+        self.graphics = graphics
 
     def covers(self, other: Enabled) -> bool:
-        return other.features <= self.features and other.extensions <= self.extensions
+        enough = other.features <= self.features and other.extensions <= self.extensions
+        return enough and (self.graphics or not other.graphics)
 
     def union(self, other: Enabled) -> Enabled:
-        return Enabled(self.features | other.features, self.extensions | other.extensions)
+        graphics = self.graphics or other.graphics
+        return Enabled(self.features | other.features, self.extensions | other.extensions, graphics=graphics)
 
 
 def enabled_for(
@@ -130,8 +136,18 @@ def enabled_for(
                 "compile it for an older target (for GLSL files the runner does that itself)",
             )
         )
+    if requirements.graphics is not None and physical.queue_family(graphics=True) is None:
+        problems.append(
+            Diagnostic(
+                "SR-FEATURE-004",
+                "error",
+                requirements.graphics,
+                f"a drawing needs a queue family with graphics and compute, which {physical.name!r} lacks",
+                "--list-devices shows the devices there are, --device chooses one",
+            )
+        )
     if problems:
-        raise errors.UnsupportedError(problems)
+        raise errors.error_of(problems)
     if emulated:
         from scenario_runner.vulkan.devices.ml_emulation import features_for_layers
 
@@ -150,10 +166,10 @@ def enabled_for(
         extensions |= {feature.extension for feature in features if feature.extension}
         extensions, problems = dependent_extensions(physical, extensions, disabled_extensions)
         if problems:
-            raise errors.UnsupportedError(problems)
+            raise errors.error_of(problems)
     if "VK_KHR_portability_subset" in physical.extensions:
         extensions.add("VK_KHR_portability_subset")  # a device that has it must be opened with it
-    return Enabled(frozenset(features), frozenset(extensions))
+    return Enabled(frozenset(features), frozenset(extensions), graphics=requirements.graphics is not None)
 
 
 def _satisfy(physical: PhysicalDevice, alternative: tuple[Any, ...], disabled: Collection[str]) -> Enabled | None:

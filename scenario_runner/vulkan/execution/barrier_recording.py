@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.vulkan.api._generated import constants as vk
@@ -13,13 +13,17 @@ from scenario_runner.vulkan.execution.prepared import Recorder
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Barrier
 
-# A queue without graph or graphics work has no such stages: what the scenario asks is then covered by all commands.
+# A queue without graph work has no such stage: what the scenario asks is then covered by all commands.
 _STAGES = {
     "compute": vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT,
     "all": vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
     "graph": vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
-    "graphics": vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
+    "graphics": vk.PIPELINE_STAGE_VERTEX_SHADER_BIT
+    | vk.PIPELINE_STAGE_FRAGMENT_SHADER_BIT
+    | vk.PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT,
 }
+# The same on a queue without graphics, which has no such stages either.
+_STAGES_WITHOUT_GRAPHICS = {**_STAGES, "graphics": vk.PIPELINE_STAGE_ALL_COMMANDS_BIT}
 _ACCESS = {
     "graph_read": vk.ACCESS_MEMORY_READ_BIT,
     "graph_write": vk.ACCESS_MEMORY_WRITE_BIT,
@@ -44,8 +48,9 @@ class BarrierRecorder(Recorder):
         """One vkCmdPipelineBarrier for all barriers with equal stages (version 1 takes one pair of masks a call)."""
         by_stages: dict[tuple[int, int], tuple[list[Any], list[Any], list[Any]]] = {}
         tensors = []
+        stages = _STAGES if self.prepared.device.has_graphics else _STAGES_WITHOUT_GRAPHICS
         for barrier in operation.barriers:
-            src, dst = _mask(barrier.src_stages), _mask(barrier.dst_stages)
+            src, dst = _mask(barrier.src_stages, stages), _mask(barrier.dst_stages, stages)
             # version 1 has no empty stage mask; top and bottom of pipe, without any access, stand for "no stage"
             src_access = _ACCESS[barrier.src_access] if src else 0
             dst_access = _ACCESS[barrier.dst_access] if dst else 0
@@ -126,8 +131,8 @@ def _image_barriers(images: list[tuple[Any, int, int]]) -> Any:
     return barriers
 
 
-def _mask(stages: tuple[str, ...]) -> int:
+def _mask(stages: tuple[str, ...], bits: Mapping[str, int]) -> int:
     mask = 0
     for stage in stages:
-        mask |= _STAGES[stage]
+        mask |= bits[stage]
     return mask

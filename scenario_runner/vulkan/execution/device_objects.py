@@ -11,6 +11,7 @@ from scenario_runner.vulkan.execution.transfer import Transfer
 from scenario_runner.vulkan.pipelines.compute import PipelineCache
 
 if TYPE_CHECKING:
+    from scenario_runner.vulkan.pipelines.graphics import GraphicsCache
     from scenario_runner.vulkan.pipelines.graphs import GraphCache
     from scenario_runner.vulkan.resources.samplers import SamplerCache
 
@@ -41,6 +42,15 @@ class DeviceObjects:
         return graphs
 
     @cached_property
+    def graphics(self) -> GraphicsCache:
+        """Every graphics pipeline, by content."""
+        from scenario_runner.vulkan.pipelines.graphics import GraphicsCache
+
+        graphics = GraphicsCache(self.device, self.pipelines)
+        self._stack.callback(graphics.close)
+        return graphics
+
+    @cached_property
     def samplers(self) -> SamplerCache:
         """Every sampler, by content."""
         from scenario_runner.vulkan.resources.samplers import SamplerCache
@@ -54,6 +64,8 @@ class DeviceObjects:
         self.pipelines.trim()
         if "graphs" in vars(self):
             self.graphs.trim()
+        if "graphics" in vars(self):
+            self.graphics.trim()
         if "samplers" in vars(self):
             self.samplers.trim()
 

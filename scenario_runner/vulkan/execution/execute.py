@@ -59,10 +59,11 @@ class Execution:
             self.resources = create_resources(device, stack, plan.resources.values(), lambda: objects.samplers)
         pipelines = [objects.pipelines.get(pipeline) for pipeline in plan.pipelines]
         graphs = [objects.graphs.get(graph, self.resources) for graph in plan.graph_pipelines]
+        graphics = [objects.graphics.get(each) for each in plan.graphics_pipelines]
         progress.doing("creating its descriptor sets")
         with clock.phase("create", "descriptor sets"):
             sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
-        self._prepared = Prepared(device, self.resources, pipelines, graphs, sets)
+        self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics)
         self._transfer = objects.transfer
         self._pool = CommandPool(device, stack)
         self._submission = Submission(device)
@@ -73,6 +74,11 @@ class Execution:
         self._recorded: dict[int, Any] = {}
         self._spare: Any = None
         self._moved: set[str] = set()
+
+    @property
+    def session_bytes(self) -> list[int]:
+        """The memory of the session of each graph pipeline of the plan."""
+        return [graph.session_bytes for graph in self._prepared.graphs]
 
     def run(self, options: RunOptions, on_frame: OnFrame | None, on_outputs: OnOutputs | None) -> None:
         """Fill, run and read back; raises DeviceError, FileError and their kin, with the place of the frame."""
@@ -224,12 +230,12 @@ def execute(
     on_frame: OnFrame | None = None,
     on_outputs: OnOutputs | None = None,
     on_measured: Callable[[Instrumentation], None] | None = None,
-    on_timed: Callable[[Timestamps], None] | None = None,
+    on_timed: Callable[[Timestamps, list[int]], None] | None = None,
 ) -> None:
     """Carry out ``plan`` on the device of ``objects``; whatever it made is released, also when something fails.
 
     ``on_measured`` is called at the end with what `RunOptions.instrument` asks for, ``on_timed`` with what
-    `RunOptions.timestamps` asks for.
+    `RunOptions.timestamps` asks for and the bytes of each graph's session.
 
     Raises DeviceError (or a kind of it), OutOfMemoryError, UnsupportedError, FileError from sources and callbacks.
     """
@@ -241,7 +247,7 @@ def execute(
             if execution.instrumentation is not None and on_measured is not None:
                 on_measured(execution.instrumentation)
             if execution.timestamps is not None and on_timed is not None:
-                on_timed(execution.timestamps)
+                on_timed(execution.timestamps, execution.session_bytes)
         finally:
             if device.abandoned:
                 stack.pop_all()  # still in use by work that did not finish

@@ -30,22 +30,24 @@ def record_frame(
     prepared: Prepared, command_buffer: Any, frame: FramePlan, timestamps: Timestamps | None = None
 ) -> None:
     """Record every operation of ``frame``, in order, each run of one kind by the recorder of this kind."""
-    operations = frame.operations
-    kinds = {operation.kind for operation in dict(zip(map(type, operations), operations, strict=True)).values()}
+    runs = [list(run) for _, run in groupby(frame.operations, type)]
+    kinds = {run[0].kind for run in runs}
     alone = kinds <= {"dispatch", "barrier"}
     recorders: dict[str, Recorder] = {
         kind: load(RECORDERS[kind])(prepared, command_buffer, alone) for kind in sorted(kinds)
     }
     latest: Recorder | None = None
-    runs = [list(group) for _, group in groupby(operations, type)]
     if timestamps is not None:
         timestamps.begin(command_buffer, runs)
-    for same_kind in runs:
-        recorder = recorders[same_kind[0].kind]
+    for run in runs:
+        recorder = recorders[run[0].kind]
         if recorder.binds and recorder is not latest:
             recorder.disturbed()
             latest = recorder
-        recorder.record(same_kind if timestamps is None else timestamps.between(command_buffer, same_kind))
+        if timestamps is None:
+            recorder.record(run)
+        else:
+            timestamps.record(recorder, command_buffer, run)
 
 
 class DispatchRecorder(Recorder):
@@ -67,7 +69,7 @@ class DispatchRecorder(Recorder):
             )
             self._everything = memory_barrier(vk.ACCESS_SHADER_WRITE_BIT, later)
             self._after_stages = vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT | vk.PIPELINE_STAGE_TRANSFER_BIT
-        else:  # graphs have a stage of their own
+        else:  # graphs and drawings have stages of their own
             later = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
             self._everything = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, later)
             self._after_stages = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT

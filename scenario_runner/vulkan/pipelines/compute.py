@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import clock, errors, progress
-from scenario_runner.plan.model.records import DescriptorList, LayoutBinding, PipelinePlan
+from scenario_runner.plan.model.records import DescriptorList, LayoutBinding, PipelinePlan, Specialization
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
@@ -24,7 +24,7 @@ MAX_KEPT_PIPELINES = 512
 
 
 class Pipeline(NamedTuple):
-    """A compute pipeline and the layout that its descriptor sets and push constants are bound with."""
+    """A pipeline and the layout that its descriptor sets and push constants are bound with."""
 
     handle: Any
     layout: Any
@@ -36,7 +36,7 @@ class PipelineCache:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._set_layouts: dict[tuple[LayoutBinding, ...], Any] = {}
-        self._layouts: dict[tuple[tuple[tuple[LayoutBinding, ...], ...], int], Any] = {}
+        self._layouts: dict[tuple[tuple[tuple[LayoutBinding, ...], ...], int, int], Any] = {}
         self._pipelines: OrderedDict[Hashable, Pipeline] = OrderedDict()
 
     def get(self, plan: PipelinePlan) -> Pipeline:
@@ -82,14 +82,23 @@ class PipelineCache:
             layout = self._set_layouts[bindings] = create_set_layout(self._device, bindings)
         return layout
 
-    def layout(self, sets: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int, label: str) -> Any:
-        """The VkPipelineLayout of these sets and push constants, made now if it is new. Raises DeviceError."""
-        key = (sets, push_constants_size)
+    def layout(
+        self,
+        sets: tuple[tuple[LayoutBinding, ...], ...],
+        push_constants_size: int,
+        label: str,
+        stages: int = vk.SHADER_STAGE_COMPUTE_BIT,
+    ) -> Any:
+        """The VkPipelineLayout of these sets and push constants, which ``stages`` see, made now if it is new.
+
+        Raises DeviceError.
+        """
+        key = (sets, push_constants_size, stages)
         layout = self._layouts.get(key)
         if layout is None:
             ranges = []
             if push_constants_size:
-                ranges = [{"stageFlags": vk.SHADER_STAGE_COMPUTE_BIT, "offset": 0, "size": push_constants_size}]
+                ranges = [{"stageFlags": stages, "offset": 0, "size": push_constants_size}]
             handle = ffi.new("VkPipelineLayout*")
             set_layouts = [self._set_layout(bindings) for bindings in sets]
             info = new("VkPipelineLayoutCreateInfo", pSetLayouts=set_layouts, pPushConstantRanges=ranges)
@@ -114,7 +123,7 @@ class PipelineCache:
                         stage=vk.SHADER_STAGE_COMPUTE_BIT,
                         module=module,
                         pName=plan.entry,
-                        pSpecializationInfo=_specialization(plan),
+                        pSpecializationInfo=specialization_info(plan.specialization),
                     ),
                     layout=layout,
                 )
@@ -148,15 +157,15 @@ def create_shader_module(device: Device, stack: ExitStack, code: bytes, label: s
     return module[0]
 
 
-def _specialization(plan: PipelinePlan) -> Any:
-    if not plan.specialization.entries:
+def specialization_info(values: Specialization) -> Any:
+    """A VkSpecializationInfo; NULL without values."""
+    if not values.entries:
         return ffi.NULL
     return new(
         "VkSpecializationInfo",
         pMapEntries=[
-            {"constantID": constant, "offset": offset, "size": size}
-            for constant, offset, size in plan.specialization.entries
+            {"constantID": constant, "offset": offset, "size": size} for constant, offset, size in values.entries
         ],
-        dataSize=len(plan.specialization.data),
-        pData=ffi.from_buffer(plan.specialization.data),
+        dataSize=len(values.data),
+        pData=ffi.from_buffer(values.data),
     )

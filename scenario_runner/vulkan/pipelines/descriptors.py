@@ -25,7 +25,11 @@ DESCRIPTOR_TYPES = {
     "storage_buffer": vk.DESCRIPTOR_TYPE_STORAGE_BUFFER,
     "tensor": vk.DESCRIPTOR_TYPE_TENSOR_ARM,
 }
-# Graphs are not a shader stage: what they find in a set is there for all.
+_STAGES = {
+    "compute": vk.SHADER_STAGE_COMPUTE_BIT,
+    "vertex": vk.SHADER_STAGE_VERTEX_BIT,
+    "fragment": vk.SHADER_STAGE_FRAGMENT_BIT,
+}
 
 
 def create_set_layout(device: Device, bindings: tuple[LayoutBinding, ...]) -> Any:
@@ -38,7 +42,10 @@ def create_set_layout(device: Device, bindings: tuple[LayoutBinding, ...]) -> An
                 "binding": binding.binding,
                 "descriptorType": DESCRIPTOR_TYPES[binding.kind],
                 "descriptorCount": 1,
-                "stageFlags": vk.SHADER_STAGE_ALL if binding.kind == "tensor" else vk.SHADER_STAGE_COMPUTE_BIT,
+                # graphs are not a shader stage: what they find in a set is there for all
+                "stageFlags": vk.SHADER_STAGE_ALL
+                if binding.kind == "tensor"
+                else sum(_STAGES[stage] for stage in binding.stages),
             }
             for binding in bindings
         ],

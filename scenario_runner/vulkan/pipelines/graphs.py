@@ -32,16 +32,22 @@ _ZEROS, _GROUP = 2, 4
 
 
 class GraphPipeline:
-    """A data graph pipeline and the session that all of its dispatches use, one after the other."""
+    """A data graph pipeline and the session that all of its dispatches use, one after the other.
+
+    ``session_bytes`` is the memory of the session.
+    """
 
     def __init__(self, device: Device, pipelines: PipelineCache, plan: GraphPipelinePlan) -> None:
         """Raises ShaderError, UnsupportedError, OutOfMemoryError or DeviceError, with the place."""
         self._stack = ExitStack()
+        self.session_bytes = 0
         self.constant_bytes = sum(constant.data.size_bytes for constant in plan.constants)
         try:
             self.layout: Any = pipelines.layout(plan.set_layouts, 0, plan.label)
             self.handle: Any = _create(device, self._stack, plan, self.layout)
+            before = device.memory_bytes
             self.session: Any = _create_session(device, self._stack, self.handle, plan.label)
+            self.session_bytes = device.memory_bytes - before
         except BaseException as error:
             self._stack.close()
             if isinstance(error, errors.ScenarioRunnerError):

@@ -131,7 +131,7 @@ def required(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()
 
 
 def with_instrumentation(info: Any) -> Any:
-    """A VkComputePipelineCreateInfo whose shaders are instrumented."""
+    """A Vk…PipelineCreateInfo whose shaders are instrumented."""
     return chain(info, new("VkPipelineCreateFlags2CreateInfo", flags=vk.PIPELINE_CREATE_2_INSTRUMENT_SHADERS_BIT_ARM))
 
 
@@ -216,6 +216,8 @@ def _dispatches(plan: Plan, frame: FramePlan) -> list[tuple[int | None, str | No
             found.append((operation.command, plan.pipelines[operation.pipeline].label))
         elif operation.kind == "graph_dispatch":
             return []
+        elif operation.kind == "draw":
+            found.append((operation.command, plan.graphics_pipelines[operation.pipeline].fragment.label))
     return found
 
 

@@ -30,7 +30,7 @@ def behaviours(features: Collection[Feature]) -> tuple[int, int] | None:
 
 
 def with_robustness(info: Any, features: Collection[Feature]) -> Any:
-    """A VkComputePipelineCreateInfo, with a VkPipelineRobustnessCreateInfo behind it where that is enabled."""
+    """A Vk…PipelineCreateInfo, with a VkPipelineRobustnessCreateInfo behind it where that is enabled."""
     found = behaviours(features)
     if found is None:
         return info

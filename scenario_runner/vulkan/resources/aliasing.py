@@ -53,7 +53,7 @@ def _check_group(device: Device, group: str, members: Sequence[Resource]) -> Non
                     )
                     break
     if problems:
-        raise errors.UnsupportedError(problems)
+        raise errors.error_of(problems)
 
 
 def _disagreement(image: Image, other: Resource) -> str | None:

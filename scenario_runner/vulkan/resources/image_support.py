@@ -79,7 +79,7 @@ def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]
                 )
             )
     if problems:
-        raise errors.UnsupportedError(problems)
+        raise errors.error_of(problems)
     return chosen
 
 
@@ -98,12 +98,24 @@ def format_features(device: Device, format: int, tiling: Tiling) -> int:
     return int(properties.optimalTilingFeatures if tiling == "OPTIMAL" else properties.linearTilingFeatures)
 
 
-def usage_flags(plan: ImagePlan) -> int:
+def usage_flags(device: Device, plan: ImagePlan, tiling: Tiling) -> int:
     """VkImageUsageFlags: every image is copied into and out of."""
     flags = USAGE_TRANSFER
     for usage in plan.usage:
         flags |= USAGES[usage]
+    if needs_companion(device, plan, tiling):
+        flags &= ~vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT
     return flags
+
+
+def needs_companion(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
+    """Whether another image is drawn into in place of this one: see `companion_image`."""
+    if "color_attachment" not in plan.usage or tiling == "OPTIMAL":
+        return False
+    if plan.aliased:
+        return True
+    features = format_features(device, plan.format.value, tiling)
+    return plan.tiling == "LINEAR" and not features & vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT
 
 
 def create_flags(plan: ImagePlan) -> int:
@@ -145,10 +157,20 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
         if not has_graphics:
             return "mip levels cannot be made: the queue family with compute has no graphics, which scales images"
         wanted += [vk.FORMAT_FEATURE_BLIT_SRC_BIT, vk.FORMAT_FEATURE_BLIT_DST_BIT]
+    if needs_companion(device, plan, tiling) and device_draws(device, plan.format.value):
+        wanted.remove(vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT)
     lacking = [_NAMES[bit] for bit in wanted if not features & bit]
     if lacking:
         return f"it lacks {', '.join(f'VK_FORMAT_FEATURE_{name}_BIT' for name in lacking)}"
     return _beyond_limits(device, plan, tiling)
+
+
+def device_draws(device: Device, format: int) -> bool:
+    """Whether the device draws into OPTIMAL images of a format, and copies into and out of them."""
+    needed = (
+        vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT | vk.FORMAT_FEATURE_TRANSFER_SRC_BIT | vk.FORMAT_FEATURE_TRANSFER_DST_BIT
+    )
+    return format_features(device, format, "OPTIMAL") & needed == needed
 
 
 def _makes_levels(plan: ImagePlan) -> bool:
@@ -168,7 +190,13 @@ def _beyond_limits(device: Device, plan: ImagePlan, tiling: Tiling) -> str | Non
     properties: Any = ffi.new("VkImageFormatProperties*")
     physical = device.physical
     code = physical.fn.vkGetPhysicalDeviceImageFormatProperties(
-        physical.handle, plan.format.value, 1, TILINGS[tiling], usage_flags(plan), create_flags(plan), properties
+        physical.handle,
+        plan.format.value,
+        1,
+        TILINGS[tiling],
+        usage_flags(device, plan, tiling),
+        create_flags(plan),
+        properties,
     )
     if code == vk.ERROR_FORMAT_NOT_SUPPORTED:
         uses = ", ".join(sorted(plan.usage)) or "copies"

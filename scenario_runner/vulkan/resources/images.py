@@ -21,6 +21,7 @@ from scenario_runner.vulkan.resources.image_support import (
     choose_tilings,
     create_flags,
     interpolates,
+    needs_companion,
     usage_flags,
 )
 from scenario_runner.vulkan.resources.image_views import create_view
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from scenario_runner.plan.model.records import Descriptor, ImageBarrier, ImageLayout
     from scenario_runner.vulkan.devices.device import Device
     from scenario_runner.vulkan.memory.allocation import Allocation
+    from scenario_runner.vulkan.resources.companion_image import CompanionImage
     from scenario_runner.vulkan.resources.samplers import SamplerCache
 
 
@@ -94,7 +96,7 @@ class Image:
             arrayLayers=1,
             samples=vk.SAMPLE_COUNT_1_BIT,
             tiling=TILINGS[tiling],
-            usage=usage_flags(plan),
+            usage=usage_flags(device, plan, tiling),
         )
         handle = ffi.new("VkImage*")
         try:
@@ -107,14 +109,21 @@ class Image:
         device.fn.vkGetImageMemoryRequirements(device.handle, self.handle, needs)
         self.needs = Needs(needs.size, needs.alignment, needs.memoryTypeBits, linear=tiling == "LINEAR")
         self.start_bytes, self.row_pitch_bytes = self._rows() if tiling == "LINEAR" else (0, 0)
-        self._buffer: Any = None
+        self.buffer: Any = None
         self._packed_rows: Rows | None = None
         if plan.aliased and tiling == "LINEAR" and len(plan.parts) == 1:
             size = align(self.needs.size_bytes, WORD_SIZE_BYTES)
-            self._buffer, needs = create_buffer(device, stack, size, vk.BUFFER_USAGE_TRANSFER_DST_BIT, purpose)
+            usage = vk.BUFFER_USAGE_TRANSFER_SRC_BIT | vk.BUFFER_USAGE_TRANSFER_DST_BIT
+            self.buffer, needs = create_buffer(device, stack, size, usage, purpose)
             self.needs = self.needs.also(needs)
             dims = plan.parts[0].row_count, plan.parts[0].row_size_bytes
             self._packed_rows = Rows(dims, (self.row_pitch_bytes, 1), plan.size_bytes, self.start_bytes)
+
+        self.companion: CompanionImage | None = None
+        if needs_companion(device, plan, tiling):
+            from scenario_runner.vulkan.resources.companion_image import CompanionImage
+
+            self.companion = CompanionImage(device, stack, self)
 
     def __repr__(self) -> str:
         return f"<Image {self.plan.uid!r} {self.tiling} {readable_size(self.needs.size_bytes)}>"
@@ -142,8 +151,8 @@ class Image:
         self._allocation, self._offset_bytes = allocation, offset_bytes
         code = self._device.fn.vkBindImageMemory(self._device.handle, self.handle, allocation.handle, offset_bytes)
         check(code, "vkBindImageMemory", f"image {self.plan.uid!r}")
-        if self._buffer is not None:
-            bind_buffer(self._device, self._buffer, allocation, offset_bytes, f"image {self.plan.uid!r}")
+        if self.buffer is not None:
+            bind_buffer(self._device, self.buffer, allocation, offset_bytes, f"image {self.plan.uid!r}")
 
     @property
     def mapped(self) -> bool:
@@ -204,8 +213,8 @@ class Image:
         fn = self._device.fn
         area = ffi.new("VkImageSubresourceRange*")
         area.aspectMask, area.levelCount, area.layerCount = self.aspect_mask, self.plan.mips, 1
-        if self._buffer is not None:
-            fn.vkCmdFillBuffer(commands, self._buffer, 0, vk.WHOLE_SIZE, 0)
+        if self.buffer is not None:
+            fn.vkCmdFillBuffer(commands, self.buffer, 0, vk.WHOLE_SIZE, 0)
         elif self.plan.format.aspects == ("color",):
             fn.vkCmdClearColorImage(commands, self.handle, self._fill_layout, ffi.new("VkClearColorValue*"), 1, area)
         else:
@@ -219,7 +228,7 @@ class Image:
             self.record_prepare(commands)
         if self._packed_rows is not None:
             regions = self._packed_rows.regions(staging_offset, offset_bytes, size, into_staging=False)
-            fn.vkCmdCopyBuffer(commands, staging, self._buffer, len(regions), regions)
+            fn.vkCmdCopyBuffer(commands, staging, self.buffer, len(regions), regions)
         else:
             region = self._region(staging_offset, offset_bytes, size)
             fn.vkCmdCopyBufferToImage(commands, staging, self.handle, self._fill_layout, 1, region)
@@ -269,6 +278,12 @@ class Image:
             view = create_view(self._device, self._stack, self.handle, self.plan.format.value, aspect, first, count)
             self._views[first, count] = view
         return view
+
+    def render_target(self, level: int) -> tuple[Any, int]:
+        """VkImageView and VkImageLayout of the mip level that is drawn into."""
+        if self.companion is not None:
+            return self.companion.view(level), self.companion.layout
+        return self.image_view(level), self.rest_layout
 
     def _part_at(self, offset_bytes: int) -> ImagePart:
         return next(part for part in self.plan.parts if offset_bytes < part.end_bytes)

@@ -1,0 +1,83 @@
+"""The registry of kinds: what it names exists and fits, and nothing else lists the kinds."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.kinds import COMMANDS, RECORDERS, RESOURCES, CommandKind, ResourceKind, load
+from scenario_runner.plan.resolvers import CommandResolver, ResourceResolver
+from scenario_runner.scenario import Command, Resource
+from scenario_runner.vulkan.execution.prepared import Recorder
+
+PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
+
+# Some words are used for other things as well, such as the parts of a VGF file.
+MOST_KINDS_IN_A_COLLECTION = 4
+
+
+@pytest.mark.parametrize("kind", RESOURCES.values(), ids=lambda kind: kind.key)
+def test_resource(kind: ResourceKind) -> None:
+    """A kind of resource has a model of its name, and a resolver and a device function or neither."""
+    model = load(kind.model)
+    assert issubclass(model, Resource)
+    assert model.kind == kind.key
+    if kind.resolver:
+        assert issubclass(load(kind.resolver), ResourceResolver)
+    if kind.device:
+        assert kind.resolver
+        assert callable(load(kind.device))
+
+
+@pytest.mark.parametrize("key", COMMANDS)
+def test_command(key: str) -> None:
+    """A kind of command has a model of its name, a resolver where it is run, and a recorder for its operations."""
+    kind: CommandKind = COMMANDS[key]
+    model = load(kind.model)
+    assert key in (kind.key, *kind.older)
+    assert issubclass(model, Command)
+    assert model.kind == kind.key
+    if kind.resolver:
+        assert issubclass(load(kind.resolver), CommandResolver)
+    assert bool(kind.operation) == bool(kind.recorder)
+    if kind.recorder:
+        assert RECORDERS[kind.operation] == kind.recorder
+        assert issubclass(load(kind.recorder), Recorder)
+
+
+def kinds_together(tree: ast.Module) -> int:
+    """The most kinds that stand together in one collection of a module."""
+    most = 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            parts = node.keys
+        elif isinstance(node, ast.List | ast.Set | ast.Tuple):
+            parts = list(node.elts)
+        else:
+            continue
+        values = {part.value for part in parts if isinstance(part, ast.Constant)}
+        most = max(most, len(values & {*RESOURCES, *COMMANDS}))
+    return most
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)).removesuffix(".py")
+)
+def test_no_other_list_of_kinds(path: Path) -> None:
+    """No file but the registry lists kinds: what depends on them asks the model, the record or the registry."""
+    assert kinds_together(ast.parse(path.read_text(encoding="utf-8"))) <= MOST_KINDS_IN_A_COLLECTION
+
+
+def test_lists_of_kinds_are_seen() -> None:
+    """The search finds kinds in sets, lists, tuples and the keys of tables."""
+    assert kinds_together(ast.parse("KNOWN = frozenset({'buffer', 'image', 'tensor', 'shader', 'other'})")) == 4
+    assert kinds_together(ast.parse("RULES = {'image': 1, 'dispatch_compute': 2}")) == 2
+
+
+def test_load_imports_by_name() -> None:
+    """A name of the registry leads to what it names; one that leads nowhere is an error."""
+    assert load("kinds:load") is load
+    with pytest.raises(AttributeError):
+        load("kinds:nothing")

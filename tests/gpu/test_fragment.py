@@ -1,0 +1,279 @@
+"""Drawings on a device: what fragment shaders give is what the attachments hold. Expected values are NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from tests.gpu.fragment_scenes import HEAD, draw, fragment, grid, output, target, vertex
+from tests.gpu.image_scenes import add_image, binding, texels
+from tests.scenes import Scene, assemble
+
+WIDTH, HEIGHT = 37, 21
+
+
+def whole(scene: Scene, body: str, declarations: str = "", **keys: Any) -> Scene:
+    """A triangle over the whole picture."""
+    vertex(scene)
+    return fragment(scene, body, declarations, **keys)
+
+
+@pytest.mark.parametrize("tiling", [None, "LINEAR", "OPTIMAL"])
+def test_a_procedural_picture(scene: Scene, both: Runner, tiling: str | None) -> None:
+    """Every texel gets what the fragment shader gives it, in each tiling."""
+    whole(scene, "color = uint(p.x) * 65536u + uint(p.y * p.y);", output("uint"))
+    target(scene, "x", size=(WIDTH, HEIGHT), **({"tiling": tiling} if tiling else {}))
+    x, y = grid(WIDTH, HEIGHT)
+    assert (both.run(draw(scene, ["x"]).write())["x"][..., 0] == x * 65536 + y * y).all()
+
+
+@pytest.mark.parametrize(
+    "name, kind, body",
+    [
+        ("R8G8B8A8_UINT", "uvec4", "uvec4(n, n >> 3, ~n, 7) & 255u"),
+        ("R8G8B8A8_SINT", "ivec4", "ivec4(n % 100u, -int(n % 100u), 5, -128)"),
+        ("R8_UINT", "uint", "n & 255u"),
+        ("R16G16_UINT", "uvec2", "uvec2(n, n * 3) & 65535u"),
+        ("R16G16B16A16_SINT", "ivec4", "ivec4(-int(n), n, 0, 1)"),
+        ("R32_SINT", "int", "-int(n)"),
+        ("R32G32B32A32_UINT", "uvec4", "uvec4(n, n * n, ~n, 1)"),
+        ("R32_SFLOAT", "float", "float(n) / 8.0"),
+        ("R16G16_SFLOAT", "vec2", "vec2(n % 2048u, -float(n % 1024u) / 2.0)"),
+        ("R32G32B32A32_SFLOAT", "vec4", "vec4(n, -float(n), 0.25, 1e20)"),
+        ("R8G8B8A8_UNORM", "vec4", "vec4(n & 255u, n >> 4 & 255u, 255, 0) / 255.0"),
+        ("B8G8R8A8_UNORM", "vec4", "vec4(n & 255u, n >> 4 & 255u, 255, 0) / 255.0"),
+    ],
+)
+def test_formats(scene: Scene, both: Runner, name: str, kind: str, body: str) -> None:
+    """Integers and floats are stored exactly in every format that takes them."""
+    whole(scene, f"uint n = uint(p.x + {WIDTH} * p.y); color = {kind}({body});", output(kind))
+    target(scene, "x", name, size=(WIDTH, HEIGHT))
+    n = numpy.arange(WIDTH * HEIGHT, dtype="i8")
+    zero = n * 0
+    items = {
+        "R8G8B8A8_UINT": (n & 255, n >> 3 & 255, ~n & 255, zero + 7),
+        "R8G8B8A8_SINT": (n % 100, -(n % 100), zero + 5, zero - 128),
+        "R8_UINT": (n & 255,),
+        "R16G16_UINT": (n, n * 3 & 65535),
+        "R16G16B16A16_SINT": (-n, n, zero, zero + 1),
+        "R32_SINT": (-n,),
+        "R32G32B32A32_UINT": (n, n * n, ~n & 0xFFFFFFFF, zero + 1),
+        "R32_SFLOAT": (n / 8,),
+        "R16G16_SFLOAT": (n % 2048, -(n % 1024) / 2),
+        "R32G32B32A32_SFLOAT": (n, -n, zero + 0.25, zero + numpy.float32(1e20)),
+        "R8G8B8A8_UNORM": (n & 255, n >> 4 & 255, zero + 255, zero),
+        "B8G8R8A8_UNORM": (zero + 255, n >> 4 & 255, n & 255, zero),
+    }[name]
+    got = both.run(draw(scene, ["x"]).write())["x"]
+    expected = numpy.stack(items, -1).reshape(HEIGHT, WIDTH, -1).astype(got.dtype)
+    numpy.testing.assert_array_equal(got, expected)
+
+
+def test_several_attachments(scene: Scene, both: Runner) -> None:
+    """Output n goes to attachment n, each in the attachment's own format."""
+    outputs = output("uvec4", 0, "a") + output("vec2", 1, "b") + output("int", 2, "c")
+    whole(scene, "a = uvec4(p, 3, 4); b = vec2(p) / 4.0; c = p.x - p.y;", outputs)
+    target(scene, "x", "R16G16B16A16_UINT", size=(WIDTH, HEIGHT))
+    target(scene, "y", "R32G32_SFLOAT", size=(WIDTH, HEIGHT))
+    target(scene, "z", "R32_SINT", size=(WIDTH, HEIGHT))
+    result = both.run(draw(scene, ["x", {"resource_ref": "y"}, "z"]).write())
+    x, y = grid(WIDTH, HEIGHT)
+    assert (result["x"] == numpy.stack([x, y, x * 0 + 3, x * 0 + 4], -1)).all()
+    assert (result["y"] == numpy.stack([x, y], -1) / 4).all()
+    assert (result["z"][..., 0] == x.astype("i4") - y.astype("i4")).all()
+
+
+def test_mip_levels(scene: Scene, both: Runner) -> None:
+    """Each level is drawn into with its own size; a later drawing samples an earlier level."""
+    whole(scene, "color = uint(p.x + 100 * p.y) + 1u;", output("uint"))
+    body = "color = texelFetch(from, p * 2, 0).r * 2u;"
+    fragment(scene, body, "layout(binding = 0) uniform usampler2D from;\n" + output("uint"), uid="half")
+    target(scene, "x", size=(20, 12), mips=3)
+    draw(scene, ["x"])
+    for level in (1, 2):
+        bindings = [binding(0, "x", lod=level - 1)]
+        draw(scene, [{"resource_ref": "x", "lod": level}], bindings, fragment_shader_ref="half")
+    result = both.run(scene.write())
+    x, y = grid(20, 12)
+    expected = x + 100 * y + 1
+    for level in range(3):
+        assert (result.level("x", level)[..., 0] == expected).all()
+        expected = expected[::2, ::2] * 2
+
+
+def test_sampling_levels(scene: Scene, both: Runner) -> None:
+    """A fragment shader samples each level of an image that came from a file, nearest, with its own coordinates."""
+    content = texels("R8G8B8A8_UINT", 16, 8)
+    declarations = "layout(binding = 3) uniform usampler2D from;\n" + output("uvec4")
+    whole(scene, "color = textureLod(from, (vec2(p) + 0.5) / vec2(16, 8), float(p.y & 1));", declarations)
+    add_image(scene, "from", "R8G8B8A8_UINT", content, mips=2)
+    target(scene, "x", "R8G8B8A8_UINT", size=(16, 8))
+    draw(scene, ["x"], [binding(3, "from")])
+    result = both.run(scene.write(), outputs=["x", "from"])
+    level = result.level("from", 1)
+    expected = content.copy()
+    expected[1::2] = level.repeat(2, 0).repeat(2, 1)[1::2]
+    assert (result["x"] == expected).all()
+
+
+def test_bindings_of_both_shaders(scene: Scene, both: Runner) -> None:
+    """Buffers are read by the vertex and by the fragment shader, in sets of their own and in a shared one."""
+    buffer = "layout(set = {}, binding = {}) readonly buffer {} {{ {} }};\n"
+    corners = buffer.format(2, 1, "C", "vec4 corners[];") + buffer.format(0, 0, "S", "uint shared_value;")
+    declarations = corners + "layout(location = 0) flat out uint n;\n"
+    vertex(scene, "gl_Position = corners[gl_VertexIndex]; n = shared_value;", declarations)
+    table = buffer.format(0, 0, "S", "uint shared_value;") + buffer.format(0, 4, "T", "uint table[];")
+    body = "color = table[p.x] + shared_value + n;"
+    fragment(scene, body, table + "layout(location = 0) flat in uint n;\n" + output("uint"))
+    scene.buffer("c", numpy.array([[-1, -1, 0, 1], [3, -1, 0, 1], [-1, 3, 0, 1]], "f4"), dst=None)
+    values = numpy.arange(WIDTH, dtype="u4") * 11
+    scene.buffer("t", values, dst=None).buffer("s", numpy.array([1000], "u4"), dst=None)
+    target(scene, "x", size=(WIDTH, HEIGHT))
+    bound = [{"set": 2, "id": 1, "resource_ref": "c"}, binding(0, "s"), binding(4, "t")]
+    result = both.run(draw(scene, ["x"], bound).write())
+    assert (result["x"][..., 0] == values + 2000).all()
+
+
+def test_a_fragment_shader_writes_buffers_and_images(scene: Scene, both: Runner) -> None:
+    """Without an attachment, render_extent is the size; what the shader stores is there."""
+    declarations = (
+        "layout(binding = 0) buffer A { uint count; };\nlayout(binding = 1, r32ui) uniform writeonly uimage2D stored;\n"
+    )
+    whole(scene, "atomicAdd(count, 1u); imageStore(stored, p, uvec4(p.x * 7 + p.y));", declarations)
+    scene.buffer("a", size=4)
+    add_image(scene, "x", "R32_UINT", size=(WIDTH, HEIGHT))
+    draw(scene, [], [binding(0, "a"), binding(1, "x")], render_extent=[WIDTH - 5, HEIGHT - 2])
+    result = both.run(scene.write(), outputs=["a", "x"])
+    x, y = grid(WIDTH, HEIGHT)
+    assert result.array("a", "u4").tolist() == [(WIDTH - 5) * (HEIGHT - 2)]
+    expected = numpy.where((x < WIDTH - 5) & (y < HEIGHT - 2), x * 7 + y, 0)
+    assert (result["x"][..., 0] == expected).all()
+
+
+@pytest.mark.parametrize("sizes", [(16, 16), (16, 0), (0, 16), (4, 16)])
+def test_push_constants_of_both_shaders(scene: Scene, both: Runner, sizes: tuple[int, int]) -> None:
+    """The same bytes are seen by both shaders, as many as the larger push_constants_size says."""
+    first = "layout(push_constant) uniform P { uint factor; } pc;\nlayout(location = 0) flat out uint n;\n"
+    vertex(
+        scene,
+        "gl_Position = vec4(gl_VertexIndex == 1 ? 3 : -1, gl_VertexIndex == 2 ? 3 : -1, 0, 1); n = pc.factor;",
+        first,
+        push_constants_size=sizes[0],
+    )
+    second = "layout(push_constant) uniform P { uint factor; uint add[3]; } pc;\nlayout(location = 0) flat in uint n;\n"
+    fragment(
+        scene, "color = uint(p.x) * n + pc.add[2];", second + output("uint"), push_constants_size=sizes[1]
+    )  # fmt: skip
+    for number, value in enumerate((3, 5, 5)):
+        scene.raw_data(f"d{number}", numpy.array([value, 0, 0, value * 100], "u4"))
+        target(scene, f"x{number}", size=(WIDTH, HEIGHT))
+        draw(scene, [f"x{number}"], push_data_ref=f"d{number}", implicit_barrier=False)
+    result = both.run(scene.write())
+    x, _ = grid(WIDTH, HEIGHT)
+    for number, value in enumerate((3, 5, 5)):
+        assert (result[f"x{number}"][..., 0] == x * value + value * 100).all()
+
+
+def test_specialization_of_both_shaders(scene: Scene, both: Runner) -> None:
+    """Each shader has its own constants, although their numbers are the same."""
+    constants = "layout(constant_id = 1) const int which = 0;\n"
+    place = "gl_Position = vec4(gl_VertexIndex == 1 ? 3 : -1, gl_VertexIndex == 2 ? 3 : -1, 0, 1); n = which;"
+    for uid, value in (("v", 40), ("v2", 50)):
+        given = [{"id": 1, "value": value}]
+        vertex(scene, place, constants + "layout(location = 0) flat out int n;\n", uid, specialization_constants=given)
+    declarations = constants + "layout(location = 0) flat in int n;\n" + output("int")
+    fragment(scene, "color = n * 1000 + which;", declarations, specialization_constants=[{"id": 1, "value": -7}])
+    for uid, shader in (("x", "v"), ("y", "v2")):
+        target(scene, uid, "R32_SINT", size=(4, 4))
+        draw(scene, [uid], vertex_shader_ref=shader)
+    result = both.run(scene.write())
+    assert (result["x"] == 40 * 1000 - 7).all()
+    assert (result["y"] == 50 * 1000 - 7).all()
+
+
+def test_interpolation(scene: Scene, both: Runner) -> None:
+    """What the vertex shader hands on is interpolated over the triangle, and flat values are the first vertex's."""
+    handed = "layout(location = 0) {} vec2 at;\nlayout(location = 1) flat {} uint first;\n"
+    place = "vec2 c = vec2(gl_VertexIndex == 1 ? 2 : 0, gl_VertexIndex == 2 ? 2 : 0);"
+    given = f"{place} gl_Position = vec4(c * 2.0 - 1.0, 0, 1); at = c * 64.0; first = 10u + gl_VertexIndex;"
+    vertex(scene, given, handed.format("out", "out"))
+    body = "color = uvec4(floor(at), first, 0);"
+    fragment(scene, body, handed.format("in", "in") + output("uvec4"))
+    target(scene, "x", "R32G32B32A32_UINT", size=(64, 64))
+    result = both.run(draw(scene, ["x"]).write())
+    x, y = grid(64, 64)
+    assert (result["x"] == numpy.stack([x, y, x * 0 + 10, x * 0], -1)).all()
+
+
+def test_spirv_and_entry_points(scene: Scene, both: Runner) -> None:
+    """Shaders in SPIR-V run as those in GLSL, by the names of their entry points."""
+    code = assemble(
+        """
+        OpCapability Shader
+        OpMemoryModel Logical GLSL450
+        OpEntryPoint Fragment %paint "paint" %color
+        OpEntryPoint Fragment %other "other" %color
+        OpExecutionMode %paint OriginUpperLeft
+        OpExecutionMode %other OriginUpperLeft
+        OpDecorate %color Location 0
+        %void = OpTypeVoid
+        %function = OpTypeFunction %void
+        %uint = OpTypeInt 32 0
+        %pointer = OpTypePointer Output %uint
+        %color = OpVariable %pointer Output
+        %five = OpConstant %uint 5
+        %six = OpConstant %uint 6
+        %paint = OpFunction %void None %function
+        %1 = OpLabel
+        OpStore %color %five
+        OpReturn
+        OpFunctionEnd
+        %other = OpFunction %void None %function
+        %2 = OpLabel
+        OpStore %color %six
+        OpReturn
+        OpFunctionEnd
+        """
+    )
+    vertex(scene)
+    scene.module("f", code, stage="fragment", entry="other")
+    target(scene, "x", size=(5, 5))
+    assert (both.run(draw(scene, ["x"]).write())["x"] == 6).all()
+
+
+def test_hlsl(scene: Scene, both: Runner) -> None:
+    """Both shaders in HLSL: the vertex by SV_VertexID, the texel by SV_Position."""
+    scene.file(
+        "v.hlsl",
+        "float4 main(uint id : SV_VertexID) : SV_Position"
+        " { return float4(id == 1 ? 3 : -1, id == 2 ? 3 : -1, 0, 1); }\n",
+    )
+    scene.file("f.hlsl", "uint main(float4 at : SV_Position) : SV_Target0 { return uint(at.x) + 100 * uint(at.y); }\n")
+    scene.resource("shader", uid="v", src="v.hlsl", type="HLSL", stage="vertex")
+    scene.resource("shader", uid="f", src="f.hlsl", type="HLSL", stage="fragment")
+    target(scene, "x", size=(WIDTH, HEIGHT))
+    x, y = grid(WIDTH, HEIGHT)
+    assert (both.run(draw(scene, ["x"]).write())["x"][..., 0] == x + 100 * y).all()
+
+
+def test_an_undeclared_attachment(scene: Scene, both: Runner) -> None:
+    """An image whose color_attachment is false is drawn into all the same, with a warning."""
+    whole(scene, "color = 3u;", output("uint"))
+    target(scene, "x", size=(4, 4), color_attachment=False)
+    result = both.run(draw(scene, ["x"]).write())
+    assert (result["x"] == 3).all()
+    assert [each.code for each in result.warnings] == ["SR-ATTACH-005"]
+
+
+def test_shaders_that_include(scene: Scene, both: Runner) -> None:
+    """Include directories and build options hold for vertex and fragment shaders."""
+    scene.file("parts/value.glsl", "const uint VALUE = 9u;\n")
+    vertex(scene)
+    text = f'{HEAD}#extension GL_GOOGLE_include_directive : require\n#include "value.glsl"\n' + output("uint")
+    text += "void main() { color = VALUE * FACTOR; }\n"
+    scene.shader("f", text, stage="fragment", include_dirs=["parts"], build_options="-DFACTOR=5u")
+    target(scene, "x", size=(4, 4))
+    assert (both.run(draw(scene, ["x"]).write())["x"] == 45).all()
