@@ -66,9 +66,8 @@ class Prepared:
             from scenario_runner.run import timings as records
 
             measured = records.Timings() if timings is True else timings
-        return self._context.run(self._run, inputs or {}, folder, write_files, options, measured)
         try:
-            return self._context.run(self._run, inputs or {}, folder, write_files, options)
+            return self._context.run(self._run, inputs or {}, folder, write_files, options, measured)
         except ScenarioRunnerError as error:
             error.at(path=self._scenario.path)
             raise

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
-    ("suite", "doctor", "viewing"),
+    ("suite", "doctor", "viewing", "timing"),
     ("__init__",),  # the public names; nothing of ours but the command line may use them
     ("runner", "validation"),
     ("run",),

@@ -53,9 +53,9 @@ class DeviceClock:
         self.extension = name
         self._get = getattr(device.fn, f"vkGetCalibratedTimestamps{suffix}")
         domains = (vk.TIME_DOMAIN_DEVICE_KHR, vk.TIME_DOMAIN_CLOCK_MONOTONIC_KHR)
-        self._infos = ffi.new("VkCalibratedTimestampInfoEXT[2]")
+        self._infos = ffi.new("VkCalibratedTimestampInfoKHR[2]")
         for info, domain in zip(self._infos, domains, strict=True):
-            info.sType = new("VkCalibratedTimestampInfoEXT").sType
+            info.sType = new("VkCalibratedTimestampInfoKHR").sType
             info.timeDomain = domain
         self._values = ffi.new("uint64_t[2]")
         self._deviation = ffi.new("uint64_t*")
@@ -74,7 +74,7 @@ class DeviceClock:
         count = ffi.new("uint32_t*")
         if ask(physical.handle, count, ffi.NULL) != vk.SUCCESS or not count[0]:
             return set()
-        domains = ffi.new("VkTimeDomainEXT[]", count[0])
+        domains = ffi.new("VkTimeDomainKHR[]", count[0])
         if ask(physical.handle, count, domains) < 0:
             return set()
         return set(domains[0 : count[0]])
