@@ -220,7 +220,7 @@ def test_a_trace_without_a_common_clock(program: Program, adding: Scene) -> None
 
 
 def test_a_queue_without_timestamps(program: Program, adding: Scene, fault_layer: dict[str, str]) -> None:
-    """A profile of a device without timestamps is an error that says so; the other files are written, with a warning."""
+    """A profile of a device without timestamps is an error that says so; other files are written, with a warning."""
     env = {**fault_layer, "FAULT_TIMESTAMP_BITS": "0"}
     ended = program("scenario.json", *PROFILE, env=env)
     assert ended.code == 6

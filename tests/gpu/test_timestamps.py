@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def measured(runner: Runner, path: Path, **options: Any) -> Timings:
 
 def follow_each_other(dispatches: list[DispatchTime]) -> None:
     """Every dispatch ends after it began and before the next one begins, and its times are those of its ticks."""
-    for before, after in zip(dispatches, dispatches[1:], strict=False):
+    for before, after in pairwise(dispatches):
         assert before.end_ticks <= after.begin_ticks
     for each in dispatches:
         assert each.ticks == each.end_ticks - each.begin_ticks
