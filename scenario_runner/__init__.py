@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.errors import ScenarioRunnerError
+    from scenario_runner.run.pipeline_caching import PipelineCaching
     from scenario_runner.run.prepared import Prepared
     from scenario_runner.run.result import Frame, Result
     from scenario_runner.runner import Runner
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Diagnostic",
     "Frame",
+    "PipelineCaching",
     "Prepared",
     "Result",
     "Runner",
@@ -35,6 +37,7 @@ __all__ = [
 _HOME = {
     "Diagnostic": "diagnostics",
     "Frame": "run.result",
+    "PipelineCaching": "run.pipeline_caching",
     "Prepared": "run.prepared",
     "Result": "run.result",
     "Runner": "runner",

@@ -28,13 +28,13 @@ class ResourceKind(NamedTuple):
 class CommandKind(NamedTuple):
     """A kind of command, its key in the JSON, and ``older`` spellings of it.
 
-    ``resolver`` (a `plan.resolvers.CommandResolver`) turns commands into operations; a kind without one is not run.
+    ``resolver`` (a `plan.resolvers.CommandResolver`) turns commands into operations.
     ``recorder`` (a `vulkan.execution.prepared.Recorder`) records the operations whose ``kind`` is ``operation``.
     """
 
     key: str
     model: str
-    resolver: str = ""
+    resolver: str
     operation: str = ""
     recorder: str = ""
     older: tuple[str, ...] = ()
@@ -81,7 +81,13 @@ _COMMANDS = (
         "draw",
         "vulkan.execution.drawing_recording:DrawingRecorder",
     ),
-    CommandKind("dispatch_optical_flow", "scenario.optical_flow:DispatchOpticalFlow"),
+    CommandKind(
+        "dispatch_optical_flow",
+        "scenario.optical_flow:DispatchOpticalFlow",
+        "plan.optical_flow:OpticalFlows",
+        "optical_flow_dispatch",
+        "vulkan.execution.optical_flow_recording:OpticalFlowRecorder",
+    ),
     CommandKind(
         "dispatch_barrier",
         "scenario.barriers:DispatchBarrier",

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from scenario_runner import clock, log, progress
-from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError
+from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError, error_of
 from scenario_runner.plan.model.records import CompilerOptions
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.run.session import DeviceOptions, OpenedDevice
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.run.instrumentation_file import InstrumentationFile
+    from scenario_runner.run.pipeline_caching import PipelineCaching
     from scenario_runner.run.prepared import Prepared
     from scenario_runner.run.result import Collector, Result
     from scenario_runner.run.session import Validation
@@ -74,7 +76,9 @@ class Runner:
     ``device`` is an index, UUID or name; ``timeout_s`` bounds the wait for submitted work; ``compiler`` is the path of
     a GLSL compiler; ``shader_instrumentation`` is a JSON file that gets what the device measures in shaders
     (VK_ARM_shader_instrumentation); ``sandbox`` refuses scenarios that read or write outside of their own folder and
-    the folders given for results (SandboxError); the others are those of `DeviceOptions`.
+    the folders given for results (SandboxError); ``strict`` makes warnings about a scenario errors, before anything
+    runs; ``pipeline_cache`` keeps pipelines for other processes: True in the user's cache folder, a path in that
+    folder, or a `PipelineCaching`; the others are those of `DeviceOptions`.
 
     Nothing is opened before it is needed (``starting``: a driver that is being started already); `run` raises
     NoDeviceError when there is no device.
@@ -95,6 +99,8 @@ class Runner:
         staging: bool = False,
         shader_instrumentation: StrPath | InstrumentationFile | None = None,
         sandbox: bool = False,
+        pipeline_cache: bool | StrPath | PipelineCaching = False,
+        strict: bool = False,
         starting: InstanceStart | None = None,
     ) -> None:
         if ml_emulation not in ("auto", "on", "off"):
@@ -102,21 +108,32 @@ class Runner:
         options = DeviceOptions(
             None if device is None else str(device),
             robustness,
-            frozenset(disabled_extensions),
+            _device_extensions(disabled_extensions),
             validation,
             ml_emulation,
             staging,
             shader_instrumentation is not None,
+            pipeline_cache is not False,
         )
         if isinstance(shader_instrumentation, str | os.PathLike):
             from scenario_runner.run.instrumentation_file import InstrumentationFile
 
             shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
         self._measured = shader_instrumentation
+        if isinstance(pipeline_cache, bool | str | os.PathLike):
+            caching = None
+            if pipeline_cache is not False:
+                from scenario_runner.run.pipeline_caching import PipelineCaching
+
+                caching = PipelineCaching(None if pipeline_cache is True else pipeline_cache)
+        else:
+            caching = pipeline_cache
+        self._pipeline_caching = caching
         self._opened = OpenedDevice(options, starting)
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
         self.sandbox = sandbox
+        self.strict = strict
 
     def __enter__(self) -> Runner:
         return self
@@ -283,6 +300,8 @@ class Runner:
 
         if repeat < 1:
             raise UsageError(f"repeat is {repeat}, expected 1 or more")
+        if self.strict and plan.warnings:
+            raise error_of(warning._replace(severity="error") for warning in plan.warnings)
         for warning in plan.warnings:
             log.warning(__name__, "%s", warning)
         measured = self._measured
@@ -294,19 +313,21 @@ class Runner:
                 objects = self._opened.device_for(plan, timed=timings is not None)
             if timings is not None:
                 timings.starting(plan, objects.device, repeat, dry_run)
-            execute(
-                objects,
-                plan,
-                RunOptions(repeat, keep_state, dry_run, self.timeout_s, measured is not None, timings is not None),
-                on_frame=lambda iteration, frame, pieces: _share(
-                    pieces, [sink.frame(iteration, frame) for sink in sinks]
-                ),
-                on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
-                on_measured=None
-                if measured is None
-                else lambda found: measured.add(plan.name, objects.device.physical.name, found),
-                on_timed=None if timings is None else timings.take,
-            )
+            caching = self._pipeline_caching
+            with nullcontext() if caching is None else caching.used(objects.device, plan):
+                execute(
+                    objects,
+                    plan,
+                    RunOptions(repeat, keep_state, dry_run, self.timeout_s, measured is not None, timings is not None),
+                    on_frame=lambda iteration, frame, pieces: _share(
+                        pieces, [sink.frame(iteration, frame) for sink in sinks]
+                    ),
+                    on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
+                    on_measured=None
+                    if measured is None
+                    else lambda found: measured.add(plan.name, objects.device.physical.name, found),
+                    on_timed=None if timings is None else timings.take,
+                )
             self._opened.raise_validation_errors()
         except ValidationLayerError as error:
             self._opened.close()  # the layer says the same thing a few times only in the life of an instance
@@ -342,6 +363,15 @@ class Runner:
         """
         self._opened.close()
         self._opened.raise_validation_errors()
+
+
+def _device_extensions(names: Collection[str]) -> frozenset[str]:
+    """Names of device extensions. Raises UsageError for those that are not."""
+    if not names:
+        return frozenset()
+    from scenario_runner.vulkan.devices.disabled_extensions import checked_names
+
+    return checked_names([names] if isinstance(names, str) else names)
 
 
 def _written(scenario: Scenario) -> list[str]:

@@ -108,6 +108,13 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
                         "give them bindings of their own: one resource cannot be both",
                     )
                 )
+        elif len(used) > 1:
+            from scenario_runner.checks.registers import check_registers  # only such shaders pay for it
+
+            for owner, interface in stages:
+                own = [variable for stage, variable in used if stage == owner]
+                if len(own) > 1:
+                    found += check_registers(interface.source, owner, own, pointer)
         if kind not in RESOURCE_OF:
             found.append(
                 error(

@@ -48,6 +48,11 @@ The value is accepted with the meaning that it has in older programs.
 Replace it as the help of the message says.
 JSON Test Description Specification
 
+SR-JSON-010 warning a key without effect
+The key is not one of this kind of entry. Other programs pass over it, and files written for them hold such keys.
+Remove it. The help names the kinds that have it.
+JSON Test Description Specification
+
 SR-REF-001 error no resource has this uid
 A command or resource refers to a uid that is not defined.
 Correct the spelling, or add the resource. The message suggests a similar uid if there is one.
@@ -153,6 +158,11 @@ A variable of the shader has no DescriptorSet or Binding decoration, has a type 
 Declare set and binding: `layout(set = 0, binding = 1) ...`.
 {_INTERFACES}, "Descriptor Set Interface" and "Push Constant Interface"
 
+SR-BIND-010 warning registers that are one binding
+A module made from HLSL uses several variables of one kind with the same set and binding, such as register(t0) and register(u0): the number of a register is the binding, whatever its letter. One resource is bound to all of them.
+Give each register a number of its own, or write [[vk::binding(binding, set)]].
+{_INTERFACES}, "DescriptorSet and Binding Assignment"
+
 SR-ACCESS-001 warning a readonly resource is written
 The scenario declares the resource as readonly, and this shader writes it. The write is performed.
 Set shader_access of the resource to readwrite, or declare the variable readonly.
@@ -173,15 +183,15 @@ The shader declares texels as floating-point numbers, signed or unsigned integer
 Declare the image as the help of the message says (image2D, iimage2D, uimage2D, ...), or change the format.
 Vulkan specification, "Image Format and Type Matching"
 
-SR-IMAGE-003 error the storage format has another texel size
-The format in the declaration of the shader and the format of the image have texels of different sizes, so that reads and writes are undefined.
+SR-IMAGE-003 error the storage format differs and cannot be changed
+The shader declares another format than the image has and uses texels in atomic operations, which need the declared format, or uses the image in a way that this program cannot follow.
 Use the same format for both.
-Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"
+Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"; SPIR-V specification, OpImageTexelPointer
 
 SR-IMAGE-004 warning the storage format differs
-The shader declares another format of the same size than that of the image. Some devices reinterpret the bits, others convert the values.
-Use the same format for both, or declare the image without a format.
-Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"
+The shader declares another format than the image has, with texels of the same kind, as modules made from HLSL do: a RWTexture2D<float4> is Rgba32f there. The shader runs with the format of the image in its code; without any format where SPIR-V has no name for it, on devices that can do this.
+Declare the format of the image: layout(rgba16f) in GLSL, [[vk::image_format("rgba16f")]] in HLSL.
+Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"; shaderStorageImageReadWithoutFormat, shaderStorageImageWriteWithoutFormat
 
 SR-IMAGE-005 error depth comparison is not supported
 The shader declares a sampler with depth comparison (sampler2DShadow), which scenarios cannot describe.
@@ -323,14 +333,14 @@ Two members of a block share bytes, a stride is smaller than the elements, or a 
 Correct the offsets and strides.
 {_INTERFACES}, "Offset and Stride Assignment"
 
-SR-PUSH-001 error the push constant block is larger than push_constants_size
-The shader declares more bytes of push constants than push_constants_size of the shader resource.
-Set push_constants_size to the size of the block.
+SR-PUSH-001 error the shader reads beyond push_constants_size
+The shader reads more bytes of push constants than the shader resource gives room for.
+Set push_constants_size to the size of the block, or leave it out.
 {_INTERFACES}, "Push Constant Interface"
 
-SR-PUSH-002 error the push constant data has another size
-The raw_data of the command holds more or fewer bytes than push_constants_size says.
-Make both equal.
+SR-PUSH-002 error the push constant data does not fit
+The raw_data of the command holds more bytes than push_constants_size says, or fewer than the shader reads.
+Make the data as large as the block.
 JSON Test Description Specification, `push_constants_size`
 
 SR-PUSH-003 warning push constants without data
@@ -422,9 +432,4 @@ SR-FEATURE-002 error the device lacks a feature that the scenario asks for
 A part of the scenario other than a SPIR-V capability needs a device feature: the layout of a block, a custom border color, tensors, or graphs.
 Use another device, or remove that part.
 Vulkan specification, "Features"
-
-SR-RUN-001 note valid, but not supported by this version
-The scenario is valid, but this version of the program does not run this kind of command.
-Use a later version of the program; the file is correct.
-README.md
 """

@@ -68,18 +68,13 @@ Use one mip level, or remove the image from the group.
 Vulkan specification, "Memory Aliasing"
 
 SR-MEMORY-004 error OPTIMAL tiling in a shared memory group
-The memory layout of a resource with OPTIMAL tiling is known only to the device, so that other members of the group would read undefined data.
+The memory layout of a resource with OPTIMAL tiling is known only to the device, so that other members of the group would read undefined data. Only identical images, or one image and tensors that show it, can share memory with OPTIMAL tiling.
 Use the tiling LINEAR.
 Vulkan specification, "Memory Aliasing"
 
-SR-MEMORY-005 error a tensor that begins inside an image
-A tensor that shares the memory of an image covers the whole image, so that both must begin at the same offset.
-Use the same offset for both, or place the tensor after the image.
-{_FORMAT}, `memory_group`
-
 SR-MEMORY-006 error a tensor that does not match the image in its memory
-The shape or the format of the tensor does not match the texels of the image in the same memory.
-Use the shape that the message names, and a format that is one component of a texel.
+The shape or the format of the tensor does not match the texels of an OPTIMAL image in the same memory, or the image has depths and stencils, which only the device can find.
+Use the shape that the message names, and a format that is one component of a texel; or LINEAR tiling.
 VK_ARM_tensors, "Tensor Aliasing"
 
 SR-MEMORY-007 error padded rows in a shared memory group
@@ -91,6 +86,16 @@ SR-MEMORY-008 error no memory type for all members of a memory group
 The device does not have a memory type that all resources of the group can use.
 Remove a resource from the group, or use another device.
 Vulkan specification, VkMemoryRequirements
+
+SR-MEMORY-009 error members of a memory group with different tilings
+An image and a tensor share memory, and one of them has OPTIMAL tiling, the other LINEAR. A shared image without `tiling` is LINEAR, and so is a tensor.
+Give both the same tiling.
+VK_ARM_tensors, "Tensor Aliasing"
+
+SR-MEMORY-010 error an image and a tensor of OPTIMAL tiling that one command uses at once
+The image and the tensor share memory. The image is in the layout tensor_aliasing while the tensor is used, and in general while the image is used.
+Use one of them in the command, or give both the tiling LINEAR.
+VK_ARM_tensors, "Tensor Aliasing"
 
 SR-FILE-002 error the file does not match the resource
 The shape, the type of the elements or the number of bytes of the file is not that of the resource.
@@ -267,9 +272,9 @@ The size or the format of the resource is not that of the model's input or outpu
 Use the size and format that the message names.
 VGF file format, model resource table
 
-SR-PUSH-005 error push constant data without push_constants_size
-The command has push_data_ref, and push_constants_size of its shaders is 0.
-Set push_constants_size of the shader to the size of the data, or remove push_data_ref.
+SR-PUSH-005 error push constant data for a shader without push constants
+The command has push_data_ref, and its shaders declare no push constants.
+Remove push_data_ref.
 {_FORMAT}, `push_constants_size`
 
 SR-LIMIT-011 error a tensor too large for the device
@@ -331,6 +336,11 @@ SR-DEVICE-008 error system limit reached
 The system does not allow this process to start another thread or process.
 Increase the limit that the message names.
 docs/command_line.md
+
+SR-DEVICE-009 error a pipeline did not come from the pipeline cache
+--fail-on-pipeline-cache-miss was given, a pipeline cache was loaded, and the driver made a pipeline anew.
+Run once without --fail-on-pipeline-cache-miss, so that the cache gets the pipeline. Some drivers keep no pipelines.
+docs/caches.md
 
 SR-RUN-003 error unknown format or kind of value
 A file has a format or a kind of value that this version of the program does not support.

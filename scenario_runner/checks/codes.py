@@ -5,7 +5,7 @@ Codes are stable: a rule that goes away leaves its number unused. docs/codes.md 
 
 from typing import Final, NamedTuple
 
-from scenario_runner.checks import code_table, code_table_modules, code_table_rules, hazard_code_table
+from scenario_runner.checks import code_table, code_table_flow, code_table_modules, code_table_rules, hazard_code_table
 from scenario_runner.errors import error_class
 
 
@@ -45,6 +45,7 @@ FAMILIES: Final = {
     "ATTACH": "Colour attachments",
     "TENSOR": "Tensors",
     "GRAPH": "Graphs",
+    "FLOW": "Optical flows",
     "LAYOUT": "Layouts of blocks",
     "PUSH": "Push constants",
     "DISPATCH": "Workgroup counts",
@@ -68,7 +69,13 @@ def _parsed(text: str) -> dict[str, Code]:
     return found
 
 
-CODES: Final = _parsed(code_table.TABLE + code_table_modules.TABLE + code_table_rules.TABLE + hazard_code_table.TABLE)
+CODES: Final = _parsed(
+    code_table.TABLE
+    + code_table_modules.TABLE
+    + code_table_rules.TABLE
+    + code_table_flow.TABLE
+    + hazard_code_table.TABLE
+)
 """Every code."""
 
 

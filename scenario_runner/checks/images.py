@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.diagnostics import Diagnostic, error, warning
+from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.formats import find_format
+from scenario_runner.spirv.enumerants import IMAGE_FORMATS
 
 if TYPE_CHECKING:
     from scenario_runner.checks.bound import Bound
     from scenario_runner.formats import Format
-    from scenario_runner.spirv import DescriptorBinding
+    from scenario_runner.spirv import DescriptorBinding, Image
 
 # The letters after the bits of a SPIR-V image format, and what they are in a VkFormat.
 _SUFFIXES = {"": "UNORM", "Snorm": "SNORM", "f": "SFLOAT", "i": "SINT", "ui": "UINT"}
@@ -27,6 +28,7 @@ _SPECIAL_FORMATS = {
 }
 # Texels as a shader gets them: OpTypeImage's sampled type.
 _CLASSES = {"uint": "uint", "sint": "int"}
+_WIDE = 64
 
 
 def check_image(variable: DescriptorBinding, shader: str, image: Bound, place: str) -> list[Diagnostic]:
@@ -60,7 +62,7 @@ def check_image(variable: DescriptorBinding, shader: str, image: Bound, place: s
     format = image.format
     assert format is not None, "every image has one"
     seen = _CLASSES.get(format.numeric, "float")
-    if declared.sampled_type is not None and declared.sampled_type.kind != seen:
+    if not _same_texels(declared, format):
         found.append(
             error(
                 "SR-IMAGE-002",
@@ -70,19 +72,27 @@ def check_image(variable: DescriptorBinding, shader: str, image: Bound, place: s
                 f"declare it as {_glsl(variable.kind, seen)}, or change the format",
             )
         )
-    elif variable.kind == "storage_image" and declared.format != "Unknown":
-        found += _check_storage_format(what, declared.format, image.uid, format, place)
     return found
 
 
-def _check_storage_format(what: str, declared: str, uid: str, format: Format, place: str) -> list[Diagnostic]:
-    expected = format_of(declared)
-    if expected is None or expected is format:
-        return []
-    message = f"{what} is declared as {declared} ({expected.name}); image {uid!r} is {format.name}"
-    if expected.block_size_bytes != format.block_size_bytes:
-        return [error("SR-IMAGE-003", place, message, "texels of different size: both must be the same format")]
-    return [warning("SR-IMAGE-004", place, f"{message}; what the shader reads and writes then depends on the device")]
+def declared_otherwise(declared: Image, format: Format) -> bool:
+    """Whether a storage image is declared with another format than ``format``, with texels of the same kind."""
+    expected = format_of(declared.format)
+    return expected is not None and expected is not format and _same_texels(declared, format)
+
+
+def name_of_format(format: Format) -> str:
+    """What SPIR-V calls the format of a storage image; 'Unknown' where it has no name for it."""
+    return next((name for name in IMAGE_FORMATS.values() if format_of(name) is format), "Unknown")
+
+
+def _same_texels(declared: Image, format: Format) -> bool:
+    """Whether texels are numbers of the same kind; those of 64 bits are a kind of their own."""
+    scalar = declared.sampled_type
+    if scalar is None:
+        return True
+    wide = format.name.startswith("VK_FORMAT_R64")
+    return scalar.kind == _CLASSES.get(format.numeric, "float") and (scalar.width_bits == _WIDE) == wide
 
 
 def format_of(name: str) -> Format | None:

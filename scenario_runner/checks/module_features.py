@@ -14,6 +14,8 @@ from scenario_runner.spirv.access import WORKGROUP
 if TYPE_CHECKING:
     from scenario_runner.spirv import EntryPoint
 
+CALCULATING = frozenset({9, 22, 39})
+"""Float16, Int16 and Int8: without these, a module needs the capabilities of storage."""
 _VULKAN_1_3 = "VkPhysicalDeviceVulkan13Features"
 _STORES = {"Vertex": "vertexPipelineStoresAndAtomics", "Fragment": "fragmentStoresAndAtomics"}
 _LOCAL_SIZE_ID = 38
@@ -37,4 +39,8 @@ def module_features(entry: EntryPoint, uid: str) -> list[tuple[str, str, str]]:
             what = f"the initialized shared memory of shader {uid!r}"
             found.append((_VULKAN_1_3, "shaderZeroInitializeWorkgroupMemory", what))
             break
+    if not CALCULATING.isdisjoint(index.capabilities):
+        from scenario_runner.checks.small_types import small_type_features
+
+        found += small_type_features(entry, uid)
     return found

@@ -10,42 +10,83 @@ from typing import TYPE_CHECKING
 from scenario_runner.diagnostics import Diagnostic, error, warning
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scenario_runner.spirv import Interface
 
 MOST_BYTES = 1 << 16
 """Far above the maxPushConstantsSize of any device; keeps a wrong size or file from being taken into memory."""
 
 
-def check_size(uid: str, interface: Interface, size: int, pointer: str) -> list[Diagnostic]:
-    """A shader's push_constants_size, ``size``, against what it declares; ``pointer`` is the shader's."""
-    place = f"{pointer}/push_constants_size"
-    if size > MOST_BYTES:
-        message = f"push_constants_size is {size}; no device takes more than {MOST_BYTES}"
-        return [error("SR-PUSH-004", place, message)]
+def declared_size(interface: Interface) -> int:
+    """Bytes of the block that a shader declares, as a multiple of 4."""
     block = interface.push_constants
-    if block is not None and block.size_bytes > size:
-        needed = -(-block.size_bytes // 4) * 4
-        declares = f"shader {uid!r} declares {block.size_bytes} bytes of push constants"
-        if not size:
-            help = f'add "push_constants_size": {needed} to the shader'
-            return [error("SR-PUSH-001", pointer, f"{declares}, but has no push_constants_size", help)]
-        help = f"set push_constants_size to {needed}"
-        return [error("SR-PUSH-001", place, f"{declares}, but push_constants_size is {size}", help)]
+    return 0 if block is None else -(-block.size_bytes // 4) * 4
+
+
+def layout_size(size: int, interface: Interface) -> int:
+    """Bytes of a pipeline layout's range, which covers the block: push_constants_size may be less, or left out."""
+    return max(size, declared_size(interface))
+
+
+def check_size(uid: str, interface: Interface, size: int, pointer: str) -> list[Diagnostic]:
+    """A shader's push_constants_size, ``size`` (0: the shader's own), against what it reads; ``pointer`` is the
+    shader's."""
+    place = f"{pointer}/push_constants_size"
+    if max(size, declared_size(interface)) > MOST_BYTES:
+        size = max(size, declared_size(interface))
+        return [error("SR-PUSH-004", place, f"push_constants_size is {size}; no device takes more than {MOST_BYTES}")]
+    if size and size < declared_size(interface):
+        read = _read(interface)
+        if read > size:
+            message = f"shader {uid!r} reads {read} bytes of push constants, but push_constants_size is {size}"
+            help = f"set push_constants_size to {declared_size(interface)}, or leave it out"
+            return [error("SR-PUSH-001", place, message, help)]
     return []
 
 
-def check_data(shaders: str, size: int, data: str, data_size: int, pointer: str) -> list[Diagnostic]:
-    """The ``data_size`` bytes of the raw_data ``data`` against the push_constants_size of ``shaders``."""
-    if data_size == size:
-        return []
-    return [
-        error(
-            "SR-PUSH-002",
-            f"{pointer}/push_data_ref",
-            f"raw_data {data!r} holds {data_size} bytes, but the push_constants_size of {shaders} is {size}",
-            "both must be equal",
+def check_data(
+    shaders: str, interfaces: Sequence[Interface], size: int, data: str, data_size: int, pointer: str
+) -> list[Diagnostic]:
+    """The ``data_size`` bytes of the raw_data ``data`` against what ``shaders`` take and read.
+
+    ``size`` is the largest push_constants_size of them (0: their own). What the data do not reach must not be read.
+    """
+    declared = max(map(declared_size, interfaces))
+    most = size or declared
+    if not most:
+        return [
+            error(
+                "SR-PUSH-005",
+                pointer,
+                f"no push constants are declared by {shaders}, but the command has raw_data {data!r} for them",
+                "remove push_data_ref",
+            )
+        ]
+    if data_size > most:
+        has = (
+            f"the push_constants_size of {shaders} is {size}"
+            if size
+            else f"the push constants of {shaders} have {declared}"
         )
-    ]
+        help = f"set push_constants_size to {-(-data_size // 4) * 4}, or give less data"
+        return [error("SR-PUSH-002", pointer, f"raw_data {data!r} holds {data_size} bytes, but {has}", help)]
+    read = max(map(_read, interfaces)) if data_size < declared else 0
+    if data_size < read:
+        message = f"raw_data {data!r} holds {data_size} bytes, but {read} bytes of push constants are read by {shaders}"
+        return [error("SR-PUSH-002", pointer, message, "give as much data as the shader reads")]
+    return []
+
+
+def padded(data: bytes) -> bytes:
+    """Data as vkCmdPushConstants takes it: a multiple of 4 bytes."""
+    return data + bytes(-len(data) % 4)
+
+
+def _read(interface: Interface) -> int:
+    from scenario_runner.spirv.push_reads import push_constants_read
+
+    return push_constants_read(interface)
 
 
 def check_missing_data(uid: str, interface: Interface, pointer: str) -> list[Diagnostic]:

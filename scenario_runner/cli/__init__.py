@@ -18,6 +18,7 @@ COMMANDS = {
     "view": "show images and tensors, or compare two of them",
     "shader": "show the interface of a shader",
     "vgf": "show the contents of a VGF model, or make a scenario that runs it",
+    "cache": "show or clear what is kept for later runs",
     "schema": "print the JSON Schema of the scenario format",
     "doctor": "show what is installed on this machine for running scenarios, and what is missing",
     "help": "show the options of a command",

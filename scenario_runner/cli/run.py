@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from scenario_runner.cli.timing_files import TimingFiles
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.run.instrumentation_file import InstrumentationFile
+    from scenario_runner.run.pipeline_caching import PipelineCaching
     from scenario_runner.runner import Runner
     from scenario_runner.scenario import Scenario
 
@@ -113,13 +114,15 @@ def _run(
     first: int = 0,
 ) -> int:
     """Run the files from number ``first`` on; the exit code of the first that failed, of all files."""
+    from scenario_runner.cli.cache_options import pipeline_caching
     from scenario_runner.cli.report import show_error, write
 
     repeat = 1 if options.dry_run else options.repeat
     code = progress.number(progress.CODE)
     measured = _instrumentation_file(options.shader_instrumentation)
     timing = _timing_files(options, files)
-    runner = _runner(options, measured, starting)
+    caching = pipeline_caching(options)
+    runner = _runner(options, measured, caching, starting)
     try:
         for file in files[first:]:
             started = time.perf_counter()
@@ -150,7 +153,7 @@ def _run(
                 if isinstance(error, DeviceError) and len(files) > 1:
                     progress.doing("closing the device")
                     runner.close()  # the next scenario gets a device of its own
-                    runner = _runner(options, measured)
+                    runner = _runner(options, measured, caching)
                 continue
             progress.ended(0)
             if not options.quiet:
@@ -196,7 +199,10 @@ def _timing_files(options: argparse.Namespace, files: Sequence[str]) -> TimingFi
 
 
 def _runner(
-    options: argparse.Namespace, measured: InstrumentationFile | None, starting: InstanceStart | None = None
+    options: argparse.Namespace,
+    measured: InstrumentationFile | None,
+    caching: PipelineCaching | None,
+    starting: InstanceStart | None = None,
 ) -> Runner:
     from scenario_runner.cli.arguments import compiler_arguments, device_arguments
     from scenario_runner.runner import Runner
@@ -206,6 +212,8 @@ def _runner(
         disabled_extensions=[name for names in options.disable_extension for name in names],
         shader_instrumentation=measured,
         sandbox=options.sandbox,
+        pipeline_cache=caching or False,
+        strict=options.strict,
         starting=starting,
         **device_arguments(options),
         **compiler_arguments(options),

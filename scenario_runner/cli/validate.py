@@ -29,6 +29,7 @@ def main(argv: Sequence[str]) -> int:
         "--format", choices=("text", "json", "sarif"), default="text", help="format of the findings (default: text)"
     )
     parser.add_argument("--hazards", action="store_true", help="look for missing barriers between commands as well")
+    parser.add_argument("--strict", action="store_true", help="warnings are errors")
     parser.add_argument(
         "--against",
         metavar="REPORT",
@@ -51,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
 
         device = read_device(options.against, options.device)
     compiler = CompilerOptions(**compiler_arguments(options))
-    wanted = Options(compiler, options.hazards, device, options.output, options.sandbox)
+    wanted = Options(compiler, options.hazards, device, options.output, options.sandbox, options.strict)
     validations = []
     for file in options.files:
         validation = validate_file(file, wanted)

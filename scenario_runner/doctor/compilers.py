@@ -6,7 +6,8 @@ import os
 from typing import Any, Literal
 
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.shaders.discovery import GLSLANG_VARIABLE, Compiler, find_compilers
+from scenario_runner.shaders.compilers.compiler import GLSLANG_VARIABLE, Compiler
+from scenario_runner.shaders.discovery import find_compilers
 from scenario_runner.shaders.spirv_val import OFF, VARIABLE, find_validator, validator_version
 
 _LANGUAGES: tuple[Literal["GLSL", "HLSL"], ...] = ("GLSL", "HLSL")
@@ -50,5 +51,5 @@ def _describe(one: Compiler) -> dict[str, Any]:
         "languages": list(one.languages),
         "tensors": one.knows_tensors,
         "renames_entry": one.renames_entry,
-        "batches": one.flavour == "shaderc",
+        "batches": one.many_at_once,
     }

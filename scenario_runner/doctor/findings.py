@@ -14,7 +14,8 @@ from typing import Any
 from scenario_runner import arm_glslc
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES
 from scenario_runner.doctor.pip_install import pip_install
-from scenario_runner.shaders.discovery import DXC_VARIABLE, GLSLANG_VARIABLE
+from scenario_runner.shaders.compilers import dxc_library
+from scenario_runner.shaders.compilers.compiler import DXC_VARIABLE, GLSLANG_VARIABLE
 from scenario_runner.shaders.spirv_val import VARIABLE as SPIRV_VAL_VARIABLE
 from scenario_runner.system_packages import install_here
 from scenario_runner.vulkan.devices.ml_layers import PACKAGE
@@ -216,11 +217,13 @@ def _compilers(report: Mapping[str, Any]) -> Iterator[Finding]:
             "Google's glslc, which compiles many shaders at a time, was not found: each takes a process of its own"
         )
         yield _finding("note", "batch-compiler-missing", message, install_here("glslc"))
-    if not any(one["flavour"] == "dxc" for one in compilers["HLSL"]) and not compilers["problems"]["HLSL"]:
+    if all(one["flavour"] == "glslang" for one in compilers["HLSL"]) and not compilers["problems"]["HLSL"]:
         message = "dxc, the compiler that takes all of HLSL, was not found"
         if compilers["HLSL"]:
             message += "; simple HLSL is left to glslang"
-        yield _finding("note", "dxc-missing", message, f"put dxc on PATH, or set {DXC_VARIABLE} to its path")
+        advice = f"put dxc on PATH, or set {DXC_VARIABLE} to its path"
+        fix = pip_install(dxc_library.PACKAGE) if dxc_library.has_wheels() else advice
+        yield _finding("note", "dxc-missing", message, fix)
     validator = compilers["spirv_val"]
     if validator["path"] is None:
         message = "spirv-val was not found: SPIR-V files are checked by simpler rules only before a driver sees them"

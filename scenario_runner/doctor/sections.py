@@ -162,9 +162,9 @@ def _compilers(report: Mapping[str, Any]) -> Iterator[Row]:
             if language == "GLSL":
                 can.append("GL_ARM_tensors" if one["tensors"] else "no GL_ARM_tensors")
                 can.append("any entry point" if one["renames_entry"] else "entry point main only")
-                can += ["many shaders at a time"] if one["batches"] else []
             elif one["flavour"] == "glslang":
                 can.append("simple HLSL only")
+            can += ["many shaders at a time"] if one["batches"] else []
             words = f"{one['flavour']} {one['version']}, {one['path']}" + (f" ({', '.join(can)})" if can else "")
             yield Row(language, words, "ok" if index == 0 else "")
         if not compilers[language] and not problem:

@@ -79,6 +79,10 @@ class Dispatches(CommandResolver):
         push_constants = self.context.push_constants.of(command, (shader,), pointer)
         if layouts is None:
             return None
+        if self.context.layouts is not None:
+            from scenario_runner.plan.image_formats import fitted_to_images
+
+            shader = fitted_to_images(shader, command.bindings, self.context.tables, pointer, self._problems)
         size: int = getattr(self._scenario.resource(shader.uid), "push_constants_size", 0)
         pipeline = self.context.tables.pipeline(shader, layouts, size)
         descriptor_list = self.context.tables.descriptor_list(DescriptorList(layouts, found))

@@ -8,6 +8,7 @@ from scenario_runner.checks.attachments import Attachment, check_attachments
 from scenario_runner.checks.bindings import check_bindings, slots_of
 from scenario_runner.checks.stages import Stage, check_stages
 from scenario_runner.plan.bindings import bound_of, descriptors_of, layouts_of
+from scenario_runner.plan.image_formats import fitted_to_images
 from scenario_runner.plan.model.drawings import Draw, GraphicsPipelinePlan, ShaderStagePlan, Target
 from scenario_runner.plan.model.images import ImagePlan
 from scenario_runner.plan.model.records import DescriptorList, NeededFeature
@@ -116,6 +117,7 @@ class Drawings(CommandResolver):
         known = [each for each in attachments if each is not None]
         if not bindable or len(known) < len(attachments):
             return Drawing(index, loaded, descriptors, attachments, None)
+        loaded = tuple(fitted_to_images(each, command.bindings, tables, pointer, problems) for each in loaded)
         layouts = layouts_of(slots, {vertex.uid: ("vertex",), fragment.uid: ("fragment",)})
         pipeline = GraphicsPipelinePlan(
             _stage_plan(loaded[0], vertex),

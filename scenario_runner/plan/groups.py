@@ -68,8 +68,12 @@ def _check_tiling(group: str, members: list[ResourcePlan], images: list[ImagePla
     optimal = [image for image in images if image.tiling == "OPTIMAL"]
     if not optimal:
         return
-    if len(images) == len(members) and all(_layout_key(image) == _layout_key(images[0]) for image in images):
+    alike = all(_layout_key(image) == _layout_key(images[0]) for image in images)
+    kinds = {plan.kind for plan in members}
+    if alike and kinds == {"image"}:
         return  # identical images see the same texels in the same places, whatever these are
+    if kinds == {"image", "tensor"} and len(images) == 1:
+        return  # what the tensors see, `tensor_groups` looks at
     problems.error(
         "SR-MEMORY-004",
         f"{optimal[0].pointer}/tiling",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.formats import format_named, full_mip_count
 from scenario_runner.plan.image_sources import ImageArraySource, ImageFileSource, ZeroSource
-from scenario_runner.plan.model.images import ImagePlan, ImageUsage, image_parts
+from scenario_runner.plan.model.images import ImagePlan, ImageUsage, TexelAccess, image_parts
 from scenario_runner.plan.model.records import NeededFeature
 from scenario_runner.plan.resolvers import PlanContext, ResourceResolver
 from scenario_runner.plan.samplers import is_integer, sampler_of
@@ -114,6 +114,7 @@ def with_usage(
     descriptor_lists: Iterable[DescriptorList],
     frames: Collection[FramePlan],
     problems: Problems,
+    without_format: Mapping[str, Collection[TexelAccess]],
 ) -> tuple[dict[str, ResourcePlan], tuple[NeededFeature, ...]]:
     """The resources with what all commands use their images for, and the device features that this takes."""
     usage: dict[str, set[ImageUsage]] = {}
@@ -159,6 +160,7 @@ def with_usage(
             usage=frozenset(uses),
             sampler=sampler,
             filters=uid in filtered,
+            without_format=frozenset(without_format.get(uid, ())),
             constant=uses == {"sampled"} and uid not in moved and not plan.aliased,
         )
     return result, tuple(features)

@@ -9,7 +9,7 @@ from scenario_runner.plan.model.plan import Barrier
 from scenario_runner.plan.model.records import ImageBarrier, ImageLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from scenario_runner.plan.model.plan import ResourcePlan
     from scenario_runner.plan.problems import Problems
@@ -74,10 +74,13 @@ class LayoutTracker:
             )  # fmt: skip
         return result
 
-    def check_shader_access(self, uids: Iterable[tuple[str, int | None]], pointer: str) -> None:
+    def check_shader_access(
+        self, uids: Iterable[tuple[str, int | None]], pointer: str, names: Sequence[str] = ()
+    ) -> None:
         """Note an error where a command uses (image, level or None for all) in a layout that is not for shaders.
 
-        ``pointer`` is that of the list that names the images, in this order.
+        ``pointer`` is that of the list that names the images, in this order, or of the object that names them by
+        ``names``.
         """
         if not self._moved:
             return
@@ -89,7 +92,7 @@ class LayoutTracker:
                 if layouts[number] != "general":
                     self._problems.error(
                         "SR-IMAGE-011",
-                        f"{pointer}/{index}",
+                        f"{pointer}/{names[index] if names else index}",
                         f"mip level {number} of image {uid!r} is in the layout {layouts[number]} here; shaders need it"
                         " in general",
                         "move it there with an image_barrier before this command",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.checks.push_constants import check_data, check_missing_data, check_size
+from scenario_runner.checks.push_constants import check_data, check_missing_data, check_size, layout_size, padded
 from scenario_runner.errors import ScenarioRunnerError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class PushConstants:
 
         ``command`` is a dispatch_compute or a dispatch_fragment.
         """
-        size = self.size(shaders)
+        size = self._given_size(shaders)
         uid: str | None = command.push_data_ref
         fits = [self._check(shader, size) for shader in shaders]
         if not all(fits):
@@ -42,14 +42,14 @@ class PushConstants:
         if uid is None:
             for shader in shaders:
                 self._problems.report(check_missing_data(shader.uid, shader.interface, pointer))
-            return bytes(size)
+            return bytes(self.size(shaders))
         source = self._sources.get(uid)
         if source is None:
             return b""  # reported where the raw_data is
         label = ("shader " if len(shaders) == 1 else "shaders ") + " and ".join(repr(each.uid) for each in shaders)
-        if not self._problems.report(check_data(label, size, uid, source.size_bytes, pointer)):
-            return b""
-        return self.data(uid) or b""
+        interfaces = [shader.interface for shader in shaders]
+        found = check_data(label, interfaces, size, uid, source.size_bytes, f"{pointer}/push_data_ref")
+        return padded(self.data(uid) or b"") if self._problems.report(found) else b""
 
     def data(self, uid: str) -> bytes | None:
         """The bytes of a raw_data; None where something is wrong with it, which is reported there."""
@@ -66,8 +66,18 @@ class PushConstants:
         return self.read[uid]
 
     def size(self, shaders: Sequence[LoadedShader]) -> int:
-        """The push_constants_size of shaders that run together: the largest."""
-        return max(getattr(self._scenario.resource(shader.uid), "push_constants_size", 0) for shader in shaders)
+        """Bytes of the range in the pipeline layout of shaders that run together."""
+        size = self._given_size(shaders)
+        return max(layout_size(size, shader.interface) for shader in shaders)
+
+    def _given_size(self, shaders: Sequence[LoadedShader]) -> int:
+        """The largest push_constants_size of the shaders; 0 where all leave it out."""
+        given = {
+            shader.uid: getattr(self._scenario.resource(shader.uid), "push_constants_size", 0) for shader in shaders
+        }
+        if not any(given.values()):
+            return 0
+        return max(given[shader.uid] or layout_size(0, shader.interface) for shader in shaders)
 
     def _check(self, shader: LoadedShader, size: int) -> bool:
         """Whether a shader can have push constants of this size; what is wrong is noted once."""

@@ -117,7 +117,6 @@ class _Resolver:
     def plan(self) -> Plan:
         context, tables, problems = self.context, self.context.tables, self.problems
         self._check_names()
-        self._note_unsupported()
         self._resolvers = self._make_resolvers()
         resolvers = list(dict.fromkeys(self._resolvers.values()))
         for resolver in resolvers:
@@ -136,12 +135,16 @@ class _Resolver:
         frames = self._frames()
         for resolver in resolvers:
             resolver.finish()
+        if context.layouts is not None and any(plan.kind == "tensor" for plan in tables.resources.values()):
+            from scenario_runner.plan.aliased_layouts import with_aliasing
+
+            frames = with_aliasing(frames, tables.resources, tables.lists, self._scenario, problems)
         resources: Mapping[str, ResourcePlan] = tables.resources
         features: tuple[NeededFeature, ...] = ()
         if context.layouts is not None:
             from scenario_runner.plan.images import with_usage
 
-            resources, features = with_usage(resources, tables.lists, frames, problems)
+            resources, features = with_usage(resources, tables.lists, frames, problems, tables.without_format)
         for resolver in resolvers:
             features += resolver.features()
         self._stop_if_wrong()
@@ -174,10 +177,10 @@ class _Resolver:
         return facts_of(self.context, plan, self._used_shaders, files)
 
     def _make_resolvers(self) -> dict[str, CommandResolver]:
-        """What resolves each kind of command that is there and can be run."""
+        """What resolves each kind of command that is there."""
         made: dict[str, CommandResolver] = {}
         kinds = dict.fromkeys(command.kind for command in self._scenario.commands)
-        names = {kind: COMMANDS[kind].resolver for kind in kinds if COMMANDS[kind].resolver}
+        names = {kind: COMMANDS[kind].resolver for kind in kinds}
         for name in names.values():
             if name not in made:
                 made[name] = load(name)(self.context)
@@ -212,20 +215,12 @@ class _Resolver:
                 if field not in type(resource).model_fields:
                     raise UsageError(f"{what}: {name!r} is a {resource.kind}, which has none")
 
-    def _note_unsupported(self) -> None:
-        unsupported = {kind.key for kind in COMMANDS.values() if not kind.resolver}
-        for index, command in enumerate(self._scenario.commands):
-            if command.kind in unsupported:
-                message = f"{command.kind} commands are not run by this version of scenario-runner"
-                self.problems.error("SR-RUN-001", self._scenario.command_pointer(index), message)
-
     def _frames(self) -> tuple[FramePlan, ...]:
         context, tables = self.context, self.context.tables
         images = context.layouts = self._layout_tracker()
         resolve = {kind: resolver.resolve for kind, resolver in self._resolvers.items()}
         for index, command in enumerate(context.scenario.commands):
-            if command.kind in resolve:
-                tables.operations.extend(resolve[command.kind](command, index))
+            tables.operations.extend(resolve[command.kind](command, index))
         restoring = images.restoring(len(context.scenario.commands)) if images is not None else None
         if restoring is not None:
             tables.operations.append(restoring)  # a repeated run begins with every image in its place
@@ -282,6 +277,8 @@ def _requirements(
         if shader.module.version > version:
             version, newest = shader.module.version, shader.uid
     features += tuple(feature for shader in shaders for feature in shader.features)
+    for capability, uid in tables.capabilities.items():
+        capabilities.setdefault(capability, uid)
     graphs: dict[str, str] = {}
     for label, (module, pointer) in tables.graph_modules.items():
         places[label] = pointer

@@ -32,7 +32,8 @@ class DeviceOptions(NamedTuple):
     graphs run through emulation layers: "auto" (where the device lacks them), "on" or "off". ``staging`` moves all
     bytes by copies on the device, as devices with memory of their own need it, also where the host could read and
     write resources in place.
-    ``instrument`` asks for shader instrumentation, which the device must have then.
+    ``instrument`` asks for shader instrumentation, which the device must have then. ``creation_feedback`` asks for what
+    tells whether pipelines come from a cache, where the device has it.
     """
 
     device: str | None = None
@@ -42,6 +43,7 @@ class DeviceOptions(NamedTuple):
     ml_emulation: Mode = "auto"
     staging: bool = False
     instrument: bool = False
+    creation_feedback: bool = False
 
 
 class OpenedDevice:
@@ -204,10 +206,18 @@ class OpenedDevice:
             from scenario_runner.vulkan.pipelines.instrumentation import required
 
             needed = needed.union(required(physical, self._options.disabled_extensions))
+        if self._options.creation_feedback:
+            from scenario_runner.vulkan.pipelines.driver_cache import feedback_required
+
+            needed = needed.union(feedback_required(physical, self._options.disabled_extensions))
         if plan.requirements.ml_extensions:
             from scenario_runner.vulkan.resources.tensor_limits import exceeded_tensor_limits
 
             problems = exceeded_tensor_limits(plan, physical, emulated=bool(instance.layers))
+            if any(pipeline.kind == "optical_flow" for pipeline in plan.graph_pipelines):
+                from scenario_runner.vulkan.devices.optical_flow import flow_problems
+
+                problems += flow_problems(plan, physical)
             if problems:
                 raise error_of(problems)
         objects = self._objects

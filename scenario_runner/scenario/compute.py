@@ -9,7 +9,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.scenario.bindings import Bindings, binding_contradictions, binding_references
 from scenario_runner.scenario.entry import Command, Resources, Use
 from scenario_runner.scenario.model import U32, ImplicitBarrier, OptionalReference, Reference
-from scenario_runner.scenario.shaders import SHADER, push_data_contradictions, push_data_reference, wrong_stage
+from scenario_runner.scenario.shaders import SHADER, push_data_reference, wrong_stage
 
 
 class DispatchCompute(Command):
@@ -25,7 +25,8 @@ class DispatchCompute(Command):
     push_data_ref: OptionalReference = Field(
         default=None,
         description=(
-            "uid of the raw_data with the push constants. Its size must be the push_constants_size of the shader."
+            "uid of the raw_data with the push constants: at most push_constants_size bytes, and all that the shader "
+            "reads."
         ),
     )
     implicit_barrier: ImplicitBarrier = True
@@ -38,7 +39,6 @@ class DispatchCompute(Command):
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         yield from wrong_stage("/shader_ref", self.shader_ref, "compute", resources)
         yield from binding_contradictions(self.bindings, resources)
-        yield from push_data_contradictions(self.push_data_ref, self.shaders(), resources)
 
     @property
     def work(self) -> str:

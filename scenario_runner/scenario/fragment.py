@@ -14,7 +14,7 @@ from scenario_runner.scenario.bindings import (
 )
 from scenario_runner.scenario.entry import Command, Resources, Use
 from scenario_runner.scenario.model import U32, ImplicitBarrier, Model, OptionalReference, Reference, wrong
-from scenario_runner.scenario.shaders import SHADER, push_data_contradictions, push_data_reference, wrong_stage
+from scenario_runner.scenario.shaders import SHADER, push_data_reference, wrong_stage
 
 
 class ColorAttachment(Model):
@@ -86,8 +86,6 @@ class DispatchFragment(Command):
         for index, attachment in enumerate(self.color_attachment_refs):
             inside = f"/color_attachment_refs/{index}"
             yield from missing_level(inside, attachment.resource_ref, attachment.lod, resources)
-        both = (self.vertex_shader_ref, self.fragment_shader_ref)
-        yield from push_data_contradictions(self.push_data_ref, both, resources)
 
     def shaders(self) -> tuple[str, ...]:
         return (self.vertex_shader_ref, self.fragment_shader_ref)

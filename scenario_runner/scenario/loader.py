@@ -58,7 +58,9 @@ def load(path: str | os.PathLike[str]) -> Scenario:
     return loads(content, name, os.getcwd() if is_stream(name) else None)
 
 
-def from_dict(tree: Mapping[str, Any], path: str | None = None, base_dir: str = ".") -> Scenario:
+def from_dict(
+    tree: Mapping[str, Any], path: str | None = None, base_dir: str = ".", *, warnings: tuple[Diagnostic, ...] = ()
+) -> Scenario:
     """A scenario from data of the shape that the JSON has: ``{"resources": [{"buffer": {...}}], "commands": []}``.
 
     The fields for code, such as ``data`` and ``source``, may be given as well. ``path`` is named in messages; relative
@@ -74,9 +76,13 @@ def from_dict(tree: Mapping[str, Any], path: str | None = None, base_dir: str = 
         commands, command_keys = _entries(tree["commands"], COMMANDS, in_code=True)
     except _Suspect:
         from scenario_runner.scenario.diagnosis import diagnose_tree
+        from scenario_runner.scenario.ignored_keys import drop_ignored
 
-        raise ScenarioError(diagnose_tree(tree, path)) from None
-    return Scenario(resources, commands, path, base_dir, (), resource_keys, command_keys)
+        tree, ignored = drop_ignored(tree, in_code=True)
+        if not ignored or warnings:
+            raise ScenarioError(diagnose_tree(tree, path)) from None
+        return from_dict(tree, path, base_dir, warnings=tuple(ignored))
+    return Scenario(resources, commands, path, base_dir, warnings, resource_keys, command_keys)
 
 
 def loads(text: str | bytes, path: str | None = None, base_dir: str | None = None) -> Scenario:
@@ -94,9 +100,12 @@ def loads(text: str | bytes, path: str | None = None, base_dir: str | None = Non
     gc.disable()
     scenario = None
     try:
-        scenario = _parsed(text, path, base_dir)
-    except _Suspect:
-        pass  # and let go of all that was parsed
+        for without_ignored in (False, True):
+            try:
+                scenario = _parsed(text, path, base_dir, without_ignored)
+                break
+            except _Suspect:
+                pass  # and let go of all that was parsed
     finally:
         if collecting:
             gc.enable()
@@ -107,13 +116,18 @@ def loads(text: str | bytes, path: str | None = None, base_dir: str | None = Non
     return scenario
 
 
-def _parsed(text: str, path: str | None, base_dir: str) -> Scenario:
+def _parsed(text: str, path: str | None, base_dir: str, without_ignored: bool) -> Scenario:
     from scenario_runner.scenario.scenario import Scenario
 
     try:
         tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
     except (ValueError, RecursionError):
         raise _Suspect from None
+    ignored: list[Diagnostic] = []
+    if without_ignored:
+        from scenario_runner.scenario.ignored_keys import drop_ignored
+
+        tree, ignored = drop_ignored(tree)
     if type(tree) is not dict or not {"resources", "commands"} <= tree.keys() <= {"resources", "commands", "$schema"}:
         raise _Suspect
     if type(tree.get("$schema", "")) is not str:
@@ -133,7 +147,7 @@ def _parsed(text: str, path: str | None, base_dir: str) -> Scenario:
     ]
     resources, resource_keys = _entries(tree.pop("resources"), RESOURCES)
     commands, command_keys = _entries(tree.pop("commands"), COMMANDS)
-    return Scenario(resources, commands, path, base_dir, tuple(warnings), resource_keys, command_keys, text)
+    return Scenario(resources, commands, path, base_dir, (*ignored, *warnings), resource_keys, command_keys, text)
 
 
 def _entries(

@@ -23,10 +23,17 @@ Length = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]
 class OpticalFlowBindings(Model):
     """The images of an optical flow."""
 
-    search_image: Binding = Field(description="Image in which the parts of the template image are searched.")
-    template_image: Binding = Field(description="Image whose motion to the search image is estimated.")
-    output_image: Binding = Field(description="Image that the motion vectors are written to.")
-    hint_motion_vectors: Binding | None = Field(default=None, description="Image with motion vectors to start from.")
+    search_image: Binding = Field(description="Image of which the motion is estimated, the input of the optical flow.")
+    template_image: Binding = Field(description="Image that it is compared with, the reference of the optical flow.")
+    output_image: Binding = Field(
+        description=(
+            "Image that the motion vectors are written to: from a texel of the search image to where its content is in"
+            " the template image, in texels."
+        )
+    )
+    hint_motion_vectors: Binding | None = Field(
+        default=None, description="Image with motion vectors to start from, of the size and format of the output image."
+    )
     output_cost: Binding | None = Field(
         default=None, description="Image that the cost of each motion vector is written to."
     )
@@ -53,7 +60,11 @@ class DispatchOpticalFlow(Command):
         default="medium", description="Performance level: a faster one is less accurate."
     )
     execution_flags: Annotated[tuple[ExecutionFlag, ...], Field(strict=False)] = Field(
-        default=(), description="What is known about the images, each flag at most once."
+        default=(),
+        description=(
+            "What is known about the images since the previous optical flow with the same session, each flag at most"
+            " once."
+        ),
     )
     mean_flow_l1_norm_hint: U32 = Field(
         default=0, description="Expected mean length of the motion; less than the larger of width and height."

@@ -77,7 +77,8 @@ class Shader(Resource):
         default=(), description="Folders searched for included files, relative to the folder of the scenario."
     )
     push_constants_size: PushConstantsSize = Field(
-        default=0, description="Size in bytes of the shader's push constants; a multiple of 4."
+        default=0,
+        description="Size in bytes of the shader's push constants; a multiple of 4. 0 means what the shader declares.",
     )
     specialization_constants: SpecializationConstants = Field(
         default=(), description="Values of the shader's specialization constants."
@@ -126,16 +127,3 @@ def wrong_stage(inside: str, uid: str, stage: str, resources: Resources) -> Iter
     if shader is not None and shader.stage != stage:
         message = f"expected a shader of the stage {stage!r}, got {uid!r:.100} of the stage {shader.stage!r}"
         yield error("SR-CONFLICT-006", inside, message)
-
-
-def push_data_contradictions(uid: str | None, shaders: tuple[str, ...], resources: Resources) -> Iterator[Diagnostic]:
-    """Push constants for ``shaders`` of which none takes any."""
-    if found(resources, uid, "raw_data") is None:
-        return
-    known: list[Shader] = [shader for each in shaders if (shader := found(resources, each, "shader")) is not None]
-    if known and all(shader.push_constants_size == 0 for shader in known):
-        names = " and ".join(f"{shader.uid!r:.100}" for shader in known)
-        takes, its = (f"shader {names} takes", "its") if len(known) == 1 else (f"shaders {names} take", "their")
-        message = f"the {takes} no push constants: {its} push_constants_size is 0"
-        help = 'add "push_constants_size", the size of the data in bytes, to the shader, or remove push_data_ref'
-        yield error("SR-PUSH-005", "/push_data_ref", message, help)

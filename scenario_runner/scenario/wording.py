@@ -14,7 +14,7 @@ from scenario_runner.scenario.syntax import escape
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-_OTHER_NAMES = {"data_type": "format", "range": "rangeND", "shader": "shader_ref", "graph": "graph_ref"}
+OTHER_NAMES = {"data_type": "format", "range": "rangeND", "shader": "shader_ref", "graph": "graph_ref"}
 
 
 def at(loc: Sequence[str | int], message: str, help: str | None = None, *, code: str = "SR-JSON-005") -> Diagnostic:
@@ -125,19 +125,24 @@ _EXPECTED = {
 
 def unknown_key(model: type[ModelBase], loc: tuple[str | int, ...]) -> Diagnostic:
     """The finding for a key that a model, or a part of it, does not have."""
-    owner = _part(model, loc[:-1])
+    owner = part_of(model, loc[:-1])
     key = str(loc[-1])
     if key in owner.retired:
         return at(loc, f"{key!r} is no longer supported", owner.retired[key], code="SR-JSON-003")
     names = [name for name in owner.model_fields if name not in owner.code_only]
-    other = _OTHER_NAMES.get(key)
+    other = OTHER_NAMES.get(key)
     hint = f" (did you mean {other!r}?)" if other in names else close_match(key, names)
-    what = owner.kind or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", owner.__name__).lower()
+    what = name_of(owner)
     advice = f"the keys of {'an' if what[0] in 'aeiou' else 'a'} {what}: {', '.join(names)}"
     return at(loc, f"unknown key {shown(key)}{hint}", advice, code="SR-JSON-003")
 
 
-def _part(model: type[ModelBase], loc: tuple[str | int, ...]) -> type[ModelBase]:
+def name_of(model: type[ModelBase]) -> str:
+    """What messages call a model: its key in the JSON, or the words of its class."""
+    return model.kind or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.__name__).lower()
+
+
+def part_of(model: type[ModelBase], loc: tuple[str | int, ...]) -> type[ModelBase]:
     """The model of the part of an entry that a location leads to."""
     for step in loc:
         field = model.model_fields.get(step) if isinstance(step, str) else None

@@ -8,7 +8,8 @@ from __future__ import annotations
 from scenario_runner.content_cache import default_cache_dir
 from scenario_runner.shaders.cache import ShaderCache
 from scenario_runner.shaders.compile import compile_all, compile_each
-from scenario_runner.shaders.discovery import Compiler, find_compilers
+from scenario_runner.shaders.compilers.compiler import Compiler
+from scenario_runner.shaders.discovery import find_compilers
 from scenario_runner.shaders.options import BuildOptions, parse_build_options
 from scenario_runner.shaders.request import CompileRequest
 

@@ -6,9 +6,9 @@ import os
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import CompileError, CompilerNotFoundError
-from scenario_runner.shaders.command import OUTPUT_NAME, SOURCE_NAME, arguments
-from scenario_runner.shaders.diagnostics import compile_problem
-from scenario_runner.shaders.discovery import Compiler, names
+from scenario_runner.shaders.compilers.compiler import OUTPUT_NAME, SOURCE_NAME, Compiler
+from scenario_runner.shaders.diagnostics import compile_problem, log_warnings
+from scenario_runner.shaders.discovery import names
 from scenario_runner.shaders.job import Job
 from scenario_runner.shaders.module import is_module, read_module
 from scenario_runner.shaders.process import Processes, make_runnable, run_program
@@ -30,10 +30,7 @@ def compile_alone(job: Job, folder: str, processes: Processes, timeout_s: float)
             first = first or error.refusal
             continue
         job.made_by = compiler
-        if "WARNING:" in said or "warning:" in said:
-            from scenario_runner import log
-
-            log.warning(__name__, "%s: the compiler warns: %s", job.request.place, said.strip()[:2000])
+        log_warnings(job.request, said)
         return
     assert first is not None
     raise first
@@ -54,8 +51,8 @@ def _compile_with(
     request = job.request
     place, who = request.place, f"shader {request.label!r}: " if request.label else ""
     try:
-        make_runnable(compiler.path)
-        argv = arguments(compiler, request, job.options, job.target(compiler))
+        argv = compiler.arguments(request, job.options, job.target(compiler))
+        make_runnable(argv[0])
         done = run_program(argv, folder=folder, timeout_s=timeout_s, processes=processes)
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
@@ -75,7 +72,7 @@ def _compile_with(
     output = os.path.join(folder, OUTPUT_NAME)
     if done.code != 0:
         said = _all_errors(compiler, argv, done.output, folder, processes, timeout_s)
-        problem = compile_problem(request, job.assembled, said)
+        problem = compile_problem(request, job.assembled, said, compiler.style)
         if _UNSUPPORTED in done.output:
             from scenario_runner.arm_glslc import install_line
 
@@ -105,15 +102,9 @@ def _compile_with(
 def _all_errors(
     compiler: Compiler, argv: list[str], said: str, folder: str, processes: Processes, timeout_s: float
 ) -> str:
-    """What glslang says when it is asked to go on behind the first error and to give columns, which versions before 14
-    cannot; ``said`` where that brings nothing more. Other compilers do both by themselves.
-
-    It is not asked so at once, because it may crash when it goes on.
-    """
-    if compiler.flavour != "glslang":
-        return said
+    """What a compiler says when it is asked to go on behind the first error; ``said`` where that brings no more."""
     first = next((line.split(": ", 2)[-1] for line in said.splitlines() if line.startswith("ERROR: ")), None)
-    for more in (["-C", "--error-column"], ["-C"]):
+    for more in compiler.asking_again:
         try:
             done = run_program([argv[0], *more, *argv[1:]], folder=folder, timeout_s=timeout_s, processes=processes)
         except (OSError, ValueError):

@@ -1,10 +1,7 @@
-"""Many shaders by few processes: Google's glslc takes any number of files, and parses GLSL's built-ins only once.
+"""Many shaders by few processes, for compilers that take any number of files.
 
-That parsing is nearly all of what a small shader costs: a hundred of them take a process each 8 s, one process 0.17 s.
-
-A batch only ever saves time. It takes the shaders whose module is the same whether glslc or glslangValidator makes it,
-and from it only what came out whole, without an error and without a warning. Everything else is compiled alone by the
-preferred compiler afterwards, whose words the user reads.
+What did not come out whole is compiled alone by the preferred compiler afterwards, whose words the user reads. Where
+another compiler than that makes a batch, it takes the shaders whose module is the same from either.
 """
 
 from __future__ import annotations
@@ -13,7 +10,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from scenario_runner.shaders.discovery import Compiler
+from scenario_runner.shaders.compilers.compiler import Compiler
 from scenario_runner.shaders.job import Job
 from scenario_runner.shaders.options import BuildOptions
 from scenario_runner.shaders.request import CompileRequest
@@ -24,36 +21,18 @@ if TYPE_CHECKING:
 
 BATCH_TIMEOUT_S = 10.0  # a shader that needs longer is compiled alone, with a time limit of its own
 MAX_SHADERS = 1000  # in one process: a command line has its bounds
+MAX_LOG = 1 << 20
 _FUNCTION_END = b"\x38\x00\x01\x00"  # SPIR-V's OpFunctionEnd, with which every module of a shader ends
-# What the two see differently: glslc has smaller limits behind GLSL's constants of these names, knows __FILE__
-# without being asked, and counts lines in another way in old versions of GLSL.
-_DIFFERS = (b"gl_Max", b"__FILE__", b"__LINE__")
 
 
 def batch_compiler(
-    request: CompileRequest, options: BuildOptions, assembled: Assembled, able: Iterable[Compiler]
+    request: CompileRequest, options: BuildOptions, assembled: Assembled, able: Sequence[Compiler]
 ) -> Compiler | None:
-    """Which of the compilers ``able`` is to try the shader in a batch; None when it is to be compiled alone.
-
-    With debug information a module holds its file's name, and optimised by glslc it has lost the names in it: such
-    shaders are compiled alone.
-    """
-    if request.language != "GLSL" or request.entry != "main" or assembled.opaque:
-        return None
-    if options.debug or options.optimise not in ("", "0"):
-        return None
-    if any(word in assembled.text for word in _DIFFERS) or _names_files(assembled.text):
-        return None
-    return next((one for one in able if one.flavour == "shaderc"), None)
-
-
-def _names_files(text: bytes) -> bool:
-    """Whether a ``#line`` directive names a file, which glslc allows without being asked."""
-    if b'"' not in text:
-        return False
-    import re
-
-    return re.search(rb'^[ \t]*#[ \t]*line\b[^\n]*"', text, re.M) is not None
+    """Which of the compilers ``able`` is to try the shader in a batch; None when it is to be compiled alone."""
+    for one in able:
+        if one.batches(request, options, assembled, preferred=one is able[0]):
+            return one
+    return None
 
 
 def batches(jobs: Iterable[Job], processes: int) -> list[list[Job]]:
@@ -72,7 +51,7 @@ def batches(jobs: Iterable[Job], processes: int) -> list[list[Job]]:
 
 
 def compile_batch(jobs: Sequence[Job], folder: str, processes: Processes, timeout_s: float) -> None:
-    """Fill ``module`` and ``made_by`` of those that compile without a word. ``folder`` must not exist yet.
+    """Fill ``module`` and ``made_by`` of those that compile, or ``failure``. ``folder`` must not exist yet.
 
     When the compiler crashes or hangs, the rest is tried again without the shader that it was at, as long as anything
     came before that one.
@@ -90,9 +69,8 @@ def compile_batch(jobs: Sequence[Job], folder: str, processes: Processes, timeou
 
 
 def _compile_together(jobs: Sequence[Job], folder: str, processes: Processes, timeout_s: float) -> int | None:
-    """One process. The index of the last file that it wrote where it did not come to its end by itself, else None."""
-    from scenario_runner.shaders.command import batch_arguments
-    from scenario_runner.shaders.module import is_module, read_module
+    """One process. The index of the last file that it wrote where it did not come to its end by itself, -1 where it
+    ended at the first shader; else, and where that is not known, None."""
     from scenario_runner.shaders.process import make_runnable, run_program
 
     compiler = jobs[0].batch
@@ -102,15 +80,42 @@ def _compile_together(jobs: Sequence[Job], folder: str, processes: Processes, ti
         with open(os.path.join(folder, str(index)), "wb") as file:
             file.write(job.assembled.text)
     try:
-        make_runnable(compiler.path)
-        argv = batch_arguments(compiler, jobs[0].target(compiler), [job.request.stage for job in jobs])
+        argv = compiler.batch_arguments(jobs[0].target(compiler), [(job.request, job.options) for job in jobs])
+        make_runnable(argv[0])
         done = run_program(argv, folder=folder, timeout_s=timeout_s, processes=processes)
     except (OSError, ValueError):
         return None  # whoever compiles them alone says more
-    written = [index for index in range(len(jobs)) if os.path.exists(os.path.join(folder, f"{index}.spv"))]
+    written = [index for index in range(len(jobs)) if _wrote(folder, index)]
     # It writes one file after the other: where it was ended, only the last one can be a part of a module.
     for index in written[:-1] if done.failure else written:
-        module = read_module(os.path.join(folder, f"{index}.spv"))
+        _take(jobs[index], compiler, os.path.join(folder, str(index)))
+    if not done.failure:
+        return None
+    return written[-1] if written else -1 if compiler.writes_logs else None
+
+
+def _wrote(folder: str, index: int) -> bool:
+    return any(os.path.exists(os.path.join(folder, f"{index}{ending}")) for ending in (".spv", ".log"))
+
+
+def _take(job: Job, compiler: Compiler, path: str) -> None:
+    """Take over what the files that begin with ``path`` say of a shader."""
+    from scenario_runner.shaders.module import is_module, read_module
+
+    said = None
+    if os.path.exists(f"{path}.log"):
+        with open(f"{path}.log", encoding="utf-8", errors="replace") as file:
+            said = file.read(MAX_LOG)
+    if os.path.exists(f"{path}.spv"):
+        module = read_module(f"{path}.spv")
         if module.endswith(_FUNCTION_END) and is_module(module):
-            jobs[index].module, jobs[index].made_by = module, compiler
-    return written[-1] if done.failure and written else None
+            job.module, job.made_by = module, compiler
+    elif said is not None:
+        from scenario_runner.errors import CompileError
+        from scenario_runner.shaders.diagnostics import compile_problem
+
+        job.failure = CompileError(compile_problem(job.request, job.assembled, said, compiler.style))
+    if said is not None and job.module is not None:
+        from scenario_runner.shaders.diagnostics import log_warnings
+
+        log_warnings(job.request, said)

@@ -19,7 +19,8 @@ from scenario_runner.errors import (
 )
 from scenario_runner.shaders.batch import batch_compiler
 from scenario_runner.shaders.cache import ShaderCache
-from scenario_runner.shaders.discovery import DXC_VARIABLE, GLSLANG_VARIABLE, Compiler, find_compilers, names
+from scenario_runner.shaders.compilers.compiler import DXC_VARIABLE, GLSLANG_VARIABLE, Compiler
+from scenario_runner.shaders.discovery import find_compilers, names
 from scenario_runner.shaders.job import TENSORS, Job
 from scenario_runner.shaders.options import parse_build_options
 from scenario_runner.shaders.request import TARGETS, CompileRequest
@@ -134,7 +135,10 @@ def _able(request: CompileRequest, text: bytes, found: list[Compiler]) -> list[C
 
         advice = f"{install_here('glslang')}, or name one by --glslang or {GLSLANG_VARIABLE}"
         if language == "HLSL":
-            advice = f"put dxc on PATH or name it by {DXC_VARIABLE}; or {install_here('glslang')}"
+            from scenario_runner.shaders.compilers.dxc_library import EXTRA, has_wheels
+
+            advice = f"put dxc on PATH, or name it or its library by {DXC_VARIABLE}"
+            advice = f"pip install '{EXTRA}', or {advice}" if has_wheels() else advice
         raise CompilerNotFoundError(f"no {language} compiler was found", help=advice)
     able = found
     if language == "GLSL" and TENSORS in text:
@@ -200,7 +204,7 @@ def _compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, t
         tasks: list[Callable[[str], None]] = [partial(together, batch) for batch in batches(missing, jobs)]
         tasks += [partial(alone, job) for job in missing if job.batch is None]
         work_off(tasks, os.path.join(root, "first"), jobs, processes)
-        left = [job for job in missing if job.batch is not None and job.module is None]
+        left = [job for job in missing if job.batch is not None and job.module is None and job.failure is None]
         work_off([partial(alone, job) for job in left], os.path.join(root, "then"), jobs, processes)
     if cache is not None:
         stored = [job for job in missing if job.module is not None and job.made_by and not job.assembled.opaque]

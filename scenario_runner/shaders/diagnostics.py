@@ -5,53 +5,56 @@ from __future__ import annotations
 import re
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.shaders.command import SOURCE_NAME
+from scenario_runner.shaders.compilers.compiler import SOURCE_NAME
+from scenario_runner.shaders.compilers.messages import MessageStyle
 from scenario_runner.shaders.request import CompileRequest
 from scenario_runner.shaders.source import FIRST_FILE, OPTIONS_FILE, Assembled
 from scenario_runner.shaders.source_lines import SourceLines
 
 _MAX_ERRORS = 1000
 _MAX_LINE = 500
-# glslang: "ERROR: file:3: text", or "file:3:7:" on request; dxc: "file:3:7: error: text"; shaderc: "file:3: error:
-# text".
-_GLSLANG = re.compile(r"(ERROR|WARNING): (.*?):(-?\d+):(?:(\d+):)? (.*)")
-_CLANG = re.compile(r"(.+?):(\d+):(?:(\d+):)? ((?:fatal )?error|warning): (.*)")
-_NOISE = re.compile(
-    r"ERROR: \d+ compilation errors\..*|\d+ (?:errors?|warnings?)(?: and \d+ errors?)? generated\.|"
-    r".*'' : compilation terminated.*|"
-    r"SPIR-V is not generated for failed compile or link|Failed to compiled GLSL input to SPIR-V:|"
-    r"ERROR: Linking \w+ stage: Missing entry point: Each stage requires one entry point|"
-    r"\S*\(\d+\): error at column \d+, HLSL parsing failed\."
-)
 
 
-def compile_problem(request: CompileRequest, assembled: Assembled, output: str) -> Diagnostic:
-    """The first error's place, text and source line; the further ones follow, with theirs."""
+def log_warnings(request: CompileRequest, said: str) -> None:
+    """Log what a compiler said of a shader that it compiled, where there is a warning in it."""
+    if "WARNING:" in said or "warning:" in said:
+        from scenario_runner import log
+
+        log.warning(__name__, "%s: the compiler warns: %s", request.place, said.strip()[:2000])
+
+
+def compile_problem(request: CompileRequest, assembled: Assembled, output: str, style: MessageStyle) -> Diagnostic:
+    """What a compiler wrote in its ``style``, as one problem: the first error's place, text and source line; the
+    further ones follow, with theirs."""
     names = {SOURCE_NAME: request.place, "0": request.place, str(OPTIONS_FILE): "build_options"}
     names.update({str(FIRST_FILE + index): name for index, name in enumerate(assembled.files)})
     said: list[tuple[str | None, int | None, int | None, str]] = []
     noise: list[str] = []
-    for line in output.splitlines():
+    message, noisy = re.compile(style.message), re.compile(style.noise)
+    warned = False
+    for line in _without_echoes(output, message) if style.echoes else output.splitlines():
         line = line.strip()[:_MAX_LINE]
-        if line == SOURCE_NAME or not line.strip("^~ "):  # glslang's echo of the file name; dxc's pointing marks
+        if line == SOURCE_NAME or not line:  # glslang's echo of the file name
             continue
-        glslang = _GLSLANG.fullmatch(line)
-        clang = None if glslang else _CLANG.fullmatch(line)
-        # Only glslang's noise is noise: the same words may be a clang note's.
-        if _NOISE.fullmatch(line):
+        found = message.fullmatch(line)
+        if noisy.fullmatch(line):
             noise.append(line)
-        elif glslang:
-            if glslang[1] == "ERROR":
-                column = int(glslang[4][:9]) if glslang[4] else None
-                said.append((names.get(glslang[2], glslang[2]), int(glslang[3][:9]), column, glslang[5].strip()))
-        elif clang:
-            if clang[4] != "warning":
-                column = int(clang[3][:9]) if clang[3] else None
-                said.append((names.get(clang[1], clang[1]), int(clang[2][:9]), column, clang[5].strip()))
-        elif said and not line.startswith(("ERROR:", "WARNING:")):
-            path, number, column, text = said[-1]  # a continuation, such as the name a linker message is about
-            said[-1] = (path, number, column, f"{text}\n  {line}")
-        elif not line.startswith("WARNING:"):
+        elif found:
+            severity = found["severity"].lower()
+            file, at_line = names.get(found["file"], found["file"]), int(found["line"][:9])
+            at_column = int(found["column"][:9]) if found["column"] else None
+            if severity == "note":
+                if said and not warned:
+                    at = f"{file}:{at_line}:" + ("" if at_column is None else f"{at_column}:")
+                    said[-1] = (*said[-1][:3], f"{said[-1][3]}\n  {at} note: {found['text'].strip()}")
+                continue
+            warned = severity == "warning" and style.echoes  # notes about it and its source lines follow
+            if severity != "warning":
+                said.append((file, at_line, at_column, found["text"].strip()))
+        elif said and not warned and not line.startswith(("ERROR:", "WARNING:")):
+            # a continuation, such as the name a linker message is about
+            said[-1] = (*said[-1][:3], f"{said[-1][3]}\n  {line}")
+        elif not warned and not line.startswith("WARNING:"):
             said.append((None, None, None, line.removeprefix("ERROR:").removeprefix("error:").strip()))
     if not said:
         reasons = [line.removeprefix("ERROR:").strip() for line in noise if line.startswith("ERROR: Linking")]
@@ -68,11 +71,11 @@ def compile_problem(request: CompileRequest, assembled: Assembled, output: str) 
         shown, column = source.shown(path, number, column, text)
     who = f"shader {request.label!r}: " if request.label else ""
     lines = [f"{who}{text}", *shown]
-    for other, at, col, more in said[1:_MAX_ERRORS]:
+    for other, on, col, more in said[1:_MAX_ERRORS]:
         quoted: list[str] = []
-        if other is not None and at is not None:
-            quoted, col = source.shown(other, at, col, more)
-        place = "" if other is None else f"{other}:{at}: " if col is None else f"{other}:{at}:{col}: "
+        if other is not None and on is not None:
+            quoted, col = source.shown(other, on, col, more)
+        place = "" if other is None else f"{other}:{on}: " if col is None else f"{other}:{on}:{col}: "
         lines += [f"  {place}{more}", *quoted]
     if len(said) > _MAX_ERRORS:
         lines.append(f"  and {len(said) - _MAX_ERRORS} more")
@@ -86,6 +89,22 @@ def compile_problem(request: CompileRequest, assembled: Assembled, output: str) 
         line=number,
         column=column,
     )
+
+
+def _without_echoes(output: str, message: re.Pattern[str]) -> list[str]:
+    """The lines without a line of the source, the marks below it and what could be inserted there."""
+    kept: list[str] = []
+    echoing = False
+    for line in output.splitlines():
+        if message.fullmatch(line.strip()[:_MAX_LINE]):
+            echoing = False
+        elif "^" in line and not line.strip("^~ \t"):
+            if kept and not message.fullmatch(kept[-1].strip()[:_MAX_LINE]):
+                kept.pop()
+            echoing = True
+        if not echoing:
+            kept.append(line)
+    return kept
 
 
 def _help(request: CompileRequest, assembled: Assembled, output: str) -> str | None:

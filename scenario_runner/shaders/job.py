@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.shaders.discovery import Compiler
+from scenario_runner.shaders.compilers.compiler import Compiler
 from scenario_runner.shaders.options import BuildOptions
 from scenario_runner.shaders.request import CompileRequest
 from scenario_runner.shaders.source import Assembled

@@ -149,7 +149,7 @@ class _Assembly:
         body = self.expand(rest, at, 0, (folder,), itself)
         if preamble:
             preamble = self.line(1, OPTIONS_FILE) + preamble
-        if head or preamble:
+        if head or preamble or self.options.debug:
             body = head + preamble + self.line(at, FIRST_FILE) + body
         self.result.text = body
         return self.result

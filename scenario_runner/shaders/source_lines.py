@@ -63,6 +63,7 @@ def _marked(line: str, column: int | None, message: str) -> tuple[int | None, in
             places = [found.start() for found in re.finditer(re.escape(word[1]), line)]
         if len(places) == 1 or (places and column is not None):
             return min(places, key=lambda place: abs(place + 1 - (column or 1))), len(word[1])
-    if column is not None and 0 < column <= len(line):
-        return column - 1, 1
+    if column is not None and 0 < column <= len(line) + 1:
+        lengths = [len(each) for each in _QUOTED.findall(message) if line.startswith(each, column - 1)]
+        return column - 1, max(lengths, default=1)
     return None, 1

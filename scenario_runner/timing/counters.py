@@ -53,9 +53,11 @@ def _counters(timings: Timings) -> Iterator[Counter]:
         if (span.phase, span.what) == ("parse", "VGF"):
             yield "Scenario Setup", f"Parse VGF: {span.subject}", span.own_ns
     yield from _loads(timings)
+    inside = _modules(timings)
     for span in spans:
         if span.phase == "pipelines" and span.what in _PIPELINES:
-            yield "Pipeline Setup", f"{_PIPELINES[span.what]}: {span.subject}", span.own_ns
+            name = inside.get(span.subject, span.subject)
+            yield "Pipeline Setup", f"{_PIPELINES[span.what]}: {name}", span.own_ns
         elif span.phase == "pipelines" and span.what in _CACHE:
             category, name = _CACHE[span.what]
             yield category, name, span.own_ns
@@ -72,6 +74,13 @@ def _counters(timings: Timings) -> Iterator[Counter]:
             yield "Run Scenario", f"{name}. Iteration: {iteration + 1}", nanoseconds
     after = [span for span in spans if span.iteration is None and span.phase in ("readback", "store")]
     yield "Save Results", "Save Resources", sum(span.own_ns for span in after)
+
+
+def _modules(timings: Timings) -> dict[str, str]:
+    """The labels of pipelines whose shaders are parts of models, with the names of the modules."""
+    assert timings.plan is not None, "written after a run"
+    pipelines = timings.plan.pipelines
+    return {each.label: each.label.partition("/")[2] for each in pipelines if each.pointer.endswith("/graph")}
 
 
 def _loads(timings: Timings) -> Iterator[Counter]:

@@ -101,7 +101,11 @@ _HELP = "expected a file of scenario-runner bench --json"
 
 def _restored(each: dict[str, Any]) -> ScenarioSamples:
     found = ScenarioSamples(str(each["scenario"]))
-    found.device, found.period_ns, found.count = str(each["device"]), float(each["timestamp_period_ns"]), int(each["runs"])
+    found.device, found.period_ns, found.count = (
+        str(each["device"]),
+        float(each["timestamp_period_ns"]),
+        int(each["runs"]),
+    )
     found.once = {name: float(value) for name, value in each["once"].items()}
     for row in each["rows"]:
         samples = [float(value) for value in row["samples"]]

@@ -11,6 +11,7 @@ from scenario_runner.checks.hazards import Barriers, Boundary, Covered, Step, Us
 if TYPE_CHECKING:
     from scenario_runner.plan.fragment import Drawing
     from scenario_runner.plan.model.graphs import GraphDispatch
+    from scenario_runner.plan.model.optical_flow import OpticalFlowDispatch
     from scenario_runner.plan.model.plan import AnyBarrier, Operation, Plan, ResourcePlan
     from scenario_runner.plan.model.records import Descriptor, Dispatch
     from scenario_runner.plan.resolve import Examination
@@ -58,21 +59,13 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
                     yield Barriers(pointer, tuple(map(memory.covered, operation.barriers)))
         elif operations and index not in drawings:
             for operation in operations:
-                if operation.kind == "dispatch" or operation.kind == "graph_dispatch":
+                if operation.kind != "barrier" and operation.kind != "draw":
                     yield Work(pointer, command.work, uses.of(operation), operation.barrier_after)
         else:
             found: Iterable[Use] = ()
             if index in drawings:
                 found = uses.of_drawing(drawings[index])
-            elif command.kind == "dispatch_optical_flow":
-                found = _optical_flow(command, memory)
             yield Work(pointer, command.work, tuple(found), command.implicit_barrier)
-
-
-def _optical_flow(command: Any, memory: _Memory) -> Iterator[Use]:
-    for name, binding in command.bindings.given().items():
-        writes = name in ("output_image", "output_cost")
-        yield from memory.use(binding.resource_ref, binding.lod, "graph", not writes, writes)
 
 
 class _Memory:
@@ -152,7 +145,7 @@ class _Uses:
         self._effects: dict[str, dict[tuple[int, int], Effect]] = {}
         self._known: dict[tuple[str, int, int], tuple[Use, ...]] = {}
 
-    def of(self, operation: Dispatch | GraphDispatch) -> tuple[Use, ...]:
+    def of(self, operation: Dispatch | GraphDispatch | OpticalFlowDispatch) -> tuple[Use, ...]:
         """The uses of a dispatch."""
         key = (operation.kind, operation.pipeline, operation.descriptors)
         if key not in self._known:

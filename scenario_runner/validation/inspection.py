@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 class Options(NamedTuple):
     """What to look at: ``hazards`` for missing barriers, ``device`` for one device's limits and features, ``sandbox``
-    for files outside of the scenario's folder.
+    for files outside of the scenario's folder, ``strict`` to take warnings for errors.
 
     ``output_dir`` is the base of relative ``dst`` paths, by default the scenario's folder.
     """
@@ -35,6 +35,7 @@ class Options(NamedTuple):
     device: ReportedDevice | None = None
     output_dir: str | None = None
     sandbox: bool = False
+    strict: bool = False
 
 
 def validate_file(path: str | os.PathLike[str], options: Options | None = None) -> Validation:
@@ -82,6 +83,8 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
 
     def add(diagnostic: Diagnostic) -> None:
         nonlocal exit_code
+        if options.strict and diagnostic.severity == "warning":
+            diagnostic = diagnostic._replace(severity="error")
         if diagnostic.severity == "error":
             exit_code = exit_code or error_class(diagnostic.code).exit_code
         found.setdefault((diagnostic.pointer, diagnostic.message), diagnostic)
@@ -89,7 +92,7 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
     for each in examination.problems.errors:
         if error_class(each.code) is LimitError:
             raise LimitError(each)
-        add(each._replace(severity="note") if each.code == "SR-RUN-001" else each)
+        add(each)
     for each in (*scenario.warnings, *examination.problems.warnings):
         add(each)
     for each in _more(scenario, examination, options):

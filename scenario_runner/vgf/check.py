@@ -167,19 +167,25 @@ def _value(vgf: Vgf, index: int) -> tuple[str, int]:
 
 
 def _slots(vgf: Vgf, place: str, slots: Iterable[Slot], categories: tuple[Category, ...]) -> Iterator[_Finding]:
-    """Logical slots: the right categories, and one number for one value. The converter repeats slots that are equal."""
+    """Slots of the model: the right categories, and one number for one value. The converter repeats equal slots."""
+    yield from _categories(vgf, place, slots, categories)
     value_of: dict[int, tuple[str, int]] = {}
     binding_of: dict[tuple[str, int], int] = {}
     for i, slot in enumerate(slots):
-        category = vgf.resources[slot.resource_index].category
-        if category not in categories:
-            expected = " or ".join(categories)
-            yield f"{place}/{i}", f"resource {slot.resource_index} is of the category {category!r}, expected {expected}"
         value = _value(vgf, slot.resource_index)
         if value_of.setdefault(slot.binding, value) != value:
             yield f"{place}/{i}", f"the binding {slot.binding} is used twice, for values that do not share memory"
         elif binding_of.setdefault(value, slot.binding) != slot.binding:
             yield f"{place}/{i}", f"the bindings {binding_of[value]} and {slot.binding} mean the same value"
+
+
+def _categories(vgf: Vgf, place: str, slots: Iterable[Slot], categories: tuple[Category, ...]) -> Iterator[_Finding]:
+    """The categories of slots. Segments may number theirs as they like: descriptor sets say what is bound where."""
+    for i, slot in enumerate(slots):
+        category = vgf.resources[slot.resource_index].category
+        if category not in categories:
+            expected = " or ".join(categories)
+            yield f"{place}/{i}", f"resource {slot.resource_index} is of the category {category!r}, expected {expected}"
 
 
 def _segments(vgf: Vgf) -> Iterator[_Finding]:
@@ -193,8 +199,8 @@ def _segments(vgf: Vgf) -> Iterator[_Finding]:
                 place,
                 f"is a graph, but its module {module.name!r} has {module.language or 'no'} code, expected SPIR-V",
             )
-        yield from _slots(vgf, f"{place}/inputs", segment.inputs, ("input", "output", "intermediate"))
-        yield from _slots(vgf, f"{place}/outputs", segment.outputs, ("input", "output", "intermediate"))
+        for name, slots in (("inputs", segment.inputs), ("outputs", segment.outputs)):
+            yield from _categories(vgf, f"{place}/{name}", slots, ("input", "output", "intermediate"))
         yield from _descriptor_sets(vgf, segment, place)
         ids: set[int] = set()
         for i, link in enumerate(segment.constants):
@@ -242,8 +248,9 @@ def _descriptor_sets(vgf: Vgf, segment: Segment, place: str) -> Iterator[_Findin
 
 
 def _order(vgf: Vgf) -> Iterator[_Finding]:
-    """Segments run in the order of the file, so what one reads is an input or was written by one before it."""
+    """Segments run in the order of the file: what one reads is bound from outside, or was written by one before it."""
     written = {_value(vgf, i) for i, resource in enumerate(vgf.resources) if resource.category == "input"}
+    written.update(_value(vgf, slot.resource_index) for slot in vgf.outputs)
     for segment in vgf.segments:
         for i, slot in enumerate(segment.inputs):
             if _value(vgf, slot.resource_index) not in written:

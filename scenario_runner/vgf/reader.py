@@ -13,6 +13,7 @@ from scenario_runner.vgf.check import find_problems
 from scenario_runner.vgf.constants import read_constants
 from scenario_runner.vgf.content import Content, DiskContent, MemoryContent
 from scenario_runner.vgf.header import SIZE_BYTES, Section, read_header
+from scenario_runner.vgf.joined import join_by_number
 from scenario_runner.vgf.model import Vgf
 from scenario_runner.vgf.modules import read_modules
 from scenario_runner.vgf.resources import read_resources
@@ -72,6 +73,7 @@ def _parsed(content: Content, name: str) -> Vgf:
         input_names=sequence.input_names,
         output_names=sequence.output_names,
     )
+    vgf = join_by_number(vgf)
     if problems := find_problems(vgf, name):
         raise error_of(problems)
     return vgf

@@ -27,6 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("tosa",),
     ("spirv",),
     ("formats", "sampling", "byte_spans", "content_cache", "streams", "leftovers", "system_limits"),
+    ("kept_files",),
     ("errors", "kinds", "log", "progress", "clock", "close_names", "format_spellings", "arm_glslc", "system_packages"),
     ("diagnostics",),
     ("visible",),

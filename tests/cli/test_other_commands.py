@@ -47,19 +47,6 @@ def test_validate_loads_no_driver(valid: Path, shader_cache: Path) -> None:
     assert done.stdout.splitlines()[-1] == "0 [] False"
 
 
-def test_validate_notes_what_is_not_run(program: Program, scene: Scene) -> None:
-    """A scenario that is right, and holds what this version does not run, is valid with a note."""
-    names = ("search_image", "template_image", "output_image")
-    for name in names:
-        scene.resource("image", uid=name, dims=[1, 8, 8, 1], format="VK_FORMAT_R8_UNORM", shader_access="readwrite")
-    bindings = {name: {"set": 0, "id": number, "resource_ref": name} for number, name in enumerate(names)}
-    scene.command("dispatch_optical_flow", width=8, height=8, grid_size="1x1", bindings=bindings).write()
-    ended = program("validate", "scenario.json")
-    assert ended.code == 0
-    assert "scenario.json: valid: " in ended.out
-    assert "note: " in ended.err
-
-
 def test_validate_compiles(program: Program, scene: Scene) -> None:
     """validate finds shaders that do not compile."""
     scene.shader("bad", glsl("nonsense;")).dispatch("bad", []).write()

@@ -55,6 +55,19 @@ def shader(body: str, declarations: str = DATA, *uids: str, keys: dict[str, Any]
     return found
 
 
+def hlsl(declarations: str, body: str) -> Input:
+    """A dispatch of an HLSL shader with the buffer x at the binding 0."""
+
+    def found(case: Case) -> Codes:
+        case.scene.file("s.hlsl", f"{declarations} [numthreads(1, 1, 1)] void main() {{ {body} }}")
+        case.scene.resource("shader", uid="s", src="s.hlsl", type="HLSL")
+        _resources(case)
+        case.scene.dispatch("s", ["x"])
+        return case.validated(placed=True)
+
+    return found
+
+
 def module(change: dict[str, str] | None = None, old: str = "", new: str = "", **keys: Any) -> Input:
     """A dispatch of the module above with other words in it."""
 
@@ -73,7 +86,7 @@ def _resources(case: Case, **keys: Any) -> None:
     format = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 4, 4, 1], "shader_access": "readwrite"}
     case.scene.buffer("x", size=64).buffer("y", size=64).buffer("read", size=64, shader_access="readonly", dst="")
     case.scene.resource("image", uid="i", **format)
-    case.scene.resource("image", uid="small", **{**format, "format": "VK_FORMAT_R8_UNORM"})
+    case.scene.resource("image", uid="bytes", **{**format, "format": "VK_FORMAT_R8_UINT"})
     case.scene.resource("image", uid="halves", **{**format, "format": "VK_FORMAT_R16G16_SFLOAT"})
     case.scene.resource("image", uid="integers", **{**format, "format": "VK_FORMAT_R32_UINT", "min_filter": "LINEAR"})
 
@@ -193,13 +206,18 @@ INPUTS: dict[str, Input] = {
     "SR-BIND-008": shader(
         "data[0] = uint(texelFetch(t, 0).x);", DATA + "layout(set = 0, binding = 1) uniform samplerBuffer t;", "x", "y"
     ),
+    "SR-BIND-010": hlsl(
+        "RWStructuredBuffer<uint> o : register(u0); StructuredBuffer<uint> i : register(t0);", "o[0] = i[1];"
+    ),
     "SR-BIND-009": module(old="OpDecorate %data Binding 0", new=""),
     "SR-ACCESS-001": shader("data[0] = 1;", DATA, "read"),
     "SR-IMAGE-001": image("image3D", "imageStore(p, ivec3(0), vec4(1));", "i"),
     "SR-IMAGE-002": shader(
         "imageStore(p, ivec2(0), uvec4(1));", "layout(set = 0, binding = 0, rgba8ui) uniform writeonly uimage2D p;", "i"
     ),
-    "SR-IMAGE-003": image("image2D", "imageStore(p, ivec2(0), vec4(1));", "small"),
+    "SR-IMAGE-003": shader(
+        "imageAtomicAdd(p, ivec2(0), 1u);", "layout(set = 0, binding = 0, r32ui) uniform uimage2D p;", "bytes"
+    ),
     "SR-IMAGE-004": image("image2D", "imageStore(p, ivec2(0), vec4(1));", "halves"),
     "SR-IMAGE-005": sampler("sampler2DShadow", "d[0].x = texture(p, vec3(0));", "i"),
     "SR-IMAGE-012": sampler("usampler2D", "d[0] = texture(p, vec2(0));", "integers"),

@@ -10,6 +10,7 @@ import pytest
 from scenario_runner import arm_glslc, system_packages
 from scenario_runner.doctor import gather
 from scenario_runner.doctor.findings import findings
+from scenario_runner.shaders.compilers import dxc_library
 
 NO_MORE = {"named": None, "spirv_val": {"path": None, "version": None, "problem": None}}
 
@@ -50,6 +51,8 @@ def test_a_bare_machine_is_told_everything_at_once(report: dict[str, Any], monke
     assert found["batch-compiler-missing"]["fix"] == f"{update} glslc"
     assert found["ml-missing"]["fix"].endswith(" -m pip install ai_ml_emulation_layer_for_vulkan")
     assert found["vgf-missing"]["fix"].endswith(" -m pip install ai_ml_sdk_vgf_library")
+    if dxc_library.has_wheels():
+        assert found["dxc-missing"]["fix"].endswith(" -m pip install 'compushady-lrtu>=0.18'")
     if arm_glslc.has_wheels():
         assert found["tensor-compiler-missing"]["fix"].endswith(" 'ai_ml_sdk_scenario_runner>=0.11'")
 
@@ -57,7 +60,8 @@ def test_a_bare_machine_is_told_everything_at_once(report: dict[str, Any], monke
 def test_only_commands_without_a_superuser_are_run(report: dict[str, Any]) -> None:
     """`--fix` runs the pip commands, which are what the fix says; the system's packages are left to the user."""
     commands = {name: finding["command"] for name, finding in bare(report).items() if finding["command"]}
-    assert {"ml-missing", "vgf-missing"} <= set(commands) <= {"ml-missing", "vgf-missing", "tensor-compiler-missing"}
+    always = {"ml-missing", "vgf-missing"}
+    assert always <= set(commands) <= {*always, "tensor-compiler-missing", "dxc-missing"}
     for name, command in commands.items():
         assert bare(report)[name]["fix"] == shlex.join(command)
 

@@ -159,8 +159,8 @@ def test_push_constants_of_the_wrong_size(scene: Scene, shader_cache: object) ->
         push_constants=[{"push_data_ref": "data", "shader_target": "graph_partition_1"}],
     )
     assert problem(scene).endswith(
-        "push_constants/0/push_data_ref: raw_data 'data' holds 4 bytes, but the push constants of shader"
-        " 'graph_partition_1' take 8"
+        "push_constants/0/push_data_ref: raw_data 'data' holds 4 bytes, but 8 bytes of push constants"
+        " are read by shader 'graph_partition_1'"
     )
 
 

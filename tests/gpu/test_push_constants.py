@@ -54,13 +54,60 @@ def test_payload_must_be_as_large_as_declared(scene: Scene, runner: Runner) -> N
 
 
 def test_shader_declares_more_than_the_scenario(scene: Scene, runner: Runner) -> None:
-    """A push_constants_size below what the shader declares is an error."""
+    """A push_constants_size below what the shader reads is an error."""
     scene.shader("s", SUM, push_constants_size=4).buffer("x", size=4)
     with pytest.raises(ScenarioError) as caught:
         runner.run(scene.dispatch("s", ["x"]).write())
     (problem,) = caught.value.problems
     assert problem.pointer == "/resources/0/shader/push_constants_size"
-    assert problem.message == "shader 's' declares 8 bytes of push constants, but push_constants_size is 4"
+    assert problem.message == "shader 's' reads 8 bytes of push constants, but push_constants_size is 4"
+
+
+def test_the_size_may_be_left_out(scene: Scene, runner: Runner) -> None:
+    """Without push_constants_size it is the shader's, with and without data."""
+    scene.shader("s", SUM).raw_data("p", pushed(3, 0.5)).buffer("x", size=4).buffer("y", size=4)
+    scene.dispatch("s", ["x"], push_data_ref="p").dispatch("s", ["y"])
+    result = runner.run(scene.write())
+    assert result.array("x", "f4").tolist() == [3.5]
+    assert result.array("y", "f4").tolist() == [0.0]
+
+
+LONG = (
+    "layout(push_constant) uniform P { uint n; uvec3 v; uint a[4]; } p;\nlayout(binding = 0) buffer B { uint o[]; };\n"
+)
+
+
+@pytest.mark.parametrize("said", [{}, {"push_constants_size": 44}, {"push_constants_size": 64}])
+@pytest.mark.parametrize(
+    "expression, read",
+    [("p.n", 4), ("p.v.y", 24), ("p.v.x + p.n", 20), ("p.a[1]", 36), ("p.a[gl_WorkGroupID.x]", 44), ("p.v.z", 28)],
+)
+def test_data_may_be_shorter(scene: Scene, runner: Runner, said: dict[str, int], expression: str, read: int) -> None:
+    """Data that hold all that the shader reads are pushed as they are; one byte less is an error that says how many."""
+    numbers = numpy.arange(7, 7 + 11, dtype=numpy.uint32)  # n at byte 0, v at 16, a at 28
+    wanted = {"p.n": 7, "p.v.y": 12, "p.v.x + p.n": 18, "p.a[1]": 15, "p.a[gl_WorkGroupID.x]": 14, "p.v.z": 13}
+    data = numpy.frombuffer(numbers.tobytes()[:read], numpy.uint8)
+    scene.shader("s", glsl(f"o[0] = {expression};", LONG), **said).buffer("x", size=4)
+    scene.raw_data("p", data).raw_data("q", data[:-1]).dispatch("s", ["x"], push_data_ref="p")
+    assert runner.run(scene.write()).array("x", "u4").tolist() == [wanted[expression]]
+    scene.dispatch("s", ["x"], push_data_ref="q")
+    with pytest.raises(ScenarioError) as caught:
+        runner.run(scene.write())
+    (problem,) = caught.value.problems
+    assert problem.pointer == "/commands/1/dispatch_compute/push_data_ref"
+    assert problem.message == (
+        f"raw_data 'q' holds {read - 1} bytes, but {read} bytes of push constants are read by shader 's'"
+    )
+
+
+def test_whole_blocks_are_read(scene: Scene, runner: Runner) -> None:
+    """A block that is copied, or handed to a function, is read to its end."""
+    struct = "struct S { uint n; uint m; };\n"
+    block = struct + "layout(push_constant) uniform P { S s; } p;\nlayout(binding = 0) buffer B { uint o[]; };\n"
+    body = "S t = p.s; o[0] = t.n;"
+    scene.shader("s", glsl(body, block)).buffer("x", size=4).raw_data("p", numpy.array([5], numpy.uint32))
+    with pytest.raises(ScenarioError, match="holds 4 bytes, but 8 bytes of push constants are read"):
+        runner.run(scene.dispatch("s", ["x"], push_data_ref="p").write())
 
 
 def test_multiple_of_four(scene: Scene, runner: Runner) -> None:

@@ -14,6 +14,7 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.run.timings import DispatchTime, Timings
 from scenario_runner.vulkan.execution import timestamps
+from tests.gpu.flow_scenes import add_pictures, flow, moved
 from tests.gpu.fragment_scenes import draw, fragment, output, target, vertex
 from tests.gpu.ml_scenes import MODELS
 from tests.scenes import Scene, glsl
@@ -135,6 +136,22 @@ def test_drawings(scene: Scene, runner: Runner) -> None:
         ("GraphicsDispatch", "f"),
     ]
     follow_each_other(timings.dispatches)
+
+
+def test_optical_flows(ml: Runner, scene: Scene) -> None:
+    """Optical flows have times in every part that a frame is submitted in; their name is that of the command."""
+    flow(add_pictures(scene, *moved((3, -2))))
+    flow(scene, bound={"search_image": "template", "template_image": "search"})
+    scene.shader("add", ADD).buffer("x", size=16).dispatch("add", ["x"], [4])
+    timings = ml.run(scene.write(), outputs=["vectors"], timings=True, repeat=2, write_files=False).timings
+    assert timings is not None
+    assert [(each.iteration, each.type, each.name) for each in timings.dispatches] == [
+        (iteration, *work)
+        for iteration in range(2)
+        for work in (("DataGraphDispatch", "dispatch_optical_flow"),) * 2 + (("ComputeDispatch", "add"),)
+    ]
+    follow_each_other(timings.dispatches)
+    assert [name for name, _ in timings.session_memory] == ["dispatch_optical_flow"] * 2
 
 
 def test_nothing_to_measure(scene: Scene, runner: Runner) -> None:

@@ -72,7 +72,7 @@ def test_everything_wrong_is_reported_together(scene: Scene) -> None:
 def test_mistakes_of_dispatches_are_reported_together(scene: Scene) -> None:
     """Mistakes in several commands and shaders are one error."""
     push = "layout(push_constant) uniform P { uvec2 n; } p;\n"
-    scene.shader("s", glsl("b[0] = a[0];", TWO)).shader("t", glsl("b[0] = p.n.x;", TWO + push), push_constants_size=4)
+    scene.shader("s", glsl("b[0] = a[0];", TWO)).shader("t", glsl("b[0] = p.n.y;", TWO + push), push_constants_size=4)
     scene.buffer("x", size=16).dispatch("s", ["x"]).dispatch("t", ["x", "x"]).dispatch("s", [])
     with pytest.raises(ScenarioRunnerError) as caught:
         resolve(load(scene.write()))

@@ -47,10 +47,6 @@ def test_smallest(command):
             {"shader_ref": "fragment"},
             "/shader_ref: expected a shader of the stage 'compute', got 'fragment' of the stage 'fragment'",
         ),
-        (
-            {"push_data_ref": "numbers"},
-            "/push_data_ref: the shader 'plain' takes no push constants: its push_constants_size is 0",
-        ),
         ({"rangeND": None}, ": the required key 'rangeND' is missing"),
         ({"rangeND": []}, "/rangeND: expected at least 1 entry, got 0"),
         ({"rangeND": [1, 1, 1, 1]}, "/rangeND: expected at most 3 entries, got 4"),

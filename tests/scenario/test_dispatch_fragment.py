@@ -74,11 +74,6 @@ def test_smallest(command):
         ({"render_extent": [4, 4, 4]}, "/render_extent: expected at most 2 entries, got 3"),
         ({"render_extent": [4, 0]}, "/render_extent/1: expected an integer of at least 1, got 0"),
         ({"debug_name": 3}, "/debug_name: expected a string, got 3"),
-        (
-            {"push_data_ref": "numbers"},
-            "/push_data_ref: the shaders 'vertex' and 'fragment' take no push constants: their "
-            "push_constants_size is 0",
-        ),
     ],
 )
 def test_wrong(command_problems, change, message):

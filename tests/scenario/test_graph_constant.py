@@ -25,7 +25,7 @@ def test_smallest(resource):
         ({"dims": [0]}, "/dims/0: expected an integer of at least 1, got 0"),
         ({"dims": None}, ": the required key 'dims' is missing"),
         ({"format": None}, ": the required key 'format' is missing"),
-        ({"dst": "x"}, "/dst: unknown key 'dst'"),
+        ({"dim": [1]}, "/dim: unknown key 'dim' (did you mean 'dims'?)"),
     ],
 )
 def test_wrong(resource_problems, change, message):

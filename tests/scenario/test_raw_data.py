@@ -20,7 +20,7 @@ def test_smallest(resource):
         ({"src": None}, ": the required key 'src' is missing"),
         ({"src": ""}, "/src: expected a string that is not empty, got ''"),
         ({"src": {}}, "/src: expected a string, got an object"),
-        ({"dst": "y.npy"}, "/dst: unknown key 'dst'"),
+        ({"sorce": "y.npy"}, "/sorce: unknown key 'sorce' (did you mean 'src'?)"),
         ({"data": [1]}, "/data: unknown key 'data'"),
     ],
 )

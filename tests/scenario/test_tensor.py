@@ -28,7 +28,7 @@ def test_smallest(resource):
         ({"format": ""}, "/format: expected a string that is not empty, got ''"),
         ({"tiling": "X"}, "/tiling: expected one of 'OPTIMAL', 'LINEAR', got 'X'"),
         ({"alias_target": {"resource_ref": "picture"}}, "/alias_target: 'alias_target' is no longer supported"),
-        ({"data_type": "VK_FORMAT_R8_SINT"}, "/data_type: unknown key 'data_type' (did you mean 'format'?)"),
+        ({"fromat": "VK_FORMAT_R8_SINT"}, "/fromat: unknown key 'fromat' (did you mean 'format'?)"),
     ],
 )
 def test_wrong(resource_problems, change, message):

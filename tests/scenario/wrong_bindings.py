@@ -21,8 +21,8 @@ WRONG_BINDINGS: list[tuple[dict[str, Any], str]] = [
     ),
     ({"bindings": [{"set": 0, "id": 0.0, "resource_ref": "a"}]}, "/bindings/0/id: expected an integer, got 0.0"),
     (
-        {"bindings": [{"set": 0, "id": 0, "resource_ref": "a", "binding": 0}]},
-        "/bindings/0/binding: unknown key 'binding'",
+        {"bindings": [{"set": 0, "id": 0, "resource_ref": "a", "lodd": 0}]},
+        "/bindings/0/lodd: unknown key 'lodd' (did you mean 'lod'?)",
     ),
     (
         {"bindings": [{"set": 0, "id": 0, "resource_ref": "a", "descriptor_type": "VK_DESCRIPTOR_TYPE_STORAGE_IMGE"}]},

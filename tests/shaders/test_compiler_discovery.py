@@ -8,20 +8,23 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 
 from scenario_runner import arm_glslc
 from scenario_runner.errors import CompilerNotFoundError
-from scenario_runner.shaders import Compiler, CompileRequest, compile_all, find_compilers
+from scenario_runner.shaders import CompileRequest, compile_all, find_compilers
+from scenario_runner.shaders.compilers import COMPILERS
+from scenario_runner.shaders.compilers.dxc import Dxc
 from scenario_runner.system_packages import install_here
 
 MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
 
 
 @pytest.fixture(autouse=True)
-def empty_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def empty_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_dxc_library: None) -> None:
     """No compiler beside the interpreter, whatever this environment has installed there."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
 
@@ -196,7 +199,15 @@ def test_another_compiler_is_another_entry(program: Callable[[str, str], Path], 
     assert (tmp_path / "compiled").read_text() == "x\n" * 2
 
 
-def test_compiler_is_plain_data(glslang: str) -> None:
-    """A Compiler can be compared and has no state."""
-    assert Compiler("p", "dxc", "1", "i") == Compiler("p", "dxc", "1", "i")
-    assert Compiler("p", "dxc", "1", "i").languages == ("HLSL",)
+def test_compiler_is_plain_data() -> None:
+    """A compiler can be compared and has no state."""
+    assert Dxc("p", "1", "i") == Dxc("p", "1", "i")
+    assert Dxc("p", "1", "i").languages == ("HLSL",)
+    assert not hasattr(Dxc("p", "1", "i"), "__dict__")
+
+
+def test_the_table_of_compilers() -> None:
+    """Each class has a flavour of its own, and those that one variable names stand together."""
+    assert len({kind.flavour for kind in COMPILERS}) == len(COMPILERS)
+    groups = [variable for variable, _ in groupby(kind.variable for kind in COMPILERS)]
+    assert len(set(groups)) == len(groups)

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import CompileError, FileError, ScenarioError
-from scenario_runner.shaders import BuildOptions, Compiler, CompileRequest, compile_all, compile_each
+from scenario_runner.shaders import BuildOptions, CompileRequest, compile_all, compile_each
 from scenario_runner.shaders.batch import MAX_SHADERS, batches
+from scenario_runner.shaders.compilers.shaderc import Shaderc
 from scenario_runner.shaders.job import Job
 from scenario_runner.shaders.source import assemble
 
@@ -69,7 +70,7 @@ def names(module: bytes) -> list[bytes]:
 
 
 @pytest.fixture(autouse=True)
-def no_other_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_other_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_dxc_library: None) -> None:
     """Only what is on PATH: nothing beside the interpreter."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
 
@@ -370,7 +371,7 @@ def test_ctrl_c_during_a_batch(counted: Callable[..., Callable[[], list[int]]], 
 
 def test_batches_are_of_about_the_same_size(glslang: str) -> None:
     """Shaders are dealt out by length over the processes, and no process gets more than a command line holds."""
-    compiler = Compiler("/bin/glslc", "shaderc", "1", "i")
+    compiler = Shaderc("/bin/glslc", "1", "i")
 
     def job(length: int) -> Job:
         request = CompileRequest(source="#version 450\n" + "/" * length)

@@ -272,7 +272,7 @@ def test_ctrl_c_kills_the_compilers(script: Callable[[str], str], tmp_path: Path
     assert not list(temporary.iterdir())
 
 
-def test_hlsl_by_glslang(glslang: str) -> None:
+def test_hlsl_by_glslang(glslang: str, no_dxc_library: None) -> None:
     """Without dxc, HLSL is compiled by glslang: the entry, macros and register numbers as asked."""
     request = CompileRequest(language="HLSL", source=HLSL, name="a.hlsl", entry="go", build_options="-DSCALE=2.5")
     (module,) = compile_all([request], compiler=glslang)
@@ -281,13 +281,13 @@ def test_hlsl_by_glslang(glslang: str) -> None:
     assert version(module) <= (1, 3)
 
 
-def test_hlsl_bare_macro_is_one(glslang: str) -> None:
+def test_hlsl_bare_macro_is_one(glslang: str, no_dxc_library: None) -> None:
     """In HLSL a bare -DNAME is 1, as in the compilers of the C family."""
     request = CompileRequest(language="HLSL", source=HLSL.replace("3.0f", "3.25f"), entry="go", build_options="-DSCALE")
     assert holds(compile_all([request], compiler=glslang)[0], 3.25)
 
 
-def test_hlsl_errors_have_places(tmp_path: Path, glslang: str) -> None:
+def test_hlsl_errors_have_places(tmp_path: Path, glslang: str, no_dxc_library: None) -> None:
     """An HLSL error shows the line of the file it is in, also inside an include."""
     (tmp_path / "bad.hlsli").write_text("\nfloat f() { return zzz; }\n")
     path = tmp_path / "main.hlsl"

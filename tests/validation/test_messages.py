@@ -74,21 +74,23 @@ def test_bindings_that_have_nothing_to_do_with_each_other(scene: Scene, binding:
 
 
 def test_push_constants_without_their_size(scene: Scene) -> None:
-    """For a shader that declares push constants without push_constants_size the key and its value are named."""
-    scene.shader("s", glsl("data[0] = p.b;", PUSH)).buffer("x", size=16).dispatch("s", ["x"])
+    """A shader that declares push constants needs no push_constants_size; data that are too long name theirs."""
+    scene.shader("s", glsl("data[0] = p.b;", PUSH)).buffer("x", size=16)
+    scene.raw_data("p", numpy.zeros(3, "u4")).dispatch("s", ["x"], push_data_ref="p")
     problem = single(scene)
-    assert (problem.code, problem.pointer) == ("SR-PUSH-001", "/resources/0/shader")
-    assert problem.message == "shader 's' declares 8 bytes of push constants, but has no push_constants_size"
-    assert problem.help == 'add "push_constants_size": 8 to the shader'
+    assert (problem.code, problem.pointer) == ("SR-PUSH-002", "/commands/0/dispatch_compute/push_data_ref")
+    assert problem.message == "raw_data 'p' holds 12 bytes, but the push constants of shader 's' have 8"
+    assert problem.help == "set push_constants_size to 12, or give less data"
 
 
 def test_push_constants_for_a_shader_without_any(scene: Scene) -> None:
-    """For data that the shader has no room for, the key that is missing is named."""
+    """Data for a shader that declares no push constants have no effect, which is an error."""
     scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16)
     scene.raw_data("p", numpy.zeros(2, "u4")).dispatch("s", ["x"], push_data_ref="p")
     problem = single(scene)
-    assert problem.message == "the shader 's' takes no push constants: its push_constants_size is 0"
-    assert (problem.help or "").startswith('add "push_constants_size", the size of the data in bytes, to the shader')
+    assert problem.code == "SR-PUSH-005"
+    assert problem.message == "no push constants are declared by shader 's', but the command has raw_data 'p' for them"
+    assert problem.help == "remove push_data_ref"
 
 
 @pytest.mark.parametrize("groups", [[0], [4, 0], [1, 1, 0]])

@@ -213,20 +213,6 @@ def test_sound_files_have_no_problems() -> None:
         (
             "segments",
             3,
-            {"inputs": (Slot(0, 0), Slot(0, 2))},
-            "/segments/3/inputs/1",
-            "the binding 0 is used twice, for values that do not share memory",
-        ),
-        (
-            "segments",
-            3,
-            {"inputs": (Slot(0, 0), Slot(1, 1))},
-            "/segments/3/inputs/1",
-            "the bindings 0 and 1 mean the same value",
-        ),
-        (
-            "segments",
-            3,
             {"descriptor_sets": (DescriptorSet(0, (Slot(0, 6),)),)},
             "/segments/3/descriptor_sets/0/slots/0",
             "binds resource 6, which is a constant",
@@ -299,6 +285,27 @@ def test_an_input_that_no_caller_can_supply_is_reported() -> None:
             ("/segments/3/descriptor_sets/0/slots/0", 1),
         )
     ]
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (
+            {"outputs": (Slot(2, 4), Slot(2, 5))},
+            "/outputs/1: the binding 2 is used twice, for values that do not share",
+        ),
+        ({"inputs": (Slot(0, 0), Slot(1, 1))}, "/inputs/1: the bindings 0 and 1 mean the same value"),
+    ],
+)
+def test_numbers_of_the_model_are_those_of_values(changes: dict[str, Any], message: str) -> None:
+    """A scenario binds by these numbers, so that each is one value."""
+    assert [problem.startswith(f"m.vgf: {message}") for problem in said(replace(SOUND, **changes))] == [True]
+
+
+def test_segments_number_as_they_like() -> None:
+    """Numbers of a segment may be those of its shader: what is bound where is said by the descriptor sets."""
+    for inputs in ((Slot(0, 0), Slot(0, 2)), (Slot(0, 0), Slot(1, 1))):
+        assert said(with_item(SOUND, "segments", 3, inputs=inputs)) == []
 
 
 def test_segments_out_of_order_are_reported() -> None:

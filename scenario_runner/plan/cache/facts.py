@@ -37,9 +37,8 @@ def facts_of(
     sources = []
     binaries = []
     for shader in shaders:
-        index = by_code.get(loaded[shader.uid].code)
-        if index is None:
-            return None
+        code = loaded[shader.uid].code
+        index = by_code.get(code, code)  # a pipeline may have another code than its shader, see `image_formats`
         if shader.type != "SPIR-V":
             sources.append((index, tuple(compile_request(scenario, shader))))
         elif shader.src is not None:  # what a model brings itself is as old as its file

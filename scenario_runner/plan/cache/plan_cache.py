@@ -44,12 +44,13 @@ class Settings(NamedTuple):
 class Facts(NamedTuple):
     """What was read of the files that a scenario names, beyond the headers that the plan's own sources carry.
 
-    ``sources`` are (index in `Plan.shader_codes`, fields of the `CompileRequest`), ``binaries`` (index, path),
-    ``contents`` (path, fields of the header, bytes if they were read), ``models`` (path, fields of the `Identity`).
+    ``sources`` are (index of a shader's code in the plan, fields of the `CompileRequest`), ``binaries`` (index, path),
+    each with the code itself where the plan does not have it; ``contents`` (path, fields of the header, bytes if they
+    were read), ``models`` (path, fields of the `Identity`).
     """
 
-    sources: tuple[tuple[int, tuple[Any, ...]], ...] = ()
-    binaries: tuple[tuple[int, str], ...] = ()
+    sources: tuple[tuple[int | bytes, tuple[Any, ...]], ...] = ()
+    binaries: tuple[tuple[int | bytes, str], ...] = ()
     contents: tuple[tuple[str, tuple[Any, ...], bytes | None], ...] = ()
     models: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
@@ -158,13 +159,13 @@ def _compare(plan: Plan, facts: Facts, settings: Settings) -> None:
     codes = plan.shader_codes if facts.binaries or facts.sources else []
     for index, path in facts.binaries:
         with SourceFile(path) as file:
-            if file.read(file.size_bytes) != codes[index]:
+            if file.read(file.size_bytes) != (index if isinstance(index, bytes) else codes[index]):
                 raise _StaleError(path)
     if facts.sources:
         compiled = _compiled([fields for _, fields in facts.sources], settings)
         for (index, _), code in zip(facts.sources, compiled, strict=True):
-            if codes[index] != code:
-                raise _StaleError(f"shader {index}")
+            if code != (index if isinstance(index, bytes) else codes[index]):
+                raise _StaleError("a shader")
 
 
 def _is_flat(value: Any) -> bool:

@@ -10,14 +10,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from scenario_runner.plan.model.graphs import GraphPipelinePlan
+    from scenario_runner.plan.model.optical_flow import OpticalFlowPlan
     from scenario_runner.plan.model.plan import ResourcePlan
 
 _TENSORS = "VkPhysicalDeviceTensorFeaturesARM"
 _GRAPHS = "VkPhysicalDeviceDataGraphFeaturesARM"
+_OPTICAL_FLOW = "VkPhysicalDeviceDataGraphOpticalFlowFeaturesARM"
 _VULKAN_1_3 = "VkPhysicalDeviceVulkan13Features"
 
 
-def ml_features(resources: Iterable[ResourcePlan], graphs: Iterable[GraphPipelinePlan]) -> tuple[NeededFeature, ...]:
+def ml_features(
+    resources: Iterable[ResourcePlan], graphs: Iterable[GraphPipelinePlan | OpticalFlowPlan]
+) -> tuple[NeededFeature, ...]:
     """One entry for each feature, with the first resource or graph that needs it."""
     found: dict[tuple[str, str], NeededFeature] = {}
 
@@ -29,9 +33,12 @@ def ml_features(resources: Iterable[ResourcePlan], graphs: Iterable[GraphPipelin
             what = f"tensor {plan.uid!r}"
             need(_TENSORS, "tensors", what, plan.pointer)
             need(_VULKAN_1_3, "synchronization2", what, plan.pointer)
-            if plan.strides is not None or plan.image is not None:
+            if plan.linear and (plan.strides is not None or plan.image is not None):
                 need(_TENSORS, "tensorNonPacked", f"{what}, whose elements are not packed,", plan.pointer)
     for graph in graphs:
         need(_GRAPHS, "dataGraph", graph.label, graph.pointer)
-        need(_GRAPHS, "dataGraphShaderModule", graph.label, graph.pointer)
+        if graph.kind == "graph":
+            need(_GRAPHS, "dataGraphShaderModule", graph.label, graph.pointer)
+        else:
+            need(_OPTICAL_FLOW, "dataGraphOpticalFlow", graph.label, graph.pointer)
     return tuple(found.values())

@@ -116,6 +116,7 @@ def resolve_spirv_dispatch(
             pointer=graph.pointer,
             largest=fixed.largest,
             lost=graph.body.lost,
+            name=graph.uid,
         )
     )
     tables.graph_modules[f"graph {graph.uid!r}"] = graph.module, graph.pointer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scenario_runner.checks.push_constants import check_data, check_size, declared_size, padded
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.bindings import descriptors, set_layouts
 from scenario_runner.plan.graphs.interface import (
@@ -16,6 +17,7 @@ from scenario_runner.plan.graphs.interface import (
 from scenario_runner.plan.graphs.model import VgfGraph
 from scenario_runner.plan.graphs.shapes import row_shapes
 from scenario_runner.plan.graphs.vgf_values import Values
+from scenario_runner.plan.image_formats import fitted_to_images
 from scenario_runner.plan.model.graphs import GraphConstantPlan, GraphDispatch, GraphPipelinePlan
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispatch, LayoutBinding
 from scenario_runner.plan.model.tensors import TensorDescription, TensorPlan
@@ -252,39 +254,28 @@ class VgfDispatch:
             inside.error("SR-GRAPH-006", "", f"it has {workgroups} workgroups, which runs nothing")
         if layouts is None or push_constants is None:
             return None
+        shader = fitted_to_images(shader, bindings, self._tables, self._pointer, inside)
         pipeline = self._tables.pipeline(shader, layouts, len(push_constants))
         descriptor_list = self._tables.descriptor_list(DescriptorList(layouts, found))
         return Dispatch(pipeline, descriptor_list, workgroups, push_constants, barrier, self._index)
 
     def _push_constants(self, segment: Segment, name: str, shader: Shader, loaded: LoadedShader) -> bytes | None:
         """The push constants of a compute segment; their size is the scenario's, else the file's, else the shader's."""
-        block = loaded.interface.push_constants
-        declared = 0 if block is None else block.size_bytes
+        declared = declared_size(loaded.interface)
         ranges = max((part.offset_bytes + part.size_bytes for part in segment.push_constant_ranges), default=0)
-        size = self._graph.graph.push_constants_size or shader.push_constants_size or ranges or -(-declared // 4) * 4
+        size = self._graph.graph.push_constants_size or shader.push_constants_size or ranges
         problems = self._problems
-        if declared > size:
-            problems.error(
-                "SR-PUSH-001",
-                f"{self._graph.pointer}/push_constants_size",
-                f"shader {loaded.uid!r} declares {declared} bytes of push constants, but push_constants_size is {size}",
-            )
+        if not problems.report(check_size(loaded.uid, loaded.interface, size, self._graph.pointer)):
             return None
         for index, entry in enumerate(self._command.push_constants):
             if entry.shader_target == name:
                 data = self._push_data.data(entry.push_data_ref)
                 if data is None:
                     return None  # reported where it is
-                if not declared <= len(data) <= size or len(data) % 4:
-                    expected = f"{size}" if declared in (0, size) else f"{declared} to {size}"
-                    problems.error(
-                        "SR-PUSH-002",
-                        f"{self._pointer}/push_constants/{index}/push_data_ref",
-                        f"raw_data {entry.push_data_ref!r} holds {len(data)} bytes, but the push constants of shader"
-                        f" {name!r} take {expected}",
-                    )
-                    return None
-                return data
+                place = f"{self._pointer}/push_constants/{index}/push_data_ref"
+                shaders, given = f"shader {name!r}", entry.push_data_ref
+                found = check_data(shaders, [loaded.interface], size, given, len(data), place)
+                return padded(data) if problems.report(found) else None
         if declared:
             problems.warn(
                 "SR-PUSH-003",
@@ -292,7 +283,7 @@ class VgfDispatch:
                 f"shader {name!r} of graph {self._graph.graph.uid!r} reads push constants, but the command has none for"
                 " it; zeros are used",
             )
-        return bytes(size)
+        return bytes(max(size, declared))
 
     def _graph_segment(
         self, segment: Segment, bound: list[_SegmentBinding], barrier: bool, where: str, inside: _Inside
@@ -350,6 +341,7 @@ class VgfDispatch:
                 pointer=graph.pointer,
                 largest=fixed.largest,
                 lost=module.lost,
+                name=module_plan.name,
             )
         )
         self._tables.graph_modules[where] = module.module, graph.pointer

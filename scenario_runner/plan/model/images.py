@@ -9,9 +9,12 @@ from scenario_runner.formats import Format
 from scenario_runner.plan.model.records import Source
 from scenario_runner.sampling import AddressMode, Filter
 
-# What an image is used for besides copies; see VkImageUsageFlagBits.
-ImageUsage = Literal["sampled", "storage", "color_attachment", "tensor_aliasing"]
+# What an image is used for besides copies; see VkImageUsageFlagBits and VkDataGraphOpticalFlowImageUsageFlagBitsARM.
+ImageUsage = Literal[
+    "sampled", "storage", "color_attachment", "tensor_aliasing", "flow_input", "flow_output", "flow_hint", "flow_cost"
+]
 Tiling = Literal["OPTIMAL", "LINEAR"]
+TexelAccess = Literal["read", "write"]
 
 
 class SamplerPlan(NamedTuple):
@@ -66,7 +69,8 @@ class ImagePlan(NamedTuple):
     Its bytes are its ``parts``, one after the other: level by level, of each level the depths before the stencils. The
     first ``size_bytes`` are read back. A source holds those of the first ``source_levels`` levels; the other levels are
     generated. ``tiling`` is None where the device may choose. ``aliased`` images share memory with other resources.
-    ``constant`` ones are only ever sampled. ``filters`` tells whether the sampler is used.
+    ``constant`` ones are only ever sampled. ``filters`` tells whether the sampler is used. ``without_format`` is what
+    shaders do with texels that do not declare the format although they could (`plan.image_formats`).
     """
 
     uid: str
@@ -88,6 +92,7 @@ class ImagePlan(NamedTuple):
     source: Source | None = None
     source_levels: int = 0
     zero_fill: bool = True
+    without_format: frozenset[TexelAccess] = frozenset()
 
     @property
     def kind(self) -> Literal["image"]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # what only some scenarios have is imported where it is made 
     from scenario_runner.plan.model.drawings import Draw, GraphicsPipelinePlan
     from scenario_runner.plan.model.graphs import GraphDispatch, GraphPipelinePlan
     from scenario_runner.plan.model.images import ImagePlan
+    from scenario_runner.plan.model.optical_flow import OpticalFlowDispatch, OpticalFlowPlan
     from scenario_runner.plan.model.tensors import TensorBarrier, TensorPlan
 
     ResourcePlan: TypeAlias = BufferPlan | ImagePlan | TensorPlan
@@ -46,7 +47,7 @@ class Barrier(NamedTuple):
         return "barrier"
 
 
-Operation: TypeAlias = "Dispatch | GraphDispatch | Draw | Barrier"
+Operation: TypeAlias = "Dispatch | GraphDispatch | OpticalFlowDispatch | Draw | Barrier"
 
 
 class FramePlan(NamedTuple):
@@ -86,7 +87,7 @@ class Plan(NamedTuple):
     outputs: tuple[Output, ...]
     requirements: Requirements
     warnings: tuple[Diagnostic, ...] = ()
-    graph_pipelines: tuple[GraphPipelinePlan, ...] = ()
+    graph_pipelines: tuple[GraphPipelinePlan | OpticalFlowPlan, ...] = ()
     reads: tuple[str, ...] = ()
     names: Mapping[int, tuple[str, ...]] = {}
     graphics_pipelines: tuple[GraphicsPipelinePlan, ...] = ()

@@ -199,6 +199,7 @@ class ImageBarrier(NamedTuple):
 ML_STRUCTURES = {
     "VkPhysicalDeviceTensorFeaturesARM": "VK_ARM_tensors",
     "VkPhysicalDeviceDataGraphFeaturesARM": "VK_ARM_data_graph",
+    "VkPhysicalDeviceDataGraphOpticalFlowFeaturesARM": "VK_ARM_data_graph_optical_flow",
 }
 
 

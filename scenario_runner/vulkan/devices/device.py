@@ -46,6 +46,7 @@ class Device:
         self.lost = False
         self.live: Counter[str] = Counter()
         self.memory_bytes = 0
+        self.driver_cache: Any = None  # the `pipelines.driver_cache.DriverCache` of a run that keeps its pipelines
         self._stack = ExitStack()
         family = physical.queue_family(graphics=enabled.graphics)
         assert family is not None, "choose() lets no such device through"

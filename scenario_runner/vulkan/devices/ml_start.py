@@ -21,6 +21,7 @@ _FEATURES = (
     ("VkPhysicalDeviceTensorFeaturesARM", "tensorNonPacked"),
     ("VkPhysicalDeviceDataGraphFeaturesARM", "dataGraph"),
     ("VkPhysicalDeviceDataGraphFeaturesARM", "dataGraphShaderModule"),
+    ("VkPhysicalDeviceDataGraphOpticalFlowFeaturesARM", "dataGraphOpticalFlow"),
     ("VkPhysicalDeviceVulkan13Features", "synchronization2"),
 )
 
@@ -48,7 +49,11 @@ def open_warm(instance: Instance, *, validation: bool) -> Warm | None:
             return None
         layered = open_layered(layers, validation=validation)
         same = layered.physical_devices[physical.index]
-        features = tuple(NeededFeature(structure, member, "a graph", "") for structure, member in _FEATURES)
+        features = tuple(
+            NeededFeature(structure, member, "a graph", "")
+            for structure, member in _FEATURES
+            if same.features.find(structure, member) is not None  # what the layers lack, the scenario is told of
+        )
         device = Device(layered, same, enabled_for(same, Requirements({}, {}, features=features), emulated=True))
     except (ScenarioRunnerError, IndexError) as error:  # whoever needs the device is told when it asks for it
         log.debug(__name__, "no device was opened ahead of time: %s", error)

@@ -60,10 +60,14 @@ class Execution:
         pipelines = [objects.pipelines.get(pipeline) for pipeline in plan.pipelines]
         graphs = [objects.graphs.get(graph, self.resources) for graph in plan.graph_pipelines]
         graphics = [objects.graphics.get(each) for each in plan.graphics_pipelines]
+        if device.driver_cache is not None:
+            device.driver_cache.pipelines_created()
         progress.doing("creating its descriptor sets")
         with clock.phase("create", "descriptor sets"):
             sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
         self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics)
+        self._flows: list[Any] = [graph for graph in graphs if graph.kind == "optical_flow"]
+        self._sessions = stack.enter_context(ExitStack())
         self._transfer = objects.transfer
         self._pool = CommandPool(device, stack)
         self._submission = Submission(device)
@@ -106,25 +110,34 @@ class Execution:
         for iteration in range(options.repeat):
             if timer is not None:
                 timer.iteration = iteration
+            if not (iteration and options.keep_state):
+                self._start_flows()
             if iteration and not options.keep_state:
                 progress.doing("filling its resources again")
                 with clock.phase("upload", "resources"):
                     transfer.fill(everything, options.timeout_s)
             for index, frame in enumerate(self.plan.frames):
                 progress.doing(*_work(frame))
-                commands = self._commands(index, frame, keep=options.repeat > 1)
+                parts = self._parts(frame)
+                for part in parts:
+                    # with optical flows, recording changes what was recorded before
+                    commands = self._commands(index, part, keep=options.repeat > 1 and not self._flows)
+                    if options.dry_run:
+                        continue
+                    try:
+                        is_last = part is parts[-1]
+                        with clock.phase("submit", "frame", str(index)):
+                            boundary = self._boundary(iteration, index, frame) if is_last else None
+                            self._submission.submit(commands, boundary)
+                        with clock.phase("wait", "frame", str(index)):
+                            self._submission.wait(_name(frame, index), options.timeout_s)
+                        if self.timestamps is not None:
+                            with clock.phase("readback", "timestamps"):
+                                self.timestamps.collect(commands, iteration, index)
+                    except errors.ScenarioRunnerError as error:
+                        raise error.at(pointer=frame.pointer) from None
                 if options.dry_run:
                     continue
-                try:
-                    with clock.phase("submit", "frame", str(index)):
-                        self._submission.submit(commands, self._boundary(iteration, index, frame))
-                    with clock.phase("wait", "frame", str(index)):
-                        self._submission.wait(_name(frame, index), options.timeout_s)
-                    if self.timestamps is not None:
-                        with clock.phase("readback", "timestamps"):
-                            self.timestamps.collect(commands, iteration, index)
-                except errors.ScenarioRunnerError as error:
-                    raise error.at(pointer=frame.pointer) from None
                 progress.doing("reading results back")
                 self._follow_layouts(frame)
                 if self.instrumentation is not None:
@@ -144,6 +157,20 @@ class Execution:
                 closing(self._read([output.uid for output in self.plan.outputs], options.timeout_s)) as pieces,
             ):
                 on_outputs(pieces)
+
+    def _start_flows(self) -> None:
+        """Let every optical flow begin anew: what it has seen in an earlier iteration is forgotten."""
+        self._sessions.close()
+        for flow in self._flows:
+            flow.start(self._sessions)
+
+    def _parts(self, frame: FramePlan) -> list[FramePlan]:
+        """What is submitted for a frame, one after the other."""
+        if not self._flows:
+            return [frame]
+        from scenario_runner.vulkan.pipelines.optical_flow import parts_of
+
+        return parts_of(frame)
 
     def _follow_layouts(self, frame: FramePlan) -> None:
         """Tell the images that barriers moved which layout the frame left them in."""

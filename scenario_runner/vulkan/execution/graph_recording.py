@@ -49,11 +49,15 @@ class GraphRecorder(Recorder):
             self._bind_pipeline(commands, vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM, graph.handle)
             sets, count = self.prepared.descriptor_sets[operation.descriptors]
             self._bind_sets(commands, vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM, graph.layout, 0, count, sets, 0, ffi.NULL)
-        self._dispatch(commands, graph.session, ffi.NULL)
+        self._dispatch(commands, graph.session, self._info(operation))
         if operation.barrier_after:
             self.barrier()
         else:
             self._running.add(operation.pipeline)
+
+    def _info(self, operation: Any) -> Any:
+        """The VkDataGraphPipelineDispatchInfoARM of a dispatch."""
+        return ffi.NULL
 
     def barrier(self) -> None:
         """Everything before, before everything after: graphs, shaders and copies."""

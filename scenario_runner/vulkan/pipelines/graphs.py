@@ -12,17 +12,18 @@ from scenario_runner.plan.model.constant_data import in_memory
 from scenario_runner.plan.model.graphs import GraphConstantPlan, GraphPipelinePlan
 from scenario_runner.visible import one_line
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.arm_types import arm_ffi
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import chain, new
-from scenario_runner.vulkan.memory.allocation import allocate, choose_type
 from scenario_runner.vulkan.pipelines.compute import PipelineCache, create_shader_module
 from scenario_runner.vulkan.pipelines.resident import read_once
+from scenario_runner.vulkan.pipelines.sessions import create_session
 from scenario_runner.vulkan.resources.tensors import describe, settled
 
 if TYPE_CHECKING:
+    from scenario_runner.plan.model.optical_flow import OpticalFlowPlan
     from scenario_runner.vulkan.devices.device import Device
+    from scenario_runner.vulkan.pipelines.optical_flow import OpticalFlowPipeline
 
 # Pipelines keep their constants on the device: few large models are kept, or many small ones.
 _MOST_KEPT = 64
@@ -37,6 +38,8 @@ class GraphPipeline:
     ``session_bytes`` is the memory of the session.
     """
 
+    kind = "graph"
+
     def __init__(self, device: Device, pipelines: PipelineCache, plan: GraphPipelinePlan) -> None:
         """Raises ShaderError, UnsupportedError, OutOfMemoryError or DeviceError, with the place."""
         self._stack = ExitStack()
@@ -46,7 +49,7 @@ class GraphPipeline:
             self.layout: Any = pipelines.layout(plan.set_layouts, 0, plan.label)
             self.handle: Any = _create(device, self._stack, plan, self.layout)
             before = device.memory_bytes
-            self.session: Any = _create_session(device, self._stack, self.handle, plan.label)
+            self.session: Any = create_session(device, self._stack, self.handle, plan.label)
             self.session_bytes = device.memory_bytes - before
         except BaseException as error:
             self._stack.close()
@@ -66,25 +69,36 @@ class GraphCache:
         """``layouts`` has the pipeline layouts, which graphs share with shaders."""
         self._device = device
         self._layouts = layouts
-        self._pipelines: OrderedDict[Hashable, GraphPipeline] = OrderedDict()
+        self._pipelines: OrderedDict[Hashable, GraphPipeline | OpticalFlowPipeline] = OrderedDict()
 
-    def get(self, plan: GraphPipelinePlan, resources: Mapping[str, Any]) -> GraphPipeline:
+    def get(
+        self, plan: GraphPipelinePlan | OpticalFlowPlan, resources: Mapping[str, Any]
+    ) -> GraphPipeline | OpticalFlowPipeline:
         """The pipeline of this content, made now if it is new. Raises what `GraphPipeline` raises.
 
         ``resources`` are those of the run; how the texels of its images lie decides about tensors that see them.
         """
-        if any(each.description.image is not None for each in plan.resources):
+        if plan.kind == "graph" and any(each.description.image is not None for each in plan.resources):
             known = (each._replace(description=settled(each.description, resources)) for each in plan.resources)
             plan = plan._replace(resources=tuple(known))
-        content = plan.content
+        cache = self._device.driver_cache
+        content = plan.content if cache is None else cache.key(plan.content)
         pipeline = self._pipelines.get(content)
         if pipeline is None:
             progress.doing(f"creating the pipeline of {one_line(plan.label)}", plan.pointer)
-            with clock.phase("pipelines", "graph pipeline", plan.label):
-                pipeline = self._pipelines[content] = GraphPipeline(self._device, self._layouts, plan)
+            name = plan.name if plan.kind == "graph" else plan.label
+            with clock.phase("pipelines", f"{plan.kind.replace('_', ' ')} pipeline", name):
+                pipeline = self._pipelines[content] = self._make(plan)
         else:
             self._pipelines.move_to_end(content)
         return pipeline
+
+    def _make(self, plan: GraphPipelinePlan | OpticalFlowPlan) -> GraphPipeline | OpticalFlowPipeline:
+        if plan.kind == "graph":
+            return GraphPipeline(self._device, self._layouts, plan)
+        from scenario_runner.vulkan.pipelines.optical_flow import OpticalFlowPipeline
+
+        return OpticalFlowPipeline(self._device, self._layouts, plan)
 
     def trim(self) -> None:
         """Drop the pipelines used longest ago; only between runs, when none is in use."""
@@ -116,10 +130,14 @@ def _create(device: Device, stack: ExitStack, plan: GraphPipelinePlan, layout: A
             "VkDataGraphPipelineShaderModuleCreateInfoARM", module=module, pName=plan.entry, pConstants=constants
         )
         info = chain(new("VkDataGraphPipelineCreateInfoARM", layout=layout, pResourceInfos=infos), shader)
+        cache = device.driver_cache
+        if cache is not None:
+            info = cache.with_feedback(info, plan.label, plan.pointer, stages=0)
+        kept = ffi.NULL if cache is None else cache.handle
         handle = ffi.new("VkPipeline*")
         create = device.fn.vkCreateDataGraphPipelinesARM
         with read_once(views):
-            code = create(device.handle, ffi.NULL, ffi.NULL, 1, info, ffi.NULL, handle)
+            code = create(device.handle, ffi.NULL, kept, 1, info, ffi.NULL, handle)
         check(code, "vkCreateDataGraphPipelinesARM", plan.label)
     device.own(stack, "graph pipeline", device.fn.vkDestroyPipeline, handle[0])
     return handle[0]
@@ -137,61 +155,3 @@ def _constant(plan: GraphConstantPlan, data: memoryview) -> Any:
         chain(description, sparsity)
     constant = new("VkDataGraphPipelineConstantARM", id=plan.id, pConstantData=data)
     return chain(constant, description)
-
-
-def _create_session(device: Device, stack: ExitStack, pipeline: Any, label: str) -> Any:
-    """A session with memory at each of its bind points."""
-    fn, arm = device.fn, arm_ffi()
-    handle = arm.new("VkDataGraphPipelineSessionARM*")
-    info = new("VkDataGraphPipelineSessionCreateInfoARM", dataGraphPipeline=pipeline)
-    check(
-        fn.vkCreateDataGraphPipelineSessionARM(device.handle, info, ffi.NULL, handle),
-        "vkCreateDataGraphPipelineSessionARM",
-        label,
-    )
-    session = handle[0]
-    memory = stack.enter_context(ExitStack())  # freed after the session is destroyed
-    device.own(stack, "graph session", fn.vkDestroyDataGraphPipelineSessionARM, session)
-    query = new("VkDataGraphPipelineSessionBindPointRequirementsInfoARM", session=session)
-    count = ffi.new("uint32_t*")
-    name = "vkGetDataGraphPipelineSessionBindPointRequirementsARM"
-    ask = fn.vkGetDataGraphPipelineSessionBindPointRequirementsARM
-    check(ask(device.handle, query, count, ffi.NULL), name, label)
-    points = arm.new("VkDataGraphPipelineSessionBindPointRequirementARM[]", count[0])
-    kind = new("VkDataGraphPipelineSessionBindPointRequirementARM").sType
-    for point in points:
-        point.sType = kind
-    if count[0]:
-        check(ask(device.handle, query, count, points), name, label)
-    for point in points[0 : count[0]]:
-        if point.bindPointType == vk.DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_TYPE_MEMORY_ARM:
-            for index in range(point.numObjects):
-                _bind_memory(device, memory, session, point.bindPoint, index, label)
-    return session
-
-
-def _bind_memory(device: Device, stack: ExitStack, session: Any, bind_point: int, index: int, label: str) -> None:
-    needs = new("VkMemoryRequirements2")
-    query = new(
-        "VkDataGraphPipelineSessionMemoryRequirementsInfoARM",
-        session=session,
-        bindPoint=bind_point,
-        objectIndex=index,
-    )
-    device.fn.vkGetDataGraphPipelineSessionMemoryRequirementsARM(device.handle, query, needs)
-    found = needs.memoryRequirements
-    if not found.size:
-        return
-    type_index = choose_type(device, found.memoryTypeBits, 0, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
-    if type_index is None:
-        raise errors.UnsupportedError(f"{device.physical.name!r} has no memory type for the session of {label}")
-    memory = allocate(device, stack, found.size, type_index, f"the session of {label}", mapped=False)
-    bind = new(
-        "VkBindDataGraphPipelineSessionMemoryInfoARM",
-        session=session,
-        bindPoint=bind_point,
-        objectIndex=index,
-        memory=memory.handle,
-    )
-    code = device.fn.vkBindDataGraphPipelineSessionMemoryARM(device.handle, 1, bind)
-    check(code, "vkBindDataGraphPipelineSessionMemoryARM", label)

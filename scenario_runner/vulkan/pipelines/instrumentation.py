@@ -214,7 +214,7 @@ def _dispatches(plan: Plan, frame: FramePlan) -> list[tuple[int | None, str | No
     for operation in frame.operations:
         if operation.kind == "dispatch":
             found.append((operation.command, plan.pipelines[operation.pipeline].label))
-        elif operation.kind == "graph_dispatch":
+        elif operation.kind in ("graph_dispatch", "optical_flow_dispatch"):
             return []
         elif operation.kind == "draw":
             found.append((operation.command, plan.graphics_pipelines[operation.pipeline].fragment.label))

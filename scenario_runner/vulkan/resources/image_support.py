@@ -12,6 +12,9 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.devices.features import CORE
+from scenario_runner.vulkan.devices.ml_layers import GRAPH_LAYER
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.images import ImagePlan
@@ -26,6 +29,12 @@ USAGES = {
     "storage": vk.IMAGE_USAGE_STORAGE_BIT,
     "color_attachment": vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT,
     "tensor_aliasing": vk.IMAGE_USAGE_TENSOR_ALIASING_BIT_ARM,
+}
+_FLOW_USAGES = {
+    "flow_input": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_INPUT_BIT_ARM,
+    "flow_output": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_OUTPUT_BIT_ARM,
+    "flow_hint": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_HINT_BIT_ARM,
+    "flow_cost": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_COST_BIT_ARM,
 }
 
 _NAMES = {
@@ -42,6 +51,10 @@ _NEEDED_FOR = {
     "sampled": vk.FORMAT_FEATURE_SAMPLED_IMAGE_BIT,
     "storage": vk.FORMAT_FEATURE_STORAGE_IMAGE_BIT,
     "color_attachment": vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT,
+}
+_WITHOUT_FORMAT = {
+    "read": (vk.FORMAT_FEATURE_2_STORAGE_READ_WITHOUT_FORMAT_BIT, "shaderStorageImageReadWithoutFormat"),
+    "write": (vk.FORMAT_FEATURE_2_STORAGE_WRITE_WITHOUT_FORMAT_BIT, "shaderStorageImageWriteWithoutFormat"),
 }
 # Formats beyond Vulkan 1.2, by the first value of the extension that brings them.
 _LATER_FORMATS = {
@@ -98,11 +111,30 @@ def format_features(device: Device, format: int, tiling: Tiling) -> int:
     return int(properties.optimalTilingFeatures if tiling == "OPTIMAL" else properties.linearTilingFeatures)
 
 
+def without_format(device: Device, plan: ImagePlan, tiling: Tiling) -> list[str]:
+    """What the device lacks of the accesses without format that shaders make to the image, as names of its bits.
+
+    From Vulkan 1.3 on each format says it for itself; before, a feature holds for all formats.
+    """
+    physical = device.physical
+    bits = 0
+    if physical.api_version >= _API_1_3:
+        found = new("VkFormatProperties3")
+        properties = chain(new("VkFormatProperties2"), found)
+        physical.fn.vkGetPhysicalDeviceFormatProperties2(physical.handle, plan.format.value, properties)
+        bits = int(found.optimalTilingFeatures if tiling == "OPTIMAL" else found.linearTilingFeatures)
+    return [
+        f"VK_FORMAT_FEATURE_2_STORAGE_{access.upper()}_WITHOUT_FORMAT_BIT"
+        for access in sorted(plan.without_format)
+        if not bits & _WITHOUT_FORMAT[access][0] and physical.features.find(CORE, _WITHOUT_FORMAT[access][1]) is None
+    ]
+
+
 def usage_flags(device: Device, plan: ImagePlan, tiling: Tiling) -> int:
     """VkImageUsageFlags: every image is copied into and out of."""
     flags = USAGE_TRANSFER
     for usage in plan.usage:
-        flags |= USAGES[usage]
+        flags |= USAGES.get(usage, 0)
     if needs_companion(device, plan, tiling):
         flags &= ~vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT
     return flags
@@ -116,6 +148,17 @@ def needs_companion(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
         return True
     features = format_features(device, plan.format.value, tiling)
     return plan.tiling == "LINEAR" and not features & vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT
+
+
+def flow_info(device: Device, plan: ImagePlan) -> Any:
+    """VkDataGraphOpticalFlowImageFormatInfoARM for an image that an optical flow uses, else NULL.
+
+    The ML emulation layers do not need it, and pass it on to a driver that does not know it.
+    """
+    flags = sum(_FLOW_USAGES.get(usage, 0) for usage in plan.usage)
+    if not flags or GRAPH_LAYER in device.instance.layers:
+        return ffi.NULL
+    return new("VkDataGraphOpticalFlowImageFormatInfoARM", usage=flags)
 
 
 def create_flags(plan: ImagePlan) -> int:
@@ -162,6 +205,12 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
     lacking = [_NAMES[bit] for bit in wanted if not features & bit]
     if lacking:
         return f"it lacks {', '.join(f'VK_FORMAT_FEATURE_{name}_BIT' for name in lacking)}"
+    if plan.without_format:
+        lacking = without_format(device, plan, tiling)
+        if lacking:
+            return (
+                f"it lacks {', '.join(lacking)}: a shader declares another format, and SPIR-V has no name for this one"
+            )
     return _beyond_limits(device, plan, tiling)
 
 
@@ -189,14 +238,11 @@ def _missing_extension(device: Device, format: int) -> str | None:
 def _beyond_limits(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
     properties: Any = ffi.new("VkImageFormatProperties*")
     physical = device.physical
+    usage = usage_flags(device, plan, tiling)
+    if device.instance.layers:  # the ML emulation layers pass on what they are asked, to a driver that does not know it
+        usage &= ~vk.IMAGE_USAGE_TENSOR_ALIASING_BIT_ARM
     code = physical.fn.vkGetPhysicalDeviceImageFormatProperties(
-        physical.handle,
-        plan.format.value,
-        1,
-        TILINGS[tiling],
-        usage_flags(device, plan, tiling),
-        create_flags(plan),
-        properties,
+        physical.handle, plan.format.value, 1, TILINGS[tiling], usage, create_flags(plan), properties
     )
     if code == vk.ERROR_FORMAT_NOT_SUPPORTED:
         uses = ", ".join(sorted(plan.usage)) or "copies"

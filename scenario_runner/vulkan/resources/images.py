@@ -20,6 +20,7 @@ from scenario_runner.vulkan.resources.image_support import (
     Tiling,
     choose_tilings,
     create_flags,
+    flow_info,
     interpolates,
     needs_companion,
     usage_flags,
@@ -97,6 +98,7 @@ class Image:
             samples=vk.SAMPLE_COUNT_1_BIT,
             tiling=TILINGS[tiling],
             usage=usage_flags(device, plan, tiling),
+            pNext=flow_info(device, plan),
         )
         handle = ffi.new("VkImage*")
         try:

@@ -59,8 +59,11 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bo
                         f" {use}s",
                     )
                 )
+        if not emulated and not features & vk.FORMAT_FEATURE_2_TENSOR_IMAGE_ALIASING_BIT_ARM:
+            problems += _without_aliasing(tensor, physical.name)
     if emulated:
         problems += _beyond_inside(plan, physical, limits)
+        problems += _over_images(plan, tensors, physical)
     counted = [(pipeline.set_layouts, pipeline.label, pipeline.pointer) for pipeline in plan.pipelines]
     for layouts, label, pointer in counted:
         count = sum(binding.kind == "tensor" for bindings in layouts for binding in bindings)
@@ -76,6 +79,18 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bo
                 )
             )
     return problems
+
+
+def _without_aliasing(tensor: TensorPlan, device: str) -> list[Diagnostic]:
+    """A tensor that needs what the device does not have. The emulation layers have it, and do not report it."""
+    if tensor.linear or tensor.image is None:
+        return []
+    message = (
+        f"tensor {tensor.uid!r} shares the memory of image {tensor.image!r}, both of OPTIMAL tiling; {device!r} lacks"
+        f" VK_FORMAT_FEATURE_2_TENSOR_IMAGE_ALIASING_BIT_ARM for {tensor.format.name}"
+    )
+    place = f"{tensor.pointer}/memory_group"
+    return [Diagnostic("SR-FEATURE-003", "error", place, message, "give both the tiling LINEAR")]
 
 
 def _beyond(tensor: TensorPlan, limits: object) -> Iterator[tuple[str, str, int]]:
@@ -96,6 +111,8 @@ def _beyond(tensor: TensorPlan, limits: object) -> Iterator[tuple[str, str, int]
 
 def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterator[Diagnostic]:
     for graph in plan.graph_pipelines:
+        if graph.kind != "graph":
+            continue
         if graph.lost:
             yield Diagnostic(
                 "SR-FEATURE-002",
@@ -117,14 +134,30 @@ def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterato
             )
 
 
+def _over_images(plan: Plan, tensors: list[TensorPlan], physical: PhysicalDevice) -> Iterator[Diagnostic]:
+    images = {(each.group, each.offset_bytes): each.uid for each in plan.resources.values() if each.kind == "image"}
+    for tensor in tensors:
+        image = None if tensor.group is None else images.get((tensor.group, tensor.offset_bytes))
+        if image is not None and not 2 <= len(tensor.dims) <= 4:
+            yield Diagnostic(
+                "SR-FEATURE-002",
+                "error",
+                f"{tensor.pointer}/dims",
+                f"tensor {tensor.uid!r} has {len(tensor.dims)} dimension{'s' * (len(tensor.dims) > 1)} and begins where"
+                f" image {image!r} does; the ML emulation layers, through which {physical.name!r} has tensors, end the"
+                " process unless it has 2 to 4",
+                "add dimensions of 1",
+            )
+
+
 def _uses(plan: Plan) -> dict[tuple[str, str], str]:
     """Who binds a tensor, by its uid and the kind of its user."""
     found: dict[tuple[str, str], str] = {}
     seen = set()
     for frame in plan.frames:
         for operation in frame.operations:
-            if operation.kind == "barrier":
-                continue
+            if operation.kind != "dispatch" and operation.kind != "graph_dispatch":
+                continue  # nothing else binds tensors
             is_graph = operation.kind == "graph_dispatch"
             key = (is_graph, operation.pipeline, operation.descriptors)
             if key in seen:

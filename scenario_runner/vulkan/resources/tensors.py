@@ -22,6 +22,7 @@ from scenario_runner.vulkan.resources.packed_rows import Rows
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.device import Device
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
+    from scenario_runner.vulkan.resources.images import Image
     from scenario_runner.vulkan.resources.samplers import SamplerCache
 
 USAGE_TRANSFER = vk.TENSOR_USAGE_TRANSFER_SRC_BIT_ARM | vk.TENSOR_USAGE_TRANSFER_DST_BIT_ARM
@@ -88,15 +89,23 @@ class Tensor:
     """A VkTensorARM with its view; see `Resource`.
 
     Where it is LINEAR, its bytes are copied through a buffer over the same memory, row by row where they are not
-    packed. Where only the device knows how elements lie, they go through a packed tensor beside it, its shadow.
+    packed. Where only the device knows how elements lie, they go through a packed tensor beside it, its shadow; those
+    of a tensor that shares the memory of an OPTIMAL image are the texels of the image, and are read through it.
     """
 
     needs_preparation = False
 
     def __init__(
-        self, device: Device, stack: ExitStack, plan: TensorPlan, description: TensorDescription, start_bytes: int
+        self,
+        device: Device,
+        stack: ExitStack,
+        plan: TensorPlan,
+        description: TensorDescription,
+        start_bytes: int,
+        image: Image | None = None,
     ) -> None:
         """``description`` is the plan's, with the strides of an image that shares the memory from ``start_bytes`` on.
+        ``image`` is the one whose memory a tensor of OPTIMAL tiling shares.
 
         Raises UnsupportedError for a format that the device has no tensors of, OutOfMemoryError, with the place.
         """
@@ -108,13 +117,16 @@ class Tensor:
         self._view: Any = None
         self._shadow: _Object | None = None
         self._start_bytes = start_bytes
+        self._image = image
         self._packed = description.linear and description.strides is None
         what = f"tensor {plan.uid!r} of {plan.format.name}, {readable_size(plan.size_bytes)}"
         try:
             usage = self._usage(description)
             self._object = _Object(device, stack, description, usage, what)
             self._rows = Rows(description.dims, description.strides, plan.size_bytes)
-            if description.linear:
+            if image is not None:
+                self._buffer = None
+            elif description.linear:
                 self._buffer = self._object.add_buffer(stack, self._rows.end_bytes)
             else:
                 plain = TensorDescription(description.format, description.dims)
@@ -134,6 +146,7 @@ class Tensor:
         usage = USAGE_TRANSFER
         usage |= vk.TENSOR_USAGE_SHADER_BIT_ARM if features & vk.FORMAT_FEATURE_2_TENSOR_SHADER_BIT_ARM else 0
         usage |= vk.TENSOR_USAGE_DATA_GRAPH_BIT_ARM if features & vk.FORMAT_FEATURE_2_TENSOR_DATA_GRAPH_BIT_ARM else 0
+        usage |= vk.TENSOR_USAGE_IMAGE_ALIASING_BIT_ARM if self._image is not None else 0
         if usage == USAGE_TRANSFER:
             tiling = "LINEAR" if description.linear else "OPTIMAL"
             raise errors.UnsupportedError(
@@ -146,6 +159,8 @@ class Tensor:
         offset_bytes += self._start_bytes
         self._allocation, self._offset_bytes = allocation, offset_bytes
         self._object.bind(allocation, offset_bytes)
+        if self._image is not None:
+            return
         what = f"tensor {self.plan.uid!r}"
         if self._shadow is None:
             bind_buffer(self._device, self._buffer, allocation, offset_bytes, what)
@@ -166,6 +181,8 @@ class Tensor:
         return self._allocation.view(self._offset_bytes + offset_bytes, size_bytes)
 
     def portion(self, offset_bytes: int, room_bytes: int) -> int:
+        if self._image is not None:
+            return self._image.portion(offset_bytes, room_bytes)
         return self._rows.portion(offset_bytes, room_bytes)
 
     def record_prepare(self, commands: Any) -> None:
@@ -183,6 +200,9 @@ class Tensor:
             self._from_shadow(commands)
 
     def record_download(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+        if self._image is not None:
+            self._image.record_download(commands, staging, staging_offset, offset_bytes, size)
+            return
         if self._shadow is not None and offset_bytes == 0:
             self._copy(commands, self.handle, self._shadow.handle)
         regions = self._rows.regions(staging_offset, offset_bytes, size, into_staging=True)
@@ -241,8 +261,10 @@ def create_tensors(
     """Every tensor of a scenario by its uid; ``others`` has the images. Raises what `Tensor` raises."""
     made = {}
     for plan in plans:
-        start = 0 if plan.image is None else others[plan.image].start_bytes
-        made[plan.uid] = Tensor(device, stack, plan, settled(plan.description, others), start)
+        image = None if plan.image is None else others[plan.image]
+        start = 0 if image is None else image.start_bytes
+        shared = None if plan.linear else image
+        made[plan.uid] = Tensor(device, stack, plan, settled(plan.description, others), start, shared)
     return made
 
 

@@ -1,0 +1,175 @@
+"""What the process does that calls a DXC library. Imports nothing but the standard library.
+
+Its arguments are:
+
+    LIBRARY --version
+    LIBRARY COUNT SOURCE MODULE LOG OPTION... COUNT ...
+
+COUNT is the number of words that follow for one shader. LOG is a file for the compiler's messages, written before the
+module; "-" is standard output. The exit status is 1 where a shader was refused.
+
+Source: dxcapi.h of DirectXShaderCompiler. Its objects are those of COM: a pointer to a table of functions, which begins
+with QueryInterface, AddRef and Release.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from typing import Any
+
+_COMPILER = "73e22d93-e6ce-47f3-b5bf-f0664f39c1b0"  # CLSID_DxcCompiler
+_COMPILER_3 = "228b4687-5a6a-4730-900c-9702b2203f54"  # IDxcCompiler3
+_UTILITIES = "6245d6af-66e0-48fd-80b4-4d271796748c"  # CLSID_DxcUtils
+_UTILITIES_1 = "4605c4cb-2019-492a-ada4-65f20bb7d67f"  # IDxcUtils
+_RESULT = "58346cda-dde7-4497-9461-6f87af5e0659"  # IDxcResult
+_VERSION_2 = "fb6904c4-42f0-4b62-9c46-983af7da7c83"  # IDxcVersionInfo2
+_VERSION_3 = "5e13e843-9d25-473c-9ad2-03b2d0b44b1e"  # IDxcVersionInfo3
+_UTF_8 = 65001
+_NAME = "source"  # what messages call every source
+
+
+class _Buffer(ctypes.Structure):
+    """DxcBuffer."""
+
+    _fields_ = (("data", ctypes.c_char_p), ("size", ctypes.c_size_t), ("encoding", ctypes.c_uint))
+
+
+class _Object:
+    """A COM object. Methods are called by their index in the table."""
+
+    def __init__(self) -> None:
+        self.pointer = ctypes.c_void_p()
+
+    def call(self, index: int, *arguments: Any, result: Any = ctypes.c_int32) -> Any:
+        """The value that the method gives; pointers and integers as ctypes takes them."""
+        table = ctypes.cast(self.pointer, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p))).contents
+        types = [ctypes.c_void_p if not isinstance(each, int) else ctypes.c_uint32 for each in arguments]
+        function = ctypes.CFUNCTYPE(result, ctypes.c_void_p, *types)(table[index] or 0)
+        return function(self.pointer, *arguments)
+
+    def out(self) -> Any:
+        """For a parameter that is given an object."""
+        return ctypes.byref(self.pointer)
+
+    def release(self) -> None:
+        """Give the object back, where there is one."""
+        if self.pointer:
+            self.call(2, result=ctypes.c_uint32)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit status."""
+    path, *rest = arguments
+    try:
+        library = ctypes.CDLL(os.path.abspath(path))
+        compiler = _made(library, _COMPILER, _COMPILER_3)
+        utilities = _made(library, _UTILITIES, _UTILITIES_1)
+    except (OSError, AttributeError) as error:
+        _say(f"error: {error}\n".encode())
+        return 2
+    if rest == ["--version"]:
+        _say(f"scenario-runner: dxcompiler library {_version(compiler)}\n".encode())
+        return 0
+    includes = _Object()
+    utilities.call(9, includes.out())  # IDxcUtils::CreateDefaultIncludeHandler
+    refused = False
+    while rest:
+        count = int(rest[0])
+        source, module, log, *options = rest[1 : count + 1]
+        rest = rest[count + 1 :]
+        code, messages = _compile(compiler, includes, source, options)
+        if log == "-":
+            _say(messages)
+        else:
+            _write(log, messages)
+        if code:
+            _write(module, code)
+        refused = refused or not code
+    return int(refused)
+
+
+def _made(library: ctypes.CDLL, kind: str, interface: str) -> _Object:
+    """An object of the library. Raises OSError where it has none, AttributeError for another library."""
+    create = library.DxcCreateInstance
+    create.restype = ctypes.c_int32
+    made = _Object()
+    status = create(_guid(kind), _guid(interface), made.out())
+    if status < 0:
+        raise OSError(f"DxcCreateInstance gave {_hresult(status)}")
+    return made
+
+
+def _compile(compiler: _Object, includes: _Object, source: str, options: Sequence[str]) -> tuple[bytes, bytes]:
+    """The module, empty where there is none, and the messages.
+
+    ``includes`` opens the files of the few directives that are still in the text; in a sandbox there are none.
+    """
+    with open(source, "rb") as file:
+        text = file.read()
+    given = (ctypes.c_wchar_p * (len(options) + 1))(_NAME, *options)
+    buffer = _Buffer(text, len(text), _UTF_8)
+    result = _Object()
+    status = compiler.call(
+        3, ctypes.byref(buffer), given, len(given), includes.pointer, _guid(_RESULT), result.out()
+    )  # IDxcCompiler3::Compile
+    if status < 0:
+        return b"", f"error: IDxcCompiler3::Compile gave {_hresult(status)}\n".encode()
+    outcome = ctypes.c_int32()
+    result.call(3, ctypes.byref(outcome))  # IDxcOperationResult::GetStatus
+    code, messages = (_bytes(result, method) for method in (4, 5))  # GetResult, GetErrorBuffer
+    result.release()
+    messages = messages.rstrip(b"\0")
+    if outcome.value < 0 or not code:
+        return b"", messages or f"error: the compiler gave {_hresult(outcome.value)}\n".encode()
+    return code, messages
+
+
+def _bytes(result: _Object, method: int) -> bytes:
+    """What the IDxcBlob holds that a method gives."""
+    blob = _Object()
+    if result.call(method, blob.out()) < 0 or not blob.pointer:
+        return b""
+    size = blob.call(4, result=ctypes.c_size_t)
+    data = ctypes.string_at(blob.call(3, result=ctypes.c_void_p), size) if size else b""
+    blob.release()
+    return data
+
+
+def _version(compiler: _Object) -> str:
+    """Version and commit, such as "1.8.0.4597 (fd7e54bc)", as far as the library tells them."""
+    words = []
+    info = _Object()
+    text = ctypes.c_char_p()
+    if compiler.call(0, _guid(_VERSION_3), info.out()) >= 0:
+        info.call(3, ctypes.byref(text))
+        words.append((text.value or b"").decode("utf-8", "replace"))
+        info.release()
+    info = _Object()
+    if compiler.call(0, _guid(_VERSION_2), info.out()) >= 0:
+        count = ctypes.c_uint32()
+        info.call(5, ctypes.byref(count), ctypes.byref(text))
+        words.append(f"({(text.value or b'').decode('utf-8', 'replace')})")
+        info.release()
+    return " ".join(word for word in words if word) or "of unknown version"
+
+
+def _guid(text: str) -> bytes:
+    """A GUID in memory: its first three fields are little-endian numbers."""
+    low, middle, high, *rest = text.split("-")
+    return b"".join(bytes.fromhex(part)[::-1] for part in (low, middle, high)) + bytes.fromhex("".join(rest))
+
+
+def _hresult(status: int) -> str:
+    return f"0x{status & 0xFFFFFFFF:08x}"
+
+
+def _say(message: bytes) -> None:
+    while message:
+        message = message[os.write(1, message) :]
+
+
+def _write(path: str, data: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(data)

@@ -1,0 +1,6 @@
+#pragma once
+
+uint nearest(float value)
+{
+    return (uint)(value + 0.5);
+}

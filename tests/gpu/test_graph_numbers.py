@@ -1,0 +1,142 @@
+"""Models whose segments number values unlike the converter does: what is bound from outside is found all the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+import vgfpy
+
+from scenario_runner import Runner
+from scenario_runner.errors import FileError
+from tests.gpu.ml_scenes import bindings
+from tests.scenes import Scene
+from tests.vgf.vgf_samples import R32_SFLOAT, STORAGE_BUFFER, written
+
+COUNT = 64
+HEAD = """#version 450
+layout(local_size_x = 16) in;
+layout(set = 0, binding = 0) readonly buffer A { float a[]; };
+layout(set = 0, binding = 1) buffer Y { float y[]; };
+void main() { uint i = gl_GlobalInvocationID.x; """
+DOUBLE = HEAD + "y[i] = 2.0 * a[i]; }"
+INCREASE = HEAD + "y[i] = a[i] + 1.0; }"
+ACCUMULATE = HEAD + "y[i] += a[i]; }"
+
+
+class Model:
+    """A VGF file with rows of 64 floats and compute segments over two of them."""
+
+    def __init__(self) -> None:
+        self.encoder = vgfpy.CreateEncoder(0)
+        self.segments = 0
+
+    def row(self, category: str, **keys: Any) -> Any:
+        add = getattr(self.encoder, f"Add{category}Resource")
+        return add(STORAGE_BUFFER, R32_SFLOAT, [COUNT], [], **keys)
+
+    def segment(
+        self, code: str, reads: tuple[int, Any], writes: tuple[int, Any], also: tuple[int, Any] | None = None
+    ) -> None:
+        """``reads`` and ``writes`` are (number in the segment, row); the shader has them at bindings 0 and 1."""
+        e = self.encoder
+        name = f"shader_{self.segments}"
+        self.segments += 1
+        module = e.AddModule(vgfpy.ModuleType.Compute, name, "main", vgfpy.ShaderType.Glsl, code)
+        places = e.AddDescriptorSetInfo([e.AddBindingSlot(0, reads[1]), e.AddBindingSlot(1, writes[1])], 0)
+        inputs = [e.AddBindingSlot(*each) for each in (reads, also) if each is not None]
+        e.AddSegmentInfo(module, name, [places], inputs, [e.AddBindingSlot(*writes)], dispatchShape=[COUNT // 16, 1, 1])
+
+    def file(self, scene: Scene, inputs: dict[int, Any], outputs: dict[int, Any]) -> Scene:
+        """A graph resource with this model, whose numbers are given for its inputs and outputs."""
+        e = self.encoder
+        slots = [[e.AddBindingSlot(*each) for each in ends.items()] for ends in (inputs, outputs)]
+        e.AddModelSequenceInputsOutputs(slots[0], [""] * len(inputs), slots[1], [""] * len(outputs))
+        scene.file("model.vgf", written(e))
+        return scene.resource("graph", uid="graph", src="model.vgf")
+
+
+X = numpy.random.default_rng(5).integers(-100, 100, COUNT).astype("f4")
+Y = numpy.random.default_rng(6).integers(-100, 100, COUNT).astype("f4")
+
+
+def run(runner: Runner, scene: Scene, places: dict[int, str]) -> Any:
+    """What ``y`` holds after the model ran over ``x``."""
+    scene.buffer("x", X, size=X.nbytes).buffer("y", Y, size=Y.nbytes)
+    scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(places))
+    return runner.run(scene.write()).array("y", "f4")
+
+
+def test_an_intermediate_with_the_number_of_an_input(runner: Runner, scene: Scene) -> None:
+    """What no segment writes is what is bound from outside by its number."""
+    model = Model()
+    x, t, y = model.row("Input"), model.row("Intermediate"), model.row("Output")
+    model.segment(DOUBLE, (3, t), (5, y))
+    model.file(scene, {3: x}, {5: y})
+    assert (run(runner, scene, {3: "x", 5: "y"}) == 2 * X).all()
+
+
+def test_an_intermediate_that_is_written_is_another_value(runner: Runner, scene: Scene) -> None:
+    """Numbers of a segment's own shader, equal to those of the model, do not make its values those of the model."""
+    model = Model()
+    x, t, y = model.row("Input"), model.row("Intermediate"), model.row("Output")
+    model.segment(DOUBLE, (0, x), (1, t))
+    model.segment(INCREASE, (0, t), (1, y))
+    model.file(scene, {0: x}, {1: y})
+    assert (run(runner, scene, {0: "x", 1: "y"}) == 2 * X + 1).all()
+
+
+def test_an_output_with_another_number_than_in_its_shader(runner: Runner, scene: Scene) -> None:
+    """The model's number is what a scenario binds by; the shader's is for its segment alone."""
+    model = Model()
+    x, y = model.row("Input"), model.row("Output")
+    model.segment(DOUBLE, (0, x), (1, y))
+    model.file(scene, {4: x}, {9: y})
+    assert (run(runner, scene, {4: "x", 9: "y"}) == 2 * X).all()
+
+
+def test_an_output_that_is_read_before_it_is_written(runner: Runner, scene: Scene) -> None:
+    """A segment that adds to an output finds the content that the scenario gives it."""
+    model = Model()
+    x, y = model.row("Input"), model.row("Output")
+    model.segment(ACCUMULATE, (0, x), (1, y), also=(1, y))
+    model.file(scene, {0: x}, {1: y})
+    assert (run(runner, scene, {0: "x", 1: "y"}) == X + Y).all()
+
+
+def test_an_output_row_that_the_model_does_not_list(runner: Runner, scene: Scene) -> None:
+    """A segment's own row for an output is the output of its number."""
+    model = Model()
+    x, y, listed = model.row("Input"), model.row("Output"), model.row("Output")
+    model.segment(DOUBLE, (0, x), (1, y))
+    model.file(scene, {0: x}, {1: listed})
+    assert (run(runner, scene, {0: "x", 1: "y"}) == 2 * X).all()
+
+
+def test_an_output_that_only_an_intermediate_writes(runner: Runner, scene: Scene) -> None:
+    """The value of an output that no segment writes is the intermediate of its number, which later segments read."""
+    model = Model()
+    x, t, y, z = model.row("Input"), model.row("Intermediate"), model.row("Output"), model.row("Output")
+    model.segment(DOUBLE, (0, x), (1, t))
+    model.segment(INCREASE, (1, t), (2, z))
+    model.file(scene, {0: x}, {1: y, 2: z})
+    scene.buffer("z", size=4 * COUNT)
+    scene.buffer("x", X, size=X.nbytes).buffer("y", Y, size=Y.nbytes)
+    scene.command("dispatch_graph", graph_ref="graph", bindings=bindings({0: "x", 1: "y", 2: "z"}))
+    result = runner.run(scene.write())
+    assert (result.array("y", "f4") == 2 * X).all()
+    assert (result.array("z", "f4") == 2 * X + 1).all()
+
+
+@pytest.mark.parametrize("number", [7, 0])
+def test_what_nothing_writes_and_nothing_binds(runner: Runner, scene: Scene, number: int) -> None:
+    """Without such a number, or with one of another size, the content of an intermediate is undefined: an error."""
+    model = Model()
+    x, y = model.row("Input"), model.row("Output")
+    size = COUNT * (2 if number == 0 else 1)
+    t = model.encoder.AddIntermediateResource(STORAGE_BUFFER, R32_SFLOAT, [size], [])
+    model.segment(DOUBLE, (number, t), (1, y))
+    model.file(scene, {0: x}, {1: y})
+    with pytest.raises(FileError, match=rf"reads resource 2 \(binding {number}\), which no earlier segment writes"):
+        run(runner, scene, {0: "x", 1: "y"})

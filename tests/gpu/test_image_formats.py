@@ -1,0 +1,176 @@
+"""Storage images of another format than the shader declares: what comes out is what the image's own format says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import ScenarioError, UnsupportedError
+from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage, texels
+from tests.program import Program
+from tests.scenes import Scene, glsl
+
+HLSL = """
+RWTexture2D<float4> src : register(u0);
+RWTexture2D<float4> dst : register(u1);
+[numthreads(1, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {{ dst[id.xy] = src[id.xy] * {}; }}
+"""
+# Values of 8 bits become floats by division, floats of 16 bits by widening.
+READ = {
+    "R8G8B8A8_UNORM": lambda data: data.astype(numpy.float32) / 255,
+    "R16G16B16A16_SFLOAT": lambda data: data.astype(numpy.float32),
+    "R16G16_SFLOAT": lambda data: data.astype(numpy.float32),
+    "R16_SFLOAT": lambda data: data.astype(numpy.float32),
+    "R32_SFLOAT": lambda data: data,
+    "R32G32B32A32_SFLOAT": lambda data: data,
+}
+
+
+def hlsl(scene: Scene, uid: str, text: str, **keys: Any) -> Scene:
+    scene.file(f"{uid}.hlsl", text)
+    return scene.resource("shader", uid=uid, src=f"{uid}.hlsl", type="HLSL", **keys)
+
+
+def rgba(values: Any) -> Any:
+    """Four components: those that a format lacks are 0, and alpha is 1."""
+    height, width, items = values.shape
+    full = numpy.zeros((height, width, 4), numpy.float32)
+    full[..., 3] = 1
+    full[..., :items] = values
+    return full
+
+
+def warnings_of(result: Any) -> list[str]:
+    return [each.code for each in result.warnings]
+
+
+@pytest.mark.parametrize("name", READ)
+def test_hlsl_reads_images_of_every_format(scene: Scene, both: Runner, name: str) -> None:
+    """A RWTexture2D<float4> shows what the image holds, whatever its format; the declared one is Rgba32f."""
+    content = texels(name, 9, 5)
+    hlsl(scene, "twice", HLSL.format(2))
+    add_image(scene, "src", name, content)
+    add_image(scene, "dst", "R32G32B32A32_SFLOAT", size=(9, 5))
+    dispatch(scene, "twice", [binding(0, "src"), binding(1, "dst")], (9, 5))
+    result = both.run(scene.write(), outputs=["dst"])
+    numpy.testing.assert_allclose(result["dst"], rgba(READ[name](content)) * 2, rtol=1e-6)
+    assert warnings_of(result) == ([] if name == "R32G32B32A32_SFLOAT" else ["SR-IMAGE-004"])
+
+
+def test_hlsl_writes_images_of_every_format(scene: Scene, both: Runner) -> None:
+    """Writes are converted to the format of each image; one shader that is used with five formats is five pipelines."""
+    content = (numpy.arange(9 * 5 * 4, dtype=numpy.float32).reshape(5, 9, 4) % 64) / 64
+    hlsl(scene, "copy", HLSL.format(1))
+    add_image(scene, "src", "R32G32B32A32_SFLOAT", content)
+    names = ["R8G8B8A8_UNORM", "R16G16B16A16_SFLOAT", "R32G32B32A32_SFLOAT", "B8G8R8A8_UNORM", "R32_SFLOAT"]
+    for number, name in enumerate(names):
+        add_image(scene, f"x{number}", name, size=(9, 5))
+        dispatch(scene, "copy", [binding(0, "src"), binding(1, f"x{number}")], (9, 5))
+    result = both.run(scene.write(), outputs=[f"x{number}" for number in range(len(names))])
+    bytes_of = numpy.floor(content * 255 + 0.5).astype(numpy.uint8)
+    expected = [bytes_of, content.astype(numpy.float16), content, bytes_of[..., [2, 1, 0, 3]], content[..., :1]]
+    for number, values in enumerate(expected):
+        found = result[f"x{number}"].view(values.dtype).reshape(values.shape)
+        numpy.testing.assert_array_equal(found, values)
+    assert warnings_of(result) == ["SR-IMAGE-004"]
+
+
+def test_a_format_that_spirv_has_no_name_for(scene: Scene, both: Runner) -> None:
+    """BGRA images are read where the device reads without a format; else it is refused by name, at the image."""
+    content = texels("R8G8B8A8_UNORM", 9, 5)
+    hlsl(scene, "copy", HLSL.format(1))
+    add_image(scene, "src", "B8G8R8A8_UNORM", content)
+    add_image(scene, "dst", "R32G32B32A32_SFLOAT", size=(9, 5))
+    dispatch(scene, "copy", [binding(0, "src"), binding(1, "dst")], (9, 5))
+    refusal = result = None
+    try:
+        result = both.run(scene.write(), outputs=["dst"])
+    except UnsupportedError as error:
+        (refusal,) = error.problems
+    if refusal is not None:
+        assert "it lacks VK_FORMAT_FEATURE_2_STORAGE_READ_WITHOUT_FORMAT_BIT" in refusal.message
+        assert (refusal.pointer, refusal.code) == ("/resources/1/image", "SR-FEATURE-003")
+        assert refusal.line is not None
+        return
+    assert result is not None
+    expected = content[..., [2, 1, 0, 3]].astype(numpy.float32) / 255
+    numpy.testing.assert_allclose(result["dst"], expected, rtol=1e-6)
+
+
+def test_unsigned_integers_of_another_size(scene: Scene, both: Runner) -> None:
+    """GLSL's r32ui over an image of bytes stores bytes; another variable keeps its format for atomic operations."""
+    declarations = storage(0, "R32_UINT", "small") + storage(1, "R32_UINT", "counter")
+    scene.shader(
+        "s",
+        per_texel(
+            "imageStore(small, p, uvec4(p.x + 10 * p.y));imageAtomicAdd(counter, ivec2(0), 3);", declarations, "small"
+        ),
+    )
+    add_image(scene, "bytes", "R8_UINT", size=(7, 3))
+    add_image(scene, "one", "R32_UINT", numpy.full((1, 1, 1), 5, numpy.uint32))
+    dispatch(scene, "s", [binding(0, "bytes"), binding(1, "one")], (7, 3))
+    result = both.run(scene.write(), outputs=["bytes", "one"])
+    rows, columns = numpy.mgrid[0:3, 0:7]
+    numpy.testing.assert_array_equal(result["bytes"].reshape(3, 7), columns + 10 * rows)
+    assert result["one"].reshape(()) == 5 + 3 * 7 * 3
+
+
+def test_atomic_operations_on_an_image_of_another_format(scene: Scene, runner: Runner) -> None:
+    """Atomic operations need the format: the error has the place, and says what the shader does."""
+    scene.shader("s", glsl("imageAtomicAdd(p, ivec2(0), 1u);", storage(0, "R32_UINT", "p")))
+    add_image(scene, "bytes", "R8_UINT", size=(2, 2))
+    dispatch(scene, "s", [binding(0, "bytes")], (1, 1))
+    with pytest.raises(
+        ScenarioError, match="declared as R32ui; image 'bytes' is VK_FORMAT_R8_UINT, and the shader uses"
+    ):
+        runner.run(scene.write())
+
+
+def test_another_kind_of_texels_stays_an_error(scene: Scene, runner: Runner) -> None:
+    """Floats of a shader are no unsigned integers of an image, with or without a format."""
+    hlsl(scene, "copy", HLSL.format(1))
+    add_image(scene, "src", "R32_UINT", size=(2, 2))
+    add_image(scene, "dst", "R32G32B32A32_SFLOAT", size=(2, 2))
+    dispatch(scene, "copy", [binding(0, "src"), binding(1, "dst")], (2, 2))
+    with pytest.raises(ScenarioError, match="has texels of float32; image 'src' of VK_FORMAT_R32_UINT has unsigned"):
+        runner.run(scene.write())
+
+
+def test_many_dispatches_are_warned_about_once(scene: Scene, runner: Runner) -> None:
+    """A shader that needs the same change for many images is one warning, at the first of them."""
+    hlsl(scene, "copy", HLSL.format(1))
+    for number in range(4):
+        add_image(scene, f"x{number}", "R8G8B8A8_UNORM", texels("R8G8B8A8_UNORM", 3, 2, seed=number))
+    for number in range(3):
+        dispatch(scene, "copy", [binding(0, f"x{number}"), binding(1, f"x{number + 1}")], (3, 2))
+    result = runner.run(scene.write(), outputs=["x3"])
+    assert warnings_of(result) == ["SR-IMAGE-004"]
+    (warning,) = result.warnings
+    assert (warning.pointer or "").startswith("/commands/0/dispatch_compute/bindings/0")
+    assert warning.help is not None
+    assert '[[vk::image_format("rgba8")]]' in warning.help
+    assert result["x3"].tobytes() == texels("R8G8B8A8_UNORM", 3, 2, seed=0).tobytes()
+
+
+def test_the_kept_plan_has_the_changed_code(scene: Scene, program: Program) -> None:
+    """A second run, with the plan kept from the first, gives the same texels and the same warning."""
+    content = texels("R16G16B16A16_SFLOAT", 4, 3)
+    hlsl(scene, "twice", HLSL.format(2))
+    add_image(scene, "src", "R16G16B16A16_SFLOAT", content)
+    add_image(scene, "dst", "R32G32B32A32_SFLOAT", size=(4, 3), dst="dst.npy")
+    dispatch(scene, "twice", [binding(0, "src"), binding(1, "dst")], (4, 3))
+    path = scene.write()
+    for _ in range(2):
+        done = program(str(path))
+        assert done.code == 0
+        assert done.err.count("the shader runs with the format of the image") == 1
+        stored = numpy.load(scene.folder / "dst.npy").reshape(content.shape)
+        numpy.testing.assert_array_equal(stored, content.astype(numpy.float32) * 2)
+        (scene.folder / "dst.npy").unlink()
+    scene.file("twice.hlsl", HLSL.format(4))
+    assert program(str(path)).code == 0
+    stored = numpy.load(scene.folder / "dst.npy").reshape(content.shape)
+    numpy.testing.assert_array_equal(stored, content.astype(numpy.float32) * 4)

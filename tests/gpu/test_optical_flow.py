@@ -1,0 +1,220 @@
+"""Optical flows (dispatch_optical_flow) on a device: the motion of pictures that move by known vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+from scenario_runner import Result, Runner
+from tests.gpu.flow_scenes import (
+    CONNECTIONS,
+    COSTS,
+    HEIGHT,
+    VECTORS,
+    WIDTH,
+    add_image,
+    add_pictures,
+    flow,
+    grid_extent,
+    inside,
+    moved,
+    two_pictures,
+)
+from tests.scenes import Scene, glsl
+
+MOTION = (3, -2)
+
+
+def run(runner: Runner, scene: Scene, *uids: str, **options: Any) -> Result:
+    return runner.run(scene.write(), outputs=uids or ("vectors",), **options)
+
+
+def error(vectors: Any, motion: tuple[float, float] = MOTION, grid: int = 1) -> float:
+    """The largest error of a vector away from the edges, in texels."""
+    return float(numpy.abs(inside(vectors, grid) - numpy.array(motion, "f4")).max())
+
+
+@pytest.mark.parametrize("grid, most", [(1, 0.25), (2, 0.25), (4, 1.0), (8, 2.0)])
+def test_the_vectors_of_a_grid(ml: Runner, scene: Scene, grid: int, most: float) -> None:
+    """Each texel of the output has the motion of its square of texels; larger squares are less exact."""
+    flow(add_pictures(scene, *moved(MOTION), grid=grid), grid=grid)
+    vectors = run(ml, scene).level("vectors")
+    assert vectors.shape == (*grid_extent(grid)[::-1], 2)
+    assert error(vectors, grid=grid) <= most
+
+
+@pytest.mark.parametrize("level, most", [("unknown", 0.5), ("slow", 0.25), ("medium", 0.25), ("fast", 0.5)])
+def test_performance_levels(ml: Runner, scene: Scene, level: str, most: float) -> None:
+    """Every performance level finds the motion."""
+    flow(add_pictures(scene, *moved(MOTION)), performance_level=level)
+    assert error(run(ml, scene).level("vectors")) <= most
+
+
+@pytest.mark.parametrize("format, items", [("R8G8B8A8_UNORM", 4), ("B8G8R8A8_UNORM", 4), ("R8_UNORM", 1)])
+def test_formats_of_pictures(ml: Runner, scene: Scene, format: str, items: int) -> None:
+    """The two pictures may have any format that the device lists."""
+    flow(add_pictures(scene, *moved(MOTION, items=items), format=f"VK_FORMAT_{format}"))
+    assert error(run(ml, scene).level("vectors")) <= 0.25
+
+
+def test_costs_tell_how_well_pictures_match(ml: Runner, scene: Scene) -> None:
+    """A moved picture costs less than one that has nothing to do with the first."""
+    first, second = moved(MOTION)
+    add_pictures(scene, first, second)
+    add_image(scene, "other", "VK_FORMAT_R8_UNORM", numpy.random.default_rng(1).integers(0, 256, first.shape, "u1"))
+    for uid in ("costs", "other_costs"):
+        add_image(scene, uid, COSTS, dims=[1, WIDTH, HEIGHT, 1])
+    flow(scene, "output_cost")
+    flow(scene, "output_cost", bound={"template_image": "other", "output_cost": "other_costs"})
+    result = run(ml, scene, "costs", "other_costs")
+    assert numpy.median(result.level("other_costs")) > 5 * numpy.median(result.level("costs"))
+
+
+@pytest.mark.parametrize("grid", [1, 4])
+def test_hints(ml: Runner, scene: Scene, grid: int) -> None:
+    """With the right vectors as hints the vectors are at least as exact as without, and in the cost nothing is left."""
+    add_pictures(scene, *moved(MOTION), grid=grid)
+    width, height = grid_extent(grid)
+    add_image(scene, "hints", VECTORS, numpy.broadcast_to(numpy.array(MOTION, "f2"), (height, width, 2)).copy())
+    add_image(scene, "hinted", VECTORS, dims=[1, width, height, 1])
+    add_image(scene, "costs", COSTS, dims=[1, width, height, 1])
+    flow(scene, grid=grid)
+    flow(scene, "hint_motion_vectors", "output_cost", grid=grid, bound={"output_image": "hinted"})
+    result = run(ml, scene, "vectors", "hinted", "costs")
+    assert error(result.level("hinted"), grid=grid) <= error(result.level("vectors"), grid=grid)
+    assert error(result.level("hinted"), grid=grid) <= 0.25 * grid
+    if grid == 1:
+        assert not inside(result.level("costs")).any()
+
+
+def test_a_hint_of_the_length(ml: Runner, scene: Scene) -> None:
+    """mean_flow_l1_norm_hint is passed on, and the motion is found."""
+    flow(add_pictures(scene, *moved(MOTION)), mean_flow_l1_norm_hint=5)
+    assert error(run(ml, scene).level("vectors")) <= 0.25
+
+
+def test_every_binding_takes_a_mip_level(ml: Runner, scene: Scene) -> None:
+    """With lod, all five images are levels of larger ones: the second level has the texels of the pictures."""
+    for uid, picture in zip(("search", "template"), moved(MOTION, items=4), strict=True):
+        doubled = picture.repeat(2, 0).repeat(2, 1)  # the average of four equal texels is each of them
+        add_image(scene, uid, "VK_FORMAT_R8G8B8A8_UNORM", doubled, mips=2)
+    hints = numpy.broadcast_to(numpy.array(MOTION, "f2"), (2 * HEIGHT, 2 * WIDTH, 2)).copy()
+    add_image(scene, "hints", VECTORS, hints, mips=2)
+    add_image(scene, "vectors", VECTORS, dims=[1, 4 * WIDTH, 4 * HEIGHT, 1], mips=3)
+    add_image(scene, "costs", COSTS, dims=[1, 2 * WIDTH, 2 * HEIGHT, 1], mips=2)
+    bound: dict[str, Any] = {name: {"lod": 1} for name in CONNECTIONS} | {"output_image": {"lod": 2}}
+    flow(scene, "hint_motion_vectors", "output_cost", bound=bound)
+    result = run(ml, scene, "vectors", "costs")
+    assert error(result.level("vectors", 2)) <= 0.25
+    assert not inside(result.level("costs", 1)).any()
+    assert not result.level("vectors", 0).any()
+
+
+def test_dispatches_share_a_session(ml: Runner, scene: Scene) -> None:
+    """What the flags say of the previous dispatch is about the one before in the scenario, also with other images."""
+    first, second, third = moved(MOTION, (-4, 1))
+    add_pictures(scene, first, second)
+    add_image(scene, "third", "VK_FORMAT_R8_UNORM", third)
+    for uid in ("again", "onwards", "back"):
+        add_image(scene, uid, VECTORS, dims=[1, WIDTH, HEIGHT, 1])
+    flow(scene)
+    unchanged = ["input_unchanged", "reference_unchanged", "disable_temporal_hints"]
+    flow(scene, bound={"output_image": "again"}, execution_flags=unchanged)
+    onwards = {"search_image": "template", "template_image": "third", "output_image": "onwards"}
+    flow(scene, bound=onwards, execution_flags=["input_is_previous_reference"])
+    back = {"search_image": "third", "template_image": "template", "output_image": "back"}
+    flow(scene, bound=back, execution_flags=["input_is_previous_reference", "reference_is_previous_input"])
+    result = run(ml, scene, "vectors", "again", "onwards", "back")
+    assert (result.level("vectors") == result.level("again")).all()
+    assert error(result.level("onwards"), (-4, 1)) <= 0.25
+    assert error(result.level("back"), (4, -1)) <= 0.25
+    assert not result.warnings
+
+
+def test_the_first_dispatch_has_none_before_it(ml: Runner, scene: Scene) -> None:
+    """A flag about the previous dispatch is ignored with a warning where there is none: the session has no images."""
+    flow(add_pictures(scene, *moved(MOTION)), execution_flags=["input_unchanged", "reference_is_previous_input"])
+    result = run(ml, scene)
+    assert error(result.level("vectors")) <= 0.25
+    assert [warning.code for warning in result.warnings] == ["SR-FLOW-006", "SR-FLOW-006"]
+    assert result.warnings[1].pointer == "/commands/0/dispatch_optical_flow/execution_flags/1"
+
+
+@pytest.mark.parametrize("keep_state", [False, True])
+def test_runs_do_not_see_earlier_ones(ml: Runner, scene: Scene, keep_state: bool) -> None:
+    """A session begins anew with each run, so that every run of a scenario gives the same bytes."""
+    first, _, third = moved(MOTION, (6, 5))
+    other = flow(add_pictures(Scene(scene.folder / "other"), third, first)).write()
+    prepared = ml.prepare(two_pictures(scene), outputs=["vectors"])
+    expected = prepared.run().level("vectors")
+    ml.run(other)
+    assert (prepared.run().level("vectors") == expected).all()
+    assert (prepared.run(repeat=3, keep_state=keep_state).level("vectors") == expected).all()
+    assert error(expected) <= 0.25
+
+
+def test_places_of_bindings(ml: Runner, scene: Scene) -> None:
+    """Sets and ids may be any numbers; the types of descriptors may be given."""
+    bound: dict[str, Any] = {
+        "search_image": {"set": 1, "id": 7, "descriptor_type": "VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER"},
+        "template_image": {"set": 2**32 - 1, "id": 2**32 - 1, "descriptor_type": "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE"},
+        "output_image": {"set": 1, "id": 0, "descriptor_type": "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE"},
+    }
+    flow(add_pictures(scene, *moved(MOTION)), bound=bound)
+    assert error(run(ml, scene).level("vectors")) <= 0.25
+
+
+TWICE = glsl(
+    "ivec2 p = ivec2(gl_WorkGroupID.xy); imageStore(to, p, imageLoad(from, p) * 2.0);",
+    "layout(set = 0, binding = 0, rg16f) uniform readonly image2D from;\n"
+    "layout(set = 0, binding = 1, rg16f) uniform writeonly image2D to;\n",
+)
+COPY = glsl(
+    "ivec2 p = ivec2(gl_WorkGroupID.xy); imageStore(to, p, imageLoad(from, p));",
+    "layout(set = 0, binding = 0, r8) uniform readonly image2D from;\n"
+    "layout(set = 0, binding = 1, r8) uniform writeonly image2D to;\n",
+)
+
+
+@pytest.mark.parametrize("implicit", [True, False])
+def test_between_shaders(ml: Runner, scene: Scene, implicit: bool) -> None:
+    """A shader makes a picture, an optical flow looks at it, and a shader reads the vectors: with implicit barriers or
+    with barriers of the scenario; a frame captures the vectors."""
+    first, second = moved(MOTION)
+    add_pictures(scene, first, numpy.zeros_like(second))
+    add_image(scene, "second", "VK_FORMAT_R8_UNORM", second)
+    add_image(scene, "doubled", VECTORS, dims=[1, WIDTH, HEIGHT, 1])
+    scene.shader("copy", COPY).shader("twice", TWICE)
+    scene.resource(
+        "image_barrier",
+        uid="drawn",
+        image_resource="template",
+        src_access="compute_shader_write",
+        dst_access="graph_read",
+        src_stage=["compute"],
+        dst_stage=["graph"],
+        old_layout="general",
+        new_layout="general",
+    )
+    scene.resource(
+        "memory_barrier",
+        uid="seen",
+        src_access="graph_write",
+        dst_access="compute_shader_read",
+        src_stage=["graph"],
+        dst_stage=["compute"],
+    )
+    scene.dispatch("copy", ["second", "template"], (WIDTH, HEIGHT, 1), implicit_barrier=implicit)
+    if not implicit:
+        scene.command("dispatch_barrier", image_barrier_refs=["drawn"])
+    flow(scene, implicit_barrier=implicit)
+    if not implicit:
+        scene.command("dispatch_barrier", memory_barrier_refs=["seen"])
+    scene.dispatch("twice", ["vectors", "doubled"], (WIDTH, HEIGHT, 1))
+    scene.command("mark_boundary", frame_id=4, resources=["vectors"])
+    result = run(ml, scene, "vectors", "doubled")
+    assert error(result.level("vectors")) <= 0.25
+    assert (result.level("doubled") == 2 * result.level("vectors")).all()
+    assert (result.frames[0].level("vectors") == result.level("vectors")).all()

@@ -1,0 +1,138 @@
+"""Keys that have no effect in the reference: warnings with their place, where they are not misspellings."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from scenario_runner.errors import ScenarioError
+from scenario_runner.scenario import load, loads
+from scenario_runner.scenario.loader import from_dict
+
+BUFFER = {"uid": "b", "size": 16, "shader_access": "readwrite"}
+IMAGE = {"uid": "i", "dims": [1, 4, 4, 1], "format": "VK_FORMAT_R8_UNORM", "shader_access": "readonly"}
+TENSOR = {"uid": "t", "dims": [4], "format": "VK_FORMAT_R8_SINT", "shader_access": "readonly"}
+RAW = {"uid": "r", "src": "r.npy"}
+SHADER = {"uid": "s", "src": "s.comp"}
+ACCESS = {"src_access": "memory_write", "dst_access": "memory_read"}
+PART = {"base_mip_level": 0, "level_count": 1, "base_array_layer": 0, "layer_count": 1}
+BINDING = {"set": 0, "id": 0, "resource_ref": "b"}
+
+
+def barrier(**part: Any) -> dict[str, Any]:
+    body = {"uid": "x", "image_resource": "i", "old_layout": "general", "new_layout": "general", **ACCESS}
+    return {"image_barrier": body | {"subresource_range": part}}
+
+
+def dispatch(**keys: Any) -> dict[str, Any]:
+    return {"dispatch_compute": {"shader_ref": "s", "rangeND": [1, 1, 1], "bindings": [BINDING]} | keys}
+
+
+def scenario(*entries: dict[str, Any], commands: tuple[dict[str, Any], ...] = (), **top: Any) -> dict[str, Any]:
+    return {"resources": [*entries], "commands": [*commands], **top}
+
+
+def others(*wanted: str) -> list[dict[str, Any]]:
+    every = {"b": {"buffer": BUFFER}, "i": {"image": IMAGE}, "s": {"shader": SHADER}}
+    return [every[name] for name in wanted]
+
+
+IGNORED = [
+    (scenario({"buffer": BUFFER | {"format": "VK_FORMAT_R32_SFLOAT"}}), "/resources/0/buffer/format", "buffer"),
+    (scenario({"buffer": BUFFER | {"dims": [4]}}), "/resources/0/buffer/dims", "buffer"),
+    (scenario({"buffer": BUFFER | {"data_type": "float"}}), "/resources/0/buffer/data_type", "buffer"),
+    (scenario({"tensor": TENSOR | {"data_type": "VK_FORMAT_R8_SINT"}}), "/resources/0/tensor/data_type", "tensor"),
+    (scenario({"tensor": TENSOR | {"mips": 1}}), "/resources/0/tensor/mips", "tensor"),
+    (scenario({"raw_data": RAW | {"dst": "x.npy"}}), "/resources/0/raw_data/dst", "raw_data"),
+    (scenario({"raw_data": RAW | {"shader_access": "readonly"}}), "/resources/0/raw_data/shader_access", "raw_data"),
+    (scenario({"shader": SHADER | {"_comment": "adds"}}), "/resources/0/shader/_comment", "shader"),
+    (scenario(*others("i"), barrier(**PART, aspect=1)), "/resources/1/image_barrier/subresource_range/aspect", "subr"),
+    (
+        scenario(*others("b", "s"), commands=(dispatch(bindings=[BINDING | {"type": "buffer"}]),)),
+        "/commands/0/dispatch_compute/bindings/0/type",
+        "binding",
+    ),
+    (
+        scenario(*others("b", "s"), commands=(dispatch(debug_name="add"),)),
+        "/commands/0/dispatch_compute/debug_name",
+        "dispatch_compute",
+    ),
+    (scenario(version=1), "/version", "scenario"),
+    (scenario(description="all of it", comment=None), "/description", "scenario"),
+]
+
+
+@pytest.mark.parametrize("tree, pointer, what", IGNORED)
+def test_a_key_without_effect_is_a_warning(tree: dict[str, Any], pointer: str, what: str) -> None:
+    """The scenario loads as if the key were not there; the warning names the key, its kind and its place."""
+    text = json.dumps(tree, indent=1)
+    loaded = loads(text)
+    warning = loaded.warnings[0]
+    key = pointer.rpartition("/")[2]
+    assert (warning.code, warning.pointer) == ("SR-JSON-010", pointer)
+    assert warning.message.startswith(f"the key {key!r} is ignored: a {what}")
+    assert f'"{key}"' in text.splitlines()[(warning.line or 0) - 1]
+    from_code = from_dict(tree)
+    assert [each.pointer for each in from_code.warnings] == [each.pointer for each in loaded.warnings]
+    assert from_code.resources == loaded.resources
+    assert from_code.commands == loaded.commands
+
+
+def test_the_help_names_the_kinds_that_have_the_key() -> None:
+    """Who meant another kind of resource reads which one."""
+    (warning,) = loads(json.dumps(IGNORED[0][0])).warnings
+    assert warning.help == "remove it; it is a key of: image, tensor, graph_constant"
+
+
+@pytest.mark.parametrize(
+    "tree, message",
+    [
+        (scenario({"buffer": BUFFER | {"siz": 4}}), "unknown key 'siz' (did you mean 'size'?)"),
+        (scenario({"buffer": BUFFER | {"stride": 4}}), "unknown key 'stride'"),
+        (scenario({"tensor": TENSOR | {"alias_target": {}}}), "'alias_target' is no longer supported"),
+        (scenario({"buffer": BUFFER | {"data": [1]}}), "unknown key 'data'"),
+        (scenario(*others("i"), barrier(levels=1)), "unknown key 'levels'"),
+        (
+            scenario(*others("b", "s"), commands=(dispatch(implict_barrier=False),)),
+            "unknown key 'implict_barrier' (did",
+        ),
+        (scenario(resorces=[]), "unknown key 'resorces' (did you mean 'resources'?)"),
+    ],
+)
+def test_a_misspelling_is_an_error(tree: dict[str, Any], message: str) -> None:
+    """A key that is like one with an effect, or that no kind has, is never passed over."""
+    with pytest.raises(ScenarioError) as caught:
+        loads(json.dumps(tree))
+    assert [problem.message[: len(message)] for problem in caught.value.problems] == [message]
+
+
+def test_a_key_may_be_the_missing_one() -> None:
+    """Where a required key is missing, a key of another kind is reported with it."""
+    tensor = {key: value for key, value in TENSOR.items() if key != "format"}
+    with pytest.raises(ScenarioError) as caught:
+        loads(json.dumps(scenario({"tensor": tensor | {"data_type": "VK_FORMAT_R8_SINT"}})))
+    assert [problem.message for problem in caught.value.problems] == [
+        "the required key 'format' is missing",
+        "unknown key 'data_type' (did you mean 'format'?)",
+    ]
+
+
+def test_other_errors_are_reported_alone() -> None:
+    """Ignored keys are not among the errors of a scenario that has some."""
+    tree = scenario({"buffer": BUFFER | {"format": "x"}}, {"buffer": BUFFER | {"uid": "c", "size": 0}})
+    with pytest.raises(ScenarioError) as caught:
+        loads(json.dumps(tree))
+    assert [problem.pointer for problem in caught.value.problems] == ["/resources/1/buffer/size"]
+
+
+def test_the_given_tree_is_not_changed(tmp_path: Any) -> None:
+    """Data given in code stays as it was, and a file says the same twice."""
+    tree = scenario(*others("b", "s"), commands=(dispatch(bindings=[BINDING | {"type": "buffer"}]),), version=2)
+    before = json.dumps(tree)
+    from_dict(tree)
+    assert json.dumps(tree) == before
+    path = tmp_path / "x.json"
+    path.write_text(before)
+    assert load(path).warnings == load(path).warnings

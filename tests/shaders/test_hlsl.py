@@ -1,0 +1,297 @@
+"""HLSL by dxc's library, in a process of its own: modules, messages, batches, crashes."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.errors import CompileError, CompilerNotFoundError
+from scenario_runner.shaders import CompileRequest, compile_all, compile_each, find_compilers
+from scenario_runner.shaders.compilers.dxc_library import EXTRA, DxcLibrary
+from scenario_runner.spirv import DescriptorBinding, read_module
+
+HEAD = "RWStructuredBuffer<float> o : register(u5);\n"
+BAD = HEAD + "[numthreads(1, 1, 1)] void main() {\n  o[0] = nope;\n}\n"
+DXC = 14  # the generator "Google spiregg", by SPIR-V's registry
+
+
+def source(value: float, more: str = "") -> str:
+    return f"{HEAD}{more}[numthreads(1, 1, 1)] void main() {{ o[0] = {value:f}; }}\n"
+
+
+def hlsl(text: str, **keywords: object) -> CompileRequest:
+    return CompileRequest(language="HLSL", source=text, name="a.hlsl", **keywords)  # type: ignore[arg-type]
+
+
+def holds(module: bytes, value: float) -> bool:
+    return struct.pack("<f", value) in module
+
+
+def made_by_dxc(module: bytes) -> bool:
+    generator: int = struct.unpack_from("<I", module, 8)[0]
+    return generator >> 16 == DXC
+
+
+def bindings(module: bytes, entry: str = "main") -> list[DescriptorBinding]:
+    found = read_module(module).entry_point(entry)
+    assert found is not None
+    return list(found.interface.bindings)
+
+
+@pytest.fixture(autouse=True)
+def only_the_library(dxc: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No dxc on PATH, whatever this machine has."""
+    folder = tmp_path / "path"
+    folder.mkdir()
+    glslang = shutil.which("glslangValidator")
+    assert glslang is not None
+    (folder / "glslangValidator").symlink_to(glslang)
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
+
+
+def test_the_library_is_found(dxc: str) -> None:
+    """The library of the installed package is the compiler of HLSL, with its version, and not one of GLSL."""
+    (found,) = find_compilers(language="HLSL")
+    assert (found.path, found.flavour, found.languages) == (dxc, "dxc-library", ("HLSL",))
+    assert found.version.startswith("1.")
+    assert [one.flavour for one in find_compilers(language="GLSL")] == ["glslang"]
+
+
+def test_the_library_can_be_named(dxc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SCENARIO_RUNNER_DXC names a library by its path; what cannot be loaded is refused with the loader's words."""
+    copy = tmp_path / "libdxcompiler.so"
+    shutil.copyfile(dxc, copy)
+    monkeypatch.setenv("SCENARIO_RUNNER_DXC", str(copy))
+    assert [(one.path, one.flavour) for one in find_compilers(language="HLSL")] == [(str(copy), "dxc-library")]
+    assert holds(compile_all([hlsl(source(2.5))])[0], 2.5)
+    copy.write_bytes(b"\x7fELF no library")
+    with pytest.raises(CompilerNotFoundError, match=r"named by SCENARIO_RUNNER_DXC\) is not a shader compiler known"):
+        find_compilers(language="HLSL")
+
+
+def test_without_any_compiler(no_dxc_library: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The error says how to install the library."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with pytest.raises(CompilerNotFoundError) as caught:
+        compile_all([hlsl(source(1.25), label="s")])
+    (problem,) = caught.value.problems
+    assert problem.message == "shader 's': no HLSL compiler was found"
+    assert problem.help is not None
+    assert problem.help.startswith(f"pip install '{EXTRA}', or put dxc on PATH, or name it or its library by ")
+
+
+def test_registers_and_spaces_are_bindings_and_sets() -> None:
+    """register() gives binding and set without shifts, and [[vk::binding]] goes before it."""
+    text = """
+        RWStructuredBuffer<float> a : register(u5);
+        StructuredBuffer<float> b : register(t2, space3);
+        [[vk::binding(7, 1)]] RWStructuredBuffer<float> c : register(u9, space9);
+        [numthreads(1, 1, 1)] void main(uint3 i : SV_DispatchThreadID) { a[i.x] = b[i.x]; c[i.x] = 1; }
+    """
+    (module,) = compile_all([hlsl(text)])
+    assert made_by_dxc(module)
+    assert [(each.name, each.set, each.binding) for each in bindings(module)] == [("a", 0, 5), ("c", 1, 7), ("b", 3, 2)]
+
+
+def test_constants() -> None:
+    """[[vk::constant_id]] is a specialization constant, [[vk::push_constant]] the block of push constants."""
+    text = """
+        [[vk::constant_id(4)]] const int count = 3;
+        struct Push { float4 scale; uint n; };
+        [[vk::push_constant]] Push push;
+        RWStructuredBuffer<float> o : register(u0);
+        [numthreads(1, 1, 1)] void main() { o[0] = push.scale.y * count * push.n; }
+    """
+    module = read_module(compile_all([hlsl(text)])[0])
+    assert [(each.id, each.type, each.default) for each in module.spec_constants] == [(4, "int32", 3)]
+    block = module.entry_points[0].interface.push_constants
+    assert block is not None
+    assert block.size_bytes >= 20
+
+
+@pytest.mark.parametrize(
+    "stage, text",
+    [
+        ("compute", "[numthreads(4, 2, 1)] void go() {}"),
+        ("vertex", "float4 go(uint i : SV_VertexID) : SV_Position { return float4(i, 0, 0, 1); }"),
+        ("fragment", "float4 go(float4 p : SV_Position) : SV_Target0 { return p; }"),
+    ],
+)
+def test_stages(stage: str, text: str) -> None:
+    """Each stage has its profile, and the entry point any name."""
+    module = read_module(compile_all([hlsl(text, stage=stage, entry="go")])[0])
+    model = {"compute": "GLCompute", "vertex": "Vertex", "fragment": "Fragment"}[stage]
+    assert [(each.name, each.execution_model) for each in module.entry_points] == [("go", model)]
+
+
+def test_16_bit_types() -> None:
+    """float16_t and int16_t are types of 16 bits."""
+    text = """
+        RWStructuredBuffer<float16_t> o : register(u0);
+        StructuredBuffer<int16_t> i : register(t1);
+        [numthreads(1, 1, 1)] void main() { o[0] = (float16_t)i[0] * (float16_t)0.5; }
+    """
+    capabilities = read_module(compile_all([hlsl(text)])[0]).capabilities
+    assert {"Float16", "Int16"} <= set(capabilities)
+
+
+def test_includes_and_options(tmp_path: Path) -> None:
+    """Includes are found beside the file, in include_dirs and in -I folders; -D, -U and a bare -D work."""
+    for folder, value in (("a", 1.5), ("b", 2.5), ("c", 3.5)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{folder}.hlsli").write_text(f"#define {folder.upper()} {value}\n")
+    path = tmp_path / "a" / "main.hlsl"
+    path.write_text(
+        '#include "a.hlsli"\n#include <b.hlsli>\n#include "c.hlsli"\n#ifdef GONE\nbad\n#endif\n'
+        + HEAD
+        + "[numthreads(1, 1, 1)] void main() { o[0] = A; o[1] = B; o[2] = C; o[3] = D * ONE; }\n"
+    )
+    request = CompileRequest(
+        language="HLSL",
+        path=str(path),
+        include_dirs=(str(tmp_path / "b"),),
+        build_options="-I c -D'D=(4.0 + 0.5)' -DONE -DGONE -UGONE",
+        base_dir=str(tmp_path),
+    )
+    (module,) = compile_all([request])
+    assert [value for value in (1.5, 2.5, 3.5, 4.5) if not holds(module, value)] == []
+
+
+def test_levels_of_optimisation_and_debug_information() -> None:
+    """-O0 keeps what is unused, and -g the name of the file."""
+    text = source(1.25, "static float unused = 7.5;\nfloat f() { return unused; }\n")
+    plain, kept, debug = compile_all([hlsl(text, build_options=option) for option in ("", "-O0", "-g")])
+    assert len(kept) >= len(plain)
+    assert b"a.hlsl" in debug
+
+
+def test_an_error_has_file_line_column_and_source_line() -> None:
+    """An error of DXC reads as one of glslang: place, words, the line and a mark; further errors follow."""
+    text = BAD.replace("nope;", "nope;\n  int2 z = float3(1, 2, 3)")
+    with pytest.raises(CompileError) as caught:
+        compile_all([hlsl(text, label="s")])
+    assert str(caught.value).splitlines() == [
+        "a.hlsl:3:10: shader 's': use of undeclared identifier 'nope'",
+        "    3 |   o[0] = nope;",
+        "      |          ^~~~",
+        "  a.hlsl:4:27: expected ';' at end of declaration",
+        "    4 |   int2 z = float3(1, 2, 3)",
+        "      |                           ^",
+    ]
+
+
+def test_an_error_in_an_include(tmp_path: Path) -> None:
+    """The place is that in the included file; one in a macro of build_options says so."""
+    (tmp_path / "bad.hlsli").write_text("\n  float f() { return zzz; }\n")
+    path = tmp_path / "main.hlsl"
+    path.write_text('#include "bad.hlsli"\n' + source(1))
+    with pytest.raises(CompileError) as caught:
+        compile_all([CompileRequest(language="HLSL", path=str(path))])
+    (problem,) = caught.value.problems
+    assert (problem.path, problem.line, problem.column) == (str(tmp_path / "bad.hlsli"), 2, 22)
+    path.write_text('#include "none.hlsli"\n' + source(1))
+    with pytest.raises(CompileError, match=r'cannot find the include file "none\.hlsli"'):
+        compile_all([CompileRequest(language="HLSL", path=str(path))])
+
+
+def test_notes_belong_to_their_error() -> None:
+    """A note about a candidate stands with its own place below the error."""
+    text = HEAD + "void f(float3 a, float b) {}\n[numthreads(1, 1, 1)] void main() { f(1); }\n"
+    with pytest.raises(CompileError) as caught:
+        compile_all([hlsl(text)])
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.column) == (3, 37)
+    assert "\n  a.hlsl:2:6: note: candidate function not viable" in problem.message
+
+
+def test_an_entry_that_is_missing() -> None:
+    """An entry point that the source lacks is an error with the compiler's words."""
+    with pytest.raises(CompileError, match="shader 's': missing entry point definition"):
+        compile_all([hlsl(source(1), entry="other", label="s")])
+
+
+def test_a_batch(caplog: pytest.LogCaptureFixture) -> None:
+    """Many shaders come back in order; a warning is logged and a refusal spoils no other shader."""
+    values = [number + 0.25 for number in range(12)]
+    warned = hlsl(source(50.25, "void f() { 1 + 1; }\n"))
+    requests = [*(hlsl(source(value)) for value in values), hlsl(BAD, label="bad"), warned]
+    with caplog.at_level(logging.WARNING):
+        made = compile_each(requests, jobs=2)
+    for module, value in zip(made, [*values, None, 50.25], strict=True):
+        if value is None:
+            assert isinstance(module, CompileError)
+            assert str(module).startswith("a.hlsl:3:10: shader 'bad': use of undeclared identifier 'nope'\n")
+        else:
+            assert isinstance(module, bytes)
+            assert holds(module, value)
+    (record,) = caplog.records
+    assert "expression result unused" in record.getMessage()
+
+
+def test_a_module_is_the_same_alone_and_among_others() -> None:
+    """What a shader becomes does not depend on what is compiled beside it."""
+    requests = [hlsl(source(value)) for value in (1.25, 2.25, 3.25)]
+    together = compile_all(requests, use_cache=False, jobs=1)
+    assert [compile_all([one], use_cache=False)[0] for one in requests] == together
+
+
+def test_the_cache_needs_no_library(dxc: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A module in the cache starts no process; another library is another entry."""
+    copy = tmp_path / "libdxcompiler.so"
+    shutil.copyfile(dxc, copy)
+    monkeypatch.setenv("SCENARIO_RUNNER_DXC", str(copy))
+    (module,) = compile_all([hlsl(source(1.25))])
+    monkeypatch.setattr("scenario_runner.shaders.process.Processes.started", None)
+    assert compile_all([hlsl(source(1.25))]) == [module]
+    monkeypatch.setenv("SCENARIO_RUNNER_DXC", dxc)
+    with pytest.raises(TypeError):
+        compile_all([hlsl(source(1.25))])
+
+
+def test_a_crash_of_the_library_is_one_error() -> None:
+    """Where the library crashes at one shader, that one has an error and the others have their modules."""
+    crashing = hlsl(
+        HEAD + "[numthreads(1, 1, 1)] void main() { o[0] = " + "+".join(["o[1]"] * 200_000) + "; }", label="c"
+    )
+    made = compile_each([hlsl(source(1.25)), crashing, hlsl(source(2.25))], jobs=1)
+    assert isinstance(made[0], bytes)
+    assert isinstance(made[2], bytes)
+    assert isinstance(made[1], CompileError)
+    assert "shader 'c': the shader compiler" in str(made[1])
+    assert "was ended by SIG" in str(made[1])
+
+
+def test_a_source_that_is_not_utf_8(tmp_path: Path) -> None:
+    """Bytes that are not UTF-8 in a comment are no trouble or an error, never a traceback."""
+    path = tmp_path / "a.hlsl"
+    path.write_bytes(b"// caf\xe9\n" + source(1.25).encode())
+    (made,) = compile_each([CompileRequest(language="HLSL", path=str(path))])
+    assert isinstance(made, bytes | CompileError)
+
+
+def test_options_of_a_shader_are_no_options_of_the_process() -> None:
+    """An entry point of any characters reaches the library as one word."""
+    for entry in ("a b", "ä", "4", "x\ny"):
+        with pytest.raises(CompileError):
+            compile_all([hlsl(source(1), entry=entry)])
+
+
+def test_only_the_preferred_compiler_makes_batches(dxc: str) -> None:
+    """Where a dxc program is preferred, the library compiles nothing before it."""
+    from scenario_runner.shaders.batch import batch_compiler
+    from scenario_runner.shaders.compilers.dxc import Dxc
+    from scenario_runner.shaders.options import BuildOptions
+    from scenario_runner.shaders.source import assemble
+
+    request, options = hlsl(source(1)), BuildOptions()
+    library, program = DxcLibrary(dxc, "1", "i"), Dxc("/bin/dxc", "1", "i")
+    text = assemble(request, options)
+    assert batch_compiler(request, options, text, [library, program]) is library
+    assert batch_compiler(request, options, text, [program, library]) is None

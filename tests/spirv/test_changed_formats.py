@@ -1,0 +1,229 @@
+"""Modules whose storage images get other formats, checked by spirv-val and by reading them again."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.shaders import CompileRequest, compile_all
+from scenario_runner.spirv import DescriptorBinding, Module, read_module
+from scenario_runner.spirv.changed_formats import ChangedFormats, change_formats
+
+HEAD = "#version 450\nlayout(local_size_x = 1) in;\n"
+# put(p) writes, get(p) reads, both(p, q) calls them; main does put(a), both(b, c).
+FUNCTIONS = """
+OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main" %a %b %c
+OpExecutionMode %main LocalSize 1 1 1
+OpName %a "a"
+OpName %b "b"
+OpName %c "c"
+OpDecorate %a DescriptorSet 0
+OpDecorate %a Binding 0
+OpDecorate %b DescriptorSet 0
+OpDecorate %b Binding 1
+OpDecorate %c DescriptorSet 0
+OpDecorate %c Binding 2
+%void = OpTypeVoid
+%float = OpTypeFloat 32
+%int = OpTypeInt 32 1
+%v4 = OpTypeVector %float 4
+%i2 = OpTypeVector %int 2
+%image = OpTypeImage %float 2D 0 0 0 2 Rgba16f
+%pointer = OpTypePointer UniformConstant %image
+%nothing = OpTypeFunction %void
+%writing = OpTypeFunction %void %pointer %v4
+%reading = OpTypeFunction %v4 %image
+%copying = OpTypeFunction %void %pointer %pointer
+%one = OpConstant %float 1
+%ones = OpConstantComposite %v4 %one %one %one %one
+%zero = OpConstant %int 0
+%origin = OpConstantComposite %i2 %zero %zero
+%a = OpVariable %pointer UniformConstant
+%b = OpVariable %pointer UniformConstant
+%c = OpVariable %pointer UniformConstant
+%main = OpFunction %void None %nothing
+%l1 = OpLabel
+%r1 = OpFunctionCall %void %put %a %ones
+%r2 = OpFunctionCall %void %both %b %c
+OpReturn
+OpFunctionEnd
+%both = OpFunction %void None %copying
+%p = OpFunctionParameter %pointer
+%q = OpFunctionParameter %pointer
+%l2 = OpLabel
+%qi = OpLoad %image %q
+%copy = OpCopyObject %image %qi
+%texel = OpFunctionCall %v4 %get %copy
+%r3 = OpFunctionCall %void %put %p %texel
+OpReturn
+OpFunctionEnd
+%put = OpFunction %void None %writing
+%pp = OpFunctionParameter %pointer
+%value = OpFunctionParameter %v4
+%l3 = OpLabel
+%pi = OpLoad %image %pp
+OpImageWrite %pi %origin %value
+OpReturn
+OpFunctionEnd
+%get = OpFunction %v4 None %reading
+%gi = OpFunctionParameter %image
+%l4 = OpLabel
+%got = OpImageRead %v4 %gi %origin
+OpReturnValue %got
+OpFunctionEnd
+"""
+EXTENDED = "StorageImageExtendedFormats"
+READ, WRITE = "StorageImageReadWithoutFormat", "StorageImageWriteWithoutFormat"
+
+
+def compiled(text: str, language: str = "GLSL") -> Module:
+    request = CompileRequest(source=text, name="a", language=language)  # type: ignore[arg-type]
+    return read_module(compile_all([request])[0])
+
+
+def bindings(module: Module) -> dict[str, DescriptorBinding]:
+    return {each.name: each for each in module.entry_points[0].interface.bindings}
+
+
+def formats(module: Module) -> dict[str, str]:
+    found = {name: each.image for name, each in bindings(module).items()}
+    return {name: image.format for name, image in found.items() if image is not None}
+
+
+def opened(module: Module, *names: str, format: str = "Unknown") -> ChangedFormats | None:
+    return change_formats(module.source, {bindings(module)[name].variable: format for name in names})
+
+
+def changed(module: Module, *names: str, folder: Path, format: str = "Unknown") -> Module:
+    """The module with another format for images of these names; valid by spirv-val."""
+    made = opened(module, *names, format=format)
+    assert made is not None
+    path = folder / "changed.spv"
+    path.write_bytes(made.code)
+    validator = shutil.which("spirv-val")
+    assert validator is not None, "this test needs spirv-val (Debian: spirv-tools)"
+    done = subprocess.run([validator, "--target-env", "vulkan1.2", path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    return read_module(made.code)
+
+
+@pytest.mark.parametrize(
+    "body, wanted",
+    [
+        ("imageStore(a, ivec2(0), vec4(1));", {WRITE}),
+        ("float x = imageLoad(a, ivec2(0)).x;", {READ}),
+        ("imageStore(a, ivec2(0), imageLoad(a, ivec2(1)));", {READ, WRITE}),
+        ("int x = imageSize(a).x;", set()),
+    ],
+)
+def test_capabilities_are_those_of_the_accesses(body: str, wanted: set[str], tmp_path: Path) -> None:
+    """Reads and writes add their capability each, and asking for the size adds none."""
+    module = compiled(f"{HEAD}layout(binding = 0, rgba32f) uniform image2D a;\nvoid main() {{ {body} }}\n")
+    after = changed(module, "a", folder=tmp_path)
+    assert formats(after) == {"a": "Unknown"}
+    assert set(after.capabilities) - set(module.capabilities) == wanted
+    made = opened(module, "a")
+    assert made is not None
+    assert set(made.capabilities) == wanted
+    assert made.unknown == {bindings(module)["a"].variable}
+
+
+@pytest.mark.parametrize("format, capability", [("Rgba16f", set()), ("R16f", {EXTENDED}), ("Rg16Snorm", {EXTENDED})])
+def test_a_format_of_the_image(format: str, capability: set[str], tmp_path: Path) -> None:
+    """A format that SPIR-V has a name for takes no reads without format; some take a capability of their own."""
+    text = f"{HEAD}layout(binding = 0, rgba32f) uniform image2D a;\nlayout(binding = 1, rgba32f) uniform image2D b;\n"
+    module = compiled(text + "void main() { imageStore(a, ivec2(0), imageLoad(b, ivec2(1))); }\n")
+    after = changed(module, "a", folder=tmp_path, format=format)
+    assert formats(after) == {"a": format, "b": "Rgba32f"}
+    assert set(after.capabilities) - set(module.capabilities) == capability
+
+
+def test_other_variables_of_the_type_keep_it(tmp_path: Path) -> None:
+    """Of two variables that share a type, only the named one is changed."""
+    module = compiled(
+        HEAD + "layout(binding = 0, r32ui) uniform uimage2D a;\nlayout(binding = 1, r32ui) uniform uimage2D b;\n"
+        "void main() { imageStore(a, ivec2(0), uvec4(1)); imageAtomicAdd(b, ivec2(0), 2); }\n"
+    )
+    after = changed(module, "a", folder=tmp_path)
+    assert formats(after) == {"a": "Unknown", "b": "R32ui"}
+    assert READ not in after.capabilities
+
+
+def test_atomic_operations_need_the_format() -> None:
+    """An image whose texels are operands of atomic operations cannot be left open."""
+    text = "layout(binding = 0, r32ui) uniform uimage2D a;\nvoid main() { imageAtomicAdd(a, ivec2(0), 2); }\n"
+    assert opened(compiled(HEAD + text), "a") is None
+
+
+def test_images_of_several_formats_become_one_type(tmp_path: Path) -> None:
+    """Types that differ in nothing but the format are one type afterwards, also where the module has it already."""
+    module = compiled(
+        HEAD + "layout(binding = 0, rgba32f) uniform image2D a;\nlayout(binding = 1, r32f) uniform image2D b;\n"
+        "layout(binding = 2) uniform writeonly image2D c;\nlayout(binding = 3, rgba8) uniform image2D d;\n"
+        "void main() {\n  imageStore(b, ivec2(0), imageLoad(a, ivec2(1)));\n"
+        "  imageStore(c, ivec2(0), imageLoad(d, ivec2(0)));\n}\n"
+    )
+    after = changed(module, "a", "b", folder=tmp_path)
+    assert formats(after) == {"a": "Unknown", "b": "Unknown", "c": "Unknown", "d": "Rgba8"}
+    after = changed(module, "a", "b", "d", folder=tmp_path)
+    assert set(formats(after).values()) == {"Unknown"}
+
+
+@pytest.mark.parametrize("named", [("a",), ("b",), ("a", "b", "c")])
+def test_functions_that_take_images(named: tuple[str, ...], assemble: Callable[..., bytes], tmp_path: Path) -> None:
+    """What is handed to one parameter has one type: those variables change together, the others do not."""
+    module = read_module(assemble(FUNCTIONS, "spv1.5"))
+    after = formats(changed(module, *named, folder=tmp_path))
+    together = {"a": "Unknown", "b": "Unknown", "c": "Rgba16f"}
+    assert after == (dict.fromkeys("abc", "Unknown") if "c" in named else together)
+    assert formats(changed(module, "b", folder=tmp_path, format="Rgba8")) == together, "a keeps its image's format"
+    assert formats(changed(module, "a", "b", folder=tmp_path, format="Rgba8"))["a"] == "Rgba8"
+    assert formats(changed(module, "c", folder=tmp_path)) == {"a": "Rgba16f", "b": "Rgba16f", "c": "Unknown"}
+
+
+def test_arrays_of_images(tmp_path: Path) -> None:
+    """An array's element type changes with it."""
+    module = compiled(
+        HEAD + "layout(binding = 0, rgba8) uniform image2D a[2];\nlayout(binding = 1, rgba8) uniform image2D b;\n"
+        "void main() { imageStore(a[1], ivec2(0), imageLoad(b, ivec2(0))); }\n"
+    )
+    assert formats(changed(module, "a", folder=tmp_path)) == {"a": "Unknown", "b": "Rgba8"}
+
+
+def test_hlsl(tmp_path: Path) -> None:
+    """The image that HLSL's RWTexture2D<float4> declares as Rgba32f."""
+    module = compiled(
+        "RWTexture2D<float4> a : register(u0); RWTexture2D<float4> b : register(u1);\n"
+        "[numthreads(1, 1, 1)] void main(uint3 i : SV_DispatchThreadID) { a[i.xy] = b[i.xy]; }\n",
+        "HLSL",
+    )
+    assert formats(module) == {"a": "Rgba32f", "b": "Rgba32f"}
+    after = changed(module, "a", folder=tmp_path)
+    assert formats(after) == {"a": "Unknown", "b": "Rgba32f"}
+    assert WRITE in after.capabilities
+    assert READ not in after.capabilities
+
+
+def test_nothing_else_changes(tmp_path: Path) -> None:
+    """Apart from the types the interface is what it was: sets, bindings, access, workgroup size, constants."""
+    module = compiled(
+        "#version 450\nlayout(local_size_x = 8, local_size_y_id = 3) in;\nlayout(constant_id = 3) const uint n = 2;\n"
+        "layout(set = 2, binding = 5, rgba32f) uniform readonly image2D a;\n"
+        "layout(set = 0, binding = 1) buffer B { float v[]; };\nlayout(push_constant) uniform P { int p; };\n"
+        "void main() { v[p] = imageLoad(a, ivec2(n)).x; }\n"
+    )
+    after = changed(module, "a", folder=tmp_path)
+
+    def described(module: Module) -> list[object]:
+        interface = module.entry_points[0].interface
+        slots = [(each.name, each.set, each.binding, each.kind, each.reads, each.writes) for each in interface.bindings]
+        constants = [(each.id, each.default) for each in module.spec_constants]
+        return [slots, constants, interface.local_size(), interface.push_constants is not None]
+
+    assert described(after) == described(module)
