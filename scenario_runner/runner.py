@@ -21,6 +21,7 @@ from scenario_runner.run.session import DeviceOptions, OpenedDevice
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.run.driver_start import InstanceStart
+    from scenario_runner.run.graph_report_files import GraphReportFiles
     from scenario_runner.run.instrumentation_file import InstrumentationFile
     from scenario_runner.run.pipeline_caching import PipelineCaching
     from scenario_runner.run.prepared import Prepared
@@ -50,6 +51,7 @@ def _of_scenario(method: _Method) -> _Method:
         from scenario_runner.files import sandbox
 
         folders = [kwargs[name] for name in ("output_dir", "capture_dir") if kwargs.get(name) is not None]
+        folders += () if self._graph_reports is None else self._graph_reports.folders
         files: list[StrPath] = [] if self._measured is None else [self._measured.path]
         if isinstance(scenario, str | os.PathLike):
             folders.append(os.path.dirname(os.path.abspath(scenario)))
@@ -78,7 +80,8 @@ class Runner:
     (VK_ARM_shader_instrumentation); ``sandbox`` refuses scenarios that read or write outside of their own folder and
     the folders given for results (SandboxError); ``strict`` makes warnings about a scenario errors, before anything
     runs; ``pipeline_cache`` keeps pipelines for other processes: True in the user's cache folder, a path in that
-    folder, or a `PipelineCaching`; the others are those of `DeviceOptions`.
+    folder, or a `PipelineCaching`; ``graph_reports`` has folders for files about graphs; the others are those of
+    `DeviceOptions`.
 
     Nothing is opened before it is needed (``starting``: a driver that is being started already); `run` raises
     NoDeviceError when there is no device.
@@ -100,6 +103,7 @@ class Runner:
         shader_instrumentation: StrPath | InstrumentationFile | None = None,
         sandbox: bool = False,
         pipeline_cache: bool | StrPath | PipelineCaching = False,
+        graph_reports: GraphReportFiles | None = None,
         strict: bool = False,
         starting: InstanceStart | None = None,
     ) -> None:
@@ -114,12 +118,14 @@ class Runner:
             staging,
             shader_instrumentation is not None,
             pipeline_cache is not False,
+            None if graph_reports is None else graph_reports.reports,
         )
         if isinstance(shader_instrumentation, str | os.PathLike):
             from scenario_runner.run.instrumentation_file import InstrumentationFile
 
             shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
         self._measured = shader_instrumentation
+        self._graph_reports = graph_reports
         if isinstance(pipeline_cache, bool | str | os.PathLike):
             caching = None
             if pipeline_cache is not False:
@@ -313,7 +319,9 @@ class Runner:
                 objects = self._opened.device_for(plan, timed=timings is not None)
             if timings is not None:
                 timings.starting(plan, objects.device, repeat, dry_run)
-            caching = self._pipeline_caching
+            caching, reports = self._pipeline_caching, self._graph_reports
+            if reports is not None:
+                reports.announce(plan)
             with nullcontext() if caching is None else caching.used(objects.device, plan):
                 execute(
                     objects,
@@ -327,6 +335,7 @@ class Runner:
                     if measured is None
                     else lambda found: measured.add(plan.name, objects.device.physical.name, found),
                     on_timed=None if timings is None else timings.take,
+                    on_graphs=None if reports is None else lambda graphs: reports.write(objects.device, plan, graphs),
                 )
             self._opened.raise_validation_errors()
         except ValidationLayerError as error:

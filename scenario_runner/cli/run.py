@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scenario_runner import progress
 from scenario_runner.cli import supervisor
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from scenario_runner.cli.timing_files import TimingFiles
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.run.instrumentation_file import InstrumentationFile
-    from scenario_runner.run.pipeline_caching import PipelineCaching
     from scenario_runner.runner import Runner
     from scenario_runner.scenario import Scenario
 
@@ -115,14 +114,18 @@ def _run(
 ) -> int:
     """Run the files from number ``first`` on; the exit code of the first that failed, of all files."""
     from scenario_runner.cli.cache_options import pipeline_caching
+    from scenario_runner.cli.graph_report_options import graph_report_files
     from scenario_runner.cli.report import show_error, write
 
     repeat = 1 if options.dry_run else options.repeat
     code = progress.number(progress.CODE)
     measured = _instrumentation_file(options.shader_instrumentation)
     timing = _timing_files(options, files)
-    caching = pipeline_caching(options)
-    runner = _runner(options, measured, caching, starting)
+    kept = {
+        "pipeline_cache": pipeline_caching(options) or False,
+        "graph_reports": graph_report_files(options, len(files)),
+    }
+    runner = _runner(options, measured, kept, starting)
     try:
         for file in files[first:]:
             started = time.perf_counter()
@@ -153,7 +156,7 @@ def _run(
                 if isinstance(error, DeviceError) and len(files) > 1:
                     progress.doing("closing the device")
                     runner.close()  # the next scenario gets a device of its own
-                    runner = _runner(options, measured, caching)
+                    runner = _runner(options, measured, kept)
                 continue
             progress.ended(0)
             if not options.quiet:
@@ -172,6 +175,8 @@ def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
     """Start the driver before anything else is imported: it takes as long as the rest, and mostly beside it."""
     if not argv or not _WITHOUT_DRIVER.isdisjoint(argv):
         return None
+    if any(argument.startswith("--emulation-layer-profiling") for argument in argv):
+        return None  # the layers read the environment, which is changed for them, when they are loaded
     from scenario_runner.run.driver_start import InstanceStart
 
     files: Sequence[str] = ()
@@ -201,7 +206,7 @@ def _timing_files(options: argparse.Namespace, files: Sequence[str]) -> TimingFi
 def _runner(
     options: argparse.Namespace,
     measured: InstrumentationFile | None,
-    caching: PipelineCaching | None,
+    kept: Mapping[str, Any],
     starting: InstanceStart | None = None,
 ) -> Runner:
     from scenario_runner.cli.arguments import compiler_arguments, device_arguments
@@ -212,11 +217,11 @@ def _runner(
         disabled_extensions=[name for names in options.disable_extension for name in names],
         shader_instrumentation=measured,
         sandbox=options.sandbox,
-        pipeline_cache=caching or False,
         strict=options.strict,
         starting=starting,
         **device_arguments(options),
         **compiler_arguments(options),
+        **kept,
     )
 
 

@@ -14,22 +14,12 @@ from scenario_runner.cli.arguments import (
     add_sandbox_option,
 )
 from scenario_runner.cli.cache_options import FLAGS, FOLDER, add_pipeline_cache_options
-from scenario_runner.errors import UsageError
+from scenario_runner.cli.graph_report_options import OPTIONS, add_graph_report_options
 
 # Options of the reference runner that change no result: scripts that give them keep working.
 WITHOUT_EFFECT = {
     "--enable-gpu-debug-markers": 0,
     "--capture-frame": 0,
-}
-_NEURAL = "VK_ARM_data_graph_neural_accelerator_statistics is not used by this version"
-# Options of the reference runner whose results somebody waits for: refused by name, with the reason. The number is
-# how many values they take.
-NOT_SUPPORTED = {
-    "--emulation-layer-profiling-dump-dir": (1, "profiles of the emulation layers are not read by this version"),
-    "--neural-debug-database-dump-dir": (1, _NEURAL),
-    "--neural-statistics-dump-dir": (1, _NEURAL),
-    "--neural-statistics-mode": (1, _NEURAL),
-    "--session-memory-dump-dir": (1, "the memory of graph sessions is not read back by this version"),
 }
 
 
@@ -95,7 +85,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")
     # Defining an option takes a tenth of a millisecond; these are in no help text, so only those given are needed.
     given = {argument.partition("=")[0] for argument in argv}
-    add_pipeline_cache_options(parser, {FOLDER, *FLAGS} if not given.isdisjoint(("-h", "--help")) else given)
+    defined = given if given.isdisjoint(("-h", "--help")) else {FOLDER, *FLAGS, *OPTIONS}
+    add_pipeline_cache_options(parser, defined)
+    add_graph_report_options(parser, defined)
     for option, values in WITHOUT_EFFECT.items():
         if option not in given:
             continue
@@ -103,9 +95,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
             parser.add_argument(option, help=argparse.SUPPRESS)
         else:
             parser.add_argument(option, action="store_true", help=argparse.SUPPRESS)
-    for option, (values, _) in NOT_SUPPORTED.items():
-        if option in given:
-            parser.add_argument(option, nargs=values, action=_NotSupported, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if getattr(options, "pipeline_caching", False) and not options.quiet and "--log-level" not in given:
         options.log_level = "info"  # what is said of the caches is what they were asked for
@@ -115,9 +104,3 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def without_effect(options: argparse.Namespace) -> list[str]:
     """The options given that the reference runner has and that change nothing here."""
     return [name for name in WITHOUT_EFFECT if getattr(options, name.lstrip("-").replace("-", "_"), None)]
-
-
-class _NotSupported(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        name = self.option_strings[0]
-        raise UsageError(f"option {name} of the reference runner is not supported", help=NOT_SUPPORTED[name][1])

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 from scenario_runner import clock, log, progress
 from scenario_runner.content_cache import default_cache_dir, is_trusted, read_own, replace_own, touch
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import DeviceError, FileError, MissingFileError, PipelineCacheMissError, UnsupportedError
+from scenario_runner.errors import DeviceError, FileError, PipelineCacheMissError, UnsupportedError
+from scenario_runner.files.existing_folder import check_existing_folder
 from scenario_runner.files.source import reason_of
 from scenario_runner.kept_files import KINDS, bound
 from scenario_runner.vulkan.pipelines.driver_cache import Creation, DriverCache
@@ -60,7 +61,7 @@ class PipelineCaching:
     ) -> None:
         """Raises MissingFileError or FileError for a folder that does not exist or that cannot be written to."""
         if folder is not None:
-            check_folder(os.fspath(folder))
+            check_existing_folder(os.fspath(folder))
         self._chosen = None if folder is None else os.fspath(folder)
         self._clear = clear
         self._fail_on_miss = fail_on_miss
@@ -175,16 +176,6 @@ class _Kept:
             log.warning(__name__, "Pipeline Cache not stored: %s", error)
         else:
             log.info(__name__, "Pipeline Cache stored (%s, %d bytes)", self._path, len(data))
-
-
-def check_folder(path: str) -> None:
-    """Raise MissingFileError or FileError for what is not a folder that files can be written to."""
-    if not os.path.exists(path):
-        raise MissingFileError(f"{path}: no such folder", help="make the folder first")
-    if not os.path.isdir(path):
-        raise FileError(f"{path}: is not a folder")
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise FileError(f"{path}: no file can be written to this folder: permission denied")
 
 
 def _remove(path: str) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.ml_start import Warm
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
     from scenario_runner.vulkan.execution.device_objects import DeviceObjects
+    from scenario_runner.vulkan.pipelines.graph_reports import GraphReports
 
 
 _MOST_CHARACTERS = 300  # of a message of the validation layer, where it was shown as a whole before
@@ -33,7 +34,7 @@ class DeviceOptions(NamedTuple):
     bytes by copies on the device, as devices with memory of their own need it, also where the host could read and
     write resources in place.
     ``instrument`` asks for shader instrumentation, which the device must have then. ``creation_feedback`` asks for what
-    tells whether pipelines come from a cache, where the device has it.
+    tells whether pipelines come from a cache, where the device has it. ``graph_reports`` are asked of its graphs.
     """
 
     device: str | None = None
@@ -44,6 +45,7 @@ class DeviceOptions(NamedTuple):
     staging: bool = False
     instrument: bool = False
     creation_feedback: bool = False
+    graph_reports: GraphReports | None = None
 
 
 class OpenedDevice:
@@ -210,6 +212,9 @@ class OpenedDevice:
             from scenario_runner.vulkan.pipelines.driver_cache import feedback_required
 
             needed = needed.union(feedback_required(physical, self._options.disabled_extensions))
+        reports = self._options.graph_reports
+        if reports is not None:
+            needed = needed.union(reports.required(physical, self._options.disabled_extensions))
         if plan.requirements.ml_extensions:
             from scenario_runner.vulkan.resources.tensor_limits import exceeded_tensor_limits
 
@@ -234,6 +239,7 @@ class OpenedDevice:
             progress.doing("opening the device")
             device = Device(instance, physical, needed, staging=self._options.staging)
             self._objects = objects = DeviceObjects(device)
+        objects.device.graph_reports = reports
         return objects
 
 

@@ -46,7 +46,8 @@ class Device:
         self.lost = False
         self.live: Counter[str] = Counter()
         self.memory_bytes = 0
-        self.driver_cache: Any = None  # the `pipelines.driver_cache.DriverCache` of a run that keeps its pipelines
+        self.graph_reports: Any = None  # `pipelines.graph_reports.GraphReports`, where wanted
+        self.driver_cache: Any = None  # `pipelines.driver_cache.DriverCache` of a run, where wanted
         self._stack = ExitStack()
         family = physical.queue_family(graphics=enabled.graphics)
         assert family is not None, "choose() lets no such device through"

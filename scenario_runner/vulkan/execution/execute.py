@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,6 +65,7 @@ class Execution:
         progress.doing("creating its descriptor sets")
         with clock.phase("create", "descriptor sets"):
             sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
+        self.graphs = graphs
         self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics)
         self._flows: list[Any] = [graph for graph in graphs if graph.kind == "optical_flow"]
         self._sessions = stack.enter_context(ExitStack())
@@ -82,7 +83,7 @@ class Execution:
     @property
     def session_bytes(self) -> list[int]:
         """The memory of the session of each graph pipeline of the plan."""
-        return [graph.session_bytes for graph in self._prepared.graphs]
+        return [graph.session_bytes for graph in self.graphs]
 
     def run(self, options: RunOptions, on_frame: OnFrame | None, on_outputs: OnOutputs | None) -> None:
         """Fill, run and read back; raises DeviceError, FileError and their kin, with the place of the frame."""
@@ -258,11 +259,13 @@ def execute(
     on_outputs: OnOutputs | None = None,
     on_measured: Callable[[Instrumentation], None] | None = None,
     on_timed: Callable[[Timestamps, list[int]], None] | None = None,
+    on_graphs: Callable[[Sequence[Any]], None] | None = None,
 ) -> None:
     """Carry out ``plan`` on the device of ``objects``; whatever it made is released, also when something fails.
 
-    ``on_measured`` is called at the end with what `RunOptions.instrument` asks for, ``on_timed`` with what
-    `RunOptions.timestamps` asks for and the bytes of each graph's session.
+    ``on_measured`` is called at the end with what `RunOptions.instrument` asks for, ``on_graphs`` with the pipelines of
+    the plan's graphs; neither in a dry run. ``on_timed``
+    is called with what `RunOptions.timestamps` asks for and the bytes of each graph's session.
 
     Raises DeviceError (or a kind of it), OutOfMemoryError, UnsupportedError, FileError from sources and callbacks.
     """
@@ -275,6 +278,8 @@ def execute(
                 on_measured(execution.instrumentation)
             if execution.timestamps is not None and on_timed is not None:
                 on_timed(execution.timestamps, execution.session_bytes)
+            if on_graphs is not None and not options.dry_run:
+                on_graphs(execution.graphs)
         finally:
             if device.abandoned:
                 stack.pop_all()  # still in use by work that did not finish

@@ -150,6 +150,8 @@ def _create(device: Device, stack: ExitStack, plan: OpticalFlowPlan, layout: Any
     cache = device.driver_cache
     if cache is not None:
         info = cache.with_feedback(info, plan.label, plan.pointer, stages=0)
+    if device.graph_reports is not None:
+        info = device.graph_reports.pipeline_info(info)
     kept = ffi.NULL if cache is None else cache.handle
     handle = ffi.new("VkPipeline*")
     create = device.fn.vkCreateDataGraphPipelinesARM
