@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from scenario_runner import log, progress
+from scenario_runner import clock, log, progress
 from scenario_runner.content_cache import default_cache_dir, is_trusted, read_own, replace_own, touch
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import DeviceError, FileError, PipelineCacheMissError, UnsupportedError
@@ -88,7 +88,8 @@ class PipelineCaching:
         if self._clear and path not in self._cleared:
             self._cleared.add(path)
             _remove(path)
-        data = self._load(path, device.physical)
+        with clock.phase("pipelines", "load"):
+            data = self._load(path, device.physical)
         kept = _Kept(path, data)
 
         def created(cache: DriverCache) -> None:
@@ -101,7 +102,8 @@ class PipelineCaching:
                 else:
                     log.info(__name__, "Pipeline cache hit or miss is unknown for pipeline: %s", creation.label)
             if not checks:
-                kept.store(cache)
+                with clock.phase("pipelines", "store after setup"):
+                    kept.store(cache)
             elif any(not creation.hit for creation in self.creations):
                 raise _missed(self.creations, path, len(data))
 
@@ -119,7 +121,8 @@ class PipelineCaching:
             device.driver_cache = cache
             yield
             if not checks:
-                kept.store(cache)
+                with clock.phase("pipelines", "store"):
+                    kept.store(cache)
                 if self._chosen is None:
                     bound(default_cache_dir(), FOLDER, _MOST_FILES, _MOST_KEPT_BYTES)
         finally:
