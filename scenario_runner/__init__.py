@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.errors import ScenarioRunnerError
+    from scenario_runner.run.graph_report_files import GraphReportFiles
+    from scenario_runner.run.pipeline_caching import PipelineCaching
     from scenario_runner.run.prepared import Prepared
     from scenario_runner.run.result import Frame, Result
     from scenario_runner.runner import Runner
@@ -21,6 +23,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Diagnostic",
     "Frame",
+    "GraphReportFiles",
+    "PipelineCaching",
     "Prepared",
     "Result",
     "Runner",
@@ -35,6 +39,8 @@ __all__ = [
 _HOME = {
     "Diagnostic": "diagnostics",
     "Frame": "run.result",
+    "GraphReportFiles": "run.graph_report_files",
+    "PipelineCaching": "run.pipeline_caching",
     "Prepared": "run.prepared",
     "Result": "run.result",
     "Runner": "runner",

@@ -22,7 +22,6 @@ _MAGIC = b"SRCACHE1"
 _HEADER = 28
 _SUFFIX = ".entry"
 _TOUCH_AFTER_S = 24 * 3600
-_STALE_TEMPORARY_S = 3600
 
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -79,16 +78,62 @@ def is_trusted(folder: str) -> bool:
     return not reason
 
 
+def read_own(path: str, most_bytes: int) -> tuple[bytes, float] | str:
+    """The content of a file that only this user can have written, and when that was (seconds since 1970).
+
+    Another file is not read; the result says why. Raises OSError or ValueError for one that cannot be opened.
+    """
+    descriptor = os.open(path, _OPEN_FLAGS)  # which does not wait for the other end of a pipe
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return "it is not a regular file"
+        if status.st_size > most_bytes:
+            return f"it has {status.st_size} bytes, of {most_bytes} at most"
+        reason = distrust(status)
+        if reason:
+            return reason
+        with open(descriptor, "rb", buffering=0, closefd=False) as file:
+            return file.read(), status.st_mtime
+    finally:
+        os.close(descriptor)
+
+
+def touch(path: str, modified_s: float) -> None:
+    """Make a file that was used one that is kept: eviction goes by last use, to a day."""
+    if time.time() - modified_s > _TOUCH_AFTER_S:
+        try:
+            os.utime(path)
+        except OSError:
+            pass
+
+
+def replace_own(path: str, data: bytes) -> None:
+    """Replace a file as a whole by one that only this user may read and write. Raises OSError or ValueError."""
+    temporary = f"{path}.{os.getpid()}-{time.time_ns():x}.tmp"
+    try:
+        with open(temporary, "xb", opener=_private) as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass
+        raise
+
+
 class ContentCache:
-    """Values under ``folder`` of ``root`` (by default `default_cache_dir`), bounded in number and size.
+    """Values of a `kept_files.KINDS` below ``root`` (by default `default_cache_dir`), bounded in number and size.
 
     Nothing here raises because of the file system: a folder that cannot be read or written is a cache that never hits,
     which is logged once.
     """
 
-    def __init__(self, root: str | None, folder: str, *, max_entries: int, max_total_bytes: int) -> None:
+    def __init__(self, root: str | None, kind: str, *, max_entries: int, max_total_bytes: int) -> None:
         self.root = default_cache_dir() if root is None else root
-        self.folder = os.path.join(self.root, folder)
+        self.folder = os.path.join(self.root, kind)
+        self._kind = kind
         self._max_entries = max_entries
         self._max_total_bytes = max_total_bytes
 
@@ -114,11 +159,7 @@ class ContentCache:
             or int.from_bytes(data[24:28], "little") != zlib.crc32(value)
         ):
             return None
-        if time.time() - modified_s > _TOUCH_AFTER_S:  # eviction goes by last use, to a day
-            try:
-                os.utime(path)
-            except OSError:
-                pass
+        touch(path, modified_s)
         return value
 
     def read(self, path: str, most_bytes: int) -> tuple[bytes, float] | None:
@@ -129,17 +170,10 @@ class ContentCache:
         if not (is_trusted(self.root) and is_trusted(os.path.dirname(path))):
             return None
         try:
-            descriptor = os.open(path, _OPEN_FLAGS)  # which does not wait for the other end of a pipe
-            try:
-                status = os.fstat(descriptor)
-                if not stat.S_ISREG(status.st_mode) or status.st_size > most_bytes or distrust(status):
-                    return None
-                with open(descriptor, "rb", buffering=0, closefd=False) as file:
-                    return file.read(), status.st_mtime
-            finally:
-                os.close(descriptor)
+            found = read_own(path, most_bytes)
         except (OSError, ValueError):
             return None
+        return found if isinstance(found, tuple) else None
 
     def store(self, key: bytes, value: bytes) -> None:
         """Keep ``value`` as what ``key`` makes."""
@@ -148,53 +182,20 @@ class ContentCache:
 
     def write(self, path: str, data: bytes) -> None:
         """Replace the file ``path`` under the root as a whole."""
-        temporary = f"{path}.{os.getpid()}-{time.time_ns():x}.tmp"
         try:
             for folder in dict.fromkeys((self.root, os.path.dirname(path))):
                 os.makedirs(folder, mode=0o700, exist_ok=True)
                 if not is_trusted(folder):
                     return
-            try:
-                with open(temporary, "xb", opener=_private) as file:
-                    file.write(data)
-                os.replace(temporary, path)
-            except BaseException:
-                try:
-                    os.unlink(temporary)
-                except OSError:
-                    pass
-                raise
+            replace_own(path, data)
         except (OSError, ValueError) as error:
             self._warn(error)
 
     def evict(self) -> None:
         """Drop the entries used longest ago while there are too many, down to three quarters. Called after writing."""
-        now = time.time()
-        entries: list[tuple[float, int, str]] = []
-        try:
-            with os.scandir(self.folder) as scan:
-                for item in scan:
-                    status = item.stat(follow_symlinks=False)
-                    if item.name.endswith(_SUFFIX):
-                        entries.append((status.st_mtime, status.st_size, item.path))
-                    elif item.name.endswith(".tmp") and now - status.st_mtime > _STALE_TEMPORARY_S:
-                        os.unlink(item.path)
-        except OSError:
-            return  # another process evicts as well, or there is no folder
-        total = sum(size for _, size, _ in entries)
-        if len(entries) <= self._max_entries and total <= self._max_total_bytes:
-            return
-        entries.sort()
-        left = len(entries)
-        for _, size, path in entries:
-            if left <= self._max_entries * 3 // 4 and total <= self._max_total_bytes * 3 // 4:
-                break
-            try:
-                os.unlink(path)
-            except OSError:
-                pass
-            left -= 1
-            total -= size
+        from scenario_runner.kept_files import bound
+
+        bound(self.root, self._kind, self._max_entries, self._max_total_bytes)
 
     def _warn(self, error: Exception) -> None:
         if self.root in _warned:

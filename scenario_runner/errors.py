@@ -20,7 +20,8 @@
     │   └── DriverCrashError         12   the process was ended by a signal, such as SIGSEGV in the driver
     ├── ValidationLayerError         13   the Vulkan validation layer reported errors
     ├── SandboxError                 14   the scenario wants to read or write outside of the sandbox
-    └── LimitError                   15   the system refuses this process another thread or process
+    ├── LimitError                   15   the system refuses this process another thread or process
+    └── PipelineCacheMissError       16   --fail-on-pipeline-cache-miss: a pipeline did not come from the cache
 
 An interrupted run (Ctrl-C) stays a KeyboardInterrupt. The command line takes SIGTERM and SIGHUP for interrupts too, and
 ends with 128 and the number of the signal then: 130, 143, 129.
@@ -229,6 +230,13 @@ class LimitError(ScenarioRunnerError):
     code = "SR-DEVICE-008"
 
 
+class PipelineCacheMissError(ScenarioRunnerError):
+    """A pipeline did not come from the pipeline cache, as --fail-on-pipeline-cache-miss asks for."""
+
+    exit_code = 16
+    code = "SR-DEVICE-009"
+
+
 _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-JSON": ScenarioError,
     "SR-REF": ScenarioError,
@@ -283,6 +291,7 @@ _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-DEVICE-006": DriverCrashError,
     "SR-DEVICE-007": ValidationLayerError,
     "SR-DEVICE-008": LimitError,
+    "SR-DEVICE-009": PipelineCacheMissError,
     "SR-RUN": UnsupportedError,
 }
 """A code, or its family → the error that a diagnostic of it becomes. Each code's exit code follows from this."""

@@ -28,13 +28,13 @@ class ResourceKind(NamedTuple):
 class CommandKind(NamedTuple):
     """A kind of command, its key in the JSON, and ``older`` spellings of it.
 
-    ``resolver`` (a `plan.resolvers.CommandResolver`) turns commands into operations; a kind without one is not run.
+    ``resolver`` (a `plan.resolvers.CommandResolver`) turns commands into operations.
     ``recorder`` (a `vulkan.execution.prepared.Recorder`) records the operations whose ``kind`` is ``operation``.
     """
 
     key: str
     model: str
-    resolver: str = ""
+    resolver: str
     operation: str = ""
     recorder: str = ""
     older: tuple[str, ...] = ()

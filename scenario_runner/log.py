@@ -43,6 +43,13 @@ def hears_debug(logger: str) -> bool:
     return logging is not None and logging.getLogger(logger).isEnabledFor(logging.DEBUG)
 
 
+def info(logger: str, message: str, *arguments: object) -> None:
+    """A record for people who want to follow what is done."""
+    logging = sys.modules.get("logging")
+    if logging is not None and logging.getLogger(logger).isEnabledFor(logging.INFO):
+        logging.getLogger(logger).info(message, *arguments)
+
+
 def debug(logger: str, message: str, *arguments: object) -> None:
     """A record for people who look into a failure."""
     if hears_debug(logger):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from scenario_runner import log, progress
+from scenario_runner import clock, log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError, error_of
 from scenario_runner.plan.model.records import CompilerOptions
 from scenario_runner.run.output_files import FileWriter
@@ -21,10 +22,13 @@ if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.run.capture_tools import RenderDocCaptures
     from scenario_runner.run.driver_start import InstanceStart
+    from scenario_runner.run.graph_report_files import GraphReportFiles
     from scenario_runner.run.instrumentation_file import InstrumentationFile
+    from scenario_runner.run.pipeline_caching import PipelineCaching
     from scenario_runner.run.prepared import Prepared
     from scenario_runner.run.result import Collector, Result
     from scenario_runner.run.session import Validation
+    from scenario_runner.run.timings import Timings
     from scenario_runner.scenario import Scenario
     from scenario_runner.vulkan.devices.ml_emulation import Mode
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
@@ -48,6 +52,7 @@ def _of_scenario(method: _Method) -> _Method:
         from scenario_runner.files import sandbox
 
         folders = [kwargs[name] for name in ("output_dir", "capture_dir") if kwargs.get(name) is not None]
+        folders += () if self._graph_reports is None else self._graph_reports.folders
         files: list[StrPath] = [] if self._measured is None else [self._measured.path]
         if isinstance(scenario, str | os.PathLike):
             folders.append(os.path.dirname(os.path.abspath(scenario)))
@@ -75,9 +80,11 @@ class Runner:
     a GLSL compiler; ``shader_instrumentation`` is a JSON file that gets what the device measures in shaders
     (VK_ARM_shader_instrumentation); ``sandbox`` refuses scenarios that read or write outside of their own folder and
     the folders given for results (SandboxError); ``strict`` makes warnings about a scenario errors, before anything
-    runs; ``sync_validation`` lets the validation layer look for hazards; ``debug_labels`` gives tools names and labels
-    also where no layer is loaded; ``capture_frame`` has RenderDoc capture frames ("0,2"), single commands ("command:5")
-    or the whole "run" into .rdc files in ``capture_frame_dir``; the others are those of `DeviceOptions`.
+    runs; ``pipeline_cache`` keeps pipelines for other processes: True in the user's cache folder, a path in that
+    folder, or a `PipelineCaching`; ``graph_reports`` has folders for files about graphs; ``sync_validation``
+    lets the validation layer look for hazards; ``debug_labels`` gives tools names and labels also where no layer is
+    loaded; ``capture_frame`` has RenderDoc capture frames ("0,2"), single commands ("command:5") or the whole "run"
+    into .rdc files in ``capture_frame_dir``; the others are those of `DeviceOptions`.
 
     Nothing is opened before it is needed (``starting``: a driver that is being started already); `run` raises
     NoDeviceError when there is no device.
@@ -98,6 +105,8 @@ class Runner:
         staging: bool = False,
         shader_instrumentation: StrPath | InstrumentationFile | None = None,
         sandbox: bool = False,
+        pipeline_cache: bool | StrPath | PipelineCaching = False,
+        graph_reports: GraphReportFiles | None = None,
         strict: bool = False,
         sync_validation: bool = False,
         debug_labels: bool = False,
@@ -110,13 +119,15 @@ class Runner:
         options = DeviceOptions(
             None if device is None else str(device),
             robustness,
-            frozenset(disabled_extensions),
+            _device_extensions(disabled_extensions),
             validation,
             ml_emulation,
             staging,
             shader_instrumentation is not None,
-            sync_validation,
-            debug_labels,
+            pipeline_cache is not False,
+            None if graph_reports is None else graph_reports.reports,
+            synchronization=sync_validation,
+            labels=debug_labels,
             graphics=capture_frame is not None,
         )
         if isinstance(shader_instrumentation, str | os.PathLike):
@@ -129,6 +140,16 @@ class Runner:
             from scenario_runner.run.capture_tools import RenderDocCaptures
 
             self._renderdoc = RenderDocCaptures(capture_frame, os.fspath(capture_frame_dir))
+        self._graph_reports = graph_reports
+        if isinstance(pipeline_cache, bool | str | os.PathLike):
+            caching = None
+            if pipeline_cache is not False:
+                from scenario_runner.run.pipeline_caching import PipelineCaching
+
+                caching = PipelineCaching(None if pipeline_cache is True else pipeline_cache)
+        else:
+            caching = pipeline_cache
+        self._pipeline_caching = caching
         self._opened = OpenedDevice(options, starting)
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
@@ -187,12 +208,14 @@ class Runner:
             loaded = scenario_with(os.fspath(scenario), inputs or {}, to_files=output_dir is not None)
             inputs = None
         else:
-            loaded = _loaded(scenario)
+            with clock.phase("parse", "scenario"):
+                loaded = _loaded(scenario)
         if outputs is None:
             outputs = _written(loaded)
 
         def plan_with(changed: Mapping[str, Any]) -> Plan:
-            return self.plan(loaded, {**(inputs or {}), **changed}, outputs=outputs, output_dir=output_dir)
+            with clock.phase("plan"):
+                return self.plan(loaded, {**(inputs or {}), **changed}, outputs=outputs, output_dir=output_dir)
 
         return Prepared(loaded, plan_with({}), plan_with, partial(self._execute, loaded))
 
@@ -209,6 +232,7 @@ class Runner:
         repeat: int = 1,
         keep_state: bool = False,
         dry_run: bool = False,
+        timings: bool = False,
     ) -> Result:
         """Run a scenario and return what it wrote, as NumPy arrays by uid.
 
@@ -218,17 +242,21 @@ class Runner:
         ``inputs`` replaces the initial content of resources. ``outputs`` names what is returned (one uid, or several);
         by default whatever has a ``dst`` or is not readonly. Files named by ``dst`` are written unless ``write_files``
         is false, relative to ``output_dir`` (default: the scenario's folder). ``repeat`` runs all commands that often,
-        with the inputs restored before each iteration unless ``keep_state``.
+        with the inputs restored before each iteration unless ``keep_state``. ``timings`` measures the run: see
+        `Result.timings`.
 
         Raises a subclass of ScenarioRunnerError; no output is written then, and the frames captured before stay.
         """
-        return self.prepare(scenario, inputs, outputs=outputs, output_dir=output_dir).run(
-            capture_dir=capture_dir,
-            write_files=write_files,
-            repeat=repeat,
-            keep_state=keep_state,
-            dry_run=dry_run,
-        )
+        measured = _timings() if timings else None
+        with clock.measuring(measured.clock if measured else None):
+            return self.prepare(scenario, inputs, outputs=outputs, output_dir=output_dir).run(
+                capture_dir=capture_dir,
+                write_files=write_files,
+                repeat=repeat,
+                keep_state=keep_state,
+                dry_run=dry_run,
+                timings=measured or False,
+            )
 
     @_of_scenario
     def run_to_files(
@@ -240,12 +268,19 @@ class Runner:
         repeat: int = 1,
         keep_state: bool = False,
         dry_run: bool = False,
+        timings: Timings | None = None,
     ) -> Plan:
-        """Run a scenario for its files alone: results go straight from the device to disk. Returns what was planned."""
+        """Run a scenario for its files alone: results go straight from the device to disk. Returns what was planned.
+
+        ``timings`` is given what the run took."""
         progress.doing("reading it")
-        plan = self._plan_for_files(scenario, _text(output_dir))
-        with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
-            self._execute(scenario, plan, (writer,), repeat=repeat, keep_state=keep_state, dry_run=dry_run)
+        with clock.measuring(timings.clock if timings else None):
+            with clock.phase("plan"):
+                plan = self._plan_for_files(scenario, _text(output_dir))
+            with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
+                self._execute(
+                    scenario, plan, (writer,), repeat=repeat, keep_state=keep_state, dry_run=dry_run, timings=timings
+                )
         return plan
 
     def _plan_for_files(self, scenario: AnyScenario, output_dir: str | None) -> Plan:
@@ -262,7 +297,8 @@ class Runner:
             from scenario_runner.plan.resolve import resolve_to_keep
             from scenario_runner.scenario import loads
 
-            loaded = _loaded(path) if cache.text is None else loads(cache.text, path)
+            with clock.phase("parse", "scenario"):
+                loaded = _loaded(path) if cache.text is None else loads(cache.text, path)
             plan, facts = resolve_to_keep(loaded, output_dir=output_dir, compiler=compiler)
             if facts is not None:
                 cache.store(plan, facts)
@@ -277,6 +313,7 @@ class Runner:
         repeat: int,
         keep_state: bool,
         dry_run: bool,
+        timings: Timings | None = None,
     ) -> None:
         from scenario_runner.vulkan.execution.execute import RunOptions, execute
 
@@ -291,26 +328,38 @@ class Runner:
             for sink in sinks:
                 if isinstance(sink, FileWriter):
                     sink.check()
-            objects = self._opened.device_for(plan)
-            execute(
-                objects,
-                plan,
-                RunOptions(
-                    repeat,
-                    keep_state,
-                    dry_run,
-                    self.timeout_s,
-                    measured is not None,
-                    None if self._renderdoc is None else self._renderdoc.of(plan),
-                ),
-                on_frame=None
-                if not any(sink.captures for sink in sinks)  # nobody sees what frames capture
-                else lambda iteration, frame, pieces: _share(pieces, [sink.frame(iteration, frame) for sink in sinks]),
-                on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
-                on_measured=None
-                if measured is None
-                else lambda found: measured.add(plan.name, objects.device.physical.name, found),
-            )
+            with clock.phase("device"):
+                objects = self._opened.device_for(plan, timed=timings is not None)
+            if timings is not None:
+                timings.starting(plan, objects.device, repeat, dry_run)
+            caching, reports = self._pipeline_caching, self._graph_reports
+            if reports is not None:
+                reports.announce(plan)
+            with nullcontext() if caching is None else caching.used(objects.device, plan):
+                execute(
+                    objects,
+                    plan,
+                    RunOptions(
+                        repeat,
+                        keep_state,
+                        dry_run,
+                        self.timeout_s,
+                        measured is not None,
+                        timings is not None,
+                        None if self._renderdoc is None else self._renderdoc.of(plan),
+                    ),
+                    on_frame=None
+                    if not any(sink.captures for sink in sinks)  # nobody sees what frames capture
+                    else lambda iteration, frame, pieces: _share(
+                        pieces, [sink.frame(iteration, frame) for sink in sinks]
+                    ),
+                    on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
+                    on_measured=None
+                    if measured is None
+                    else lambda found: measured.add(plan.name, objects.device.physical.name, found),
+                    on_timed=None if timings is None else timings.take,
+                    on_graphs=None if reports is None else lambda graphs: reports.write(objects.device, plan, graphs),
+                )
             self._opened.raise_validation_errors()
         except ValidationLayerError as error:
             self._opened.close()  # the layer says the same thing a few times only in the life of an instance
@@ -355,9 +404,24 @@ class Runner:
         self._opened.raise_validation_errors()
 
 
+def _device_extensions(names: Collection[str]) -> frozenset[str]:
+    """Names of device extensions. Raises UsageError for those that are not."""
+    if not names:
+        return frozenset()
+    from scenario_runner.vulkan.devices.disabled_extensions import checked_names
+
+    return checked_names([names] if isinstance(names, str) else names)
+
+
 def _written(scenario: Scenario) -> list[str]:
     """The resources that shaders may have written."""
     return [each.uid for each in scenario.resources if getattr(each, "shader_access", "readonly") != "readonly"]
+
+
+def _timings() -> Timings:
+    from scenario_runner.run.timings import Timings
+
+    return Timings()
 
 
 def _text(path: StrPath | None) -> str | None:

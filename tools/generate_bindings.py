@@ -63,6 +63,7 @@ def generate() -> dict[str, str]:
             "The enumeration values, flag bits and API constants that the package uses, without their VK_.",
             constants_module(registry, used_constants()),
         ),
+        "extension_names.py": ("The names of all device extensions.", extension_names_module(registry)),
         "extensions.py": (
             "What a device extension depends on beyond Vulkan 1.1: one of each tuple of extensions and versions.\n\n"
             "A version is packed as VK_MAKE_API_VERSION(0, major, minor, 0).",
@@ -152,6 +153,11 @@ def constant_value(text: str) -> str:
     if not found:
         raise ValueError(f"vk.xml: unknown kind of constant {text!r}")
     return found[1]
+
+
+def extension_names_module(registry: Registry) -> str:
+    names = sorted(name for name, extension in registry.extensions.items() if extension.kind == "device")
+    return "\n".join(["DEVICE_EXTENSIONS = frozenset((", *(f"    {name!r}," for name in names), "))", ""])
 
 
 def extensions_module(registry: Registry) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.workloads.changed import Changed
 from benchmarks.workloads.dispatches import Dispatches
+from benchmarks.workloads.drawings import Drawings, Fill
 from benchmarks.workloads.graphs import GraphConstants, GraphDispatches
 from benchmarks.workloads.images import DdsFiles, FilterChain, ImageCopy
 from benchmarks.workloads.large_buffers import LargeBuffers
@@ -24,6 +25,8 @@ def all_workloads() -> dict[str, Workload]:
         Dispatches(),
         Changed(Dispatches()),
         Dispatches(varied=True),
+        Drawings(),
+        Fill(),
         LargeBuffers(),
         ImageCopy(),
         FilterChain(),
@@ -38,5 +41,6 @@ def all_workloads() -> dict[str, Workload]:
         Shaders("validate", cold=False),
         Shaders("run", cold=True),
         Shaders("run", cold=False),
+        Shaders("validate", cold=True, language="HLSL"),
     ]
     return {workload.name: workload for workload in workloads}

@@ -1,4 +1,4 @@
-"""A hundred GLSL shaders and ten thousand commands: what reading, compiling and checking a large scenario costs."""
+"""A hundred shaders and ten thousand commands: what reading, compiling and checking a large scenario costs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ void main() {{
     counters[gl_GlobalInvocationID.x] += {};
 }}
 """
+ADD_HLSL = """RWStructuredBuffer<uint> counters : register(u0);
+[numthreads(64, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {{
+    counters[id.x] += {};
+}}
+"""
 ITEMS = 256
 BUFFERS = 16
 
@@ -28,22 +33,29 @@ class Shaders(Workload):
 
     ours_alone = True
 
-    def __init__(self, what: Literal["validate", "run"], *, cold: bool) -> None:
+    def __init__(
+        self, what: Literal["validate", "run"], *, cold: bool, language: Literal["GLSL", "HLSL"] = "GLSL"
+    ) -> None:
         self._validates = what == "validate"
         self._cold = cold
+        self._language = language
         self._shaders = 100
-        self._commands = 10_000
-        self.name = f"shaders-{what}" + ("-cold" if cold else "")
-        self.title = f"{what} 100 GLSL shaders, 10,000 commands" + (", empty caches" if cold else "")
+        # With HLSL it is the compiler that is measured: 5 ms for each shader.
+        self._commands = 10_000 if language == "GLSL" else 100
+        self.name = f"{'shaders' if language == 'GLSL' else 'hlsl'}-{what}" + ("-cold" if cold else "")
+        commands = f"{self._commands:,} commands"
+        self.title = f"{what} 100 {language} shaders, {commands}" + (", empty caches" if cold else "")
         if self._validates:
-            self.seconds_bound = Bound(must=2.0 if cold else 0.5)
+            self.seconds_bound = Bound(must=0.5 if not cold or language == "HLSL" else 2.0)
 
     def make(self, folder: Path, *, quick: bool) -> None:
         if quick:
             self._shaders, self._commands = 5, 50
-        for number in range(self._shaders):
-            (folder / f"add{number}.comp").write_text(ADD.format(number + 1), encoding="utf-8")
-        resources = [shader(f"add{number}", f"add{number}.comp") for number in range(self._shaders)]
+        text, extension = (ADD, "comp") if self._language == "GLSL" else (ADD_HLSL, "hlsl")
+        files = [f"add{number}.{extension}" for number in range(self._shaders)]
+        for number, file in enumerate(files):
+            (folder / file).write_text(text.format(number + 1), encoding="utf-8")
+        resources = [shader(f"add{number}", file, type=self._language) for number, file in enumerate(files)]
         resources += [buffer(f"buffer{k}", 4 * ITEMS, dst=f"counters{k}.npy") for k in range(BUFFERS)]
         commands = [
             dispatch(f"add{k % self._shaders}", [ITEMS // 64, 1, 1], f"buffer{k * 7 // 3 % BUFFERS}")

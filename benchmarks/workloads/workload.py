@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks.bounds import Bound
 from benchmarks.programs import Program
@@ -87,9 +87,9 @@ def shader(uid: str, source: str, **more: Any) -> dict[str, Any]:
     return {"shader": {"uid": uid, "src": source, "type": "SPIR-V" if source.endswith(".spv") else "GLSL", **more}}
 
 
-def compile_shader(source: str) -> bytes:
+def compile_shader(source: str, stage: Literal["compute", "vertex", "fragment"] = "compute") -> bytes:
     """GLSL to SPIR-V, before anything is measured."""
     from scenario_runner.shaders import CompileRequest, compile_all
 
-    (module,) = compile_all([CompileRequest(source=source)])
+    (module,) = compile_all([CompileRequest(source=source, stage=stage)])
     return module

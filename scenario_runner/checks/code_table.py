@@ -432,9 +432,4 @@ SR-FEATURE-002 error the device lacks a feature that the scenario asks for
 A part of the scenario other than a SPIR-V capability needs a device feature: the layout of a block, a custom border color, tensors, or graphs.
 Use another device, or remove that part.
 Vulkan specification, "Features"
-
-SR-RUN-001 note valid, but not supported by this version
-The scenario is valid, but this version of the program does not run this kind of command.
-Use a later version of the program; the file is correct.
-README.md
 """

@@ -34,7 +34,7 @@ Leave `descriptor_type` out.
 
 SR-FLOW-006 warning a flag about a previous optical flow where there is none
 The flags input_unchanged, reference_unchanged, input_is_previous_reference and reference_is_previous_input compare with the previous optical flow of the same session. The first one has none, so that the flag is ignored.
-Remove the flag. Optical flows share a session where their size, grid size, performance level, formats and bindings are equal.
+Remove the flag. Optical flows share a session if their size, grid size, performance level and formats are equal, and all or none of them have hints and costs.
 VK_ARM_data_graph_optical_flow, VkDataGraphOpticalFlowExecuteFlagBitsARM
 
 SR-FLOW-007 error an optical flow of a size that the device does not support

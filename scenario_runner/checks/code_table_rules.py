@@ -72,14 +72,9 @@ The memory layout of a resource with OPTIMAL tiling is known only to the device,
 Use the tiling LINEAR.
 Vulkan specification, "Memory Aliasing"
 
-SR-MEMORY-005 error a tensor that begins inside an image
-A tensor that shares the memory of an image covers the whole image, so that both must begin at the same offset.
-Use the same offset for both, or place the tensor after the image.
-{_FORMAT}, `memory_group`
-
 SR-MEMORY-006 error a tensor that does not match the image in its memory
-The shape or the format of the tensor does not match the texels of the image in the same memory.
-Use the shape that the message names, and a format that is one component of a texel.
+The shape or the format of the tensor does not match the texels of an OPTIMAL image in the same memory, or the image has depths and stencils, which only the device can find.
+Use the shape that the message names, and a format that is one component of a texel; or LINEAR tiling.
 VK_ARM_tensors, "Tensor Aliasing"
 
 SR-MEMORY-007 error padded rows in a shared memory group
@@ -341,6 +336,11 @@ SR-DEVICE-008 error system limit reached
 The system does not allow this process to start another thread or process.
 Increase the limit that the message names.
 docs/command_line.md
+
+SR-DEVICE-009 error a pipeline did not come from the pipeline cache
+--fail-on-pipeline-cache-miss was given, a pipeline cache was loaded, and the driver made a pipeline anew.
+Run once without --fail-on-pipeline-cache-miss, so that the cache gets the pipeline. Some drivers keep no pipelines.
+docs/caches.md
 
 SR-RUN-003 error unknown format or kind of value
 A file has a format or a kind of value that this version of the program does not support.

@@ -7,7 +7,7 @@ seen as one mip level each.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic, error, warning
 
@@ -20,7 +20,8 @@ FLAGS_OF_FOLLOWING: Final = frozenset(
     {"input_unchanged", "reference_unchanged", "input_is_previous_reference", "reference_is_previous_input"}
 )
 """The flags that tell what the images have in common with those of the previous dispatch."""
-_IMAGE_TYPES: Final = {
+_Kind = Literal["storage_image", "sampled_image", "combined_image_sampler"]
+_IMAGE_TYPES: Final[dict[str, _Kind]] = {
     "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE": "storage_image",
     "VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE": "sampled_image",
     "VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER": "combined_image_sampler",
@@ -81,19 +82,12 @@ def _check_formats(one: str, other: str, images: Mapping[str, FlowImage], pointe
 
 def _check_written(images: Mapping[str, FlowImage], pointer: str) -> Iterator[Diagnostic]:
     """What is written must not be read or written by the same command through another binding."""
-    for name in OUTPUTS:
-        image = images.get(name)
-        if image is None:
-            continue
-        for other, seen in images.items():
-            if other != name and (seen.uid, seen.level) == (image.uid, image.level) and other not in OUTPUTS[:1]:
-                yield error(
-                    "SR-FLOW-004",
-                    _place(pointer, name),
-                    f"{image.called} is written as {name}, and is {other} as well",
-                    "bind another image",
-                )
-                break
+    seen: dict[tuple[str, int], str] = {}
+    for name, image in sorted(images.items(), key=lambda each: each[0] in OUTPUTS):
+        other = seen.setdefault((image.uid, image.level), name)
+        if other != name and name in OUTPUTS:
+            message = f"{image.called} is written as {name}, and is {other} as well"
+            yield error("SR-FLOW-004", _place(pointer, name), message, "bind another image")
 
 
 def check_flow_access(images: Mapping[str, FlowImage], access: Mapping[str, str], pointer: str) -> Iterator[Diagnostic]:
@@ -117,11 +111,11 @@ def check_first_flags(flags: Sequence[str], pointer: str) -> Iterator[Diagnostic
                 f"{pointer}/execution_flags/{index}",
                 f"the flag {flag!r} is about the previous optical flow of the session, and this one is the first;"
                 " it is ignored",
-                "optical flows of equal size, grid size, performance level, formats and bindings share a session",
+                "optical flows of equal size, grid size, performance level and formats share a session",
             )
 
 
-def descriptor_kind(name: str, wanted: str) -> str | None:
+def descriptor_kind(name: str, wanted: str) -> _Kind | None:
     """The kind of descriptor for a binding with the ``descriptor_type`` that the scenario asks for; None where an
     optical flow cannot have it."""
     if wanted == "VK_DESCRIPTOR_TYPE_AUTO":

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "run scenarios (the default command)",
     "validate": "check scenarios without a GPU",
+    "bench": "run scenarios many times and show what they take, or compare two measurements",
     "explain": "explain the code of a finding and how to fix it",
     "view": "show images and tensors, or compare two of them",
     "shader": "show the interface of a shader",
     "vgf": "show the contents of a VGF model, or make a scenario that runs it",
+    "cache": "show or clear what is kept for later runs",
     "schema": "print the JSON Schema of the scenario format",
     "doctor": "show what is installed on this machine for running scenarios, and what is missing",
     "help": "show the options of a command",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scenario_runner import progress
 from scenario_runner.cli import supervisor
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from scenario_runner.cli.crash import Crash
     from scenario_runner.cli.run_outputs import RunOutputs
+    from scenario_runner.cli.timing_files import TimingFiles
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.run.instrumentation_file import InstrumentationFile
     from scenario_runner.runner import Runner
@@ -26,7 +27,14 @@ _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"
 # With one of these a capture tool comes before the driver.
 _CAPTURING = ("--capture-frame", "--gfxr")
 # With one of these the device is not opened as it is by default.
-_CHOOSING = ("--device", "--ml-emulation", "--disable-extension", "--enable-robustness", "--shader-instrumentation")
+_CHOOSING = (
+    "--device",
+    "--ml-emulation",
+    "--disable-extension",
+    "--enable-robustness",
+    "--shader-instrumentation",
+    "--trace",
+)
 _MOST_LOOKED_AT = 8
 
 
@@ -111,12 +119,19 @@ def _run(
     first: int = 0,
 ) -> int:
     """Run the files from number ``first`` on; the exit code of the first that failed, of all files."""
+    from scenario_runner.cli.cache_options import pipeline_caching
+    from scenario_runner.cli.graph_report_options import graph_report_files
     from scenario_runner.cli.report import show_error, write
 
     repeat = 1 if options.dry_run else options.repeat
     code = progress.number(progress.CODE)
     measured = _instrumentation_file(options.shader_instrumentation)
-    runner = _runner(options, measured, starting)
+    timing = _timing_files(options, files)
+    kept = {
+        "pipeline_cache": pipeline_caching(options) or False,
+        "graph_reports": graph_report_files(options, len(files)),
+    }
+    runner = _runner(options, measured, kept, starting)
     try:
         for file in files[first:]:
             started = time.perf_counter()
@@ -134,7 +149,10 @@ def _run(
                     repeat=repeat,
                     keep_state=options.repeat_keep_state,
                     dry_run=options.dry_run,
+                    timings=timing.timings if timing else None,
                 )
+                if timing is not None:
+                    timing.write()
             except ScenarioRunnerError as error:
                 show_error(error.of_scenario(file))
                 note = None if options.dry_run else outputs.note_of_failure(file)
@@ -145,7 +163,7 @@ def _run(
                 if isinstance(error, DeviceError) and len(files) > 1:
                     progress.doing("closing the device")
                     runner.close()  # the next scenario gets a device of its own
-                    runner = _runner(options, measured)
+                    runner = _runner(options, measured, kept)
                 continue
             progress.ended(0)
             for path in runner.frame_captures[captured:]:
@@ -153,6 +171,8 @@ def _run(
             if not options.quiet:
                 _summarise(file, plan.dispatch_count, len(plan.outputs), repeat, options.dry_run, started, runner)
     finally:
+        if timing is not None:
+            timing.discard()
         progress.doing("closing the device")
         runner.close()
         if options.pause_on_exit:
@@ -164,6 +184,8 @@ def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
     """Start the driver before anything else is imported: it takes as long as the rest, and mostly beside it."""
     if not argv or not _WITHOUT_DRIVER.isdisjoint(argv) or any(each.startswith(_CAPTURING) for each in argv):
         return None
+    if any(argument.startswith("--emulation-layer-profiling") for argument in argv):
+        return None  # the layers read the environment, which is changed for them, when they are loaded
     from scenario_runner.run.driver_start import InstanceStart
 
     files: Sequence[str] = ()
@@ -183,8 +205,19 @@ def _instrumentation_file(path: str | None) -> InstrumentationFile | None:
     return InstrumentationFile(path, keep=progress.number(progress.MEASURED))
 
 
+def _timing_files(options: argparse.Namespace, files: Sequence[str]) -> TimingFiles | None:
+    if options.profiling_dump_path is None and options.perf_counters_dump_path is None and options.trace is None:
+        return None
+    from scenario_runner.cli.timing_files import TimingFiles
+
+    return TimingFiles(options, files)
+
+
 def _runner(
-    options: argparse.Namespace, measured: InstrumentationFile | None, starting: InstanceStart | None = None
+    options: argparse.Namespace,
+    measured: InstrumentationFile | None,
+    kept: Mapping[str, Any],
+    starting: InstanceStart | None = None,
 ) -> Runner:
     from scenario_runner.cli.arguments import compiler_arguments, device_arguments
     from scenario_runner.runner import Runner
@@ -200,6 +233,7 @@ def _runner(
         starting=starting,
         **device_arguments(options),
         **compiler_arguments(options),
+        **kept,
     )
 
 

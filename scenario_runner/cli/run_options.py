@@ -13,27 +13,12 @@ from scenario_runner.cli.arguments import (
     add_logging_option,
     add_sandbox_option,
 )
+from scenario_runner.cli.cache_options import FLAGS, FOLDER, add_pipeline_cache_options
+from scenario_runner.cli.graph_report_options import OPTIONS, add_graph_report_options
 from scenario_runner.errors import UsageError
 
 # Options of the reference runner that change no result: scripts that give them keep working.
-WITHOUT_EFFECT = {
-    "--pipeline-caching": 0,
-    "--clear-pipeline-cache": 0,
-    "--cache-path": 1,
-}
-_NEURAL = "VK_ARM_data_graph_neural_accelerator_statistics is not used by this version"
-# Options of the reference runner whose results somebody waits for: refused by name, with the reason. The number is
-# how many values they take.
-NOT_SUPPORTED = {
-    "--profiling-dump-path": (1, "GPU timestamps of commands are not recorded by this version"),
-    "--perf-counters-dump-path": (1, "times of the phases of a run are not recorded by this version"),
-    "--fail-on-pipeline-cache-miss": (0, "no pipeline cache is kept by this version, so that each pipeline is a miss"),
-    "--emulation-layer-profiling-dump-dir": (1, "profiles of the emulation layers are not read by this version"),
-    "--neural-debug-database-dump-dir": (1, _NEURAL),
-    "--neural-statistics-dump-dir": (1, _NEURAL),
-    "--neural-statistics-mode": (1, _NEURAL),
-    "--session-memory-dump-dir": (1, "the memory of graph sessions is not read back by this version"),
-}
+WITHOUT_EFFECT = {}
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -93,6 +78,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="FILE",
         help="write the device's measurements of shaders (VK_ARM_shader_instrumentation) as JSON",
     )
+    parser.add_argument("--profiling-dump-path", metavar="FILE", help="write the time of every dispatch as JSON")
+    parser.add_argument("--perf-counters-dump-path", metavar="FILE", help="write the times of the host as JSON")
+    parser.add_argument("--trace", metavar="FILE", help="write both as a trace for Perfetto or chrome://tracing")
     parser.add_argument("--strict", action="store_true", help="warnings about a scenario are errors; nothing is run")
     add_compiler_options(parser)
     add_sandbox_option(parser)
@@ -103,6 +91,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")
     # Defining an option takes a tenth of a millisecond; these are in no help text, so only those given are needed.
     given = {argument.partition("=")[0] for argument in argv}
+    defined = given if given.isdisjoint(("-h", "--help")) else {FOLDER, *FLAGS, *OPTIONS}
+    add_pipeline_cache_options(parser, defined)
+    add_graph_report_options(parser, defined)
     for option, values in WITHOUT_EFFECT.items():
         if option not in given:
             continue
@@ -110,10 +101,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
             parser.add_argument(option, help=argparse.SUPPRESS)
         else:
             parser.add_argument(option, action="store_true", help=argparse.SUPPRESS)
-    for option, (values, _) in NOT_SUPPORTED.items():
-        if option in given:
-            parser.add_argument(option, nargs=values, action=_NotSupported, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
+    if getattr(options, "pipeline_caching", False) and not options.quiet and "--log-level" not in given:
+        options.log_level = "info"  # what is said of the caches is what they were asked for
     _check_captures(options)
     return options
 
@@ -134,9 +124,3 @@ def _check_captures(options: argparse.Namespace) -> None:
 def without_effect(options: argparse.Namespace) -> list[str]:
     """The options given that the reference runner has and that change nothing here."""
     return [name for name in WITHOUT_EFFECT if getattr(options, name.lstrip("-").replace("-", "_"), None)]
-
-
-class _NotSupported(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        name = self.option_strings[0]
-        raise UsageError(f"option {name} of the reference runner is not supported", help=NOT_SUPPORTED[name][1])

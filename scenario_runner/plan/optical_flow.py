@@ -62,6 +62,7 @@ class OpticalFlows(CommandResolver):
             self._started.add(found.pipeline)
             self.context.problems.report(check_first_flags(found.flags, self.context.scenario.command_pointer(index)))
             found = found._replace(flags=tuple(flag for flag in found.flags if flag not in FLAGS_OF_FOLLOWING))
+        self.context.tables.names[index] = (command.kind,)
         return (found,)
 
     def finish(self) -> None:
@@ -81,35 +82,40 @@ class OpticalFlows(CommandResolver):
             seen = [(each.resource_ref, each.lod or 0) for each in bindings.values()]
             self.context.layouts.check_shader_access(seen, f"{pointer}/bindings", list(bindings))
         images = {}
+        kinds: dict[str, DescriptorKind] = {}
         for name, binding in bindings.items():
             image = _image(name, binding, pointer, tables, problems)
-            if image is not None:
-                images[name] = image
+            kind = descriptor_kind(name, binding.descriptor_type)
+            if image is not None and kind is not None:
+                images[name], kinds[name] = image, kind
         grid = int(command.grid_size.partition("x")[0])
         problems.report(check_flow(command.width, command.height, grid, images, pointer))
         access = {name: str(getattr(scenario.resource(each.uid), "shader_access", "")) for name, each in images.items()}
         problems.report(check_flow_access(images, access, pointer))
         if len(problems.errors) > before or len(images) < len(bindings):
             return None
-        descriptors = []
-        connections = []
-        for name, binding in sorted(bindings.items(), key=lambda each: (each[1].set, each[1].id)):
-            kind: DescriptorKind = descriptor_kind(name, binding.descriptor_type)  # type: ignore[assignment]
-            image, place = images[name], f"{pointer}/bindings/{name}/resource_ref"
-            at = binding.set, binding.id
-            descriptors.append(Descriptor(*at, kind, image.uid, image.level))
-            connections.append(FlowConnection(*at, CONNECTIONS[name], image.format.value, image.uid, place))
-        set_layouts = tuple(
-            tuple(LayoutBinding(each.binding, each.kind) for each in descriptors if each.set == number)
-            for number in range(descriptors[-1].set + 1)
+        # Sets and ids of the scenario may be any numbers; nothing but the connections refers to them.
+        numbered = list(enumerate(name for name in CONNECTIONS if name in images))
+        descriptors = tuple(
+            Descriptor(0, number, kinds[name], images[name].uid, images[name].level) for number, name in numbered
         )
+        connections = tuple(
+            FlowConnection(
+                0,
+                number,
+                CONNECTIONS[name],
+                images[name].format.value,
+                images[name].uid,
+                f"{pointer}/bindings/{name}/resource_ref",
+            )
+            for number, name in numbered
+        )
+        set_layouts = (tuple(LayoutBinding(each.binding, each.kind) for each in descriptors),)
         size = command.width, command.height
-        plan = OpticalFlowPlan(
-            *size, grid, command.performance_level, set_layouts, tuple(connections), command.work, pointer
-        )
+        plan = OpticalFlowPlan(*size, grid, command.performance_level, set_layouts, connections, command.work, pointer)
         return OpticalFlowDispatch(
             tables.graph_pipeline(plan),
-            tables.descriptor_list(DescriptorList(set_layouts, tuple(descriptors))),
+            tables.descriptor_list(DescriptorList(set_layouts, descriptors)),
             command.implicit_barrier,
             index,
             command.execution_flags,

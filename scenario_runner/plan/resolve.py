@@ -117,7 +117,6 @@ class _Resolver:
     def plan(self) -> Plan:
         context, tables, problems = self.context, self.context.tables, self.problems
         self._check_names()
-        self._note_unsupported()
         self._resolvers = self._make_resolvers()
         resolvers = list(dict.fromkeys(self._resolvers.values()))
         for resolver in resolvers:
@@ -160,6 +159,7 @@ class _Resolver:
             warnings=(*self._scenario.warnings, *problems.warnings),
             graph_pipelines=tuple(tables.graph_pipelines),
             reads=self._reads(shaders),
+            names=tables.names,
             graphics_pipelines=tuple(tables.graphics_pipelines),
         )
 
@@ -177,10 +177,10 @@ class _Resolver:
         return facts_of(self.context, plan, self._used_shaders, files)
 
     def _make_resolvers(self) -> dict[str, CommandResolver]:
-        """What resolves each kind of command that is there and can be run."""
+        """What resolves each kind of command that is there."""
         made: dict[str, CommandResolver] = {}
         kinds = dict.fromkeys(command.kind for command in self._scenario.commands)
-        names = {kind: COMMANDS[kind].resolver for kind in kinds if COMMANDS[kind].resolver}
+        names = {kind: COMMANDS[kind].resolver for kind in kinds}
         for name in names.values():
             if name not in made:
                 made[name] = load(name)(self.context)
@@ -215,20 +215,12 @@ class _Resolver:
                 if field not in type(resource).model_fields:
                     raise UsageError(f"{what}: {name!r} is a {resource.kind}, which has none")
 
-    def _note_unsupported(self) -> None:
-        unsupported = {kind.key for kind in COMMANDS.values() if not kind.resolver}
-        for index, command in enumerate(self._scenario.commands):
-            if command.kind in unsupported:
-                message = f"{command.kind} commands are not run by this version of scenario-runner"
-                self.problems.error("SR-RUN-001", self._scenario.command_pointer(index), message)
-
     def _frames(self) -> tuple[FramePlan, ...]:
         context, tables = self.context, self.context.tables
         images = context.layouts = self._layout_tracker()
         resolve = {kind: resolver.resolve for kind, resolver in self._resolvers.items()}
         for index, command in enumerate(context.scenario.commands):
-            if command.kind in resolve:
-                tables.operations.extend(resolve[command.kind](command, index))
+            tables.operations.extend(resolve[command.kind](command, index))
         restoring = images.restoring(len(context.scenario.commands)) if images is not None else None
         if restoring is not None:
             tables.operations.append(restoring)  # a repeated run begins with every image in its place

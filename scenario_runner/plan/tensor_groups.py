@@ -1,8 +1,9 @@
 """Memory groups with tensors: what a tensor sees of an image or a buffer in the same memory.
 
 Source: Vulkan specification, "Memory Aliasing": LINEAR tensors, LINEAR images and buffers interpret bytes alike. A
-tensor over an image has the shape [H, W, C] or [1, H, W, C], with C the components of a texel; its strides are the
-image's.
+tensor of the shape [H, W, C] or [1, H, W, C], with C the components of a texel, that begins where an image does has the
+strides of the image. Any other one is packed: it sees the bytes of an image whose rows are packed, and is refused on a
+device that pads these (`vulkan.resources.aliasing`).
 """
 
 from __future__ import annotations
@@ -32,8 +33,11 @@ def join_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None:
                 _report_tilings(tensor, unlike, group, problems)
                 continue
             if shown is not None and not tensor.linear and len(images) == 1:
-                if _check_image(tensor, shown, problems):
+                mismatch = _mismatch(tensor, shown)
+                if mismatch is None:
                     _join_optimal(tensor, shown, resources)
+                else:
+                    _report_mismatch(tensor, shown, mismatch, problems)
                 continue
             if not tensor.linear:
                 problems.error(
@@ -44,10 +48,15 @@ def join_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None:
                     "leave tiling out, or use LINEAR",
                 )
                 continue
-            if shown is None:
-                _check_overlap(tensor, images, group, problems)
-            elif _check_image(tensor, shown, problems):
-                resources[tensor.uid] = tensor._replace(image=shown.uid)
+            for image in images:
+                if not overlap(span_of(tensor), span_of(image)):
+                    continue
+                if len(image.format.aspects) > 1:
+                    _report_mismatch(
+                        tensor, image, "where its depths and its stencils lie is up to the device", problems
+                    )
+                elif image.offset_bytes == tensor.offset_bytes and _mismatch(tensor, image) is None:
+                    resources[tensor.uid] = tensor._replace(image=image.uid)
 
 
 def _join_optimal(tensor: TensorPlan, image: Any, resources: dict[str, ResourcePlan]) -> None:
@@ -72,37 +81,24 @@ def _report_tilings(tensor: TensorPlan, image: Any, group: str, problems: Proble
     )
 
 
-def _check_overlap(tensor: TensorPlan, images: list[Any], group: str, problems: Problems) -> None:
-    for image in images:
-        if overlap(span_of(tensor), span_of(image)):
-            problems.error(
-                "SR-MEMORY-005",
-                f"{tensor.pointer}/memory_group/offset",
-                f"tensor {tensor.uid!r} at offset {tensor.offset_bytes} of memory group {group!r} begins inside image"
-                f" {image.uid!r} at offset {image.offset_bytes}",
-                "a tensor that shares the memory of an image begins where the image does",
-            )
-            return
-
-
-def _check_image(tensor: TensorPlan, image: Any, problems: Problems) -> bool:
-    """Whether a tensor can show the texels of an image."""
+def _mismatch(tensor: TensorPlan, image: Any) -> str | None:
+    """Why the elements of a tensor are not the components of an image's texels; None where they are."""
     texel = image.format
     shape = tensor.dims
-    message = None
     expected = [image.height, image.width, texel.components]
     if texel.is_packed or texel.is_compressed or len(texel.aspects) > 1:
-        message = f"its texels of {texel.name} are not made of whole numbers side by side"
-    elif tensor.format.block_size_bytes * texel.components != texel.block_size_bytes:
-        message = f"a texel of {texel.name} has {texel.components} components of {texel.channel_bits[0]} bits"
-    elif len(shape) not in (3, 4) or list(shape[-3:]) != expected or (len(shape) == 4 and shape[0] != 1):
-        message = f"its shape must be {expected} or {[1, *expected]}: height, width, components of a texel"
-    if message is None:
-        return True
+        return f"its texels of {texel.name} are not made of whole numbers side by side"
+    if tensor.format.block_size_bytes * texel.components != texel.block_size_bytes:
+        return f"a texel of {texel.name} has {texel.components} components of {texel.channel_bits[0]} bits"
+    if len(shape) not in (3, 4) or list(shape[-3:]) != expected or (len(shape) == 4 and shape[0] != 1):
+        return f"its shape must be {expected} or {[1, *expected]}: height, width, components of a texel"
+    return None
+
+
+def _report_mismatch(tensor: TensorPlan, image: Any, why: str, problems: Problems) -> None:
     problems.error(
         "SR-MEMORY-006",
         f"{tensor.pointer}/memory_group",
         f"tensor {tensor.uid!r} of the shape {list(tensor.shape)} and {tensor.format.name} cannot show image"
-        f" {image.uid!r} of {image.width} x {image.height} texels: {message}",
+        f" {image.uid!r} of {image.width} x {image.height} texels: {why}",
     )
-    return False

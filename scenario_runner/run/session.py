@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.ml_start import Warm
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
     from scenario_runner.vulkan.execution.device_objects import DeviceObjects
+    from scenario_runner.vulkan.pipelines.graph_reports import GraphReports
 
 
 _MOST_CHARACTERS = 300  # of a message of the validation layer, where it was shown as a whole before
@@ -32,9 +33,10 @@ class DeviceOptions(NamedTuple):
     graphs run through emulation layers: "auto" (where the device lacks them), "on" or "off". ``staging`` moves all
     bytes by copies on the device, as devices with memory of their own need it, also where the host could read and
     write resources in place.
-    ``instrument`` asks for shader instrumentation, which the device must have then. ``synchronization`` lets the
-    validation layer look for hazards. ``labels`` asks for object names and labels for tools. ``graphics`` asks for a
-    queue that does graphics work, which capture tools need.
+    ``instrument`` asks for shader instrumentation, which the device must have then. ``creation_feedback`` asks for what
+    tells whether pipelines come from a cache, where the device has it. ``graph_reports`` are asked of its graphs.
+    ``synchronization`` lets the validation layer look for hazards. ``labels`` asks for object names and labels for
+    tools. ``graphics`` asks for a queue that does graphics work, which capture tools need.
     """
 
     device: str | None = None
@@ -44,6 +46,8 @@ class DeviceOptions(NamedTuple):
     ml_emulation: Mode = "auto"
     staging: bool = False
     instrument: bool = False
+    creation_feedback: bool = False
+    graph_reports: GraphReports | None = None
     synchronization: bool = False
     labels: bool = False
     graphics: bool = False
@@ -180,8 +184,11 @@ class OpenedDevice:
         self._objects = DeviceObjects(warm.device)
         return True
 
-    def device_for(self, plan: Plan) -> DeviceObjects:
-        """The open device with what its runs share, opened anew where the plan needs more than it was opened with."""
+    def device_for(self, plan: Plan, *, timed: bool = False) -> DeviceObjects:
+        """The open device with what its runs share, opened anew where the plan needs more than it was opened with.
+
+        ``timed``: a device that is opened now can tell how its clock and the host's relate.
+        """
         from scenario_runner.vulkan.devices.requirements import enabled_for
         from scenario_runner.vulkan.execution.device_objects import DeviceObjects
 
@@ -212,6 +219,13 @@ class OpenedDevice:
             from scenario_runner.vulkan.pipelines.instrumentation import required
 
             needed = needed.union(required(physical, self._options.disabled_extensions))
+        if self._options.creation_feedback:
+            from scenario_runner.vulkan.pipelines.driver_cache import feedback_required
+
+            needed = needed.union(feedback_required(physical, self._options.disabled_extensions))
+        reports = self._options.graph_reports
+        if reports is not None:
+            needed = needed.union(reports.required(physical, self._options.disabled_extensions))
         if plan.requirements.ml_extensions:
             from scenario_runner.vulkan.resources.tensor_limits import exceeded_tensor_limits
 
@@ -229,9 +243,14 @@ class OpenedDevice:
             if objects is not None:
                 needed = needed.union(objects.device.enabled)
                 self._close_device()
+            if timed:
+                from scenario_runner.vulkan.execution.calibration import wanted
+
+                needed = needed.union(wanted(physical, self._options.disabled_extensions))
             progress.doing("opening the device")
             device = Device(instance, physical, needed, staging=self._options.staging)
             self._objects = objects = DeviceObjects(device)
+        objects.device.graph_reports = reports
         return objects
 
 

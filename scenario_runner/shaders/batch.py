@@ -69,7 +69,8 @@ def compile_batch(jobs: Sequence[Job], folder: str, processes: Processes, timeou
 
 
 def _compile_together(jobs: Sequence[Job], folder: str, processes: Processes, timeout_s: float) -> int | None:
-    """One process. The index of the last file that it wrote where it did not come to its end by itself, else None."""
+    """One process. The index of the last file that it wrote where it did not come to its end by itself, -1 where it
+    ended at the first shader; else, and where that is not known, None."""
     from scenario_runner.shaders.process import make_runnable, run_program
 
     compiler = jobs[0].batch
@@ -88,7 +89,9 @@ def _compile_together(jobs: Sequence[Job], folder: str, processes: Processes, ti
     # It writes one file after the other: where it was ended, only the last one can be a part of a module.
     for index in written[:-1] if done.failure else written:
         _take(jobs[index], compiler, os.path.join(folder, str(index)))
-    return written[-1] if done.failure and written else None
+    if not done.failure:
+        return None
+    return written[-1] if written else -1 if compiler.writes_logs else None
 
 
 def _wrote(folder: str, index: int) -> bool:

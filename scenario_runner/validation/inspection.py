@@ -92,7 +92,7 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
     for each in examination.problems.errors:
         if error_class(each.code) is LimitError:
             raise LimitError(each)
-        add(each._replace(severity="note") if each.code == "SR-RUN-001" else each)
+        add(each)
     for each in (*scenario.warnings, *examination.problems.warnings):
         add(each)
     for each in _more(scenario, examination, options):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from scenario_runner.doctor import gather
+from scenario_runner.plan.resolve import resolve
+from scenario_runner.scenario import load
 from scenario_runner.validation.reported_device import ReportedDevice
+from scenario_runner.vulkan.devices.requirements import enabled_for
 from tests.drawings import COMMAND, FRAGMENT, VERTEX, drawing, found
 from tests.scenes import Scene, assemble
 
@@ -246,3 +250,23 @@ def test_against_a_device(scene: Scene, tmp_path: Path) -> None:
         "input 'wide' at location 9 of shader 'f', a part of a vector needs maintenance4"
         f" (VkPhysicalDeviceVulkan13Features), which {name} lacks",
     }
+
+
+def test_devices_without_dynamic_rendering(scene: Scene) -> None:
+    """The feature is named at the first drawing; a device of Vulkan 1.2 has it with the extension."""
+    (report, *_) = json.loads(json.dumps(gather()))["devices"]
+    drawing(scene)
+    for structure in report["features"].values():
+        structure.pop("dynamicRendering", None)
+    ((code, _, pointer, message),) = found(scene, ReportedDevice(report))
+    assert (code, pointer) == ("SR-FEATURE-002", COMMAND)
+    assert message.startswith("dispatch_fragment needs dynamicRendering (VkPhysicalDeviceVulkan13Features), which ")
+    report["api_version"] = "1.2.0"
+    report["extensions"]["VK_KHR_dynamic_rendering"] = 1
+    report["features"]["VkPhysicalDeviceDynamicRenderingFeatures"] = {"dynamicRendering": True}
+    assert found(scene, ReportedDevice(report)) == []
+    requirements = resolve(load(scene.write())).requirements
+    device: Any = ReportedDevice(report)
+    enabled = enabled_for(device, requirements)
+    assert "VK_KHR_dynamic_rendering" in enabled.extensions
+    assert enabled.graphics

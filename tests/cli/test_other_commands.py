@@ -47,20 +47,6 @@ def test_validate_loads_no_driver(valid: Path, shader_cache: Path) -> None:
     assert done.stdout.splitlines()[-1] == "0 [] False"
 
 
-def test_validate_notes_what_is_not_run(program: Program, scene: Scene) -> None:
-    """A scenario that is right, and holds what this version does not run, is valid with a note."""
-    scene.file("v.vert", "#version 450\nvoid main() { gl_Position = vec4(0); }\n")
-    scene.file("f.frag", "#version 450\nvoid main() {}\n")
-    scene.resource("shader", uid="v", src="v.vert", type="GLSL", stage="vertex")
-    scene.resource("shader", uid="f", src="f.frag", type="GLSL", stage="fragment")
-    stages = {"vertex_shader_ref": "v", "fragment_shader_ref": "f"}
-    scene.command("dispatch_fragment", **stages, bindings=[], render_extent=[4, 4]).write()
-    ended = program("validate", "scenario.json")
-    assert ended.code == 0
-    assert "scenario.json: valid: " in ended.out
-    assert "note: " in ended.err
-
-
 def test_validate_compiles(program: Program, scene: Scene) -> None:
     """validate finds shaders that do not compile."""
     scene.shader("bad", glsl("nonsense;")).dispatch("bad", []).write()

@@ -69,7 +69,7 @@ class Case(NamedTuple):
         return {code for code in _OF_DEVICES if error_class(code).exit_code == ended.code}
 
 
-_OF_DEVICES = [f"SR-DEVICE-{number:03}" for number in range(1, 9)]
+_OF_DEVICES = [f"SR-DEVICE-{number:03}" for number in range(1, 10)]
 Input = Callable[[Case], Codes]
 
 

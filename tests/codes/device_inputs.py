@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 import pytest
 
-from scenario_runner import Runner
+from scenario_runner import PipelineCaching, Runner
 from scenario_runner.vulkan.devices.instance import VALIDATION_LAYER
 from scenario_runner.vulkan.devices.layers import available_layers
 from tests.codes.case import Case, Codes, Input
@@ -164,6 +164,15 @@ def no_more_threads(case: Case) -> Codes:
     return case.ended(launcher=("prlimit", f"--stack={8 << 30}", f"--as={4 << 30}"))
 
 
+def pipeline_that_was_not_kept(case: Case) -> Codes:
+    """The shader changed since the cache was written."""
+    caching = PipelineCaching(case.scene.folder)
+    with Runner(pipeline_cache=caching) as runner:
+        runner.run(small(case.scene).write())
+    case.scene.file("s.comp", glsl("data[0] = 3;", DATA))
+    return case.run(pipeline_cache=PipelineCaching(case.scene.folder, fail_on_miss=True))
+
+
 def what_the_validation_layer_reports(case: Case) -> Codes:
     """A hazard, which the layer takes for an error when it is asked to look for them."""
     assert VALIDATION_LAYER in [name for name, _, _ in available_layers()], "this needs vulkan-validationlayers"
@@ -206,5 +215,6 @@ INPUTS: dict[str, Input] = {
     "SR-DEVICE-006": crash,
     "SR-DEVICE-007": what_the_validation_layer_reports,
     "SR-DEVICE-008": no_more_threads,
+    "SR-DEVICE-009": pipeline_that_was_not_kept,
     "SR-RUN-005": without_renderdoc,
 }

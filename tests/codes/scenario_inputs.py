@@ -113,8 +113,11 @@ _ENTRIES: dict[str, tuple[Entries, Entries]] = {
     ),
     "SR-MEMORY-003": ([image(mips=2, memory_group=GROUP), buffer(memory_group=GROUP)], []),
     "SR-MEMORY-004": ([image(tiling="OPTIMAL", memory_group=GROUP), buffer(size=64, memory_group=GROUP)], []),
-    "SR-MEMORY-005": ([image(memory_group=GROUP), tensor(memory_group={"id": "g", "offset": 4})], []),
-    "SR-MEMORY-006": ([image(memory_group=GROUP), tensor(memory_group=GROUP)], []),
+    "SR-MEMORY-006": (
+        [image(format="VK_FORMAT_D32_SFLOAT_S8_UINT", memory_group=GROUP), tensor(memory_group=GROUP)],
+        [],
+    ),
+    "SR-MEMORY-009": ([image(tiling="OPTIMAL", memory_group=GROUP), tensor(memory_group=GROUP)], []),
     "SR-FILE-006": ([buffer(src="missing.npy")], []),
     "SR-FILE-002": ([buffer(size=8, src="16.npy")], []),
     "SR-FILE-003": ([buffer(src="16.npy", dst="16.npy")], []),
@@ -130,7 +133,6 @@ _ENTRIES: dict[str, tuple[Entries, Entries]] = {
     "SR-IMAGE-009": ([image(), layouts("general", "undefined")], [BARRIER]),
     "SR-IMAGE-010": ([image(), layouts("tensor_aliasing", "general")], [BARRIER]),
     "SR-IMAGE-011": ([shader(), image(), layouts("general", "tensor_aliasing")], [BARRIER, dispatch(IMAGE)]),
-    "SR-RUN-001": ([image("i", "VK_FORMAT_R8_UNORM")], [flow()]),
     "SR-ATTACH-009": (
         [shader("v", stage="vertex"), shader("f", stage="fragment")],
         [{"dispatch_fragment": {"vertex_shader_ref": "v", "fragment_shader_ref": "f", "bindings": []}}],

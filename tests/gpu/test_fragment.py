@@ -153,9 +153,9 @@ def test_a_fragment_shader_writes_buffers_and_images(scene: Scene, both: Runner)
     assert (result["x"][..., 0] == expected).all()
 
 
-@pytest.mark.parametrize("sizes", [(16, 16), (16, 0), (0, 16), (4, 16)])
+@pytest.mark.parametrize("sizes", [(16, 16), (16, 0), (0, 16), (4, 16), (0, 0)])
 def test_push_constants_of_both_shaders(scene: Scene, both: Runner, sizes: tuple[int, int]) -> None:
-    """The same bytes are seen by both shaders, as many as the larger push_constants_size says."""
+    """The same bytes are seen by both shaders, as many as the larger push_constants_size or block says."""
     first = "layout(push_constant) uniform P { uint factor; } pc;\nlayout(location = 0) flat out uint n;\n"
     vertex(
         scene,
@@ -164,9 +164,7 @@ def test_push_constants_of_both_shaders(scene: Scene, both: Runner, sizes: tuple
         push_constants_size=sizes[0],
     )
     second = "layout(push_constant) uniform P { uint factor; uint add[3]; } pc;\nlayout(location = 0) flat in uint n;\n"
-    fragment(
-        scene, "color = uint(p.x) * n + pc.add[2];", second + output("uint"), push_constants_size=sizes[1]
-    )  # fmt: skip
+    fragment(scene, "color = uint(p.x) * n + pc.add[2];", second + output("uint"), push_constants_size=sizes[1])
     for number, value in enumerate((3, 5, 5)):
         scene.raw_data(f"d{number}", numpy.array([value, 0, 0, value * 100], "u4"))
         target(scene, f"x{number}", size=(WIDTH, HEIGHT))

@@ -108,8 +108,9 @@ def push_data_of_another_size(scene: Scene) -> None:
     draw(scene.raw_data("d", numpy.zeros(2, "u4")), ["x"], push_data_ref="d")
 
 
-def push_constants_without_a_size(scene: Scene) -> None:
-    small(scene, "color = n;", "layout(push_constant) uniform P { uint n; };\n" + output("uint"))
+def push_constants_beyond_the_size(scene: Scene) -> None:
+    declared = "layout(push_constant) uniform P { uint n[3]; };\n"
+    small(scene, "color = n[2];", declared + output("uint"), push_constants_size=4)
     draw(scene, ["x"])
 
 
@@ -151,7 +152,7 @@ def a_format_without_drawing(scene: Scene) -> None:
         (an_input_without_an_output, ScenarioRunnerError, "SR-STAGE-001", "/fragment_shader_ref"),
         (an_unbound_resource, ScenarioRunnerError, "SR-BIND-001", "/bindings"),
         (push_data_of_another_size, ScenarioError, "SR-PUSH-002", "/push_data_ref"),
-        (push_constants_without_a_size, ScenarioRunnerError, "SR-PUSH-001", None),
+        (push_constants_beyond_the_size, ScenarioRunnerError, "SR-PUSH-001", None),
         (too_many_attachments, UnsupportedError, "SR-LIMIT-010", "/color_attachment_refs"),
         (too_large, UnsupportedError, "SR-LIMIT-009", ""),
         (a_format_without_drawing, UnsupportedError, "SR-FEATURE-003", None),

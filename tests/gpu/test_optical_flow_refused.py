@@ -58,7 +58,7 @@ def test_formats(ml: Runner, scene: Scene) -> None:
     found = refused(ml, flow(scene, "hint_motion_vectors", "output_cost"))
     assert [(code, pointer.removeprefix(f"{COMMAND}/bindings/")) for code, pointer, _ in found] == [
         ("SR-FEATURE-003", f"{name}/resource_ref")
-        for name in ("search_image", "template_image", "output_image", "hint_motion_vectors", "output_cost")
+        for name in ("search_image", "template_image", "hint_motion_vectors", "output_image", "output_cost")
     ]
     assert found[-1][2] == "the optical flow: image 'costs' of VK_FORMAT_R8_UINT cannot be its cost on it"
 

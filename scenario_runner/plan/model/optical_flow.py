@@ -11,7 +11,7 @@ PerformanceLevel = Literal["unknown", "slow", "medium", "fast"]
 
 
 class FlowConnection(NamedTuple):
-    """VkDataGraphPipelineSingleNodeConnectionARM: what stands at a binding, an image of the VkFormat ``format``.
+    """VkDataGraphPipelineSingleNodeConnectionARM: what is at a binding, an image of the VkFormat ``format``.
 
     ``uid`` and ``pointer`` are those of the first command that binds something there, for messages.
     """

@@ -20,7 +20,7 @@ DXC_VARIABLE = "SCENARIO_RUNNER_DXC"
 SOURCE_NAME = "source"
 OUTPUT_NAME = "module.spv"
 
-_LIBRARY = re.compile(r".*\.(?:so|dll|dylib)(?:\.[\d.]+)?")
+_LIBRARY = r".*\.(?:so|dll|dylib)(?:\.[\d.]+)?"
 
 
 class _Found(NamedTuple):
@@ -34,8 +34,9 @@ class Compiler(_Found):
 
     ``flavour`` names the class in reports and in the cache. ``variable`` is the environment variable that names one of
     them, ``programs`` are their names on PATH. ``renames_entry`` tells whether a GLSL shader's entry point can be
-    called other than main. ``asking_again`` are options, tried in turn, with which a compiler that stops at the first
-    error reports all.
+    called other than main, ``many_at_once`` whether it makes batches, and ``writes_logs`` whether a batch has a log for
+    each shader. ``asking_again`` are options, tried in turn, with which a compiler that stops at the first error
+    reports all.
     """
 
     __slots__ = ()
@@ -48,6 +49,7 @@ class Compiler(_Found):
     style: ClassVar[MessageStyle] = GLSLANG_STYLE
     asking_again: ClassVar[tuple[tuple[str, ...], ...]] = ()
     many_at_once: ClassVar[bool] = False
+    writes_logs: ClassVar[bool] = False
 
     @classmethod
     def candidates(cls) -> list[str]:
@@ -88,8 +90,8 @@ class Compiler(_Found):
     def batch_arguments(self, target: str, shaders: Sequence[tuple[CompileRequest, BuildOptions]]) -> list[str]:
         """The command line that compiles the files ``0``, ``1``, … to ``0.spv``, ``1.spv``, ….
 
-        There is no such file for a shader that has to be compiled alone. A compiler that also writes ``0.log``, …
-        with its messages about a shader is not asked about that shader again.
+        There is no such file for a shader that has to be compiled alone. One that ``writes_logs`` also writes
+        ``0.log``, … with its messages, and is not asked about those shaders again.
         """
         raise NotImplementedError
 
@@ -103,7 +105,7 @@ def on_path(name: str) -> list[str]:
 
 def is_library(path: str) -> bool:
     """Whether a path is that of a shared library, by its name."""
-    return _LIBRARY.fullmatch(os.path.basename(path)) is not None
+    return re.fullmatch(_LIBRARY, os.path.basename(path)) is not None
 
 
 def numbers(version: str) -> tuple[int, ...]:

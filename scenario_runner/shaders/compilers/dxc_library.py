@@ -37,6 +37,7 @@ class DxcLibrary(Dxc):
     flavour = "dxc-library"
     programs = ()
     many_at_once = True
+    writes_logs = True
 
     @classmethod
     def candidates(cls) -> list[str]:

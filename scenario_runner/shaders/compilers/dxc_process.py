@@ -21,6 +21,8 @@ from typing import Any
 
 _COMPILER = "73e22d93-e6ce-47f3-b5bf-f0664f39c1b0"  # CLSID_DxcCompiler
 _COMPILER_3 = "228b4687-5a6a-4730-900c-9702b2203f54"  # IDxcCompiler3
+_UTILITIES = "6245d6af-66e0-48fd-80b4-4d271796748c"  # CLSID_DxcUtils
+_UTILITIES_1 = "4605c4cb-2019-492a-ada4-65f20bb7d67f"  # IDxcUtils
 _RESULT = "58346cda-dde7-4497-9461-6f87af5e0659"  # IDxcResult
 _VERSION_2 = "fb6904c4-42f0-4b62-9c46-983af7da7c83"  # IDxcVersionInfo2
 _VERSION_3 = "5e13e843-9d25-473c-9ad2-03b2d0b44b1e"  # IDxcVersionInfo3
@@ -59,21 +61,25 @@ class _Object:
 
 def main(arguments: Sequence[str]) -> int:
     """The exit status."""
-    library, *rest = arguments
+    path, *rest = arguments
     try:
-        compiler = _compiler(library)
+        library = ctypes.CDLL(os.path.abspath(path))
+        compiler = _made(library, _COMPILER, _COMPILER_3)
+        utilities = _made(library, _UTILITIES, _UTILITIES_1)
     except (OSError, AttributeError) as error:
         _say(f"error: {error}\n".encode())
         return 2
     if rest == ["--version"]:
         _say(f"scenario-runner: dxcompiler library {_version(compiler)}\n".encode())
         return 0
+    includes = _Object()
+    utilities.call(9, includes.out())  # IDxcUtils::CreateDefaultIncludeHandler
     refused = False
     while rest:
         count = int(rest[0])
         source, module, log, *options = rest[1 : count + 1]
         rest = rest[count + 1 :]
-        code, messages = _compile(compiler, source, options)
+        code, messages = _compile(compiler, includes, source, options)
         if log == "-":
             _say(messages)
         else:
@@ -84,27 +90,30 @@ def main(arguments: Sequence[str]) -> int:
     return int(refused)
 
 
-def _compiler(path: str) -> _Object:
-    """IDxcCompiler3. Raises OSError where the library cannot be loaded or has none, AttributeError for another one."""
-    create = ctypes.CDLL(os.path.abspath(path)).DxcCreateInstance
+def _made(library: ctypes.CDLL, kind: str, interface: str) -> _Object:
+    """An object of the library. Raises OSError where it has none, AttributeError for another library."""
+    create = library.DxcCreateInstance
     create.restype = ctypes.c_int32
     made = _Object()
-    status = create(_guid(_COMPILER), _guid(_COMPILER_3), made.out())
+    status = create(_guid(kind), _guid(interface), made.out())
     if status < 0:
         raise OSError(f"DxcCreateInstance gave {_hresult(status)}")
     return made
 
 
-def _compile(compiler: _Object, source: str, options: Sequence[str]) -> tuple[bytes, bytes]:
-    """The module, empty where there is none, and the messages."""
+def _compile(compiler: _Object, includes: _Object, source: str, options: Sequence[str]) -> tuple[bytes, bytes]:
+    """The module, empty where there is none, and the messages.
+
+    ``includes`` opens the files of the few directives that are still in the text; in a sandbox there are none.
+    """
     with open(source, "rb") as file:
         text = file.read()
     given = (ctypes.c_wchar_p * (len(options) + 1))(_NAME, *options)
     buffer = _Buffer(text, len(text), _UTF_8)
     result = _Object()
     status = compiler.call(
-        3, ctypes.byref(buffer), given, len(given), None, _guid(_RESULT), result.out()
-    )  # IDxcCompiler3::Compile, without a handler of includes
+        3, ctypes.byref(buffer), given, len(given), includes.pointer, _guid(_RESULT), result.out()
+    )  # IDxcCompiler3::Compile
     if status < 0:
         return b"", f"error: IDxcCompiler3::Compile gave {_hresult(status)}\n".encode()
     outcome = ctypes.c_int32()

@@ -46,6 +46,8 @@ class Device:
         self.lost = False
         self.live: Counter[str] = Counter()
         self.memory_bytes = 0
+        self.graph_reports: Any = None  # `pipelines.graph_reports.GraphReports`, where wanted
+        self.driver_cache: Any = None  # `pipelines.driver_cache.DriverCache` of a run, where wanted
         self._stack = ExitStack()
         family = physical.queue_family(graphics=enabled.graphics)
         assert family is not None, "choose() lets no such device through"
@@ -80,6 +82,11 @@ class Device:
     def usable(self) -> bool:
         """Whether more work can be given to it: not after a loss, nor while earlier work did not finish."""
         return not (self.abandoned or self.lost)
+
+    @property
+    def timestamp_valid_bits(self) -> int:
+        """How many bits of a timestamp are valid; 0 where the queue has none."""
+        return self.physical.queue_families[self.queue_family][2]
 
     @cached_property
     def unified_memory(self) -> bool:

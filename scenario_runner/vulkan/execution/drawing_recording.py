@@ -26,6 +26,8 @@ class DrawingRecorder(Recorder):
     draw does not cover stays.
     """
 
+    keeps_open = True
+
     def __init__(self, prepared: Prepared, commands: Any, alone: bool) -> None:
         super().__init__(prepared, commands, alone)
         device = prepared.device
@@ -78,9 +80,7 @@ class DrawingRecorder(Recorder):
             self._descriptors = draw.descriptors
             sets, count = self.prepared.descriptor_sets[draw.descriptors]
             if count:
-                self._bind_sets(
-                    commands, vk.PIPELINE_BIND_POINT_GRAPHICS, self._layout, 0, count, sets, 0, ffi.NULL
-                )  # fmt: skip
+                self._bind_sets(commands, vk.PIPELINE_BIND_POINT_GRAPHICS, self._layout, 0, count, sets, 0, ffi.NULL)
         if draw.push_constants and draw.push_constants != self._pushed:
             self._pushed = draw.push_constants
             data = ffi.from_buffer(self._pushed)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner import errors, progress
+from scenario_runner import clock, errors, progress
 from scenario_runner.plan.model.plan import FramePlan, Plan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
@@ -23,6 +23,7 @@ from scenario_runner.vulkan.resources.creation import create_resources
 if TYPE_CHECKING:
     from scenario_runner.vulkan.execution.frame_capture import FrameCapture
     from scenario_runner.vulkan.execution.labels import Labels
+    from scenario_runner.vulkan.execution.timestamps import Timestamps
     from scenario_runner.vulkan.pipelines.instrumentation import Instrumentation
 
 # Pieces of resources, in order: (uid, bytes). A piece is valid until the next one is asked for.
@@ -38,8 +39,9 @@ class RunOptions(NamedTuple):
 
     ``repeat`` iterations; before each, every buffer gets its initial bytes again unless ``keep_state``. A dry run does
     everything but submit the frames. ``timeout_s`` bounds the wait for each submission (None: no bound).
-    ``instrument`` measures shaders, on a device that was opened with what `instrumentation.required` says. ``capture``
-    lets RenderDoc capture parts of the first iteration.
+    ``instrument`` measures shaders, on a device that was opened with what `instrumentation.required` says.
+    ``timestamps`` measures every operation on the device.
+    ``capture`` lets RenderDoc capture parts of the first iteration.
     """
 
     repeat: int = 1
@@ -47,6 +49,7 @@ class RunOptions(NamedTuple):
     dry_run: bool = False
     timeout_s: float | None = None
     instrument: bool = False
+    timestamps: bool = False
     capture: FrameCapture | None = None
 
 
@@ -57,13 +60,18 @@ class Execution:
         self.device = device = objects.device
         self.plan = plan
         progress.doing("creating its resources")
-        self.resources = create_resources(device, stack, plan.resources.values(), lambda: objects.samplers)
         watched = device.instance.watched
+        with clock.phase("create", "resources"):
+            self.resources = create_resources(device, stack, plan.resources.values(), lambda: objects.samplers)
         pipelines = [objects.pipelines.get(pipeline) for pipeline in watched(plan.pipelines)]
         graphs = [objects.graphs.get(graph, self.resources) for graph in watched(plan.graph_pipelines)]
         graphics = [objects.graphics.get(each) for each in watched(plan.graphics_pipelines)]
+        if device.driver_cache is not None:
+            device.driver_cache.pipelines_created()
         progress.doing("creating its descriptor sets")
-        sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
+        with clock.phase("create", "descriptor sets"):
+            sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
+        self.graphs = graphs
         self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics)
         self._labels: Labels | None = None
         if device.instance.labels:
@@ -79,9 +87,15 @@ class Execution:
         stack.callback(self._submission.close)
         self._stack = stack
         self.instrumentation: Instrumentation | None = None
+        self.timestamps: Timestamps | None = None
         self._recorded: dict[int, Any] = {}
         self._spare: Any = None
         self._moved: set[str] = set()
+
+    @property
+    def session_bytes(self) -> list[int]:
+        """The memory of the session of each graph pipeline of the plan."""
+        return [graph.session_bytes for graph in self.graphs]
 
     def run(self, options: RunOptions, on_frame: OnFrame | None, on_outputs: OnOutputs | None) -> None:
         """Fill, run and read back; raises DeviceError, FileError and their kin, with the place of the frame."""
@@ -96,19 +110,28 @@ class Execution:
             from scenario_runner.vulkan.pipelines.instrumentation import Instrumentation
 
             self.instrumentation = Instrumentation(self.device, self.plan, self._stack)
+        if options.timestamps:
+            from scenario_runner.vulkan.execution.timestamps import Timestamps
+
+            self.timestamps = Timestamps(self.device, self._stack)
+        timer = clock.current()
         transfer = self._transfer
         everything = list(self.resources.values())
         capture = options.capture
         if capture is not None:
             capture.begin_run()
         progress.doing("filling its resources")
-        transfer.fill(everything, options.timeout_s)
+        with clock.phase("upload", "resources"):
+            transfer.fill(everything, options.timeout_s)
         for iteration in range(options.repeat):
+            if timer is not None:
+                timer.iteration = iteration
             if not (iteration and options.keep_state):
                 self._start_flows()
             if iteration and not options.keep_state:
                 progress.doing("filling its resources again")
-                transfer.fill(everything, options.timeout_s)
+                with clock.phase("upload", "resources"):
+                    transfer.fill(everything, options.timeout_s)
             for index, frame in enumerate(self.plan.frames):
                 progress.doing(*_work(frame))
                 parts = self._parts(frame)
@@ -124,8 +147,14 @@ class Execution:
                     if options.dry_run:
                         continue
                     try:
-                        self._submission.submit(commands, self._boundary(iteration, frame) if is_last else None)
-                        self._submission.wait(_name(frame, index), options.timeout_s)
+                        with clock.phase("submit", "frame", str(index)):
+                            boundary = self._boundary(iteration, frame) if is_last else None
+                            self._submission.submit(commands, boundary)
+                        with clock.phase("wait", "frame", str(index)):
+                            self._submission.wait(_name(frame, index), options.timeout_s)
+                        if self.timestamps is not None:
+                            with clock.phase("readback", "timestamps"):
+                                self.timestamps.collect(commands, iteration, index)
                         if capture is not None and not iteration:
                             capture.end(part, last=is_last)
                     except errors.ScenarioRunnerError as error:
@@ -137,11 +166,19 @@ class Execution:
                 if self.instrumentation is not None:
                     self.instrumentation.collect(iteration, index, frame)
                 if on_frame is not None and frame.boundary:
-                    with closing(self._read(frame.captures, options.timeout_s)) as pieces:
+                    with (
+                        clock.phase("readback", "frame", str(index)),
+                        closing(self._read(frame.captures, options.timeout_s)) as pieces,
+                    ):
                         on_frame(iteration, frame, pieces)
+        if timer is not None:
+            timer.iteration = None
         if on_outputs is not None and not options.dry_run:
             # closed at once when the receiver fails: what is still being copied must end before its memory goes
-            with closing(self._read([output.uid for output in self.plan.outputs], options.timeout_s)) as pieces:
+            with (
+                clock.phase("readback", "outputs"),
+                closing(self._read([output.uid for output in self.plan.outputs], options.timeout_s)) as pieces,
+            ):
                 on_outputs(pieces)
         if capture is not None:
             capture.end_run()
@@ -179,14 +216,14 @@ class Execution:
         else:
             self._spare = commands
         labels = self._labels
-        with self._pool.recording(commands):
+        with clock.phase("record", "frame", str(index)), self._pool.recording(commands):
             if labels is not None:
                 labels.begin_frame(commands, index, frame)
             if self.instrumentation is None:
-                record_frame(self._prepared, commands, frame, labels)
+                record_frame(self._prepared, commands, frame, self.timestamps, labels)
             else:
                 with self.instrumentation.recording(commands, index):
-                    record_frame(self._prepared, commands, frame, labels)
+                    record_frame(self._prepared, commands, frame, self.timestamps, labels)
             # what the frame wrote is read next by the host or by a copy, whatever barriers the scenario asked for
             barrier = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, vk.ACCESS_TRANSFER_READ_BIT | vk.ACCESS_HOST_READ_BIT)
             self.device.fn.vkCmdPipelineBarrier(
@@ -261,10 +298,14 @@ def execute(
     on_frame: OnFrame | None = None,
     on_outputs: OnOutputs | None = None,
     on_measured: Callable[[Instrumentation], None] | None = None,
+    on_timed: Callable[[Timestamps, list[int]], None] | None = None,
+    on_graphs: Callable[[Sequence[Any]], None] | None = None,
 ) -> None:
     """Carry out ``plan`` on the device of ``objects``; whatever it made is released, also when something fails.
 
-    ``on_measured`` is called at the end with what `RunOptions.instrument` asks for.
+    ``on_measured`` is called at the end with what `RunOptions.instrument` asks for, ``on_graphs`` with the pipelines of
+    the plan's graphs; neither in a dry run. ``on_timed``
+    is called with what `RunOptions.timestamps` asks for and the bytes of each graph's session.
 
     Raises DeviceError (or a kind of it), OutOfMemoryError, UnsupportedError, FileError from sources and callbacks.
     """
@@ -275,6 +316,10 @@ def execute(
             execution.run(options, on_frame, on_outputs)
             if execution.instrumentation is not None and on_measured is not None:
                 on_measured(execution.instrumentation)
+            if execution.timestamps is not None and on_timed is not None:
+                on_timed(execution.timestamps, execution.session_bytes)
+            if on_graphs is not None and not options.dry_run:
+                on_graphs(execution.graphs)
         finally:
             if device.abandoned:
                 stack.pop_all()  # still in use by work that did not finish

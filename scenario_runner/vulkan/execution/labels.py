@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.execution.prepared import Recorder
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import FramePlan, Operation, Plan
@@ -25,6 +26,19 @@ _TYPES = {
     "image": vk.OBJECT_TYPE_IMAGE,
     "tensor": vk.OBJECT_TYPE_TENSOR_ARM,
 }
+
+
+class LabelledRecorder(Recorder):
+    """Records what another recorder does, with a label around each operation."""
+
+    def __init__(self, labels: Labels, recorder: Recorder) -> None:
+        super().__init__(recorder.prepared, recorder.commands, True)
+        self._labels = labels
+        self._recorder = recorder
+        self.keeps_open = recorder.keeps_open  # type: ignore[misc]  # of the class elsewhere
+
+    def record(self, operations: Iterable[Operation]) -> None:
+        self._recorder.record(self._labels.around(self.commands, operations))
 
 
 class Labels:
@@ -80,6 +94,10 @@ class Labels:
             text = ffi.new("char[]", END_OF_FRAME.encode())
             self._label.pLabelName = text
             self._insert(commands, self._label)
+
+    def recorder(self, recorder: Recorder) -> LabelledRecorder:
+        """The same recorder, with labels."""
+        return LabelledRecorder(self, recorder)
 
     def around(self, commands: Any, operations: Iterable[Operation]) -> Iterator[Operation]:
         """The same operations; what is recorded until the next one is asked for gets a label of its own.

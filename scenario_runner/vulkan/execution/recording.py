@@ -15,6 +15,7 @@ from scenario_runner.vulkan.execution.prepared import Prepared, Recorder
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.execution.labels import Labels
+    from scenario_runner.vulkan.execution.timestamps import Timestamps
 
 
 def memory_barrier(src_access: int, dst_access: int) -> Any:
@@ -26,7 +27,13 @@ def memory_barrier(src_access: int, dst_access: int) -> Any:
     return barrier
 
 
-def record_frame(prepared: Prepared, command_buffer: Any, frame: FramePlan, labels: Labels | None = None) -> None:
+def record_frame(
+    prepared: Prepared,
+    command_buffer: Any,
+    frame: FramePlan,
+    timestamps: Timestamps | None = None,
+    labels: Labels | None = None,
+) -> None:
     """Record every operation of ``frame``, in order, each run of one kind by the recorder of this kind."""
     runs = [list(run) for _, run in groupby(frame.operations, type)]
     kinds = {run[0].kind for run in runs}
@@ -35,12 +42,18 @@ def record_frame(prepared: Prepared, command_buffer: Any, frame: FramePlan, labe
         kind: load(RECORDERS[kind])(prepared, command_buffer, alone) for kind in sorted(kinds)
     }
     latest: Recorder | None = None
+    if timestamps is not None:
+        timestamps.begin(command_buffer, runs)
     for run in runs:
         recorder = recorders[run[0].kind]
         if recorder.binds and recorder is not latest:
             recorder.disturbed()
             latest = recorder
-        recorder.record(run if labels is None else labels.around(command_buffer, run))
+        target = recorder if labels is None else labels.recorder(recorder)
+        if timestamps is None:
+            target.record(run)
+        else:
+            timestamps.record(target, command_buffer, run)
 
 
 class DispatchRecorder(Recorder):

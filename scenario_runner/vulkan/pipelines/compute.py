@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner import errors, progress
+from scenario_runner import clock, errors, progress
 from scenario_runner.plan.model.records import DescriptorList, LayoutBinding, PipelinePlan, Specialization
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
@@ -41,11 +41,13 @@ class PipelineCache:
 
     def get(self, plan: PipelinePlan) -> Pipeline:
         """The pipeline of this content, made now if it is new. Raises ShaderError or DeviceError, with the place."""
-        content = plan.content
+        cache = self._device.driver_cache
+        content = plan.content if cache is None else cache.key(plan.content)
         pipeline = self._pipelines.get(content)
         if pipeline is None:
             progress.doing(f"creating the pipeline of shader {plan.label!r}", plan.pointer)
-            pipeline = self._pipelines[content] = self._create(plan)
+            with clock.phase("pipelines", "compute pipeline", plan.label):
+                pipeline = self._pipelines[content] = self._create(plan)
             self._device.live["pipeline"] += 1
         else:
             self._pipelines.move_to_end(content)
@@ -131,9 +133,13 @@ class PipelineCache:
                     from scenario_runner.vulkan.pipelines.instrumentation import with_instrumentation
 
                     info = with_instrumentation(info)
+                cache = self._device.driver_cache
+                if cache is not None:
+                    info = cache.with_feedback(info, plan.label, plan.pointer, stages=1)
+                kept = ffi.NULL if cache is None else cache.handle
                 handle = ffi.new("VkPipeline*")
                 check(
-                    fn.vkCreateComputePipelines(device, ffi.NULL, 1, info, ffi.NULL, handle),
+                    fn.vkCreateComputePipelines(device, kept, 1, info, ffi.NULL, handle),
                     "vkCreateComputePipelines",
                     f"shader {plan.label!r}",
                 )

@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner import errors, progress
+from scenario_runner import clock, errors, progress
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
@@ -45,12 +45,14 @@ class GraphicsCache:
 
     def get(self, plan: GraphicsPipelinePlan) -> Pipeline:
         """The pipeline of this content, made now if it is new. Raises DeviceError and its kin, with the place."""
-        content = plan.content
+        cache = self._device.driver_cache
+        content = plan.content if cache is None else cache.key(plan.content)
         pipeline = self._pipelines.get(content)
         if pipeline is None:
             progress.doing(f"creating the pipeline of {_label(plan)}", plan.pointer)
             try:
-                pipeline = self._pipelines[content] = self._create(plan)
+                with clock.phase("pipelines", "graphics pipeline", plan.fragment.label):
+                    pipeline = self._pipelines[content] = self._create(plan)
             except errors.ScenarioRunnerError as error:
                 raise error.at(pointer=plan.pointer) from None
             self._device.live["pipeline"] += 1
@@ -101,8 +103,12 @@ class GraphicsCache:
                 from scenario_runner.vulkan.pipelines.instrumentation import with_instrumentation
 
                 info = with_instrumentation(info)
+            cache = device.driver_cache
+            if cache is not None:
+                info = cache.with_feedback(info, plan.fragment.label, plan.pointer, stages=2)
+            kept = ffi.NULL if cache is None else cache.handle
             handle = ffi.new("VkPipeline*")
-            code = device.fn.vkCreateGraphicsPipelines(device.handle, ffi.NULL, 1, info, ffi.NULL, handle)
+            code = device.fn.vkCreateGraphicsPipelines(device.handle, kept, 1, info, ffi.NULL, handle)
             check(code, "vkCreateGraphicsPipelines", _label(plan))
         return Pipeline(handle[0], layout)
 

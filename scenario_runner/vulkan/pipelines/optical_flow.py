@@ -47,6 +47,7 @@ class OpticalFlowPipeline:
 
     kind = "optical_flow"
     constant_bytes = 0
+    session_bytes = 0
 
     def __init__(self, device: Device, pipelines: PipelineCache, plan: OpticalFlowPlan) -> None:
         """Raises UnsupportedError, OutOfMemoryError or DeviceError, with the place."""
@@ -69,7 +70,9 @@ class OpticalFlowPipeline:
         """
         flags = vk.DATA_GRAPH_PIPELINE_SESSION_CREATE_OPTICAL_FLOW_CACHE_BIT_ARM
         try:
+            before = self._device.memory_bytes
             self.session = create_session(self._device, stack, self.handle, self._label, flags)
+            self.session_bytes = self._device.memory_bytes - before
         except errors.ScenarioRunnerError as error:
             raise error.at(pointer=self._pointer) from None
 
@@ -144,9 +147,15 @@ def _create(device: Device, stack: ExitStack, plan: OpticalFlowPlan, layout: Any
         flags=flags,
     )
     info = chain(new("VkDataGraphPipelineCreateInfoARM", layout=layout, pResourceInfos=infos), node, flow)
+    cache = device.driver_cache
+    if cache is not None:
+        info = cache.with_feedback(info, plan.label, plan.pointer, stages=0)
+    if device.graph_reports is not None:
+        info = device.graph_reports.pipeline_info(info)
+    kept = ffi.NULL if cache is None else cache.handle
     handle = ffi.new("VkPipeline*")
     create = device.fn.vkCreateDataGraphPipelinesARM
-    code = create(device.handle, ffi.NULL, ffi.NULL, 1, info, ffi.NULL, handle)
+    code = create(device.handle, ffi.NULL, kept, 1, info, ffi.NULL, handle)
     check(code, "vkCreateDataGraphPipelinesARM", plan.label)
     device.own(stack, "graph pipeline", device.fn.vkDestroyPipeline, handle[0])
     return handle[0]

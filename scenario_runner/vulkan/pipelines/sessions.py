@@ -25,12 +25,17 @@ def create_session(device: Device, stack: ExitStack, pipeline: Any, label: str, 
     fn, arm = device.fn, arm_ffi()
     handle = arm.new("VkDataGraphPipelineSessionARM*")
     info = new("VkDataGraphPipelineSessionCreateInfoARM", flags=flags, dataGraphPipeline=pipeline)
+    reports = device.graph_reports
+    if reports is not None:
+        info = reports.session_info(info)
     check(
         fn.vkCreateDataGraphPipelineSessionARM(device.handle, info, ffi.NULL, handle),
         "vkCreateDataGraphPipelineSessionARM",
         label,
     )
     session = handle[0]
+    if reports is not None:
+        reports.session_created(session)
     memory = stack.enter_context(ExitStack())  # freed after the session is destroyed
     device.own(stack, "graph session", fn.vkDestroyDataGraphPipelineSessionARM, session)
     query = new("VkDataGraphPipelineSessionBindPointRequirementsInfoARM", session=session)
@@ -63,10 +68,13 @@ def _bind_memory(device: Device, stack: ExitStack, session: Any, bind_point: int
     found = needs.memoryRequirements
     if not found.size:
         return
-    type_index = choose_type(device, found.memoryTypeBits, 0, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
+    reports = device.graph_reports
+    flags = 0 if reports is None else reports.memory_flags(bind_point)
+    type_index = choose_type(device, found.memoryTypeBits, flags, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
     if type_index is None:
-        raise errors.UnsupportedError(f"{device.physical.name!r} has no memory type for the session of {label}")
-    memory = allocate(device, stack, found.size, type_index, f"the session of {label}", mapped=False)
+        seen = " that the host sees" if flags else ""
+        raise errors.UnsupportedError(f"{device.physical.name!r} has no memory type{seen} for the session of {label}")
+    memory = allocate(device, stack, found.size, type_index, f"the session of {label}", mapped=bool(flags))
     bind = new(
         "VkBindDataGraphPipelineSessionMemoryInfoARM",
         session=session,
@@ -76,3 +84,5 @@ def _bind_memory(device: Device, stack: ExitStack, session: Any, bind_point: int
     )
     code = device.fn.vkBindDataGraphPipelineSessionMemoryARM(device.handle, 1, bind)
     check(code, "vkBindDataGraphPipelineSessionMemoryARM", label)
+    if flags:
+        reports.memory_bound(session, bind_point, memory)

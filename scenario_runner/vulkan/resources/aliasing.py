@@ -32,7 +32,8 @@ def _check_group(device: Device, group: str, members: Sequence[Resource]) -> Non
     """Raise UnsupportedError where two members of a group overlap and disagree about rows, with the place, and
     ScenarioError where padding makes the initial contents of two overlap.
 
-    A buffer as large as the padded image is taken to know about the padding. Tensors see to their strides themselves.
+    A buffer as large as the padded image is taken to know about the padding. A tensor of the shape of the image has its
+    strides; any other sees packed bytes, as images of other widths do.
     """
     problems: list[Diagnostic] = []
     for pair in combinations(members, 2):
@@ -60,17 +61,32 @@ def _disagreement(image: Image, other: Resource) -> str | None:
     plan, part = image.plan, image.plan.parts[0]
     rows = f"rows of image {plan.uid!r} are {image.row_pitch_bytes} bytes apart"
     if isinstance(other, Image):
-        if other.row_pitch_bytes == image.row_pitch_bytes or 1 in (part.row_count, other.plan.parts[0].row_count):
+        if _same_rows(image, other) or not (_is_padded(image) or _is_padded(other)):
             return None
         return f"{rows}, those of image {other.plan.uid!r} {other.row_pitch_bytes}"
-    if other.plan.kind != "buffer" or not (image.has_padded_rows or image.start_bytes):
-        return None
-    if other.plan.offset_bytes + other.plan.size_bytes >= image.end_bytes:
+    if getattr(other.plan, "image", None) == plan.uid or not _is_padded(image):
+        return None  # a tensor has the strides of its image
+    first_row_bytes = plan.offset_bytes + part.row_size_bytes
+    if not image.start_bytes and other.plan.offset_bytes + other.plan.size_bytes <= first_row_bytes:
+        return None  # what is before the first padding
+    if other.plan.kind == "buffer" and other.plan.offset_bytes + other.plan.size_bytes >= image.end_bytes:
         return None
     return (
-        f"{rows}, although their texels take {part.row_size_bytes}; buffer {other.plan.uid!r} of"
+        f"{rows}, although their texels take {part.row_size_bytes}; {other.plan.kind} {other.plan.uid!r} of"
         f" {other.plan.size_bytes} bytes would see the padding as data"
     )
+
+
+def _is_padded(image: Image) -> bool:
+    return image.has_padded_rows or bool(image.start_bytes)
+
+
+def _same_rows(one: Image, other: Image) -> bool:
+    """Whether rows of both begin at the same bytes, or one of them has a single row."""
+    if 1 in (one.plan.parts[0].row_count, other.plan.parts[0].row_count):
+        return True
+    distance = one.plan.offset_bytes - other.plan.offset_bytes
+    return one.row_pitch_bytes == other.row_pitch_bytes and distance % one.row_pitch_bytes == 0
 
 
 def _contents_collide(one: Resource, other: Resource) -> bool:

@@ -40,9 +40,7 @@ if TYPE_CHECKING:
         def row_pitch_bytes(self) -> int: ...
 
 
-_USAGE = (
-    vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT | vk.IMAGE_USAGE_TRANSFER_SRC_BIT | vk.IMAGE_USAGE_TRANSFER_DST_BIT
-)  # fmt: skip
+_USAGE = vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT | vk.IMAGE_USAGE_TRANSFER_SRC_BIT | vk.IMAGE_USAGE_TRANSFER_DST_BIT
 _ANYTHING = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
 
 
@@ -102,9 +100,7 @@ class CompanionImage:
             fn.vkCmdCopyBufferToImage(commands, original.buffer, self._handle, filled, len(regions), regions)
         else:
             region = self._whole(level)
-            fn.vkCmdCopyImage(
-                commands, original.handle, vk.IMAGE_LAYOUT_GENERAL, self._handle, filled, 1, region
-            )  # fmt: skip
+            fn.vkCmdCopyImage(commands, original.handle, vk.IMAGE_LAYOUT_GENERAL, self._handle, filled, 1, region)
         self._change(commands, level, filled, self.layout)
 
     def record_out(self, commands: Any, level: int) -> None:
@@ -117,9 +113,7 @@ class CompanionImage:
             fn.vkCmdCopyImageToBuffer(commands, self._handle, read, original.buffer, len(regions), regions)
         else:
             region = self._whole(level)
-            fn.vkCmdCopyImage(
-                commands, self._handle, read, original.handle, vk.IMAGE_LAYOUT_GENERAL, 1, region
-            )  # fmt: skip
+            fn.vkCmdCopyImage(commands, self._handle, read, original.handle, vk.IMAGE_LAYOUT_GENERAL, 1, region)
 
     def _regions(self, level: int) -> Any:
         """VkBufferImageCopy[] of a level: one for all rows, or one a row where their distance is not whole texels."""

@@ -63,6 +63,7 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bo
             problems += _without_aliasing(tensor, physical.name)
     if emulated:
         problems += _beyond_inside(plan, physical, limits)
+        problems += _over_images(plan, tensors, physical)
     counted = [(pipeline.set_layouts, pipeline.label, pipeline.pointer) for pipeline in plan.pipelines]
     for layouts, label, pointer in counted:
         count = sum(binding.kind == "tensor" for bindings in layouts for binding in bindings)
@@ -130,6 +131,22 @@ def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterato
                 graph.pointer,
                 f"{graph.label}: {what} has {count} elements (shape {list(shape)}); maxTensorElements of"
                 f" {physical.name!r} is {limit}",
+            )
+
+
+def _over_images(plan: Plan, tensors: list[TensorPlan], physical: PhysicalDevice) -> Iterator[Diagnostic]:
+    images = {(each.group, each.offset_bytes): each.uid for each in plan.resources.values() if each.kind == "image"}
+    for tensor in tensors:
+        image = None if tensor.group is None else images.get((tensor.group, tensor.offset_bytes))
+        if image is not None and not 2 <= len(tensor.dims) <= 4:
+            yield Diagnostic(
+                "SR-FEATURE-002",
+                "error",
+                f"{tensor.pointer}/dims",
+                f"tensor {tensor.uid!r} has {len(tensor.dims)} dimension{'s' * (len(tensor.dims) > 1)} and begins where"
+                f" image {image!r} does; the ML emulation layers, through which {physical.name!r} has tensors, end the"
+                " process unless it has 2 to 4",
+                "add dimensions of 1",
             )
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import ScenarioError
+from tests.gpu.fragment_scenes import draw, grid, target
+from tests.gpu.image_scenes import add_image, binding
 from tests.scenes import Scene
 
 HEAD = "[numthreads(16, 1, 1)] void main(uint3 id : SV_DispatchThreadID)"
@@ -107,3 +109,28 @@ def test_an_error_of_a_run_has_both_places(scene: Scene, runner: Runner) -> None
         Exception, match=r"scenario\.json:\d+:\d+: /resources/0/shader: .*s\.hlsl:4:10: shader 's': use of"
     ):
         runner.run(scene.write())
+
+
+def test_vertex_and_fragment_shaders(scene: Scene, runner: Runner) -> None:
+    """HLSL of both stages draws; an image that the fragment shader writes has another format than it declares."""
+    scene.file(
+        "v.hlsl",
+        "float4 main(uint n : SV_VertexID) : SV_Position"
+        " { return float4(n == 1 ? 3.0 : -1.0, n == 2 ? 3.0 : -1.0, 0.0, 1.0); }",
+    )
+    scene.file(
+        "f.hlsl",
+        "RWTexture2D<float4> seen : register(u0);\n"
+        "uint main(float4 p : SV_Position) : SV_Target0\n"
+        "{ uint2 at = uint2(p.xy); seen[at] = float4(at.x / 8.0, at.y / 8.0, 0, 1); return at.x + 100 * at.y; }",
+    )
+    scene.resource("shader", uid="v", src="v.hlsl", stage="vertex")
+    scene.resource("shader", uid="f", src="f.hlsl", stage="fragment")
+    target(scene, "x", size=(7, 5))
+    add_image(scene, "seen", "R16G16B16A16_SFLOAT", size=(7, 5))
+    result = runner.run(draw(scene, ["x"], [binding(0, "seen")]).write(), outputs=["x", "seen"])
+    x, y = grid(7, 5)
+    numpy.testing.assert_array_equal(result["x"][..., 0], x + 100 * y)
+    expected = numpy.stack([x / 8, y / 8, 0 * x, 0 * x + 1], -1).astype(numpy.float16)
+    numpy.testing.assert_array_equal(result["seen"], expected)
+    assert [each.code for each in result.warnings] == ["SR-IMAGE-004"]

@@ -1,0 +1,83 @@
+"""``scenario-runner cache show|clear|path``: what earlier runs left for later ones, in the user's cache folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from scenario_runner.cli.arguments import Parser
+from scenario_runner.errors import FileError, UsageError
+
+_WHAT = {
+    "plans": "plans of scenarios",
+    "shaders": "compiled shaders",
+    "checked": "results of spirv-val",
+    "pipelines": "the driver's pipelines",
+}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Returns 0. Raises FileError for files that cannot be removed."""
+    parser = Parser(prog="scenario-runner cache", description="Show or clear what is kept for later runs.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="show|clear|path", parser_class=Parser)
+    show = commands.add_parser("show", help="print the number and the size of the files of each kind")
+    show.add_argument("--json", action="store_true", help="print it as JSON")
+    clear = commands.add_parser("clear", help="remove the files of some kinds, or of all")
+    clear.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(_WHAT))
+    commands.add_parser("path", help="print the folder")
+    options = parser.parse_args(argv)
+    from scenario_runner.content_cache import default_cache_dir
+
+    folder = default_cache_dir()
+    if options.command == "path":
+        print(folder)
+        return 0
+    return _show(folder, as_json=options.json) if options.command == "show" else _clear(folder, options.kinds)
+
+
+def _show(folder: str, *, as_json: bool) -> int:
+    from scenario_runner.kept_files import KINDS, LIMIT_VARIABLE, kept_files, limit_bytes
+
+    files = {kind: kept_files(folder, kind) for kind in KINDS}
+    sizes = {kind: sum(file.size_bytes for file in of_kind) for kind, of_kind in files.items()}
+    limit = limit_bytes()
+    if as_json:
+        import json
+
+        kinds = {kind: {"files": len(files[kind]), "size_bytes": sizes[kind]} for kind in KINDS}
+        print(json.dumps({"path": folder, "limit_bytes": limit, "kinds": kinds}, indent=2))
+        return 0
+    print(folder)
+    for kind in KINDS:
+        print(f"  {kind:<10}{len(files[kind]):>7} {'file ' if len(files[kind]) == 1 else 'files'} {_size(sizes[kind])}"
+              f"   {_WHAT[kind]}")  # fmt: skip
+    print(f"  {'in all':<10}{sum(map(len, files.values())):>7} files {_size(sum(sizes.values())).rstrip()}")
+    if limit is not None:
+        print(f"  {LIMIT_VARIABLE} bounds all kinds to {_size(limit).strip()}")
+    elif os.environ.get(LIMIT_VARIABLE):
+        print(f"  {LIMIT_VARIABLE} is not a size such as 500M or 2G, and is ignored")
+    return 0
+
+
+def _clear(folder: str, wanted: Sequence[str]) -> int:
+    from scenario_runner.close_names import close_names, did_you_mean
+    from scenario_runner.kept_files import KINDS, kept_files, remove
+
+    for kind in wanted:
+        if kind not in KINDS:
+            meant = did_you_mean(close_names(kind, KINDS, most=1))
+            raise UsageError(f"there is nothing kept called {kind!r}{meant}", help=f"the kinds: {', '.join(KINDS)}")
+    files = [file for kind in KINDS if not wanted or kind in wanted for file in kept_files(folder, kind)]
+    problems = remove(files)
+    if problems:
+        raise FileError(f"{len(problems)} of {len(files)} files cannot be removed: {problems[0]}")
+    print(f"{folder}: removed {len(files)} {'file' if len(files) == 1 else 'files'},"
+          f" {_size(sum(file.size_bytes for file in files)).strip()}")  # fmt: skip
+    return 0
+
+
+def _size(size_bytes: int) -> str:
+    if size_bytes < 1 << 10:
+        return f"{size_bytes:>7} bytes"
+    shift, unit = next(each for each in ((30, "GiB"), (20, "MiB"), (10, "KiB")) if size_bytes >= 1 << each[0])
+    return f"{size_bytes / (1 << shift):>7.1f} {unit:<5}"

@@ -1,0 +1,124 @@
+"""Files about the data graphs of a run, with the names and contents that the reference runner gives them.
+
+``n`` is the number of the graph pipeline in the order of the plan, from 0:
+
+- ``Graph_Pipeline_<n>_Debug_Database.bin``: the debug database of a neural accelerator
+- ``Graph_Pipeline_<n>_Statistics_<mode>.bin``: its statistics
+- ``EmulationLayerPipeline_<n>.json``: what the emulation layers measured
+- ``Graph_Pipeline_<k>_Session_RAM_<i>.txt``: the memory number ``i`` of a session; ``k`` counts all such files
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner import log, progress
+from scenario_runner.errors import UsageError
+from scenario_runner.files.existing_folder import check_existing_folder
+from scenario_runner.files.output import OutputFile
+from scenario_runner.vulkan.pipelines.graph_reports import (
+    DEBUG_DATABASE,
+    EMULATION_PROFILE,
+    MODES,
+    GraphReports,
+    property_of,
+)
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.vulkan.devices.device import Device
+
+PROFILING_VARIABLE = "VMEL_GRAPH_PROFILING"
+"""With it the emulation layers measure."""
+_ROW_BYTES = 16
+_ROWS_AT_ONCE = 1 << 14
+
+
+class GraphReportFiles:
+    """The folders that the files go into, which must exist; without one there is no such file.
+
+    Asking for the emulation layers' profiles sets VMEL_GRAPH_PROFILING in the environment of this process, unless it is
+    set.
+    """
+
+    def __init__(
+        self,
+        *,
+        session_memory_dir: str | None = None,
+        emulation_profiling_dir: str | None = None,
+        neural_debug_database_dir: str | None = None,
+        neural_statistics_dir: str | None = None,
+        neural_statistics_mode: int = 1,
+    ) -> None:
+        """Raises MissingFileError or FileError for a folder, UsageError for a mode other than 0 and 1."""
+        if neural_statistics_mode not in range(len(MODES)):
+            raise UsageError(f"the mode of neural statistics is {neural_statistics_mode}, expected 0 or 1")
+        given = (session_memory_dir, emulation_profiling_dir, neural_debug_database_dir, neural_statistics_dir)
+        self.folders = [folder for folder in given if folder is not None]
+        for folder in self.folders:
+            check_existing_folder(folder)
+        self._memory, self._profiles, self._databases, self._statistics = given
+        self._mode = neural_statistics_mode
+        if emulation_profiling_dir is not None:
+            os.environ.setdefault(PROFILING_VARIABLE, "1")
+        self.reports = GraphReports(
+            session_memory=session_memory_dir is not None,
+            statistics_mode=None if neural_statistics_dir is None else neural_statistics_mode,
+            debug_database=neural_debug_database_dir is not None,
+        )
+
+    def announce(self, plan: Plan) -> None:
+        """Log what changes the run itself."""
+        if self._memory is not None and plan.graph_pipelines:
+            log.warning(__name__, "the memory of graph sessions is visible to the host, so that graphs may be slower")
+
+    def write(self, device: Device, plan: Plan, graphs: Sequence[Any]) -> None:
+        """Write the files after a run; ``graphs`` are the pipelines of the plan's, with their sessions.
+
+        Raises FileError and DeviceError.
+        """
+        progress.doing("writing what its graphs report")
+        named = [(number, graph, plan.graph_pipelines[number].label) for number, graph in enumerate(graphs)]
+        for number, graph, label in named if self._databases is not None else ():
+            content = property_of(device, graph.handle, DEBUG_DATABASE, label)
+            if content is None:
+                log.warning(__name__, "%s has no debug database", label)
+            else:
+                _write(self._databases, f"Graph_Pipeline_{number}_Debug_Database.bin", [content])
+        for number, graph, label in named if self._statistics is not None else ():
+            found = [each.content for each in self.reports.memories(graph.session) if each.is_statistics]
+            if not found:
+                log.warning(__name__, "%s has no neural statistics", label)
+            else:
+                _write(self._statistics, f"Graph_Pipeline_{number}_Statistics_{self._mode}.bin", found)
+        for number, graph, label in named if self._profiles is not None else ():
+            content = property_of(device, graph.handle, EMULATION_PROFILE, label)
+            if content is None:
+                log.warning(__name__, "%s has no profile: only the emulation layers measure, with %s=1", label,
+                            PROFILING_VARIABLE)  # fmt: skip
+            else:
+                _write(self._profiles, f"EmulationLayerPipeline_{number}.json", [content])
+        count = 0
+        for _, graph, _ in named if self._memory is not None else ():
+            for index, memory in enumerate(self.reports.memories(graph.session)):
+                _write(self._memory, f"Graph_Pipeline_{count}_Session_RAM_{index}.txt", _rows(memory.content))
+                count += 1
+
+
+def _write(folder: str | None, name: str, parts: Sequence[bytes | memoryview] | Iterator[bytes]) -> None:
+    assert folder is not None
+    with OutputFile(os.path.join(folder, name)) as file:
+        for part in parts:
+            file.write(part)
+
+
+def _rows(content: memoryview) -> Iterator[bytes]:
+    """A hexadecimal dump. Before each row of 16 bytes: a newline, its offset in 8 digits, a colon, three spaces. After
+    each byte: a space."""
+    step = _ROW_BYTES * _ROWS_AT_ONCE
+    for start in range(0, len(content), step):
+        digits = content[start : start + step].hex(" ").upper() + " "
+        rows = range(0, len(digits), 3 * _ROW_BYTES)
+        yield "".join(f"\n{start + at // 3:08X}:   {digits[at : at + 3 * _ROW_BYTES]}" for at in rows).encode()

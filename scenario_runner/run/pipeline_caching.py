@@ -1,0 +1,232 @@
+"""Pipelines kept between processes: one file for each scenario, with what the driver's pipeline cache held.
+
+A file is named after its scenario and the path of it, so that two scenarios of one name have two files. It is believed
+only where it is whole (checksum), this user's alone, and from a device and a driver like this one: a driver that is
+given anything else may crash. Whatever is wrong with it, it is ignored with a warning and replaced.
+
+File: the bytes of vkGetPipelineCacheData, which begin with a VkPipelineCacheHeaderVersionOne; 8 bytes magic; u64 size
+and u32 CRC-32 of these bytes (little endian).
+
+The messages are those that scripts written for the reference runner look for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from scenario_runner import clock, log, progress
+from scenario_runner.content_cache import default_cache_dir, is_trusted, read_own, replace_own, touch
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import DeviceError, FileError, PipelineCacheMissError, UnsupportedError
+from scenario_runner.files.existing_folder import check_existing_folder
+from scenario_runner.files.source import reason_of
+from scenario_runner.kept_files import KINDS, bound
+from scenario_runner.vulkan.pipelines.driver_cache import Creation, DriverCache
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.vulkan.devices.device import Device
+    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
+
+FOLDER = "pipelines"
+"""Where the files are by default, in the user's cache folder."""
+_MAGIC = b"SRPIPES1"
+_HEADER = struct.Struct("<4I16s")  # size, version, vendor, device, UUID: little endian by the specification
+_HEADER_VERSION = 1
+_TRAILER = struct.Struct("<8sQI")
+_MOST_BYTES = 1 << 30
+_MOST_NAME_BYTES = 100
+# Of the user's cache folder; in a folder that the user chose nothing is removed.
+_MOST_FILES = 2048
+_MOST_KEPT_BYTES = 256 << 20
+
+
+class PipelineCaching:
+    """Keeps pipelines in files below ``folder``, which must exist; by default in the user's cache folder.
+
+    ``clear`` removes a scenario's file before it is used for the first time. With ``fail_on_miss`` a run whose file was
+    loaded raises PipelineCacheMissError for each pipeline that did not come from it, and files are not written.
+    ``creations`` is what the driver told of the pipelines that the last run made; those that an earlier run of the same
+    Runner made are not made again.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str] | None = None, *, clear: bool = False, fail_on_miss: bool = False
+    ) -> None:
+        """Raises MissingFileError or FileError for a folder that does not exist or that cannot be written to."""
+        if folder is not None:
+            check_existing_folder(os.fspath(folder))
+        self._chosen = None if folder is None else os.fspath(folder)
+        self._clear = clear
+        self._fail_on_miss = fail_on_miss
+        self._cleared: set[str] = set()
+        self.creations: list[Creation] = []
+
+    def path_of(self, plan: Plan) -> str:
+        """The file of a scenario: by its path, or by its shaders where it is not in a file."""
+        if os.path.isfile(plan.name):
+            path = os.path.realpath(plan.name)
+            name, key = os.path.splitext(os.path.basename(path))[0], os.fsencode(path)
+        else:
+            graphs = [each.code if each.kind == "graph" else repr(each).encode() for each in plan.graph_pipelines]
+            codes = [*plan.shader_codes, *graphs]
+            name, key = "scenario", b"".join(hashlib.sha256(code).digest() for code in codes)
+        name = os.fsdecode(os.fsencode(name)[:_MOST_NAME_BYTES])
+        return os.path.join(self._folder(), f"{name}-{hashlib.sha256(key).hexdigest()[:16]}{KINDS[FOLDER]}")
+
+    @contextmanager
+    def used(self, device: Device, plan: Plan) -> Iterator[None]:
+        """Let what the block makes on ``device`` come from the scenario's file and go into it."""
+        path = self.path_of(plan)
+        progress.doing("loading its pipeline cache")
+        if self._clear and path not in self._cleared:
+            self._cleared.add(path)
+            _remove(path)
+        with clock.phase("pipelines", "load"):
+            data = self._load(path, device.physical)
+        kept = _Kept(path, data)
+
+        def created(cache: DriverCache) -> None:
+            self.creations = cache.creations
+            for creation in self.creations:
+                if creation.hit is not None:
+                    what = "hit" if creation.hit else "miss"
+                    took = f"{(creation.duration_ns or 0) / 1e6:.2f} ms"
+                    log.info(__name__, "Pipeline cache %s for pipeline: %s (%s)", what, creation.label, took)
+                else:
+                    log.info(__name__, "Pipeline cache hit or miss is unknown for pipeline: %s", creation.label)
+            if not checks:
+                with clock.phase("pipelines", "store after setup"):
+                    kept.store(cache)
+            elif any(not creation.hit for creation in self.creations):
+                raise _missed(self.creations, path, len(data))
+
+        cache = DriverCache(device, path, data, created)
+        checks = self._fail_on_miss and bool(data)
+        try:
+            if self._fail_on_miss and not data:
+                log.warning(__name__, "pipeline cache misses are not checked: no pipeline cache was loaded")
+            elif checks and not cache.tells_hits:
+                raise UnsupportedError(
+                    f"{device.physical.name!r} does not tell pipeline cache hits from misses: it lacks"
+                    " VK_EXT_pipeline_creation_feedback and Vulkan 1.3",
+                    help="run without --fail-on-pipeline-cache-miss",
+                )
+            device.driver_cache = cache
+            yield
+            if not checks:
+                with clock.phase("pipelines", "store"):
+                    kept.store(cache)
+                if self._chosen is None:
+                    bound(default_cache_dir(), FOLDER, _MOST_FILES, _MOST_KEPT_BYTES)
+        finally:
+            device.driver_cache = None
+            cache.close()
+
+    def _folder(self) -> str:
+        return self._chosen or os.path.join(default_cache_dir(), FOLDER)
+
+    def _load(self, path: str, physical: PhysicalDevice) -> bytes:
+        """What the file keeps for this device; nothing where it is not to be used."""
+        try:
+            if self._chosen is None and not (is_trusted(default_cache_dir()) and is_trusted(self._folder())):
+                return b""
+            found = read_own(path, _MOST_BYTES)
+        except FileNotFoundError:
+            return b""
+        except (OSError, ValueError) as error:
+            found = reason_of(error)
+        if isinstance(found, tuple):
+            data, problem = _validated(found[0], physical)
+            touch(path, found[1])
+        else:
+            data, problem = b"", found
+        if problem:
+            log.warning(__name__, "Pipeline Cache skipped: failed to validate %r: %s", path, problem)
+        else:
+            log.info(__name__, "Pipeline Cache loaded and validated. (%s, %d bytes)", path, len(data))
+        return data
+
+
+class _Kept:
+    """The file of one scenario, as far as it has to be written."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self._path = path
+        self._data = data
+
+    def store(self, cache: DriverCache) -> None:
+        """Write what the cache holds, unless the file has it already. A file that cannot be written is a warning."""
+        try:
+            data = cache.data()
+            if data != self._data:
+                progress.doing("storing its pipeline cache")
+                os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+                replace_own(self._path, data + _TRAILER.pack(_MAGIC, len(data), zlib.crc32(data)))
+                self._data = data
+        except (OSError, ValueError) as error:
+            log.warning(__name__, "Pipeline Cache not stored: %r cannot be written: %s", self._path, reason_of(error))
+        except DeviceError as error:
+            log.warning(__name__, "Pipeline Cache not stored: %s", error)
+        else:
+            log.info(__name__, "Pipeline Cache stored (%s, %d bytes)", self._path, len(data))
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise FileError(f"{path}: cannot be removed: {reason_of(error)}") from error
+    log.info(__name__, "Pipeline Cache cleared (%s)", path)
+
+
+def _validated(content: bytes, physical: PhysicalDevice) -> tuple[bytes, str]:
+    """The driver's part of a file, and what is wrong with the file (then there is no such part)."""
+    if len(content) < _HEADER.size:
+        return b"", f"it has {len(content)} bytes, expected a header of {_HEADER.size} at least"
+    size, version, vendor, number, uuid = _HEADER.unpack_from(content)
+    properties = physical.properties
+    own_uuid = bytes(properties.pipelineCacheUUID[0:16])
+    if size != _HEADER.size:
+        return b"", f"Incorrect pipeline cache header size: {size}, expected {_HEADER.size}"
+    if version != _HEADER_VERSION:
+        return b"", f"Incorrect pipeline cache header version: {version}, expected {_HEADER_VERSION}"
+    if vendor != properties.vendorID:
+        return b"", f"Incorrect vendor: {vendor:#x}, expected {properties.vendorID:#x}"
+    if number != properties.deviceID:
+        return b"", f"Incorrect device: {number:#x}, expected {properties.deviceID:#x}"
+    if uuid != own_uuid:
+        return b"", f"Incorrect pipeline cache UUID: {uuid.hex()}, expected {own_uuid.hex()} (another driver version?)"
+    data = content[: -_TRAILER.size]
+    magic, size, checksum = _TRAILER.unpack_from(content, len(data)) if len(data) >= _HEADER.size else (b"", 0, 0)
+    if magic != _MAGIC or size != len(data):
+        return b"", "it was truncated, or not written by this program"
+    if checksum != zlib.crc32(data):
+        return b"", f"Incorrect checksum: {zlib.crc32(data):#010x}, expected {checksum:#010x}"
+    return data, ""
+
+
+def _missed(creations: list[Creation], path: str, size_bytes: int) -> PipelineCacheMissError:
+    help = f"run once without --fail-on-pipeline-cache-miss, which adds it to {path}"
+    if size_bytes <= _HEADER.size:
+        help = f"{path} has no pipelines: this driver keeps none in its pipeline cache"
+    return PipelineCacheMissError(
+        Diagnostic(
+            PipelineCacheMissError.code,
+            "error",
+            creation.pointer,
+            f"Pipeline cache miss for pipeline: {creation.label}"
+            + ("" if creation.hit is not None else " (the driver did not tell whether it was a hit)"),
+            help,
+        )
+        for creation in creations
+        if not creation.hit
+    )

@@ -1,0 +1,204 @@
+/* A Vulkan layer whose pipeline cache keeps something, for tests: software drivers return a header and nothing else.
+
+   As the specification says of VkPipelineCache: vkGetPipelineCacheData gives the driver's own header and what was put
+   in, here a hash of the code of each compute shader; vkCreatePipelineCache takes such data; and the feedback of a
+   pipeline says VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT where its shader was in the cache. The
+   driver itself makes each pipeline without a cache.
+
+   Environment, read when a device is created:
+     CACHE_LAYER_LOG   file that a line is added to for each cache that is created, with the number of its shaders
+     CACHE_LAYER_DOES  "refuse": a cache with initial data cannot be created; "silent": pipelines have no feedback;
+                       "old": the device is one of Vulkan 1.2, where feedback is an extension
+
+   What is declared here is the binary interface of Vulkan and of the loader; handles are pointers on the 64-bit systems
+   where the tests run. */
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int32_t VkResult;
+typedef void *Handle;
+typedef void (*Function)(void);
+typedef Function (*GetProcAddr)(Handle, const char *);
+
+typedef struct Base { int32_t type; struct Base *next; } Base;
+typedef struct InstanceLink { struct InstanceLink *next; GetProcAddr get_instance, get_physical; } InstanceLink;
+typedef struct DeviceLink { struct DeviceLink *next; GetProcAddr get_instance, get_device; } DeviceLink;
+typedef struct { int32_t type; const void *next; int32_t function; union { InstanceLink *instance; DeviceLink *device; } link; } LayerInfo;
+typedef struct { int32_t type; void *next; uint32_t version; GetProcAddr get_instance, get_device, get_physical; } Negotiation;
+typedef struct { int32_t type; const void *next; uint32_t flags; size_t size; const char *data; } Info; /* of a cache and of a module */
+typedef struct { uint32_t flags; uint64_t duration; } Feedback;
+typedef struct { int32_t type; const void *next; Feedback *whole; uint32_t count; Feedback *stages; } FeedbackInfo;
+
+#define EXPORT __attribute__((visibility("default")))
+enum { LOADER_INSTANCE = 47, LOADER_DEVICE = 48, LINK_INFO = 0, INCOMPLETE = 5, FEEDBACK = 1000192000, HEADER = 32, MOST = 1024 };
+enum { VALID = 1, HIT = 2 };
+
+typedef struct { size_t count; uint64_t hashes[MOST]; } Cache;
+typedef struct { Handle module; uint64_t hash; } Module;
+static Module modules[MOST];
+static size_t module_count;
+static GetProcAddr next_instance, next_device;
+static Handle last_instance, device;
+static char header[HEADER];
+static void (*properties_below)(Handle, uint32_t *);
+
+static int does(const char *word) {
+  const char *text = getenv("CACHE_LAYER_DOES");
+  return text && !strcmp(text, word);
+}
+
+#define BELOW(result, name, ...) ((result (*)(__VA_ARGS__))next_device(device, name))
+
+static VkResult layer_vkCreatePipelineCache(Handle owner, const Info *info, const void *allocator, Handle *out) {
+  (void)owner; (void)allocator;
+  const char *path = getenv("CACHE_LAYER_LOG");
+  if (info->size && does("refuse")) return -3; /* VK_ERROR_INITIALIZATION_FAILED */
+  Cache *cache = calloc(1, sizeof *cache);
+  if (!cache) return -1;
+  if (info->size >= HEADER && !memcmp(info->data, header, HEADER)) {
+    cache->count = (info->size - HEADER) / sizeof *cache->hashes;
+    if (cache->count > MOST || info->size != HEADER + cache->count * sizeof *cache->hashes) abort(); /* as a driver may */
+    memcpy(cache->hashes, info->data + HEADER, cache->count * sizeof *cache->hashes);
+  } else if (info->size) abort();
+  if (path && *path) {
+    FILE *file = fopen(path, "a");
+    fprintf(file, "%zu\n", cache->count);
+    fclose(file);
+  }
+  *out = cache;
+  return 0;
+}
+
+static void layer_vkDestroyPipelineCache(Handle owner, Handle cache, const void *allocator) {
+  (void)owner; (void)allocator;
+  free(cache);
+}
+
+static VkResult layer_vkGetPipelineCacheData(Handle owner, Cache *cache, size_t *size, char *data) {
+  (void)owner;
+  size_t there = HEADER + cache->count * sizeof *cache->hashes;
+  if (!data) { *size = there; return 0; }
+  if (*size < there) { *size = 0; return INCOMPLETE; }
+  *size = there;
+  memcpy(data, header, HEADER);
+  memcpy(data + HEADER, cache->hashes, there - HEADER);
+  return 0;
+}
+
+static VkResult layer_vkCreateShaderModule(Handle owner, const Info *info, const void *allocator, Handle *out) {
+  VkResult code = BELOW(VkResult, "vkCreateShaderModule", Handle, const Info *, const void *, Handle *)(owner, info, allocator, out);
+  if (code < 0) return code;
+  uint64_t hash = 14695981039346656037ull;
+  for (size_t i = 0; i < info->size; i++) hash = (hash ^ (unsigned char)info->data[i]) * 1099511628211ull;
+  modules[module_count++ % MOST] = (Module){*out, hash};
+  return code;
+}
+
+static uint64_t hash_of(Handle module) {
+  for (size_t i = module_count < MOST ? module_count : MOST; i-- > 0;) if (modules[i].module == module) return modules[i].hash;
+  abort();
+}
+
+static VkResult layer_vkCreateComputePipelines(Handle owner, Cache *cache, uint32_t count, const char *infos, const void *allocator, Handle *out) {
+  enum { SIZE = 96, MODULE = 48 }; /* VkComputePipelineCreateInfo on 64-bit systems, and its stage's shader module in it */
+  VkResult code = BELOW(VkResult, "vkCreateComputePipelines", Handle, Handle, uint32_t, const char *, const void *, Handle *)(
+      owner, NULL, count, infos, allocator, out);
+  for (uint32_t i = 0; i < count && code >= 0; i++) {
+    const char *info = infos + (size_t)i * SIZE;
+    uint64_t hash = hash_of(*(const Handle *)(info + MODULE));
+    int hit = 0;
+    for (size_t k = 0; cache && k < cache->count; k++) hit |= cache->hashes[k] == hash;
+    if (cache && !hit && cache->count < MOST) cache->hashes[cache->count++] = hash;
+    for (const Base *each = ((const Base *)info)->next; each; each = each->next) {
+      const FeedbackInfo *feedback = (const FeedbackInfo *)each;
+      if (each->type == FEEDBACK) {
+        if (feedback->count && feedback->count != 1) abort();
+        *feedback->whole = (Feedback){does("silent") ? 0 : VALID | (hit ? HIT : 0), 1000};
+      }
+    }
+  }
+  return code;
+}
+
+static LayerInfo *link_of(const void *info, int32_t type) {
+  for (Base *each = ((const Base *)info)->next; each; each = each->next)
+    if (each->type == type && ((LayerInfo *)each)->function == LINK_INFO) return (LayerInfo *)each;
+  return NULL;
+}
+
+static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
+  LayerInfo *chain = link_of(info, LOADER_INSTANCE);
+  if (!chain) return -3;
+  GetProcAddr below = chain->link.instance->get_instance;
+  chain->link.instance = chain->link.instance->next;
+  VkResult code = ((VkResult (*)(const void *, const void *, Handle *))below(NULL, "vkCreateInstance"))(info, allocator, out);
+  if (code >= 0) {
+    next_instance = below;
+    last_instance = *out;
+    /* taken while the instance is made: later the loader answers with the top of the chain */
+    properties_below = (void (*)(Handle, uint32_t *))below(*out, "vkGetPhysicalDeviceProperties");
+  }
+  return code;
+}
+
+static void layer_vkGetPhysicalDeviceProperties(Handle physical, uint32_t *properties) {
+  properties_below(physical, properties);
+  if (does("old")) *properties = 1u << 22 | 2u << 12; /* apiVersion */
+}
+
+static VkResult layer_vkCreateDevice(Handle physical, const void *info, const void *allocator, Handle *out) {
+  LayerInfo *chain = link_of(info, LOADER_DEVICE);
+  if (!chain) return -3;
+  GetProcAddr below = chain->link.device->get_instance;
+  next_device = chain->link.device->get_device;
+  chain->link.device = chain->link.device->next;
+  VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(last_instance, "vkCreateDevice"))(physical, info, allocator, out);
+  if (code < 0) return code;
+  device = *out;
+  /* The header is the driver's own: vendor, device and UUID. */
+  Info empty = {17, NULL, 0, 0, NULL};
+  Handle cache = NULL;
+  size_t size = HEADER;
+  BELOW(VkResult, "vkCreatePipelineCache", Handle, const Info *, const void *, Handle *)(device, &empty, NULL, &cache);
+  code = BELOW(VkResult, "vkGetPipelineCacheData", Handle, Handle, size_t *, char *)(device, cache, &size, header);
+  if (code < 0 || size != HEADER) abort();
+  BELOW(void, "vkDestroyPipelineCache", Handle, Handle, const void *)(device, cache, NULL);
+  return 0;
+}
+
+#define ENTRY(name) { #name, (Function)layer_##name },
+typedef struct { const char *name; Function function; } Entry;
+static const Entry instance_functions[] = {
+  ENTRY(vkCreateInstance) ENTRY(vkCreateDevice) ENTRY(vkGetPhysicalDeviceProperties)
+};
+static const Entry device_functions[] = {
+  ENTRY(vkCreatePipelineCache) ENTRY(vkDestroyPipelineCache) ENTRY(vkGetPipelineCacheData) ENTRY(vkCreateShaderModule)
+  ENTRY(vkCreateComputePipelines)
+};
+#define FIND(table) for (size_t i = 0; i < sizeof table / sizeof *table; i++) \
+  if (!strcmp(name, table[i].name)) return table[i].function
+
+static Function layer_get_device(Handle which, const char *name) {
+  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
+  FIND(device_functions);
+  return which && next_device ? next_device(which, name) : NULL;
+}
+
+static Function layer_get_instance(Handle which, const char *name) {
+  if (!strcmp(name, "vkGetInstanceProcAddr")) return (Function)layer_get_instance;
+  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
+  FIND(instance_functions);
+  FIND(device_functions);
+  return which && next_instance ? next_instance(which, name) : NULL;
+}
+
+EXPORT VkResult vkNegotiateLoaderLayerInterfaceVersion(Negotiation *wish) {
+  if (wish->version > 2) wish->version = 2;
+  wish->get_instance = layer_get_instance;
+  wish->get_device = layer_get_device;
+  wish->get_physical = NULL;
+  return 0;
+}

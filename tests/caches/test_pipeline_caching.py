@@ -1,0 +1,327 @@
+"""--pipeline-caching: hits and misses, the files, and what may be wrong with them.
+
+The hits are those of a layer over the real loader and driver, since software drivers keep no pipelines.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy
+import pytest
+
+from scenario_runner import PipelineCaching, Runner
+from scenario_runner.errors import FileError, MissingFileError
+from tests.program import COMMAND, Ended, python_path, run_program
+from tests.scenes import Scene, glsl
+
+DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
+Run = Callable[..., Ended]
+CACHING = ("--pipeline-caching", "--cache-path", "kept")
+
+
+@pytest.fixture
+def run(checkout: Path, scene: Scene, cache_layer: dict[str, str], shader_cache: Path) -> Run:
+    """``run(*arguments, **environment)`` runs the program beside the scenario, with the layer."""
+    (scene.folder / "kept").mkdir()
+
+    def start(*arguments: str | Path, **environment: str) -> Ended:
+        return run_program(checkout, scene.folder, *arguments, env={**cache_layer, **environment})
+
+    return start
+
+
+@pytest.fixture
+def drawing(scene: Scene) -> Scene:
+    """Two shaders, in a file of its own."""
+    two_shaders(scene).write()
+    return scene
+
+
+def two_shaders(scene: Scene, step: int = 2) -> Scene:
+    scene.shader("one", glsl("data[0] += 1;", DATA)).shader("two", glsl(f"data[1] += {step};", DATA))
+    scene.buffer("x", numpy.zeros(4, "uint32"))
+    return scene.dispatch("one", ["x"]).dispatch("two", ["x"])
+
+
+def told(ended: Ended) -> list[str]:
+    """The lines of a run without their label, and without paths, sizes and times."""
+    return [re.sub(r" \(.*\)$", "", line.partition(": ")[2]) for line in ended.err.splitlines()]
+
+
+def files(scene: Scene, folder: str = "kept") -> list[Path]:
+    return sorted((scene.folder / folder).iterdir())
+
+
+MISSES = ["Pipeline cache miss for pipeline: one", "Pipeline cache miss for pipeline: two"]
+HITS = ["Pipeline cache hit for pipeline: one", "Pipeline cache hit for pipeline: two"]
+LOADED = "Pipeline Cache loaded and validated."
+STORED = ["Pipeline Cache stored", "Pipeline Cache stored"]
+
+
+def test_the_second_process_hits(run: Run, drawing: Scene) -> None:
+    """The first process misses and stores twice; the second loads, and its pipelines come from the cache."""
+    first, second = run("scenario.json", *CACHING), run("scenario.json", *CACHING)
+    assert (first.code, second.code) == (0, 0)
+    assert told(first) == [*MISSES, *STORED]
+    assert told(second) == [LOADED, *HITS, *STORED]
+    assert drawing.output("x", "u4").tolist() == [1, 2, 0, 0]
+    assert len(files(drawing)) == 1
+
+
+def test_a_dry_run_fills_the_cache(run: Run, drawing: Scene) -> None:
+    """A dry run makes and keeps pipelines as well."""
+    assert told(run("scenario.json", *CACHING, "--dry-run")) == [*MISSES, *STORED]
+    assert told(run("scenario.json", *CACHING, "--dry-run")) == [LOADED, *HITS, *STORED]
+    assert not list(drawing.folder.glob("*.out.npy"))
+
+
+def test_quiet(run: Run, drawing: Scene) -> None:
+    """--quiet and --log-level leave the messages about the cache out."""
+    assert run("scenario.json", *CACHING, "--quiet") == (0, "", "")
+    assert run("scenario.json", *CACHING, "--log-level", "warning").err == ""
+
+
+def test_clear(run: Run, drawing: Scene) -> None:
+    """--clear-pipeline-cache removes the file first, also one that is not there."""
+    clear = (*CACHING, "--clear-pipeline-cache")
+    assert told(run("scenario.json", *clear)) == ["Pipeline Cache cleared", *MISSES, *STORED]
+    assert told(run("scenario.json", *clear)) == ["Pipeline Cache cleared", *MISSES, *STORED]
+    assert LOADED in told(run("scenario.json", *CACHING))
+
+
+def test_scenarios_of_one_name_have_files_of_their_own(run: Run, scene: Scene) -> None:
+    """The file depends on the scenario's path, not on its name alone; a link leads to the file of its target."""
+    for number, folder in enumerate(("a", "b")):
+        (scene.folder / folder).mkdir()
+        two_shaders(Scene(scene.folder / folder), 5 + number).write()
+    (scene.folder / "b" / "link.json").symlink_to("scenario.json")
+    assert told(run("a/scenario.json", "b/scenario.json", *CACHING)) == [*MISSES, *STORED] * 2
+    assert len(files(scene)) == 2
+    assert told(run("b/scenario.json", *CACHING)) == [LOADED, *HITS, *STORED]
+    assert told(run("b/link.json", *CACHING)) == [LOADED, *HITS, *STORED]
+
+
+def test_each_file_has_all_pipelines_of_its_scenario(run: Run, scene: Scene) -> None:
+    """Scenarios that share shaders, run in one process, leave files that are complete for later processes."""
+    two_shaders(scene).write("a.json")
+    scene.write("b.json")
+    assert run("a.json", "b.json", *CACHING, "--output", "out", "--folder-each").code == 0
+    for name in ("a.json", "b.json"):
+        assert told(run(name, *CACHING, "--fail-on-pipeline-cache-miss")) == [LOADED, *HITS]
+
+
+def test_fail_on_a_miss(run: Run, drawing: Scene) -> None:
+    """Each pipeline that is not in the cache is an error with its place, before anything runs; the file stays."""
+    fails = (*CACHING, "--fail-on-pipeline-cache-miss")
+    assert run("scenario.json", *CACHING).code == 0
+    assert told(run("scenario.json", *fails)) == [LOADED, *HITS]
+    before = files(drawing)[0].read_bytes()
+    (drawing.folder / "x.out.npy").unlink()
+    drawing.file("two.comp", glsl("data[1] += 3;", DATA))
+    ended = run("scenario.json", *fails)
+    assert ended.code == 16
+    place = r"error: scenario\.json:\d+:\d+: /resources/1/shader: "
+    assert re.search(place + r"Pipeline cache miss for pipeline: two\n  help: run once without ", ended.err)
+    assert ended.err.count("error: ") == 1
+    assert files(drawing)[0].read_bytes() == before
+    assert not (drawing.folder / "x.out.npy").exists()
+
+
+def test_fail_on_a_miss_without_a_cache(run: Run, drawing: Scene) -> None:
+    """Where no cache was loaded, misses are not checked, which a warning says, and the cache is written."""
+    ended = run("scenario.json", *CACHING, "--fail-on-pipeline-cache-miss")
+    assert (ended.code, told(ended)[0]) == (0, "pipeline cache misses are not checked: no pipeline cache was loaded")
+    assert told(ended)[1:] == [*MISSES, *STORED]
+
+
+def test_a_driver_that_does_not_tell(run: Run, drawing: Scene) -> None:
+    """A driver without feedback runs; --fail-on-pipeline-cache-miss is an error that says so."""
+    unknown = "Pipeline cache hit or miss is unknown for pipeline: "
+    old = {"CACHE_LAYER_DOES": "old"}
+    without = ("--disable-extension", "VK_EXT_pipeline_creation_feedback")
+    for options, environment in (((), {"CACHE_LAYER_DOES": "silent"}), (without, old)):
+        ended = run("scenario.json", *CACHING, *options, **environment)
+        assert ended.code == 0
+        assert [line for line in told(ended) if line.startswith("Pipeline cache")] == [f"{unknown}one", f"{unknown}two"]
+    fails = (*CACHING, "--fail-on-pipeline-cache-miss")
+    silent = run("scenario.json", *fails, CACHE_LAYER_DOES="silent")
+    assert (silent.code, silent.err.count("the driver did not tell whether it was a hit")) == (16, 2)
+    refused = run("scenario.json", *fails, *without, **old)
+    assert refused.code == 6
+    assert "does not tell pipeline cache hits from misses" in refused.err
+
+
+def test_feedback_by_an_extension(run: Run, drawing: Scene) -> None:
+    """A device of Vulkan 1.2 tells hits by VK_EXT_pipeline_creation_feedback."""
+    assert told(run("scenario.json", *CACHING, CACHE_LAYER_DOES="old")) == [*MISSES, *STORED]
+    assert told(run("scenario.json", *CACHING, CACHE_LAYER_DOES="old")) == [LOADED, *HITS, *STORED]
+
+
+def test_a_driver_that_refuses(run: Run, drawing: Scene) -> None:
+    """A driver that takes no data of an earlier run gets an empty cache, with a warning."""
+    assert run("scenario.json", *CACHING).code == 0
+    ended = run("scenario.json", *CACHING, CACHE_LAYER_DOES="refuse")
+    assert ended.code == 0
+    assert "warning: the driver refuses the pipeline cache of an earlier run; it starts empty" in ended.err
+    assert told(ended)[2:] == [*MISSES, *STORED]
+
+
+TRAILER = struct.Struct("<8sQI")
+
+
+def _patched(at: int, value: int) -> Callable[[bytes], bytes]:
+    """Another number in the header, and the checksum that goes with it: a file of another driver."""
+
+    def change(content: bytes) -> bytes:
+        data = bytearray(content[: -TRAILER.size])
+        data[at : at + 4] = struct.pack("<I", value)
+        return bytes(data) + TRAILER.pack(b"SRPIPES1", len(data), zlib.crc32(data))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change, problem",
+    [
+        (lambda content: b"", "it has 0 bytes, expected a header of 32 at least"),
+        (lambda content: content[:31], "it has 31 bytes"),
+        (lambda content: b"\xff" * 4096, "Incorrect pipeline cache header size: 4294967295, expected 32"),
+        (lambda content: content[:40], "it was truncated, or not written by this program"),
+        (lambda content: content[:-1], "it was truncated, or not written by this program"),
+        (lambda content: content[:33] + b"\xaa" + content[34:], "Incorrect checksum: "),
+        (_patched(0, 36), "Incorrect pipeline cache header size: 36, expected 32"),
+        (_patched(4, 2), "Incorrect pipeline cache header version: 2, expected 1"),
+        (_patched(8, 0x10DE), "Incorrect vendor: 0x10de, expected "),
+        (_patched(12, 0x4242), "Incorrect device: 0x4242, expected "),
+        (_patched(16, 0x4242), "Incorrect pipeline cache UUID: "),
+    ],
+)
+def test_a_file_that_is_not_to_be_trusted(
+    run: Run, drawing: Scene, change: Callable[[bytes], bytes], problem: str
+) -> None:
+    """Junk, truncated, changed and foreign files are ignored with a warning and replaced; no driver sees them."""
+    assert run("scenario.json", *CACHING).code == 0
+    [path] = files(drawing)
+    content = path.read_bytes()
+    path.write_bytes(change(content))
+    ended = run("scenario.json", *CACHING, CACHE_LAYER_LOG=str(drawing.folder / "log.txt"))
+    assert ended.code == 0
+    assert f"warning: Pipeline Cache skipped: failed to validate 'kept/{path.name}': {problem}" in ended.err
+    assert told(ended)[1:] == [*MISSES, *STORED]
+    assert (drawing.folder / "log.txt").read_text().split() == ["0"]
+    assert path.read_bytes() == content
+
+
+def test_what_is_not_a_file(run: Run, drawing: Scene) -> None:
+    """A folder, and a file that others may write to, in the place of the file are ignored with a warning."""
+    assert run("scenario.json", *CACHING).code == 0
+    [path] = files(drawing)
+    path.chmod(0o666)
+    ended = run("scenario.json", *CACHING)
+    assert (ended.code, ended.err.count("other users may write to it")) == (0, 1)
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.unlink()
+    path.mkdir()
+    ended = run("scenario.json", *CACHING)
+    assert ended.code == 0
+    assert "it is not a regular file" in ended.err or "is a directory" in ended.err
+    assert "Pipeline Cache not stored: " in ended.err
+
+
+def test_concurrent_processes(
+    run: Run, drawing: Scene, cache_layer: dict[str, str], checkout: Path, shader_cache: Path
+) -> None:
+    """Processes that use one file at once all succeed, and leave one complete file."""
+    import os
+
+    environment = {**os.environ, **cache_layer, "PYTHONPATH": python_path(checkout)}
+    children = [
+        subprocess.Popen(
+            [*COMMAND, "scenario.json", *CACHING, "--output", f"out{number}"],
+            cwd=drawing.folder,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(6)
+    ]
+    for child in children:
+        _, errors = child.communicate(timeout=300)
+        assert child.returncode == 0
+        assert "warning" not in errors
+    assert told(run("scenario.json", *CACHING, "--fail-on-pipeline-cache-miss")) == [LOADED, *HITS]
+    assert len(files(drawing)) == 1
+
+
+@pytest.mark.parametrize(
+    "options, code, message",
+    [
+        (["--clear-pipeline-cache"], 0, "option --clear-pipeline-cache has no effect without --pipeline-caching"),
+        (["--cache-path", "missing"], 0, "option --cache-path has no effect without --pipeline-caching"),
+        (["--fail-on-pipeline-cache-miss"], 0, "has no effect without --pipeline-caching"),
+        (["--pipeline-caching", "--cache-path", "missing"], 4, "missing: no such folder"),
+        (["--pipeline-caching", "--cache-path", "scenario.json"], 4, "scenario.json: is not a folder"),
+        (
+            [*CACHING, "--clear-pipeline-cache", "--fail-on-pipeline-cache-miss"],
+            2,
+            "--clear-pipeline-cache and --fail-on-pipeline-cache-miss exclude each other",
+        ),
+    ],
+)
+def test_options(run: Run, drawing: Scene, options: list[str], code: int, message: str) -> None:
+    """Options without an effect are warned about, as the reference ignores them; wrong ones end before the run."""
+    ended = run("scenario.json", *options)
+    assert ended.code == code
+    assert message in ended.err
+    assert (drawing.folder / "x.out.npy").exists() == (code == 0)
+    assert files(drawing) == []
+
+
+def test_the_users_cache_folder(run: Run, drawing: Scene, tmp_path: Path) -> None:
+    """Without --cache-path the files are in the user's cache folder."""
+    environment = {"SCENARIO_RUNNER_CACHE": str(tmp_path / "own")}
+    assert told(run("scenario.json", "--pipeline-caching", **environment)) == [*MISSES, *STORED]
+    assert told(run("scenario.json", "--pipeline-caching", **environment)) == [LOADED, *HITS, *STORED]
+    [path] = files(drawing, "own/pipelines")
+    assert re.fullmatch(r"scenario-[0-9a-f]{16}\.cache", path.name)
+
+
+def test_standard_input(run: Run, drawing: Scene, checkout: Path, cache_layer: dict[str, str]) -> None:
+    """A scenario that is not in a file is known by its shaders."""
+    text = (drawing.folder / "scenario.json").read_text()
+    for expected in ([*MISSES, *STORED], [LOADED, *HITS, *STORED]):
+        ended = run_program(checkout, drawing.folder, "/dev/stdin", *CACHING, env=cache_layer, stdin=text)
+        assert told(ended) == expected
+
+
+def test_python(scene: Scene, shader_cache: Path) -> None:
+    """`Runner(pipeline_cache=...)` takes a folder or a `PipelineCaching`, and leaves no object behind."""
+    path = two_shaders(scene).write()
+    folder = scene.folder / "kept"
+    with pytest.raises(MissingFileError):
+        Runner(pipeline_cache=folder)
+    folder.mkdir()
+    caching = PipelineCaching(folder)
+    for given in (folder, caching):
+        with Runner(pipeline_cache=given) as runner:
+            for _ in range(2):
+                assert runner.run(path).array("x", "uint32").tolist() == [1, 2, 0, 0]
+            assert runner.live_objects["pipeline cache"] == 0
+        assert not any(runner.live_objects.values())
+    assert caching.creations == []  # the second run makes no pipelines
+    with Runner(pipeline_cache=caching) as runner:
+        runner.run(path)
+    assert [(each.label, each.hit) for each in caching.creations] == [("one", False), ("two", False)]
+    assert all(each.duration_ns is not None and each.duration_ns > 0 for each in caching.creations)
+    assert len(list(folder.iterdir())) == 1
+    if sys.platform != "win32":
+        with pytest.raises(FileError):
+            Runner(pipeline_cache=path)

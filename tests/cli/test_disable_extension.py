@@ -1,0 +1,50 @@
+"""``--disable-extension``: every device extension of Vulkan, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import UsageError
+from scenario_runner.vulkan.devices.disabled_extensions import checked_names
+from tests.program import Program
+from tests.scenes import Scene
+
+
+@pytest.mark.parametrize(
+    "name, meant",
+    [
+        ("VK_KHR_maintenence5", "VK_KHR_maintenance5"),
+        ("vk_ext_frame_boundary", "VK_EXT_frame_boundary"),
+        ("VK_ARM_tensor", "VK_ARM_tensors"),
+        ("everything", None),
+        ("", None),
+        ("VK_EXT_debug_utils", None),  # of the instance
+    ],
+)
+def test_unknown_extension(program: Program, scene: Scene, name: str, meant: str | None) -> None:
+    """A name that is not one of a device extension is a usage error, with what may have been meant."""
+    ended = program(scene.write(), "--disable-extension", name)
+    assert ended.code == 2
+    assert f"error: --disable-extension: {name!r} is not a device extension of Vulkan" in ended.err
+    assert meant is None or f"(did you mean '{meant}'?)" in ended.err
+    with pytest.raises(UsageError):
+        Runner(disabled_extensions=[name])
+
+
+def test_the_names_of_the_reference_runner() -> None:
+    """All that the reference runner lets one disable, in its spelling."""
+    names = [
+        "VK_EXT_custom_border_color",
+        "VK_EXT_frame_boundary",
+        "VK_ARM_data_graph_neural_accelerator_statistics",
+        "VK_KHR_maintenance_5",
+        "VK_KHR_deferred_host_operations",
+    ]
+    assert checked_names(names) == {*names[:3], "VK_KHR_maintenance5", names[4]}
+
+
+def test_the_extension_that_cannot_be_disabled() -> None:
+    """VK_KHR_portability_subset must be enabled where a device has it."""
+    with pytest.raises(UsageError, match="must be enabled on a device that has it"):
+        checked_names(["VK_KHR_portability_subset"])

@@ -1,0 +1,157 @@
+"""Files about graphs: the memory of sessions, profiles of the emulation layers, statistics of neural accelerators."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy
+import pytest
+
+from scenario_runner import GraphReportFiles, Runner
+from scenario_runner.errors import FileError, MissingFileError, UnsupportedError, UsageError
+from scenario_runner.run.graph_report_files import _rows
+from tests.program import Program
+
+ROW = re.compile(r"\n([0-9A-F]{8}):   ((?:[0-9A-F]{2} ){1,16})")
+NEURAL = "VK_ARM_data_graph_neural_accelerator_statistics"
+
+
+@pytest.fixture
+def mixed(checkout: Path) -> Path:
+    """A model with three graphs, two of which have session memory."""
+    return checkout / "scenarios" / "ml" / "mixed" / "scenario.json"
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    folder = tmp_path / "dump"
+    folder.mkdir()
+    return folder
+
+
+def content_of(path: Path) -> bytes:
+    """What a dump of session memory says, byte by byte; its form is checked on the way."""
+    text = path.read_text()
+    content = bytearray()
+    at = 0
+    for match in ROW.finditer(text):
+        assert match.start() == at
+        assert int(match[1], 16) == len(content)
+        content += bytes.fromhex(match[2])
+        at = match.end()
+    assert at == len(text)
+    return bytes(content)
+
+
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 48, (16 << 14) + 5])
+def test_rows(tmp_path: Path, size: int) -> None:
+    """Any number of bytes is written in rows of 16, the last of which may be shorter."""
+    data = numpy.random.default_rng(size).integers(0, 256, size, "uint8").tobytes()
+    path = tmp_path / "dump.txt"
+    path.write_bytes(b"".join(_rows(memoryview(data))))
+    assert content_of(path) == data
+    if size:
+        rows = [f"\n{at:08X}:   " + "".join(f"{byte:02X} " for byte in data[at : at + 16]) for at in range(0, size, 16)]
+        assert path.read_text() == "".join(rows)
+
+
+def test_session_memory_and_profiles(mixed: Path, dump: Path, tmp_path: Path, program: Program) -> None:
+    """Each session memory and each graph has a file, and the results are those of a run without the files."""
+    options = ("--session-memory-dump-dir", dump, "--emulation-layer-profiling-dump-dir", dump)
+    ended = program(mixed, "--output", "with", *options)
+    assert ended.code == 0
+    assert ended.err == "warning: the memory of graph sessions is visible to the host, so that graphs may be slower\n"
+    memories = sorted(path.name for path in dump.glob("*.txt"))
+    assert memories == ["Graph_Pipeline_0_Session_RAM_0.txt", "Graph_Pipeline_1_Session_RAM_0.txt"]
+    for name in memories:
+        content = content_of(dump / name)
+        assert len(content) % 64 == 0
+        assert any(content)
+    assert sorted(path.name for path in dump.glob("*.json")) == [f"EmulationLayerPipeline_{n}.json" for n in range(3)]
+    for path in dump.glob("*.json"):
+        profile = json.loads(path.read_text())
+        assert sum(each["dispatch_count"] for each in profile["by_operator"]) == len(profile["samples"]) > 0
+    assert program(mixed, "--output", "without").code == 0
+    written = [path.relative_to(tmp_path / "with") for path in (tmp_path / "with").rglob("*.npy")]
+    assert written
+    for path in written:
+        assert (tmp_path / "with" / path).read_bytes() == (tmp_path / "without" / path).read_bytes()
+
+
+def test_memory_is_that_of_the_last_run(mixed: Path, dump: Path, shader_cache: Path) -> None:
+    """The memory holds what the graph computed from the inputs of the run, and the same inputs leave the same bytes."""
+    with Runner(graph_reports=GraphReportFiles(session_memory_dir=str(dump))) as runner:
+        resources = runner.plan(mixed).resources.values()
+        uid = next(each.uid for each in resources if each.kind == "tensor" and each.source is not None)
+        shape = runner.run(mixed, outputs=[uid], write_files=False)[uid].shape
+        contents = []
+        for seed in (1, 2, 1):
+            values = numpy.random.default_rng(seed).uniform(-1, 1, shape).astype("float32")
+            runner.run(mixed, {uid: values}, write_files=False)
+            contents.append(content_of(dump / "Graph_Pipeline_0_Session_RAM_0.txt"))
+    assert contents[0] == contents[2]
+    assert contents[0] != contents[1]
+
+
+def test_optical_flow(checkout: Path, dump: Path, shader_cache: Path) -> None:
+    """A session of an optical flow has two memories; k counts files, i the memories of the session."""
+    scenario = checkout / "scenarios" / "ml" / "optical_flow" / "scenario.json"
+    with Runner(graph_reports=GraphReportFiles(session_memory_dir=str(dump))) as runner:
+        runner.run(scenario, write_files=False)
+    names = sorted(path.name for path in dump.iterdir())
+    assert names == ["Graph_Pipeline_0_Session_RAM_0.txt", "Graph_Pipeline_1_Session_RAM_1.txt"]
+    assert all(any(content_of(dump / name)) for name in names)
+
+
+def test_a_dry_run_writes_none(mixed: Path, dump: Path, shader_cache: Path) -> None:
+    """A dry run makes sessions and writes no file."""
+    with Runner(graph_reports=GraphReportFiles(session_memory_dir=str(dump))) as runner:
+        runner.run(mixed, dry_run=True)
+    assert list(dump.iterdir()) == []
+
+
+def test_in_the_sandbox(mixed: Path, dump: Path, shader_cache: Path) -> None:
+    """The folders that the user names are allowed in the sandbox."""
+    with Runner(sandbox=True, graph_reports=GraphReportFiles(session_memory_dir=str(dump))) as runner:
+        runner.run(mixed, write_files=False)
+    assert len(list(dump.iterdir())) == 2
+
+
+def test_neural_files_need_an_extension(mixed: Path, dump: Path, tmp_path: Path, program: Program) -> None:
+    """A device without the extension is refused before anything runs, also for a scenario without graphs."""
+    for option in ("--neural-statistics-dump-dir", "--neural-debug-database-dump-dir"):
+        ended = program(mixed, "--output", "out", option, dump)
+        assert ended.code == 6
+        assert f"neural statistics and debug databases need the extension {NEURAL}, which '" in ended.err
+        assert not (tmp_path / "out").exists()
+        assert list(dump.iterdir()) == []
+    reports = GraphReportFiles(neural_statistics_dir=str(dump))
+    with Runner(graph_reports=reports) as runner, pytest.raises(UnsupportedError, match=NEURAL):
+        runner.run({"resources": [], "commands": []})
+
+
+def test_folders_are_checked_before_the_run(mixed: Path, dump: Path, tmp_path: Path, program: Program) -> None:
+    """A folder that does not exist, or is not one, ends with exit code 4; several scenarios are a usage error."""
+    (tmp_path / "file").write_text("text")
+    for folder, problem in (("missing", "missing: no such folder"), ("file", "file: is not a folder")):
+        ended = program(mixed, "--output", "out", "--session-memory-dump-dir", folder)
+        assert (ended.code, f"error: {problem}" in ended.err) == (4, True)
+    several = program(mixed, mixed, "--output", "out", "--session-memory-dump-dir", dump)
+    assert (several.code, "--session-memory-dump-dir takes the files of one scenario" in several.err) == (2, True)
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(MissingFileError):
+        GraphReportFiles(session_memory_dir=str(tmp_path / "missing"))
+    with pytest.raises(FileError):
+        GraphReportFiles(emulation_profiling_dir=str(tmp_path / "file"))
+    with pytest.raises(UsageError, match="mode of neural statistics is 2"):
+        GraphReportFiles(neural_statistics_mode=2)
+
+
+def test_mode_alone(mixed: Path, program: Program) -> None:
+    """--neural-statistics-mode alone has no effect, which a warning says; other modes do not exist."""
+    ended = program(mixed, "--dry-run", "--neural-statistics-mode", "0")
+    assert ended.code == 0
+    assert "option --neural-statistics-mode has no effect without --neural-statistics-dump-dir" in ended.err
+    assert program(mixed, "--dry-run", "--neural-statistics-mode", "2").code == 2
