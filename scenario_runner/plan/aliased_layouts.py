@@ -86,13 +86,16 @@ class _Moving:
         """The layouts that the images must have for an operation."""
         wanted: dict[str, ImageLayout] = {}
         users: dict[str, str] = {}
-        for descriptor in self._lists[operation.descriptors].descriptors:
-            uid = self._image_of.get(descriptor.uid, descriptor.uid)
+        used = [each.uid for each in self._lists[operation.descriptors].descriptors]
+        if operation.kind == "draw":
+            used += [target.uid for target in operation.targets]
+        for each in used:
+            uid = self._image_of.get(each, each)
             if uid not in self._layouts:
                 continue
-            layout: ImageLayout = "general" if uid == descriptor.uid else "tensor_aliasing"
+            layout: ImageLayout = "general" if uid == each else "tensor_aliasing"
             if wanted.setdefault(uid, layout) != layout:
-                tensor = users[uid] if uid == descriptor.uid else descriptor.uid
+                tensor = users[uid] if uid == each else each
                 self._problems.error(
                     "SR-MEMORY-010",
                     f"{self._scenario.command_pointer(operation.command)}/bindings",
@@ -100,7 +103,7 @@ class _Moving:
                     " command, but the image cannot be in the layouts of both",
                     "use one of them, or LINEAR tiling for both",
                 )
-            users[uid] = descriptor.uid
+            users[uid] = each
         return wanted
 
     def _moved(self, wanted: Mapping[str, ImageLayout], command: int) -> list[Barrier]:

@@ -8,6 +8,7 @@ and stays an error.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -27,6 +28,8 @@ _ROOT = ("resources", "commands")
 _COMMENTS = frozenset({"comment", "comments", "description", "note", "notes"})
 _COMMENT_MARKS = ("_", "$", "//", "#")
 
+# Of one object; with more of them something else is wrong, and each takes a search for close names.
+_MOST_KEYS = 100
 # The schema of the reference lets these parts have any further key.
 _OPEN_PARTS = (Binding, SubresourceRange)
 
@@ -38,7 +41,7 @@ def drop_ignored(tree: Any, *, in_code: bool = False) -> tuple[Any, list[Diagnos
         return tree, found
     kept = dict(tree)
     if all(isinstance(tree.get(name), list) for name in _ROOT):
-        for key in tree:
+        for key in list(tree)[:_MOST_KEYS]:
             is_known = key in (*_ROOT, "$schema") or not isinstance(key, str)
             if not is_known and _is_text(key) and (_is_comment(key) or not close_match(key, _ROOT)):
                 del kept[key]
@@ -78,7 +81,8 @@ def _without_ignored(model: type[Model], body: dict[str, Any], in_code: bool) ->
     if not in_code:
         incomplete |= {()} if model.required_in_json - body.keys() else set()
     found: list[Diagnostic] = []
-    for loc in [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]:
+    extra = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
+    for loc in extra[:_MOST_KEYS]:
         if loc[:-1] in incomplete:
             continue  # it may be the key that is missing, under another name
         body = _copied(body, loc[:-1])
@@ -113,11 +117,16 @@ def _is_ignored(owner: type[ModelBase], part: dict[str, Any], key: str) -> bool:
     other = OTHER_NAMES.get(key)
     if other in names:
         return other in part
-    if close_match(key, names):
-        return False
     if owner in _OPEN_PARTS:
-        return owner is Binding or all(name in part for name in names)
-    return bool(owner.kind) and _owners(key) != ""
+        is_useless = owner is Binding or all(name in part for name in names)
+    else:
+        is_useless = bool(owner.kind) and _owners(key) != ""
+    return is_useless and not _is_like_one_of(key, tuple(names))
+
+
+@lru_cache(256)
+def _is_like_one_of(key: str, names: tuple[str, ...]) -> bool:
+    return bool(close_match(key, names))
 
 
 def _is_text(key: str) -> bool:
@@ -132,6 +141,7 @@ def _is_comment(key: str) -> bool:
     return key.startswith(_COMMENT_MARKS) or key.lower() in _COMMENTS
 
 
+@lru_cache(256)
 def _owners(key: str) -> str:
     """The kinds that have a key, in the file's spelling."""
     wanted = OTHER_NAMES.get(key, key)

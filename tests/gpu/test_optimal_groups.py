@@ -99,6 +99,36 @@ def test_with_barriers_of_the_scenario(ml: Runner, scene: Scene) -> None:
     assert not result.warnings
 
 
+def test_a_drawing_between_tensor_shaders(ml: Runner, scene: Scene) -> None:
+    """What is drawn into the image is what the tensor shows next, and the other way round."""
+    content = random((5, 8, 4))
+    image(scene, 8, 5, content, color_attachment=True)
+    tensor(scene, "t", dims=[1, 5, 8, 4], **OPTIMAL)
+    add_shader(scene, 8, 5, 4)
+    corner = "vec4(gl_VertexIndex == 1 ? 3 : -1, gl_VertexIndex == 2 ? 3 : -1, 0, 1)"
+    scene.shader("vertex", f"#version 450\nvoid main() {{ gl_Position = {corner}; }}\n", stage="vertex")
+    fragment = """#version 450
+layout(location = 0) out vec4 color;
+void main() { if (gl_FragCoord.x > 4) discard; color = vec4(gl_FragCoord.xy, 7, 8); }
+"""
+    scene.shader("fragment", fragment, stage="fragment")
+    scene.dispatch("add", ["t"], (160,))
+    scene.command(
+        "dispatch_fragment",
+        vertex_shader_ref="vertex",
+        fragment_shader_ref="fragment",
+        bindings=[],
+        color_attachment_refs=["image"],
+    )
+    scene.dispatch("add", ["t"], (160,))
+    result = ml.run(scene.write(), outputs=["image", "t"])
+    expected = content + numpy.float32(0.5)
+    y, x = numpy.mgrid[0:5, 0:4].astype("f4")
+    expected[:, :4] = numpy.stack([x + 0.5, y + 0.5, numpy.full_like(x, 7), numpy.full_like(x, 8)], -1)
+    assert (result["t"][0] == expected + numpy.float32(0.5)).all()
+    assert (result["image"].reshape(expected.shape) == expected + numpy.float32(0.5)).all()
+
+
 def test_integers(ml: Runner, scene: Scene) -> None:
     """Every byte of an RGBA8 image is an element."""
     content = numpy.random.default_rng(2).integers(0, 256, (9, 13, 4), "u1")
