@@ -13,8 +13,6 @@ from scenario_runner.cli.arguments import (
     add_logging_option,
     add_sandbox_option,
 )
-from scenario_runner.cli.cache_options import FLAGS, FOLDER, add_pipeline_cache_options
-from scenario_runner.cli.graph_report_options import OPTIONS, add_graph_report_options
 from scenario_runner.errors import UsageError
 
 # Options of the reference runner that change no result: scripts that give them keep working.
@@ -28,6 +26,9 @@ NOT_SUPPORTED = {
     "--profiling-dump-path": (1, "GPU timestamps of commands are not recorded by this version"),
     "--perf-counters-dump-path": (1, "times of the phases of a run are not recorded by this version"),
 }
+
+# Words of the options in `rare_options`, and of those that show the help text.
+_RARE = ("-cach", "-dump-dir", "-neural-", "-h")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -89,9 +90,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")
     # Defining an option takes a tenth of a millisecond; these are in no help text, so only those given are needed.
     given = {argument.partition("=")[0] for argument in argv}
-    defined = given if given.isdisjoint(("-h", "--help")) else {FOLDER, *FLAGS, *OPTIONS}
-    add_pipeline_cache_options(parser, defined)
-    add_graph_report_options(parser, defined)
+    rare = any(word in option for option in given for word in _RARE)
+    if rare:
+        from scenario_runner.cli.rare_options import add_rare_options
+
+        add_rare_options(parser, given)
     for option, values in WITHOUT_EFFECT.items():
         if option not in given:
             continue
@@ -103,6 +106,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         if option in given:
             parser.add_argument(option, nargs=values, action=_NotSupported, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
+    options.rare = rare
     if getattr(options, "pipeline_caching", False) and not options.quiet and "--log-level" not in given:
         options.log_level = "info"  # what is said of the caches is what they were asked for
     return options
