@@ -72,10 +72,6 @@ def main(argv: Sequence[str]) -> int:
     from scenario_runner.cli.report import set_up_logging, show_error
 
     set_up_logging(options.log_level)
-    if options.gfxr is not None:
-        from scenario_runner.run.capture_tools import set_up_gfxreconstruct
-
-        set_up_gfxreconstruct(options.gfxr)
     from scenario_runner.cli.run_outputs import RunOutputs, read_streams
 
     streams = read_streams(files)
@@ -100,10 +96,7 @@ def _crashed(crash: Crash, file: str | None) -> DriverCrashError:
 def _announce(options: argparse.Namespace) -> None:
     """What is to be said, and waited for, before the first scenario."""
     from scenario_runner.cli.report import write
-    from scenario_runner.cli.run_options import without_effect
 
-    for option in without_effect(options):
-        write("warning", f"option {option} has no effect in this program")
     if options.dry_run and options.repeat > 1:
         write("warning", "a dry run runs nothing, so --repeat is 1")
     if options.wait_for_key_stroke_before_run:
@@ -119,19 +112,18 @@ def _run(
     first: int = 0,
 ) -> int:
     """Run the files from number ``first`` on; the exit code of the first that failed, of all files."""
-    from scenario_runner.cli.cache_options import pipeline_caching
-    from scenario_runner.cli.graph_report_options import graph_report_files
     from scenario_runner.cli.report import show_error, write
 
     repeat = 1 if options.dry_run else options.repeat
     code = progress.number(progress.CODE)
     measured = _instrumentation_file(options.shader_instrumentation)
     timing = _timing_files(options, files)
-    kept = {
-        "pipeline_cache": pipeline_caching(options) or False,
-        "graph_reports": graph_report_files(options, len(files)),
-    }
-    runner = _runner(options, measured, kept, starting)
+    rare: Mapping[str, Any] = {}
+    if options.rare:
+        from scenario_runner.cli.rare_options import runner_arguments
+
+        rare = runner_arguments(options, len(files))
+    runner = _runner(options, measured, rare, starting)
     try:
         for file in files[first:]:
             started = time.perf_counter()
@@ -163,7 +155,7 @@ def _run(
                 if isinstance(error, DeviceError) and len(files) > 1:
                     progress.doing("closing the device")
                     runner.close()  # the next scenario gets a device of its own
-                    runner = _runner(options, measured, kept)
+                    runner = _runner(options, measured, rare)
                 continue
             progress.ended(0)
             for path in runner.frame_captures[captured:]:
@@ -216,7 +208,7 @@ def _timing_files(options: argparse.Namespace, files: Sequence[str]) -> TimingFi
 def _runner(
     options: argparse.Namespace,
     measured: InstrumentationFile | None,
-    kept: Mapping[str, Any],
+    rare: Mapping[str, Any],
     starting: InstanceStart | None = None,
 ) -> Runner:
     from scenario_runner.cli.arguments import compiler_arguments, device_arguments
@@ -228,12 +220,10 @@ def _runner(
         shader_instrumentation=measured,
         sandbox=options.sandbox,
         strict=options.strict,
-        capture_frame=options.capture_frame,
-        capture_frame_dir=options.capture_dir or options.output or ".",
         starting=starting,
         **device_arguments(options),
         **compiler_arguments(options),
-        **kept,
+        **rare,
     )
 
 

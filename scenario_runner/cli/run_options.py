@@ -13,12 +13,9 @@ from scenario_runner.cli.arguments import (
     add_logging_option,
     add_sandbox_option,
 )
-from scenario_runner.cli.cache_options import FLAGS, FOLDER, add_pipeline_cache_options
-from scenario_runner.cli.graph_report_options import OPTIONS, add_graph_report_options
-from scenario_runner.errors import UsageError
 
-# Options of the reference runner that change no result: scripts that give them keep working.
-WITHOUT_EFFECT = {}
+# Words of the options in `rare_options`, and of those that show the help text.
+_RARE = ("-cach", "-capture-frame", "-gfxr", "-dump-dir", "-neural-", "-h")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -46,14 +43,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--capture-dir", metavar="DIR", help="write the resources that each frame boundary names to folders in DIR"
     )
-    parser.add_argument(
-        "--capture-frame",
-        nargs="?",
-        const="run",
-        metavar="N[,N…]",
-        help="capture frames with RenderDoc, by frame id; also 'command:K' and 'run' (the default)",
-    )
-    parser.add_argument("--gfxr", metavar="FILE", help="capture all Vulkan calls with gfxreconstruct into FILE")
     parser.add_argument(
         "--folder-each",
         action="store_true",
@@ -91,36 +80,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")
     # Defining an option takes a tenth of a millisecond; these are in no help text, so only those given are needed.
     given = {argument.partition("=")[0] for argument in argv}
-    defined = given if given.isdisjoint(("-h", "--help")) else {FOLDER, *FLAGS, *OPTIONS}
-    add_pipeline_cache_options(parser, defined)
-    add_graph_report_options(parser, defined)
-    for option, values in WITHOUT_EFFECT.items():
-        if option not in given:
-            continue
-        if values:
-            parser.add_argument(option, help=argparse.SUPPRESS)
-        else:
-            parser.add_argument(option, action="store_true", help=argparse.SUPPRESS)
+    rare = any(word in option for option in given for word in _RARE)
+    if rare:
+        from scenario_runner.cli.rare_options import add_rare_options, check_rare_options
+
+        add_rare_options(parser, given)
     options = parser.parse_args(argv)
+    options.rare = rare
+    if rare:
+        check_rare_options(options)
     if getattr(options, "pipeline_caching", False) and not options.quiet and "--log-level" not in given:
         options.log_level = "info"  # what is said of the caches is what they were asked for
-    _check_captures(options)
     return options
-
-
-def _check_captures(options: argparse.Namespace) -> None:
-    """--capture-frame is without a value in the reference runner, so that a file may follow it."""
-    frames = options.capture_frame
-    if frames is not None and frames.lower().endswith((".json", ".vgf")):
-        options.files.insert(0, frames)
-        options.capture_frame = "run"
-    for name, value in (("--capture-frame", options.capture_frame), ("--gfxr", options.gfxr)):
-        if value is not None and options.dry_run:
-            raise UsageError(f"{name} and --dry-run contradict each other", help="a dry run submits nothing to capture")
-    if options.capture_frame is not None and options.gfxr is not None:
-        raise UsageError("--capture-frame and --gfxr contradict each other", help="capture with one tool at a time")
-
-
-def without_effect(options: argparse.Namespace) -> list[str]:
-    """The options given that the reference runner has and that change nothing here."""
-    return [name for name in WITHOUT_EFFECT if getattr(options, name.lstrip("-").replace("-", "_"), None)]
