@@ -131,7 +131,7 @@ class Runner:
             if pipeline_cache is not False:
                 from scenario_runner.run.pipeline_caching import PipelineCaching
 
-                caching = PipelineCaching(None if pipeline_cache is True else pipeline_cache)
+                caching = PipelineCaching(None if pipeline_cache is True else pipeline_cache, cache_dir=cache_dir)
         else:
             caching = pipeline_cache
         self._pipeline_caching = caching

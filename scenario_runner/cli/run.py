@@ -113,19 +113,18 @@ def _run(
     first: int = 0,
 ) -> int:
     """Run the files from number ``first`` on; the exit code of the first that failed, of all files."""
-    from scenario_runner.cli.cache_options import pipeline_caching
-    from scenario_runner.cli.graph_report_options import graph_report_files
     from scenario_runner.cli.report import show_error, write
 
     repeat = 1 if options.dry_run else options.repeat
     code = progress.number(progress.CODE)
     measured = _instrumentation_file(options.shader_instrumentation)
     timing = _timing_files(options, files)
-    kept = {
-        "pipeline_cache": pipeline_caching(options) or False,
-        "graph_reports": graph_report_files(options, len(files)),
-    }
-    runner = _runner(options, measured, kept, starting)
+    rare: Mapping[str, Any] = {}
+    if options.rare:
+        from scenario_runner.cli.rare_options import runner_arguments
+
+        rare = runner_arguments(options, len(files))
+    runner = _runner(options, measured, rare, starting)
     try:
         for file in files[first:]:
             started = time.perf_counter()
@@ -156,7 +155,7 @@ def _run(
                 if isinstance(error, DeviceError) and len(files) > 1:
                     progress.doing("closing the device")
                     runner.close()  # the next scenario gets a device of its own
-                    runner = _runner(options, measured, kept)
+                    runner = _runner(options, measured, rare)
                 continue
             progress.ended(0)
             if not options.quiet:
@@ -206,7 +205,7 @@ def _timing_files(options: argparse.Namespace, files: Sequence[str]) -> TimingFi
 def _runner(
     options: argparse.Namespace,
     measured: InstrumentationFile | None,
-    kept: Mapping[str, Any],
+    rare: Mapping[str, Any],
     starting: InstanceStart | None = None,
 ) -> Runner:
     from scenario_runner.cli.arguments import compiler_arguments, device_arguments
@@ -221,7 +220,7 @@ def _runner(
         starting=starting,
         **device_arguments(options),
         **compiler_arguments(options),
-        **kept,
+        **rare,
     )
 
 

@@ -13,14 +13,15 @@ from scenario_runner.cli.arguments import (
     add_logging_option,
     add_sandbox_option,
 )
-from scenario_runner.cli.cache_options import FLAGS, FOLDER, add_pipeline_cache_options
-from scenario_runner.cli.graph_report_options import OPTIONS, add_graph_report_options
 
 # Options of the reference runner that change no result: scripts that give them keep working.
 WITHOUT_EFFECT = {
     "--enable-gpu-debug-markers": 0,
     "--capture-frame": 0,
 }
+
+# Words of the options in `rare_options`, and of those that show the help text.
+_RARE = ("-cach", "-dump-dir", "-neural-", "-h")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -85,9 +86,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")
     # Defining an option takes a tenth of a millisecond; these are in no help text, so only those given are needed.
     given = {argument.partition("=")[0] for argument in argv}
-    defined = given if given.isdisjoint(("-h", "--help")) else {FOLDER, *FLAGS, *OPTIONS}
-    add_pipeline_cache_options(parser, defined)
-    add_graph_report_options(parser, defined)
+    rare = any(word in option for option in given for word in _RARE)
+    if rare:
+        from scenario_runner.cli.rare_options import add_rare_options
+
+        add_rare_options(parser, given)
     for option, values in WITHOUT_EFFECT.items():
         if option not in given:
             continue
@@ -96,6 +99,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         else:
             parser.add_argument(option, action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
+    options.rare = rare
     if getattr(options, "pipeline_caching", False) and not options.quiet and "--log-level" not in given:
         options.log_level = "info"  # what is said of the caches is what they were asked for
     return options

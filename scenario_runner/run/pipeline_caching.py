@@ -48,7 +48,8 @@ _MOST_KEPT_BYTES = 256 << 20
 
 
 class PipelineCaching:
-    """Keeps pipelines in files below ``folder``, which must exist; by default in the user's cache folder.
+    """Keeps pipelines in files below ``folder``, which must exist; by default in the user's cache folder, or in
+    ``cache_dir`` in place of that.
 
     ``clear`` removes a scenario's file before it is used for the first time. With ``fail_on_miss`` a run whose file was
     loaded raises PipelineCacheMissError for each pipeline that did not come from it, and files are not written.
@@ -57,11 +58,17 @@ class PipelineCaching:
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str] | None = None, *, clear: bool = False, fail_on_miss: bool = False
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        clear: bool = False,
+        fail_on_miss: bool = False,
+        cache_dir: str | None = None,
     ) -> None:
         """Raises MissingFileError or FileError for a folder that does not exist or that cannot be written to."""
         if folder is not None:
             check_existing_folder(os.fspath(folder))
+        self._root = cache_dir
         self._chosen = None if folder is None else os.fspath(folder)
         self._clear = clear
         self._fail_on_miss = fail_on_miss
@@ -124,18 +131,21 @@ class PipelineCaching:
                 with clock.phase("pipelines", "store"):
                     kept.store(cache)
                 if self._chosen is None:
-                    bound(default_cache_dir(), FOLDER, _MOST_FILES, _MOST_KEPT_BYTES)
+                    bound(self._cache_root(), FOLDER, _MOST_FILES, _MOST_KEPT_BYTES)
         finally:
             device.driver_cache = None
             cache.close()
 
     def _folder(self) -> str:
-        return self._chosen or os.path.join(default_cache_dir(), FOLDER)
+        return self._chosen or os.path.join(self._cache_root(), FOLDER)
+
+    def _cache_root(self) -> str:
+        return self._root or default_cache_dir()
 
     def _load(self, path: str, physical: PhysicalDevice) -> bytes:
         """What the file keeps for this device; nothing where it is not to be used."""
         try:
-            if self._chosen is None and not (is_trusted(default_cache_dir()) and is_trusted(self._folder())):
+            if self._chosen is None and not (is_trusted(self._cache_root()) and is_trusted(self._folder())):
                 return b""
             found = read_own(path, _MOST_BYTES)
         except FileNotFoundError:
