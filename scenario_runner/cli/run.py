@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from scenario_runner.cli.crash import Crash
     from scenario_runner.cli.run_outputs import RunOutputs
+    from scenario_runner.cli.timing_files import TimingFiles
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.run.instrumentation_file import InstrumentationFile
     from scenario_runner.runner import Runner
@@ -24,7 +25,14 @@ if TYPE_CHECKING:
 # With one of these nothing is run.
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"})
 # With one of these the device is not opened as it is by default.
-_CHOOSING = ("--device", "--ml-emulation", "--disable-extension", "--enable-robustness", "--shader-instrumentation")
+_CHOOSING = (
+    "--device",
+    "--ml-emulation",
+    "--disable-extension",
+    "--enable-robustness",
+    "--shader-instrumentation",
+    "--trace",
+)
 _MOST_LOOKED_AT = 8
 
 
@@ -110,6 +118,7 @@ def _run(
     repeat = 1 if options.dry_run else options.repeat
     code = progress.number(progress.CODE)
     measured = _instrumentation_file(options.shader_instrumentation)
+    timing = _timing_files(options, files)
     rare: Mapping[str, Any] = {}
     if options.rare:
         from scenario_runner.cli.rare_options import runner_arguments
@@ -132,7 +141,10 @@ def _run(
                     repeat=repeat,
                     keep_state=options.repeat_keep_state,
                     dry_run=options.dry_run,
+                    timings=timing.timings if timing else None,
                 )
+                if timing is not None:
+                    timing.write()
             except ScenarioRunnerError as error:
                 show_error(error.of_scenario(file))
                 note = None if options.dry_run else outputs.note_of_failure(file)
@@ -149,6 +161,8 @@ def _run(
             if not options.quiet:
                 _summarise(file, plan.dispatch_count, len(plan.outputs), repeat, options.dry_run, started, runner)
     finally:
+        if timing is not None:
+            timing.discard()
         progress.doing("closing the device")
         runner.close()
         if options.pause_on_exit:
@@ -178,6 +192,14 @@ def _instrumentation_file(path: str | None) -> InstrumentationFile | None:
     from scenario_runner.run.instrumentation_file import InstrumentationFile
 
     return InstrumentationFile(path, keep=progress.number(progress.MEASURED))
+
+
+def _timing_files(options: argparse.Namespace, files: Sequence[str]) -> TimingFiles | None:
+    if options.profiling_dump_path is None and options.perf_counters_dump_path is None and options.trace is None:
+        return None
+    from scenario_runner.cli.timing_files import TimingFiles
+
+    return TimingFiles(options, files)
 
 
 def _runner(

@@ -13,18 +13,11 @@ from scenario_runner.cli.arguments import (
     add_logging_option,
     add_sandbox_option,
 )
-from scenario_runner.errors import UsageError
 
 # Options of the reference runner that change no result: scripts that give them keep working.
 WITHOUT_EFFECT = {
     "--enable-gpu-debug-markers": 0,
     "--capture-frame": 0,
-}
-# Options of the reference runner whose results somebody waits for: refused by name, with the reason. The number is
-# how many values they take.
-NOT_SUPPORTED = {
-    "--profiling-dump-path": (1, "GPU timestamps of commands are not recorded by this version"),
-    "--perf-counters-dump-path": (1, "times of the phases of a run are not recorded by this version"),
 }
 
 # Words of the options in `rare_options`, and of those that show the help text.
@@ -80,6 +73,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="FILE",
         help="write the device's measurements of shaders (VK_ARM_shader_instrumentation) as JSON",
     )
+    parser.add_argument("--profiling-dump-path", metavar="FILE", help="write the time of every dispatch as JSON")
+    parser.add_argument("--perf-counters-dump-path", metavar="FILE", help="write the times of the host as JSON")
+    parser.add_argument("--trace", metavar="FILE", help="write both as a trace for Perfetto or chrome://tracing")
     parser.add_argument("--strict", action="store_true", help="warnings about a scenario are errors; nothing is run")
     add_compiler_options(parser)
     add_sandbox_option(parser)
@@ -102,9 +98,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
             parser.add_argument(option, help=argparse.SUPPRESS)
         else:
             parser.add_argument(option, action="store_true", help=argparse.SUPPRESS)
-    for option, (values, _) in NOT_SUPPORTED.items():
-        if option in given:
-            parser.add_argument(option, nargs=values, action=_NotSupported, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     options.rare = rare
     if getattr(options, "pipeline_caching", False) and not options.quiet and "--log-level" not in given:
@@ -115,9 +108,3 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def without_effect(options: argparse.Namespace) -> list[str]:
     """The options given that the reference runner has and that change nothing here."""
     return [name for name in WITHOUT_EFFECT if getattr(options, name.lstrip("-").replace("-", "_"), None)]
-
-
-class _NotSupported(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        name = self.option_strings[0]
-        raise UsageError(f"option {name} of the reference runner is not supported", help=NOT_SUPPORTED[name][1])

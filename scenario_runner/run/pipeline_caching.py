@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from scenario_runner import log, progress
+from scenario_runner import clock, log, progress
 from scenario_runner.content_cache import default_cache_dir, is_trusted, read_own, replace_own, touch
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import DeviceError, FileError, PipelineCacheMissError, UnsupportedError
@@ -97,7 +97,8 @@ class PipelineCaching:
             _remove(path)
         folders = (self._cache_root(), self._folder()) if self._chosen is None else ()
         usable = all(map(is_trusted, folders))
-        data = _load(path, device.physical) if usable else b""
+        with clock.phase("pipelines", "load"):
+            data = _load(path, device.physical) if usable else b""
         kept = _Kept(path, data, folders)
 
         def created(cache: DriverCache) -> None:
@@ -110,7 +111,8 @@ class PipelineCaching:
                 else:
                     log.info(__name__, "Pipeline cache hit or miss is unknown for pipeline: %s", creation.label)
             if writes:
-                kept.store(cache)
+                with clock.phase("pipelines", "store after setup"):
+                    kept.store(cache)
             elif checks and any(not creation.hit for creation in self.creations):
                 raise _missed(self.creations, path, len(data))
 
@@ -129,7 +131,8 @@ class PipelineCaching:
             device.driver_cache = cache
             yield
             if writes:
-                kept.store(cache)
+                with clock.phase("pipelines", "store"):
+                    kept.store(cache)
                 if self._chosen is None:
                     bound(self._cache_root(), FOLDER, _MOST_FILES, _MOST_KEPT_BYTES)
         finally:
