@@ -199,7 +199,7 @@ class OpenedDevice:
         beyond = exceeded_limits(plan, {name: _limit(physical.limits, name) for name in NAMES}, physical.name)
         for finding in beyond:
             if finding.severity != "error":
-                log.warning(__name__, "%s", finding.message)
+                log.warning(__name__, "%s", finding._replace(path=plan.name))
         problems = [finding for finding in beyond if finding.severity == "error"]
         if problems:
             raise error_of(problems)

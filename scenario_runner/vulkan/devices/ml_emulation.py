@@ -184,14 +184,13 @@ def _absolute(deployed: str, layer: str) -> str:
 
 def _write(folder: str, texts: dict[str, str]) -> None:
     """Each file appears complete: another process may be reading it at any time."""
+    from scenario_runner.content_cache import replace_own
+
     parent = os.path.dirname(folder)
     for each in (os.path.dirname(parent), parent, folder):
         os.makedirs(each, mode=0o700, exist_ok=True)
     for name, text in texts.items():
-        temporary = os.path.join(folder, f".{name}-{os.getpid()}-{threading.get_ident()}.tmp")
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, os.path.join(folder, f"{name}.json"))
+        replace_own(os.path.join(folder, f"{name}.json"), text.encode())
 
 
 @contextmanager
