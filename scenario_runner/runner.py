@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from scenario_runner import clock, log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError, error_of
 from scenario_runner.plan.model.records import CompilerOptions
-from scenario_runner.run.output_files import FileWriter
+from scenario_runner.run.output_files import FileWriter, share
 from scenario_runner.run.session import DeviceOptions, OpenedDevice
 
 if TYPE_CHECKING:
@@ -350,10 +350,10 @@ class Runner:
                     ),
                     on_frame=None
                     if not any(sink.captures for sink in sinks)  # nobody sees what frames capture
-                    else lambda iteration, frame, pieces: _share(
+                    else lambda iteration, frame, pieces: share(
                         pieces, [sink.frame(iteration, frame) for sink in sinks]
                     ),
-                    on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
+                    on_outputs=lambda pieces: share(pieces, [sink.outputs() for sink in sinks]),
                     on_measured=None
                     if measured is None
                     else lambda found: measured.add(plan.name, objects.device.physical.name, found),
@@ -439,15 +439,6 @@ def _loaded(scenario: AnyScenario) -> Scenario:
     if isinstance(scenario, Mapping):
         return from_dict(scenario)
     return scenario if isinstance(scenario, Scenario) else load(os.fspath(scenario))
-
-
-def _share(pieces: Any, receivers: list[Any]) -> None:
-    """Hand every piece to every receiver, then tell them that all is there."""
-    for uid, view in pieces:
-        for receiver in receivers:
-            receiver.receive(uid, view)
-    for receiver in receivers:
-        receiver.finish()
 
 
 def _give_places(error: ScenarioRunnerError, scenario: Scenario) -> None:

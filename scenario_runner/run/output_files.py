@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scenario_runner import clock, log
 from scenario_runner.errors import FileError, error_of
@@ -156,6 +156,15 @@ class _Files:
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.__exit__(KeyboardInterrupt, None, None)
+
+
+def share(pieces: Any, receivers: list[Any]) -> None:
+    """Hand every piece to every receiver, then tell them that all is there."""
+    for uid, view in pieces:
+        for receiver in receivers:
+            receiver.receive(uid, view)
+    for receiver in receivers:
+        receiver.finish()
 
 
 def _writer(path: str, plan: ResourcePlan, create: CreateOutput) -> Writer:
