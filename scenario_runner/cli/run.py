@@ -243,4 +243,4 @@ def _wait_for_enter(prompt: str) -> None:
     try:
         input(prompt)
     except EOFError:
-        pass  # there is nobody to press it
+        pass  # standard input is closed
