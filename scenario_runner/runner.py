@@ -19,8 +19,9 @@ from scenario_runner.run.output_files import FileWriter
 from scenario_runner.run.session import DeviceOptions, OpenedDevice
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.plan.model.plan import FramePlan, Plan
     from scenario_runner.run.driver_start import InstanceStart
+    from scenario_runner.run.dump_files import DumpFiles, DumpRequest
     from scenario_runner.run.graph_report_files import GraphReportFiles
     from scenario_runner.run.instrumentation_file import InstrumentationFile
     from scenario_runner.run.pipeline_caching import PipelineCaching
@@ -51,6 +52,7 @@ def _of_scenario(method: _Method) -> _Method:
 
         folders = [kwargs[name] for name in ("output_dir", "capture_dir") if kwargs.get(name) is not None]
         folders += () if self._graph_reports is None else self._graph_reports.folders
+        folders += () if kwargs.get("dump") is None else [kwargs["dump"].folder]
         files: list[StrPath] = [] if self._measured is None else [self._measured.path]
         if isinstance(scenario, str | os.PathLike):
             folders.append(os.path.dirname(os.path.abspath(scenario)))
@@ -245,14 +247,33 @@ class Runner:
         repeat: int = 1,
         keep_state: bool = False,
         dry_run: bool = False,
+        dump: DumpRequest | None = None,
     ) -> Plan:
-        """Run a scenario for its files alone: results go straight from the device to disk. Returns what was planned."""
+        """Run a scenario for its files alone: results go straight from the device to disk. Returns what was planned.
+
+        ``dump`` asks for the content of resources after commands, too.
+        """
         progress.doing("reading it")
         plan = self._plan_for_files(scenario, _text(output_dir))
         if capture_dir is None:  # without a folder nobody sees what frames capture
             plan = plan._replace(frames=tuple(frame._replace(captures=()) for frame in plan.frames))
+        options = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run}
+        if dump is not None:
+            return self._run_with_dump(_loaded(scenario), plan, dump, _text(capture_dir), options)
         with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
-            self._execute(scenario, plan, (writer,), repeat=repeat, keep_state=keep_state, dry_run=dry_run)
+            self._execute(scenario, plan, (writer,), **options)
+        return plan
+
+    def _run_with_dump(
+        self, scenario: Scenario, plan: Plan, request: DumpRequest, capture_dir: str | None, options: dict[str, Any]
+    ) -> Plan:
+        from scenario_runner.run.dump_files import DumpFiles
+
+        dump = DumpFiles(scenario, plan, request, options["repeat"])
+        with FileWriter(dump.whole, capture_dir=capture_dir, repeat=options["repeat"]) as writer:
+            dump.check()
+            with nullcontext() if options["dry_run"] else dump:
+                self._execute(scenario, dump.plan, (writer,), **options, dump=dump)
         return plan
 
     def _plan_for_files(self, scenario: AnyScenario, output_dir: str | None) -> Plan:
@@ -284,6 +305,7 @@ class Runner:
         repeat: int,
         keep_state: bool,
         dry_run: bool,
+        dump: DumpFiles | None = None,
     ) -> None:
         from scenario_runner.vulkan.execution.execute import RunOptions, execute
 
@@ -299,6 +321,8 @@ class Runner:
                 if isinstance(sink, FileWriter):
                     sink.check()
             objects = self._opened.device_for(plan)
+            if dump is not None:
+                dump.device = objects.device.physical.name
             caching, reports = self._pipeline_caching, self._graph_reports
             if reports is not None:
                 reports.announce(plan)
@@ -308,7 +332,7 @@ class Runner:
                     plan,
                     RunOptions(repeat, keep_state, dry_run, self.timeout_s, measured is not None),
                     on_frame=lambda iteration, frame, pieces: _share(
-                        pieces, [sink.frame(iteration, frame) for sink in sinks]
+                        pieces, [sink.frame(iteration, frame) for sink in _receiving(frame, sinks, dump)]
                     ),
                     on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
                     on_measured=None
@@ -382,6 +406,11 @@ def _loaded(scenario: AnyScenario) -> Scenario:
     if isinstance(scenario, Mapping):
         return from_dict(scenario)
     return scenario if isinstance(scenario, Scenario) else load(os.fspath(scenario))
+
+
+def _receiving(frame: FramePlan, sinks: tuple[Any, ...], dump: DumpFiles | None) -> tuple[Any, ...]:
+    """What takes the captures of a frame: those without a boundary are dumps."""
+    return sinks if frame.boundary or dump is None else (dump,)
 
 
 def _share(pieces: Any, receivers: list[Any]) -> None:

@@ -106,6 +106,7 @@ def _run(
 ) -> int:
     """Run the files from number ``first`` on; the exit code of the first that failed, of all files."""
     from scenario_runner.cli.cache_options import pipeline_caching
+    from scenario_runner.cli.dump_options import dump_request
     from scenario_runner.cli.graph_report_options import graph_report_files
     from scenario_runner.cli.report import show_error, write
 
@@ -116,6 +117,7 @@ def _run(
         "pipeline_cache": pipeline_caching(options) or False,
         "graph_reports": graph_report_files(options, len(files)),
     }
+    dump = dump_request(options, len(files))
     runner = _runner(options, measured, kept, starting)
     try:
         for file in files[first:]:
@@ -133,6 +135,7 @@ def _run(
                     repeat=repeat,
                     keep_state=options.repeat_keep_state,
                     dry_run=options.dry_run,
+                    dump=dump,
                 )
             except ScenarioRunnerError as error:
                 show_error(error.of_scenario(file))

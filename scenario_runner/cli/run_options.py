@@ -14,6 +14,7 @@ from scenario_runner.cli.arguments import (
     add_sandbox_option,
 )
 from scenario_runner.cli.cache_options import FLAGS, FOLDER, add_pipeline_cache_options
+from scenario_runner.cli.dump_options import DUMP_OPTIONS, add_dump_options
 from scenario_runner.cli.graph_report_options import OPTIONS, add_graph_report_options
 from scenario_runner.errors import UsageError
 
@@ -89,9 +90,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")
     # Defining an option takes a tenth of a millisecond; these are in no help text, so only those given are needed.
     given = {argument.partition("=")[0] for argument in argv}
-    defined = given if given.isdisjoint(("-h", "--help")) else {FOLDER, *FLAGS, *OPTIONS}
+    defined = given if given.isdisjoint(("-h", "--help")) else {FOLDER, *FLAGS, *OPTIONS, *DUMP_OPTIONS}
     add_pipeline_cache_options(parser, defined)
     add_graph_report_options(parser, defined)
+    add_dump_options(parser, defined)
     for option, values in WITHOUT_EFFECT.items():
         if option not in given:
             continue
