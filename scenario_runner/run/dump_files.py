@@ -80,7 +80,9 @@ class DumpFiles:
         """Refuse a folder that cannot be written to, and files that the scenario has. Raises FileError."""
         index = os.path.join(self._folder, INDEX)
         others = {os.path.realpath(path): "reads" for path in self.whole.reads}
-        others |= {os.path.realpath(each.destination): "has as a dst" for each in self.whole.outputs if each.destination}
+        others |= {
+            os.path.realpath(each.destination): "has as a dst" for each in self.whole.outputs if each.destination
+        }
         paths = [
             part.path
             for iteration in range(self._repeat)
