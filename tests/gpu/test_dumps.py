@@ -304,7 +304,7 @@ def test_what_does_not_exist(scene: Scene, runner: Runner, tmp_path: Path, wante
 
 
 def test_files_that_are_in_the_way(scene: Scene, runner: Runner, tmp_path: Path) -> None:
-    """A dump replaces an earlier dump, but neither what the scenario reads or writes nor the index of something else."""
+    """A dump replaces an earlier one, but not what the scenario reads or writes, nor the index of something else."""
     counting(scene)
     (tmp_path / "dump").mkdir()
     (tmp_path / "dump" / "index.json").write_text("{}")
