@@ -12,22 +12,24 @@ from contextlib import nullcontext
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from scenario_runner import log, progress
+from scenario_runner import clock, log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError, error_of
 from scenario_runner.plan.model.records import CompilerOptions
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.run.session import DeviceOptions, OpenedDevice
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import FramePlan, Plan
+    from scenario_runner.plan.model.plan import Plan
     from scenario_runner.run.driver_start import InstanceStart
-    from scenario_runner.run.dump_files import DumpFiles, DumpRequest
+    from scenario_runner.run.dump_files import DumpRequest
+    from scenario_runner.run.dump_run import DumpSink
     from scenario_runner.run.graph_report_files import GraphReportFiles
     from scenario_runner.run.instrumentation_file import InstrumentationFile
     from scenario_runner.run.pipeline_caching import PipelineCaching
     from scenario_runner.run.prepared import Prepared
     from scenario_runner.run.result import Collector, Result
     from scenario_runner.run.session import Validation
+    from scenario_runner.run.timings import Timings
     from scenario_runner.scenario import Scenario
     from scenario_runner.vulkan.devices.ml_emulation import Mode
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
@@ -132,7 +134,7 @@ class Runner:
             if pipeline_cache is not False:
                 from scenario_runner.run.pipeline_caching import PipelineCaching
 
-                caching = PipelineCaching(None if pipeline_cache is True else pipeline_cache)
+                caching = PipelineCaching(None if pipeline_cache is True else pipeline_cache, cache_dir=cache_dir)
         else:
             caching = pipeline_cache
         self._pipeline_caching = caching
@@ -194,12 +196,14 @@ class Runner:
             loaded = scenario_with(os.fspath(scenario), inputs or {}, to_files=output_dir is not None)
             inputs = None
         else:
-            loaded = _loaded(scenario)
+            with clock.phase("parse", "scenario"):
+                loaded = _loaded(scenario)
         if outputs is None:
             outputs = _written(loaded)
 
         def plan_with(changed: Mapping[str, Any]) -> Plan:
-            return self.plan(loaded, {**(inputs or {}), **changed}, outputs=outputs, output_dir=output_dir)
+            with clock.phase("plan"):
+                return self.plan(loaded, {**(inputs or {}), **changed}, outputs=outputs, output_dir=output_dir)
 
         return Prepared(loaded, plan_with({}), plan_with, partial(self._execute, loaded))
 
@@ -216,6 +220,7 @@ class Runner:
         repeat: int = 1,
         keep_state: bool = False,
         dry_run: bool = False,
+        timings: bool = False,
     ) -> Result:
         """Run a scenario and return what it wrote, as NumPy arrays by uid.
 
@@ -225,17 +230,21 @@ class Runner:
         ``inputs`` replaces the initial content of resources. ``outputs`` names what is returned (one uid, or several);
         by default whatever has a ``dst`` or is not readonly. Files named by ``dst`` are written unless ``write_files``
         is false, relative to ``output_dir`` (default: the scenario's folder). ``repeat`` runs all commands that often,
-        with the inputs restored before each iteration unless ``keep_state``.
+        with the inputs restored before each iteration unless ``keep_state``. ``timings`` measures the run: see
+        `Result.timings`.
 
         Raises a subclass of ScenarioRunnerError; no output is written then, and the frames captured before stay.
         """
-        return self.prepare(scenario, inputs, outputs=outputs, output_dir=output_dir).run(
-            capture_dir=capture_dir,
-            write_files=write_files,
-            repeat=repeat,
-            keep_state=keep_state,
-            dry_run=dry_run,
-        )
+        measured = _timings() if timings else None
+        with clock.measuring(measured.clock if measured else None):
+            return self.prepare(scenario, inputs, outputs=outputs, output_dir=output_dir).run(
+                capture_dir=capture_dir,
+                write_files=write_files,
+                repeat=repeat,
+                keep_state=keep_state,
+                dry_run=dry_run,
+                timings=measured or False,
+            )
 
     @_of_scenario
     def run_to_files(
@@ -247,33 +256,27 @@ class Runner:
         repeat: int = 1,
         keep_state: bool = False,
         dry_run: bool = False,
+        timings: Timings | None = None,
         dump: DumpRequest | None = None,
     ) -> Plan:
         """Run a scenario for its files alone: results go straight from the device to disk. Returns what was planned.
 
-        ``dump`` asks for the content of resources after commands, too.
-        """
+        ``timings`` is given what the run took. ``dump`` asks for the content of resources after commands."""
         progress.doing("reading it")
-        plan = self._plan_for_files(scenario, _text(output_dir))
-        if capture_dir is None:  # without a folder nobody sees what frames capture
-            plan = plan._replace(frames=tuple(frame._replace(captures=()) for frame in plan.frames))
-        options = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run}
-        if dump is not None:
-            return self._run_with_dump(_loaded(scenario), plan, dump, _text(capture_dir), options)
-        with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
-            self._execute(scenario, plan, (writer,), **options)
-        return plan
+        options: dict[str, Any] = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run, "timings": timings}
+        with clock.measuring(timings.clock if timings else None):
+            with clock.phase("plan"):
+                plan = self._plan_for_files(scenario, _text(output_dir))
+            if capture_dir is None:  # without a folder nobody sees what frames capture
+                plan = plan._replace(frames=tuple(frame._replace(captures=()) for frame in plan.frames))
+            if dump is not None:
+                from scenario_runner.run.dump_run import run_with_dump
 
-    def _run_with_dump(
-        self, scenario: Scenario, plan: Plan, request: DumpRequest, capture_dir: str | None, options: dict[str, Any]
-    ) -> Plan:
-        from scenario_runner.run.dump_files import DumpFiles
-
-        dump = DumpFiles(scenario, plan, request, options["repeat"])
-        with FileWriter(dump.whole, capture_dir=capture_dir, repeat=options["repeat"]) as writer:
-            dump.check()
-            with nullcontext() if options["dry_run"] else dump:
-                self._execute(scenario, dump.plan, (writer,), **options, dump=dump)
+                loaded, device = _loaded(scenario), lambda: self._opened.opened_name
+                run_with_dump(partial(self._execute, loaded), loaded, plan, dump, _text(capture_dir), device, options)
+                return plan
+            with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
+                self._execute(scenario, plan, (writer,), **options)
         return plan
 
     def _plan_for_files(self, scenario: AnyScenario, output_dir: str | None) -> Plan:
@@ -290,7 +293,8 @@ class Runner:
             from scenario_runner.plan.resolve import resolve_to_keep
             from scenario_runner.scenario import loads
 
-            loaded = _loaded(path) if cache.text is None else loads(cache.text, path)
+            with clock.phase("parse", "scenario"):
+                loaded = _loaded(path) if cache.text is None else loads(cache.text, path)
             plan, facts = resolve_to_keep(loaded, output_dir=output_dir, compiler=compiler)
             if facts is not None:
                 cache.store(plan, facts)
@@ -300,12 +304,12 @@ class Runner:
         self,
         scenario: AnyScenario,
         plan: Plan,
-        sinks: tuple[Collector | FileWriter, ...],
+        sinks: tuple[Collector | FileWriter | DumpSink, ...],
         *,
         repeat: int,
         keep_state: bool,
         dry_run: bool,
-        dump: DumpFiles | None = None,
+        timings: Timings | None = None,
     ) -> None:
         from scenario_runner.vulkan.execution.execute import RunOptions, execute
 
@@ -320,9 +324,10 @@ class Runner:
             for sink in sinks:
                 if isinstance(sink, FileWriter):
                     sink.check()
-            objects = self._opened.device_for(plan)
-            if dump is not None:
-                dump.device = objects.device.physical.name
+            with clock.phase("device"):
+                objects = self._opened.device_for(plan, timed=timings is not None)
+            if timings is not None:
+                timings.starting(plan, objects.device, repeat, dry_run)
             caching, reports = self._pipeline_caching, self._graph_reports
             if reports is not None:
                 reports.announce(plan)
@@ -330,14 +335,15 @@ class Runner:
                 execute(
                     objects,
                     plan,
-                    RunOptions(repeat, keep_state, dry_run, self.timeout_s, measured is not None),
+                    RunOptions(repeat, keep_state, dry_run, self.timeout_s, measured is not None, timings is not None),
                     on_frame=lambda iteration, frame, pieces: _share(
-                        pieces, [sink.frame(iteration, frame) for sink in _receiving(frame, sinks, dump)]
+                        pieces, [sink.frame(iteration, frame) for sink in sinks]
                     ),
                     on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
                     on_measured=None
                     if measured is None
                     else lambda found: measured.add(plan.name, objects.device.physical.name, found),
+                    on_timed=None if timings is None else timings.take,
                     on_graphs=None if reports is None else lambda graphs: reports.write(objects.device, plan, graphs),
                 )
             self._opened.raise_validation_errors()
@@ -391,6 +397,12 @@ def _written(scenario: Scenario) -> list[str]:
     return [each.uid for each in scenario.resources if getattr(each, "shader_access", "readonly") != "readonly"]
 
 
+def _timings() -> Timings:
+    from scenario_runner.run.timings import Timings
+
+    return Timings()
+
+
 def _text(path: StrPath | None) -> str | None:
     return None if path is None else os.fspath(path)
 
@@ -406,11 +418,6 @@ def _loaded(scenario: AnyScenario) -> Scenario:
     if isinstance(scenario, Mapping):
         return from_dict(scenario)
     return scenario if isinstance(scenario, Scenario) else load(os.fspath(scenario))
-
-
-def _receiving(frame: FramePlan, sinks: tuple[Any, ...], dump: DumpFiles | None) -> tuple[Any, ...]:
-    """What takes the captures of a frame: those without a boundary are dumps."""
-    return sinks if frame.boundary or dump is None else (dump,)
 
 
 def _share(pieces: Any, receivers: list[Any]) -> None:

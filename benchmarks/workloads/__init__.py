@@ -9,6 +9,7 @@ from benchmarks.workloads.graphs import GraphConstants, GraphDispatches
 from benchmarks.workloads.images import DdsFiles, FilterChain, ImageCopy
 from benchmarks.workloads.large_buffers import LargeBuffers
 from benchmarks.workloads.many import Many
+from benchmarks.workloads.pipelines import Pipelines
 from benchmarks.workloads.shaders import Shaders
 from benchmarks.workloads.small import Small
 from benchmarks.workloads.workload import Workload
@@ -41,6 +42,9 @@ def all_workloads() -> dict[str, Workload]:
         Shaders("validate", cold=False),
         Shaders("run", cold=True),
         Shaders("run", cold=False),
+        Pipelines("none"),
+        Pipelines("cold"),
+        Pipelines("warm"),
         Shaders("validate", cold=True, language="HLSL"),
     ]
     return {workload.name: workload for workload in workloads}

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "run scenarios (the default command)",
     "validate": "check scenarios without a GPU",
+    "bench": "run scenarios many times and show what they take, or compare two measurements",
     "explain": "explain the code of a finding and how to fix it",
     "view": "show images and tensors, or compare two of them",
     "diff": "find the command at which two dumps of a scenario part",

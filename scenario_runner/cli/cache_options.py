@@ -14,22 +14,23 @@ if TYPE_CHECKING:
 _SWITCH = "--pipeline-caching"
 _CLEAR = "--clear-pipeline-cache"
 _FAIL = "--fail-on-pipeline-cache-miss"
-FLAGS = {
+_FLAGS = {
     _SWITCH: "keep the driver's pipelines in a file for the next process",
     _CLEAR: f"with {_SWITCH}: remove the scenario's file first",
     _FAIL: f"with {_SWITCH}: fail where a pipeline is not in the file that was loaded",
 }
-FOLDER = "--cache-path"
+_FOLDER = "--cache-path"
+OPTIONS = (*_FLAGS, _FOLDER)
 
 
 def add_pipeline_cache_options(parser: argparse.ArgumentParser, wanted: Collection[str]) -> None:
     """Define those options that are in ``wanted``: each takes a while."""
-    for option, purpose in FLAGS.items():
+    for option, purpose in _FLAGS.items():
         if option in wanted:
             parser.add_argument(option, action="store_true", help=purpose)
-    if FOLDER in wanted:
+    if _FOLDER in wanted:
         purpose = f"with {_SWITCH}: an existing folder for the files (default: in the user's cache folder)"
-        parser.add_argument(FOLDER, metavar="DIR", help=purpose)
+        parser.add_argument(_FOLDER, metavar="DIR", help=purpose)
 
 
 def pipeline_caching(options: argparse.Namespace) -> PipelineCaching | None:
@@ -38,7 +39,7 @@ def pipeline_caching(options: argparse.Namespace) -> PipelineCaching | None:
     if not given.get("pipeline_caching"):
         from scenario_runner.cli.report import write
 
-        for option in (_CLEAR, _FAIL, FOLDER):
+        for option in (_CLEAR, _FAIL, _FOLDER):
             if given.get(option.lstrip("-").replace("-", "_")):
                 write("warning", f"option {option} has no effect without {_SWITCH}")
         return None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scenario_runner.plan.dumps import Wanted
     from scenario_runner.run.dump_files import DumpRequest
 
-_AFTER, _INTO, _ALL = DUMP_OPTIONS = ("--dump-after", "--dump-dir", "--dump-all")
+_AFTER, _INTO, _ALL = OPTIONS = ("--dump-after", "--dump-dir", "--dump-all")
 
 
 def add_dump_options(parser: argparse.ArgumentParser, wanted: Collection[str]) -> None:

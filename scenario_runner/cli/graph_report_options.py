@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scenario_runner.run.graph_report_files import GraphReportFiles
 
 _MODE = "--neural-statistics-mode"
-FOLDERS = {
+_FOLDERS = {
     "--session-memory-dump-dir": ("session_memory_dir", "write the memory of graph sessions as hexadecimal text"),
     "--emulation-layer-profiling-dump-dir": (
         "emulation_profiling_dir",
@@ -21,12 +21,12 @@ FOLDERS = {
     "--neural-debug-database-dump-dir": ("neural_debug_database_dir", "write debug databases of neural accelerators"),
     "--neural-statistics-dump-dir": ("neural_statistics_dir", "write statistics of neural accelerators"),
 }
-OPTIONS = (*FOLDERS, _MODE)
+OPTIONS = (*_FOLDERS, _MODE)
 
 
 def add_graph_report_options(parser: argparse.ArgumentParser, wanted: Collection[str]) -> None:
     """Define those options that are in ``wanted``: each takes a while."""
-    for option, (name, purpose) in FOLDERS.items():
+    for option, (name, purpose) in _FOLDERS.items():
         if option in wanted:
             parser.add_argument(option, dest=name, metavar="DIR", help=f"{purpose}, into an existing folder")
     if _MODE in wanted:
@@ -36,7 +36,7 @@ def add_graph_report_options(parser: argparse.ArgumentParser, wanted: Collection
 def graph_report_files(options: argparse.Namespace, files: int) -> GraphReportFiles | None:
     """What the options ask for, for a call with so many scenarios. Raises UsageError and FileError."""
     given = vars(options)
-    folders = {name: given[name] for name, _ in FOLDERS.values() if given.get(name) is not None}
+    folders = {name: given[name] for name, _ in _FOLDERS.values() if given.get(name) is not None}
     mode = given.get("neural_statistics_mode")
     if mode is not None and "neural_statistics_dir" not in folders:
         from scenario_runner.cli.report import write
@@ -45,7 +45,7 @@ def graph_report_files(options: argparse.Namespace, files: int) -> GraphReportFi
     if not folders:
         return None
     if files > 1:
-        option = next(option for option, (name, _) in FOLDERS.items() if name in folders)
+        option = next(option for option, (name, _) in _FOLDERS.items() if name in folders)
         raise UsageError(f"{option} takes the files of one scenario", help="run the scenarios one by one")
     from scenario_runner.run.graph_report_files import GraphReportFiles
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from scenario_runner.cli.crash import Crash
     from scenario_runner.cli.run_outputs import RunOutputs
+    from scenario_runner.cli.timing_files import TimingFiles
     from scenario_runner.run.driver_start import InstanceStart
+    from scenario_runner.run.dump_files import DumpRequest
     from scenario_runner.run.instrumentation_file import InstrumentationFile
     from scenario_runner.runner import Runner
     from scenario_runner.scenario import Scenario
@@ -24,7 +26,14 @@ if TYPE_CHECKING:
 # With one of these nothing is run.
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"})
 # With one of these the device is not opened as it is by default.
-_CHOOSING = ("--device", "--ml-emulation", "--disable-extension", "--enable-robustness", "--shader-instrumentation")
+_CHOOSING = (
+    "--device",
+    "--ml-emulation",
+    "--disable-extension",
+    "--enable-robustness",
+    "--shader-instrumentation",
+    "--trace",
+)
 _MOST_LOOKED_AT = 8
 
 
@@ -105,20 +114,21 @@ def _run(
     first: int = 0,
 ) -> int:
     """Run the files from number ``first`` on; the exit code of the first that failed, of all files."""
-    from scenario_runner.cli.cache_options import pipeline_caching
-    from scenario_runner.cli.dump_options import dump_request
-    from scenario_runner.cli.graph_report_options import graph_report_files
     from scenario_runner.cli.report import show_error, write
 
     repeat = 1 if options.dry_run else options.repeat
     code = progress.number(progress.CODE)
     measured = _instrumentation_file(options.shader_instrumentation)
-    kept = {
-        "pipeline_cache": pipeline_caching(options) or False,
-        "graph_reports": graph_report_files(options, len(files)),
-    }
-    dump = dump_request(options, len(files))
-    runner = _runner(options, measured, kept, starting)
+    timing = _timing_files(options, files)
+    rare: Mapping[str, Any] = {}
+    dump: DumpRequest | None = None
+    if options.rare:
+        from scenario_runner.cli.dump_options import dump_request
+        from scenario_runner.cli.rare_options import runner_arguments
+
+        rare = runner_arguments(options, len(files))
+        dump = dump_request(options, len(files))
+    runner = _runner(options, measured, rare, starting)
     try:
         for file in files[first:]:
             started = time.perf_counter()
@@ -135,8 +145,11 @@ def _run(
                     repeat=repeat,
                     keep_state=options.repeat_keep_state,
                     dry_run=options.dry_run,
+                    timings=timing.timings if timing else None,
                     dump=dump,
                 )
+                if timing is not None:
+                    timing.write()
             except ScenarioRunnerError as error:
                 show_error(error.of_scenario(file))
                 note = None if options.dry_run else outputs.note_of_failure(file)
@@ -147,12 +160,14 @@ def _run(
                 if isinstance(error, DeviceError) and len(files) > 1:
                     progress.doing("closing the device")
                     runner.close()  # the next scenario gets a device of its own
-                    runner = _runner(options, measured, kept)
+                    runner = _runner(options, measured, rare)
                 continue
             progress.ended(0)
             if not options.quiet:
                 _summarise(file, plan.dispatch_count, len(plan.outputs), repeat, options.dry_run, started, runner)
     finally:
+        if timing is not None:
+            timing.discard()
         progress.doing("closing the device")
         runner.close()
         if options.pause_on_exit:
@@ -184,10 +199,18 @@ def _instrumentation_file(path: str | None) -> InstrumentationFile | None:
     return InstrumentationFile(path, keep=progress.number(progress.MEASURED))
 
 
+def _timing_files(options: argparse.Namespace, files: Sequence[str]) -> TimingFiles | None:
+    if options.profiling_dump_path is None and options.perf_counters_dump_path is None and options.trace is None:
+        return None
+    from scenario_runner.cli.timing_files import TimingFiles
+
+    return TimingFiles(options, files)
+
+
 def _runner(
     options: argparse.Namespace,
     measured: InstrumentationFile | None,
-    kept: Mapping[str, Any],
+    rare: Mapping[str, Any],
     starting: InstanceStart | None = None,
 ) -> Runner:
     from scenario_runner.cli.arguments import compiler_arguments, device_arguments
@@ -202,7 +225,7 @@ def _runner(
         starting=starting,
         **device_arguments(options),
         **compiler_arguments(options),
-        **kept,
+        **rare,
     )
 
 

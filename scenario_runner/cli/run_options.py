@@ -13,22 +13,15 @@ from scenario_runner.cli.arguments import (
     add_logging_option,
     add_sandbox_option,
 )
-from scenario_runner.cli.cache_options import FLAGS, FOLDER, add_pipeline_cache_options
-from scenario_runner.cli.dump_options import DUMP_OPTIONS, add_dump_options
-from scenario_runner.cli.graph_report_options import OPTIONS, add_graph_report_options
-from scenario_runner.errors import UsageError
 
 # Options of the reference runner that change no result: scripts that give them keep working.
 WITHOUT_EFFECT = {
     "--enable-gpu-debug-markers": 0,
     "--capture-frame": 0,
 }
-# Options of the reference runner whose results somebody waits for: refused by name, with the reason. The number is
-# how many values they take.
-NOT_SUPPORTED = {
-    "--profiling-dump-path": (1, "GPU timestamps of commands are not recorded by this version"),
-    "--perf-counters-dump-path": (1, "times of the phases of a run are not recorded by this version"),
-}
+
+# Words of the options in `rare_options`, and of those that show the help text.
+_RARE = ("-cach", "-dump-dir", "-dump-a", "-neural-", "-h")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -80,6 +73,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="FILE",
         help="write the device's measurements of shaders (VK_ARM_shader_instrumentation) as JSON",
     )
+    parser.add_argument("--profiling-dump-path", metavar="FILE", help="write the time of every dispatch as JSON")
+    parser.add_argument("--perf-counters-dump-path", metavar="FILE", help="write the times of the host as JSON")
+    parser.add_argument("--trace", metavar="FILE", help="write both as a trace for Perfetto or chrome://tracing")
     parser.add_argument("--strict", action="store_true", help="warnings about a scenario are errors; nothing is run")
     add_compiler_options(parser)
     add_sandbox_option(parser)
@@ -90,10 +86,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")
     # Defining an option takes a tenth of a millisecond; these are in no help text, so only those given are needed.
     given = {argument.partition("=")[0] for argument in argv}
-    defined = given if given.isdisjoint(("-h", "--help")) else {FOLDER, *FLAGS, *OPTIONS, *DUMP_OPTIONS}
-    add_pipeline_cache_options(parser, defined)
-    add_graph_report_options(parser, defined)
-    add_dump_options(parser, defined)
+    rare = any(word in option for option in given for word in _RARE)
+    if rare:
+        from scenario_runner.cli.rare_options import add_rare_options
+
+        add_rare_options(parser, given)
     for option, values in WITHOUT_EFFECT.items():
         if option not in given:
             continue
@@ -101,10 +98,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
             parser.add_argument(option, help=argparse.SUPPRESS)
         else:
             parser.add_argument(option, action="store_true", help=argparse.SUPPRESS)
-    for option, (values, _) in NOT_SUPPORTED.items():
-        if option in given:
-            parser.add_argument(option, nargs=values, action=_NotSupported, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
+    options.rare = rare
     if getattr(options, "pipeline_caching", False) and not options.quiet and "--log-level" not in given:
         options.log_level = "info"  # what is said of the caches is what they were asked for
     return options
@@ -113,9 +108,3 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def without_effect(options: argparse.Namespace) -> list[str]:
     """The options given that the reference runner has and that change nothing here."""
     return [name for name in WITHOUT_EFFECT if getattr(options, name.lstrip("-").replace("-", "_"), None)]
-
-
-class _NotSupported(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        name = self.option_strings[0]
-        raise UsageError(f"option {name} of the reference runner is not supported", help=NOT_SUPPORTED[name][1])

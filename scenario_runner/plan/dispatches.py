@@ -46,6 +46,9 @@ class Dispatches(CommandResolver):
         if prepared is None:
             return ()
         pipeline, descriptor_list, push_constants = prepared
+        tables = self.context.tables
+        if tables.pipelines[pipeline].label != command.shader_ref:  # another shader has the same content
+            tables.names[index] = (command.shader_ref,)
         counts = command.rangeND
         workgroups = (counts[0], counts[1] if len(counts) > 1 else 1, counts[2] if len(counts) > 2 else 1)
         if 0 in workgroups or images is not None:

@@ -81,6 +81,7 @@ class Drawings(CommandResolver):
         if drawing is None:
             drawing = self._known[key] = self._plan(command, index, pointer)
         draw = drawing.draw
+        self.context.tables.names[index] = (command.debug_name or command.fragment_shader_ref,)
         if draw is not None:
             draw = draw._replace(barrier_after=command.implicit_barrier, command=index)
         self.planned.append(drawing._replace(command=index, draw=draw))

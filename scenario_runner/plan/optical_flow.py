@@ -62,6 +62,7 @@ class OpticalFlows(CommandResolver):
             self._started.add(found.pipeline)
             self.context.problems.report(check_first_flags(found.flags, self.context.scenario.command_pointer(index)))
             found = found._replace(flags=tuple(flag for flag in found.flags if flag not in FLAGS_OF_FOLLOWING))
+        self.context.tables.names[index] = (command.kind,)
         return (found,)
 
     def finish(self) -> None:

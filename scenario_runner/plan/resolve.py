@@ -159,6 +159,7 @@ class _Resolver:
             warnings=(*self._scenario.warnings, *problems.warnings),
             graph_pipelines=tuple(tables.graph_pipelines),
             reads=self._reads(shaders),
+            names=tables.names,
             graphics_pipelines=tuple(tables.graphics_pipelines),
         )
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from scenario_runner import clock
 from scenario_runner.checks.block_layout import check_blocks
 from scenario_runner.checks.entry_points import check_workgroup, find_entry_point
 from scenario_runner.checks.module_features import module_features
@@ -128,7 +129,8 @@ def _compiled(
     uids = [shader.uid for shader in sources]
     compiler, cache_dir, use_cache = options.compiler, options.cache_dir, options.use_cache
     codes = {}
-    each = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
+    with clock.phase("compile", "shaders"):
+        each = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
     for uid, one in zip(uids, each, strict=True):
         if isinstance(one, bytes):
             codes[uid] = one

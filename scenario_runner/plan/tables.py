@@ -26,7 +26,7 @@ class Tables:
     SPIR-V modules of graphs by their labels, with the pointers of what names them, for what they require of a device.
     ``fitted`` are shaders with the formats of the images that are bound, by uid and formats, each with the variables
     whose format is unknown. ``capabilities`` are those that this takes, with the uid of a shader. ``without_format``
-    are the images that are read or written without a format.
+    are the images that are read or written without a format. ``names`` is that of the plan.
     """
 
     def __init__(self) -> None:
@@ -39,6 +39,7 @@ class Tables:
         self.frames: list[FramePlan] = []
         self.operations: list[Operation] = []
         self.graph_modules: dict[str, tuple[Module, str]] = {}
+        self.names: dict[int, tuple[str, ...]] = {}
         self.fitted: dict[tuple[str, tuple[tuple[int, str], ...]], tuple[LoadedShader, frozenset[int]]] = {}
         self.capabilities: dict[str, str] = {}
         self.without_format: dict[str, set[TexelAccess]] = {}

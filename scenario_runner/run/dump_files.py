@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,13 +20,14 @@ from scenario_runner.plan.changes import Changes
 from scenario_runner.plan.dumps import START, DumpPoint, Wanted, dump_points, with_dumps, with_whole_images
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import FramePlan, Plan
+    from scenario_runner.plan.model.plan import Plan
     from scenario_runner.scenario import Scenario
 
 INDEX = "index.json"
 MARK = "scenario-runner dump"
 VERSION = 1
 _NO_HASH = "0" * 64
+_NAME_ROOM_BYTES = 2048  # for the name of the device in the index, which is not known before the run
 
 
 class DumpRequest(NamedTuple):
@@ -59,8 +60,18 @@ class DumpFiles:
     The index appears at the end and lists these, also where the run fails.
     """
 
-    def __init__(self, scenario: Scenario, plan: Plan, request: DumpRequest, repeat: int) -> None:
-        """Raises UsageError for commands and resources that do not exist."""
+    def __init__(
+        self,
+        scenario: Scenario,
+        plan: Plan,
+        request: DumpRequest,
+        repeat: int,
+        device: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """``device`` gives the name of the device at the end.
+
+        Raises UsageError for commands and resources that do not exist.
+        """
         self._folder = request.folder
         self._scenario = scenario
         self._repeat = repeat
@@ -68,7 +79,7 @@ class DumpFiles:
         self._elements = Changes(plan).elements()
         self.whole = with_whole_images(plan, self._points)
         self.plan = with_dumps(self.whole, scenario, self._points)
-        self.device: str | None = None
+        self._device = device
         self._names: dict[str, str] = {}
         self._taken: set[str] = set()
         self._next: dict[int, int] = {}
@@ -116,7 +127,7 @@ class DumpFiles:
             for entry in self.entries_of(iteration, point, uid)
         ]
         path = os.path.join(self._folder, INDEX)
-        self._index = OutputFile(path, len(self._text(expected, complete=False)))
+        self._index = OutputFile(path, len(self._text(expected, complete=False)) + _NAME_ROOM_BYTES)
         try:
             with suppress(FileNotFoundError):
                 os.unlink(path)  # that of an earlier dump, some of whose files are about to be replaced
@@ -125,7 +136,7 @@ class DumpFiles:
             raise file_error(path, f"cannot be removed: {reason_of(error)}", code="SR-FILE-015") from error
         return self
 
-    def frame(self, iteration: int, frame: FramePlan) -> _Receiver:
+    def frame(self, iteration: int) -> _Receiver:
         """What takes the pieces of the next point of an iteration, in order."""
         number = self._next.get(iteration, 0)
         self._next[iteration] = number + 1
@@ -156,7 +167,7 @@ class DumpFiles:
 
     def _text(self, entries: Sequence[dict[str, Any]], *, complete: bool) -> bytes:
         commands = [command.kind for command in self._scenario.commands]
-        head = {"kind": MARK, "version": VERSION, "scenario": self.whole.name, "device": self.device}
+        head = {"kind": MARK, "version": VERSION, "scenario": self.whole.name, "device": self._device()}
         text = json.dumps({**head, "complete": complete, "commands": commands, "files": []}, indent=1)
         lines = ",\n".join(f"  {json.dumps(entry)}" for entry in entries)
         return (text.removesuffix("[]\n}") + f"[\n{lines}\n ]\n}}\n").encode()

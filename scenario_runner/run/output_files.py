@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from scenario_runner import log
+from scenario_runner import clock, log
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, error_of
 from scenario_runner.files.codec import codec_for, codec_of
@@ -131,7 +131,8 @@ class FileWriter:
     ) -> None:
         if self._latest is not None:
             self._latest.discard_unfinished()
-        self._pending.__exit__(kind, error, traceback)
+        with clock.phase("store", "names"):
+            self._pending.__exit__(kind, error, traceback)
 
 
 class _Files:
@@ -151,7 +152,8 @@ class _Files:
     def receive(self, uid: str, view: memoryview) -> None:
         """Write a piece. Raises FileError with the pointer of the resource."""
         try:
-            self._receive(uid, view)
+            with clock.phase("store", "file", uid):
+                self._receive(uid, view)
         except FileError as error:
             from scenario_runner.plan.destinations import at_pointer
 

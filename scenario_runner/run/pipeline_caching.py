@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from scenario_runner import log, progress
+from scenario_runner import clock, log, progress
 from scenario_runner.content_cache import default_cache_dir, is_trusted, read_own, replace_own, touch
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import DeviceError, FileError, PipelineCacheMissError, UnsupportedError
@@ -48,7 +48,8 @@ _MOST_KEPT_BYTES = 256 << 20
 
 
 class PipelineCaching:
-    """Keeps pipelines in files below ``folder``, which must exist; by default in the user's cache folder.
+    """Keeps pipelines in files below ``folder``, which must exist; by default in the user's cache folder, or in
+    ``cache_dir`` in place of that.
 
     ``clear`` removes a scenario's file before it is used for the first time. With ``fail_on_miss`` a run whose file was
     loaded raises PipelineCacheMissError for each pipeline that did not come from it, and files are not written.
@@ -57,11 +58,17 @@ class PipelineCaching:
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str] | None = None, *, clear: bool = False, fail_on_miss: bool = False
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        clear: bool = False,
+        fail_on_miss: bool = False,
+        cache_dir: str | None = None,
     ) -> None:
         """Raises MissingFileError or FileError for a folder that does not exist or that cannot be written to."""
         if folder is not None:
             check_existing_folder(os.fspath(folder))
+        self._root = cache_dir
         self._chosen = None if folder is None else os.fspath(folder)
         self._clear = clear
         self._fail_on_miss = fail_on_miss
@@ -88,7 +95,8 @@ class PipelineCaching:
         if self._clear and path not in self._cleared:
             self._cleared.add(path)
             _remove(path)
-        data = self._load(path, device.physical)
+        with clock.phase("pipelines", "load"):
+            data = self._load(path, device.physical)
         kept = _Kept(path, data)
 
         def created(cache: DriverCache) -> None:
@@ -101,7 +109,8 @@ class PipelineCaching:
                 else:
                     log.info(__name__, "Pipeline cache hit or miss is unknown for pipeline: %s", creation.label)
             if not checks:
-                kept.store(cache)
+                with clock.phase("pipelines", "store after setup"):
+                    kept.store(cache)
             elif any(not creation.hit for creation in self.creations):
                 raise _missed(self.creations, path, len(data))
 
@@ -119,20 +128,24 @@ class PipelineCaching:
             device.driver_cache = cache
             yield
             if not checks:
-                kept.store(cache)
+                with clock.phase("pipelines", "store"):
+                    kept.store(cache)
                 if self._chosen is None:
-                    bound(default_cache_dir(), FOLDER, _MOST_FILES, _MOST_KEPT_BYTES)
+                    bound(self._cache_root(), FOLDER, _MOST_FILES, _MOST_KEPT_BYTES)
         finally:
             device.driver_cache = None
             cache.close()
 
     def _folder(self) -> str:
-        return self._chosen or os.path.join(default_cache_dir(), FOLDER)
+        return self._chosen or os.path.join(self._cache_root(), FOLDER)
+
+    def _cache_root(self) -> str:
+        return self._root or default_cache_dir()
 
     def _load(self, path: str, physical: PhysicalDevice) -> bytes:
         """What the file keeps for this device; nothing where it is not to be used."""
         try:
-            if self._chosen is None and not (is_trusted(default_cache_dir()) and is_trusted(self._folder())):
+            if self._chosen is None and not (is_trusted(self._cache_root()) and is_trusted(self._folder())):
                 return b""
             found = read_own(path, _MOST_BYTES)
         except FileNotFoundError:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
+from scenario_runner import clock
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.run.result import Collector, Result
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.run.timings import Timings
     from scenario_runner.scenario import Scenario
 
     # Carries a plan out: plan, sinks, and the options of a run by name.
@@ -50,21 +52,40 @@ class Prepared:
         repeat: int = 1,
         keep_state: bool = False,
         dry_run: bool = False,
+        timings: bool | Timings = False,
     ) -> Result:
         """Run it, with ``inputs`` in place of those it was prepared with; they hold for this run alone.
 
-        ``inputs`` are buffers, tensors, images and raw_data (push constants) by uid. The other arguments, the result
-        and the errors are those of `Runner.run`.
+        ``inputs`` are buffers, tensors, images and raw_data (push constants) by uid. ``timings`` may be the
+        object that gets what the run takes. The other arguments, the result and the errors are those of `Runner.run`.
         """
         folder = None if capture_dir is None else os.fspath(capture_dir)
         options = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run}
+        measured: Timings | None = None
+        if timings:
+            from scenario_runner.run import timings as records
+
+            measured = records.Timings() if timings is True else timings
         try:
-            return self._context.run(self._run, inputs or {}, folder, write_files, options)
+            return self._context.run(self._run, inputs or {}, folder, write_files, options, measured)
         except ScenarioRunnerError as error:
             error.at(path=self._scenario.path)
             raise
 
     def _run(
+        self,
+        inputs: Mapping[str, Any],
+        capture_dir: str | None,
+        write_files: bool,
+        options: Mapping[str, Any],
+        timings: Timings | None,
+    ) -> Result:
+        with clock.measuring(timings.clock if timings else None):
+            result = self._measured(inputs, capture_dir, write_files, {**options, "timings": timings})
+        result.timings = timings
+        return result
+
+    def _measured(
         self, inputs: Mapping[str, Any], capture_dir: str | None, write_files: bool, options: Mapping[str, Any]
     ) -> Result:
         plan = self._plan

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.formats import Format
     from scenario_runner.plan.model.plan import FramePlan, Plan
+    from scenario_runner.run.timings import Timings
 
 
 class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
@@ -132,12 +133,16 @@ class Frame(Arrays):
 
 
 class Result(Arrays):
-    """What a run left behind: the outputs by uid, ``frames`` in the order in which they ended, and warnings."""
+    """What a run left behind: the outputs by uid, ``frames`` in the order in which they ended, and warnings.
+
+    ``timings`` has what the run took, where that was asked for.
+    """
 
     def __init__(self, data: dict[str, bytearray], plan: Plan, frames: list[Frame]) -> None:
         super().__init__(data, plan)
         self.frames = frames
         self.warnings: tuple[Diagnostic, ...] = plan.warnings
+        self.timings: Timings | None = None
 
     def _headline(self) -> str:
         extra = [_count(len(found), what) for found, what in ((self.frames, "frame"), (self.warnings, "warning"))]

@@ -177,8 +177,11 @@ class OpenedDevice:
         self._objects = DeviceObjects(warm.device)
         return True
 
-    def device_for(self, plan: Plan) -> DeviceObjects:
-        """The open device with what its runs share, opened anew where the plan needs more than it was opened with."""
+    def device_for(self, plan: Plan, *, timed: bool = False) -> DeviceObjects:
+        """The open device with what its runs share, opened anew where the plan needs more than it was opened with.
+
+        ``timed``: a device that is opened now can tell how its clock and the host's relate.
+        """
         from scenario_runner.vulkan.devices.requirements import enabled_for
         from scenario_runner.vulkan.execution.device_objects import DeviceObjects
 
@@ -229,6 +232,10 @@ class OpenedDevice:
             if objects is not None:
                 needed = needed.union(objects.device.enabled)
                 self._close_device()
+            if timed:
+                from scenario_runner.vulkan.execution.calibration import wanted
+
+                needed = needed.union(wanted(physical, self._options.disabled_extensions))
             progress.doing("opening the device")
             device = Device(instance, physical, needed, staging=self._options.staging)
             self._objects = objects = DeviceObjects(device)

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
-    ("suite", "doctor", "viewing"),
+    ("suite", "doctor", "viewing", "timing"),
     ("__init__",),  # the public names; nothing of ours but the command line may use them
     ("runner", "validation"),
     ("run",),
@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("spirv",),
     ("formats", "sampling", "byte_spans", "content_cache", "streams", "leftovers", "system_limits"),
     ("kept_files",),
-    ("errors", "kinds", "log", "progress", "close_names", "format_spellings", "arm_glslc", "system_packages"),
+    ("errors", "kinds", "log", "progress", "clock", "close_names", "format_spellings", "arm_glslc", "system_packages"),
     ("diagnostics",),
     ("visible",),
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import timestamps
 from benchmarks.__main__ import main
 from benchmarks.bounds import Bound, Spread, ratio
 from benchmarks.launcher import Launcher
@@ -183,3 +184,11 @@ def test_phases_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     printed = capsys.readouterr().out
     assert "start Python" in printed
     assert "whole run" in printed
+
+
+def test_the_cost_of_timestamps_is_measured(shader_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The benchmark of timestamps runs, and shows both times and their ratio with the bound."""
+    assert timestamps.main(["--quick", "--runs", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines[:3]] == ["device", "without timestamps", "with timestamps"]
+    assert ", must <= 1.02: " in lines[3]

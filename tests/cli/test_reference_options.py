@@ -1,12 +1,10 @@
-"""Every option of the reference runner is there, ignored with a warning, or refused with a documented reason."""
+"""Every option of the reference runner is there, or ignored with a warning."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from scenario_runner.cli.run_options import NOT_SUPPORTED, WITHOUT_EFFECT
+from scenario_runner.cli.run_options import WITHOUT_EFFECT
 from tests.program import Program
 
 # The options of the released runner, by its --help.
@@ -44,22 +42,9 @@ def test_every_option_is_known(program: Program, checkout: Path) -> None:
     page = (checkout / "docs" / "command_line.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| `--")]
     for option in REFERENCE:
-        if option in NOT_SUPPORTED:
-            assert f"| `{option}` | refused: {NOT_SUPPORTED[option][1]} |" in rows
-        elif option in WITHOUT_EFFECT:
+        if option in WITHOUT_EFFECT:
             assert [row for row in rows if f"`{option}`" in row and "ignored, with a warning" in row]
         else:
             assert option in shown
             assert f"{option}" in page
-    assert {*NOT_SUPPORTED, *WITHOUT_EFFECT} <= set(REFERENCE)
-
-
-@pytest.mark.parametrize("option", NOT_SUPPORTED)
-def test_a_refused_option_says_why(program: Program, option: str) -> None:
-    """The error names the option and the reason, before anything runs."""
-    values, reason = NOT_SUPPORTED[option]
-    ended = program("scenario.json", option, *["1"] * values)
-    assert (ended.code, ended.err) == (
-        2,
-        f"error: option {option} of the reference runner is not supported\n  help: {reason}\n",
-    )
+    assert WITHOUT_EFFECT.keys() <= set(REFERENCE)

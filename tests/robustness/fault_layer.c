@@ -8,6 +8,7 @@
      FAULT_POINTER a number: a failing vkMapMemory returns VK_SUCCESS with this address instead of FAULT_RESULT
      FAULT_STAYS   1: every later counted call of the same name fails as well
      FAULT_QUEUES  VkQueueFlags that no queue family has (1: a device without graphics)
+     FAULT_TIMESTAMP_BITS  the timestampValidBits of every queue family
      FAULT_TYPE    VkPhysicalDeviceType that devices report (so that a software driver passes for a discrete GPU)
      FAULT_IMAGE_MEMORY_TYPES  the memory types (VkMemoryRequirements::memoryTypeBits) that images can be bound to
      FAULT_LOG     file that one line per counted call is added to, and the objects that were never destroyed
@@ -57,6 +58,7 @@ static const char *wanted, *pointer;
 static VkResult result;
 static int stays, type_override, crash;
 static uint32_t lacking_queues;
+static long timestamp_bits;
 static long image_memory_types;
 static char failed[64];
 
@@ -75,6 +77,7 @@ static void configure(void) {
   stays = (int)number("FAULT_STAYS", 0);
   type_override = (int)number("FAULT_TYPE", -1);
   lacking_queues = (uint32_t)number("FAULT_QUEUES", 0);
+  timestamp_bits = number("FAULT_TIMESTAMP_BITS", -1);
   image_memory_types = number("FAULT_IMAGE_MEMORY_TYPES", -1);
   count = 0;
   failed[0] = 0;
@@ -289,7 +292,10 @@ static void layer_vkGetPhysicalDeviceProperties(Handle physical, uint32_t *prope
 /* VkQueueFamilyProperties are six words, the first of them the flags. */
 static void layer_vkGetPhysicalDeviceQueueFamilyProperties(Handle physical, uint32_t *number_of, uint32_t *families) {
   ((void (*)(Handle, uint32_t *, uint32_t *))below_of(physical)->queues)(physical, number_of, families);
-  for (uint32_t i = 0; families && i < *number_of; i++) families[6 * i] &= ~lacking_queues;
+  for (uint32_t i = 0; families && i < *number_of; i++) {
+    families[6 * i] &= ~lacking_queues;
+    if (timestamp_bits >= 0) families[6 * i + 2] = (uint32_t)timestamp_bits;
+  }
 }
 
 #define ENTRY(name) { #name, (Function)layer_##name },

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from scenario_runner import clock
 from scenario_runner.content_cache import ContentCache
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
@@ -137,7 +138,8 @@ def _compiled(requests: Sequence[tuple[Any, ...]], settings: Settings) -> Sequen
     from scenario_runner.shaders import CompileRequest, compile_all
 
     wanted = [CompileRequest(*fields) for fields in requests]
-    return compile_all(wanted, compiler=settings.compiler, cache_dir=settings.cache_dir)
+    with clock.phase("compile", "shaders"):
+        return compile_all(wanted, compiler=settings.compiler, cache_dir=settings.cache_dir)
 
 
 def _compare(plan: Plan, facts: Facts, settings: Settings) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from scenario_runner import clock
 from scenario_runner.plan.model.constant_data import ConstantData, FilePart
 from scenario_runner.tosa.graph_module import GraphModule
 from scenario_runner.vgf.port import input_ports, output_ports
@@ -26,14 +27,15 @@ class VgfGraph:
         self.graph = graph
         self.pointer = scenario.resource_pointer(graph.uid)
         self.identity: Identity | None = None
-        if graph.data is not None:
-            from scenario_runner.plan.sources import plain_bytes
+        with clock.phase("parse", "VGF", graph.uid):
+            if graph.data is not None:
+                from scenario_runner.plan.sources import plain_bytes
 
-            self.path = f"<data of {graph.uid!r}>"
-            self.vgf: Vgf = parse_vgf(plain_bytes(graph.data, graph.uid), name=self.path)
-        else:
-            self.path = os.path.join(scenario.base_dir, graph.src or "")
-            self.vgf, self.identity = read_model(self.path)
+                self.path = f"<data of {graph.uid!r}>"
+                self.vgf: Vgf = parse_vgf(plain_bytes(graph.data, graph.uid), name=self.path)
+            else:
+                self.path = os.path.join(scenario.base_dir, graph.src or "")
+                self.vgf, self.identity = read_model(self.path)
         self.inputs = input_ports(self.vgf)
         self.outputs = output_ports(self.vgf)
         self.is_open = any(min(row.shape, default=1) < 0 for row in self.vgf.resources)

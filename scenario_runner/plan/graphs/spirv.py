@@ -116,11 +116,13 @@ def resolve_spirv_dispatch(
             pointer=graph.pointer,
             largest=fixed.largest,
             lost=graph.body.lost,
+            name=graph.uid,
         )
     )
     tables.graph_modules[f"graph {graph.uid!r}"] = graph.module, graph.pointer
     found = tuple(Descriptor(*place, "tensor", uid) for place, uid in uids.items())
     wanted = tables.descriptor_list(DescriptorList(layouts, found))
+    tables.names[index] = (graph.uid,)
     return [GraphDispatch(pipeline, wanted, command.implicit_barrier, index)]
 
 

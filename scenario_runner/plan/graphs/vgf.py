@@ -158,6 +158,7 @@ class VgfDispatch:
         if self._failed or not self._bind():
             return []
         found: list[Operation] = []
+        names: list[str] = []
         segments = self._graph.vgf.segments
         for segment in segments:
             # a later segment may read what this one writes; after the last one it is the scenario's choice
@@ -165,6 +166,8 @@ class VgfDispatch:
             operation = self._operation(segment, barrier)
             if operation is not None:
                 found.append(operation)
+                names.append(f"{self._graph.graph.uid}/{segment.name or f'segment_{segment.index}'}")
+        self._tables.names[self._index] = tuple(names)
         return found
 
     def _bind(self) -> bool:
@@ -338,6 +341,7 @@ class VgfDispatch:
                 pointer=graph.pointer,
                 largest=fixed.largest,
                 lost=module.lost,
+                name=module_plan.name,
             )
         )
         self._tables.graph_modules[where] = module.module, graph.pointer

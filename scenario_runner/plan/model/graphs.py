@@ -31,7 +31,7 @@ class GraphPipelinePlan(NamedTuple):
     """A data graph pipeline with its session; two plans with equal `content` are one pipeline.
 
     ``largest`` is what messages call the largest value between its operators, with its shape; ``lost`` a result that no
-    output depends on, if there is one.
+    output depends on, if there is one. ``name`` is that of the module in its model, or the uid of the SPIR-V shader.
     """
 
     code: bytes
@@ -43,6 +43,7 @@ class GraphPipelinePlan(NamedTuple):
     pointer: str
     largest: tuple[str, tuple[int, ...]] = ("", ())
     lost: str = ""
+    name: str = ""
 
     @property
     def kind(self) -> Literal["graph"]:

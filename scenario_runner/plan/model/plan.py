@@ -76,7 +76,8 @@ class Output(NamedTuple):
 class Plan(NamedTuple):
     """Everything a run does. ``name`` is the scenario's path or a label, for messages and logs.
 
-    ``reads`` are the files that it was made from or that a run reads, the scenario's own among them.
+    ``reads`` are the files that it was made from or that a run reads, the scenario's own among them. ``names`` has what
+    measurements call the operations of a command, by its index, where that is not the label of their pipeline.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Plan(NamedTuple):
     warnings: tuple[Diagnostic, ...] = ()
     graph_pipelines: tuple[GraphPipelinePlan | OpticalFlowPlan, ...] = ()
     reads: tuple[str, ...] = ()
+    names: Mapping[int, tuple[str, ...]] = {}
     graphics_pipelines: tuple[GraphicsPipelinePlan, ...] = ()
 
     @property

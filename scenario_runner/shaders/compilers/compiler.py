@@ -20,7 +20,7 @@ DXC_VARIABLE = "SCENARIO_RUNNER_DXC"
 SOURCE_NAME = "source"
 OUTPUT_NAME = "module.spv"
 
-_LIBRARY = re.compile(r".*\.(?:so|dll|dylib)(?:\.[\d.]+)?")
+_LIBRARY = r".*\.(?:so|dll|dylib)(?:\.[\d.]+)?"
 
 
 class _Found(NamedTuple):
@@ -105,7 +105,7 @@ def on_path(name: str) -> list[str]:
 
 def is_library(path: str) -> bool:
     """Whether a path is that of a shared library, by its name."""
-    return _LIBRARY.fullmatch(os.path.basename(path)) is not None
+    return re.fullmatch(_LIBRARY, os.path.basename(path)) is not None
 
 
 def numbers(version: str) -> tuple[int, ...]:

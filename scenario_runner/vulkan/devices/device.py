@@ -83,6 +83,11 @@ class Device:
         """Whether more work can be given to it: not after a loss, nor while earlier work did not finish."""
         return not (self.abandoned or self.lost)
 
+    @property
+    def timestamp_valid_bits(self) -> int:
+        """How many bits of a timestamp are valid; 0 where the queue has none."""
+        return self.physical.queue_families[self.queue_family][2]
+
     @cached_property
     def unified_memory(self) -> bool:
         """Whether the host may use resources in place: the memory is its own (integrated and software devices)."""

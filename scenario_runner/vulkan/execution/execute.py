@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner import errors, progress
+from scenario_runner import clock, errors, progress
 from scenario_runner.plan.model.plan import FramePlan, Plan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
@@ -20,6 +20,7 @@ from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
 from scenario_runner.vulkan.resources.creation import create_resources
 
 if TYPE_CHECKING:
+    from scenario_runner.vulkan.execution.timestamps import Timestamps
     from scenario_runner.vulkan.pipelines.instrumentation import Instrumentation
 
 # Pieces of resources, in order: (uid, bytes). A piece is valid until the next one is asked for.
@@ -36,6 +37,7 @@ class RunOptions(NamedTuple):
     ``repeat`` iterations; before each, every buffer gets its initial bytes again unless ``keep_state``. A dry run does
     everything but submit the frames. ``timeout_s`` bounds the wait for each submission (None: no bound).
     ``instrument`` measures shaders, on a device that was opened with what `instrumentation.required` says.
+    ``timestamps`` measures every operation on the device.
     """
 
     repeat: int = 1
@@ -43,6 +45,7 @@ class RunOptions(NamedTuple):
     dry_run: bool = False
     timeout_s: float | None = None
     instrument: bool = False
+    timestamps: bool = False
 
 
 class Execution:
@@ -52,14 +55,16 @@ class Execution:
         self.device = device = objects.device
         self.plan = plan
         progress.doing("creating its resources")
-        self.resources = create_resources(device, stack, plan.resources.values(), lambda: objects.samplers)
+        with clock.phase("create", "resources"):
+            self.resources = create_resources(device, stack, plan.resources.values(), lambda: objects.samplers)
         pipelines = [objects.pipelines.get(pipeline) for pipeline in plan.pipelines]
         graphs = [objects.graphs.get(graph, self.resources) for graph in plan.graph_pipelines]
         graphics = [objects.graphics.get(each) for each in plan.graphics_pipelines]
         if device.driver_cache is not None:
             device.driver_cache.pipelines_created()
         progress.doing("creating its descriptor sets")
-        sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
+        with clock.phase("create", "descriptor sets"):
+            sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
         self.graphs = graphs
         self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics)
         self._flows: list[Any] = [graph for graph in graphs if graph.kind == "optical_flow"]
@@ -70,9 +75,15 @@ class Execution:
         stack.callback(self._submission.close)
         self._stack = stack
         self.instrumentation: Instrumentation | None = None
+        self.timestamps: Timestamps | None = None
         self._recorded: dict[int, Any] = {}
         self._spare: Any = None
         self._moved: set[str] = set()
+
+    @property
+    def session_bytes(self) -> list[int]:
+        """The memory of the session of each graph pipeline of the plan."""
+        return [graph.session_bytes for graph in self.graphs]
 
     def run(self, options: RunOptions, on_frame: OnFrame | None, on_outputs: OnOutputs | None) -> None:
         """Fill, run and read back; raises DeviceError, FileError and their kin, with the place of the frame."""
@@ -87,16 +98,25 @@ class Execution:
             from scenario_runner.vulkan.pipelines.instrumentation import Instrumentation
 
             self.instrumentation = Instrumentation(self.device, self.plan, self._stack)
+        if options.timestamps:
+            from scenario_runner.vulkan.execution.timestamps import Timestamps
+
+            self.timestamps = Timestamps(self.device, self._stack)
+        timer = clock.current()
         transfer = self._transfer
         everything = list(self.resources.values())
         progress.doing("filling its resources")
-        transfer.fill(everything, options.timeout_s)
+        with clock.phase("upload", "resources"):
+            transfer.fill(everything, options.timeout_s)
         for iteration in range(options.repeat):
+            if timer is not None:
+                timer.iteration = iteration
             if not (iteration and options.keep_state):
                 self._start_flows()
             if iteration and not options.keep_state:
                 progress.doing("filling its resources again")
-                transfer.fill(everything, options.timeout_s)
+                with clock.phase("upload", "resources"):
+                    transfer.fill(everything, options.timeout_s)
             for index, frame in enumerate(self.plan.frames):
                 progress.doing(*_work(frame))
                 parts = self._parts(frame)
@@ -107,8 +127,14 @@ class Execution:
                         continue
                     try:
                         is_last = part is parts[-1]
-                        self._submission.submit(commands, self._boundary(iteration, index, frame) if is_last else None)
-                        self._submission.wait(_name(frame, index), options.timeout_s)
+                        with clock.phase("submit", "frame", str(index)):
+                            boundary = self._boundary(iteration, index, frame) if is_last else None
+                            self._submission.submit(commands, boundary)
+                        with clock.phase("wait", "frame", str(index)):
+                            self._submission.wait(_name(frame, index), options.timeout_s)
+                        if self.timestamps is not None:
+                            with clock.phase("readback", "timestamps"):
+                                self.timestamps.collect(commands, iteration, index)
                     except errors.ScenarioRunnerError as error:
                         raise error.at(pointer=frame.pointer) from None
                 if options.dry_run:
@@ -118,11 +144,19 @@ class Execution:
                 if self.instrumentation is not None:
                     self.instrumentation.collect(iteration, index, frame)
                 if on_frame is not None and (frame.boundary or frame.captures):
-                    with closing(self._read(frame.captures, options.timeout_s)) as pieces:
+                    with (
+                        clock.phase("readback", "frame", str(index)),
+                        closing(self._read(frame.captures, options.timeout_s)) as pieces,
+                    ):
                         on_frame(iteration, frame, pieces)
+        if timer is not None:
+            timer.iteration = None
         if on_outputs is not None and not options.dry_run:
             # closed at once when the receiver fails: what is still being copied must end before its memory goes
-            with closing(self._read([output.uid for output in self.plan.outputs], options.timeout_s)) as pieces:
+            with (
+                clock.phase("readback", "outputs"),
+                closing(self._read([output.uid for output in self.plan.outputs], options.timeout_s)) as pieces,
+            ):
                 on_outputs(pieces)
 
     def _start_flows(self) -> None:
@@ -157,12 +191,12 @@ class Execution:
             self._recorded[index] = commands
         else:
             self._spare = commands
-        with self._pool.recording(commands):
+        with clock.phase("record", "frame", str(index)), self._pool.recording(commands):
             if self.instrumentation is None:
-                record_frame(self._prepared, commands, frame)
+                record_frame(self._prepared, commands, frame, self.timestamps)
             else:
                 with self.instrumentation.recording(commands, index):
-                    record_frame(self._prepared, commands, frame)
+                    record_frame(self._prepared, commands, frame, self.timestamps)
             # what the frame wrote is read next by the host or by a copy, whatever barriers the scenario asked for
             barrier = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, vk.ACCESS_TRANSFER_READ_BIT | vk.ACCESS_HOST_READ_BIT)
             self.device.fn.vkCmdPipelineBarrier(
@@ -224,12 +258,14 @@ def execute(
     on_frame: OnFrame | None = None,
     on_outputs: OnOutputs | None = None,
     on_measured: Callable[[Instrumentation], None] | None = None,
+    on_timed: Callable[[Timestamps, list[int]], None] | None = None,
     on_graphs: Callable[[Sequence[Any]], None] | None = None,
 ) -> None:
     """Carry out ``plan`` on the device of ``objects``; whatever it made is released, also when something fails.
 
     ``on_measured`` is called at the end with what `RunOptions.instrument` asks for, ``on_graphs`` with the pipelines of
-    the plan's graphs; neither in a dry run.
+    the plan's graphs; neither in a dry run. ``on_timed``
+    is called with what `RunOptions.timestamps` asks for and the bytes of each graph's session.
 
     Raises DeviceError (or a kind of it), OutOfMemoryError, UnsupportedError, FileError from sources and callbacks.
     """
@@ -240,6 +276,8 @@ def execute(
             execution.run(options, on_frame, on_outputs)
             if execution.instrumentation is not None and on_measured is not None:
                 on_measured(execution.instrumentation)
+            if execution.timestamps is not None and on_timed is not None:
+                on_timed(execution.timestamps, execution.session_bytes)
             if on_graphs is not None and not options.dry_run:
                 on_graphs(execution.graphs)
         finally:

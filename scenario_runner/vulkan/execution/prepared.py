@@ -28,17 +28,23 @@ class Recorder:
     """Records the operations of one kind into the command buffer of one frame; the registry of kinds names it.
 
     ``alone`` says that the frame has nothing but dispatches of compute shaders and barriers: else a barrier after an
-    operation has to cover the stages of other work as well. ``binds`` says whether it binds pipelines and descriptors.
+    operation has to cover the stages of other work as well. ``binds`` says whether it binds pipelines and descriptors,
+    ``keeps_open`` whether a part of an operation may be recorded after those that follow it.
     """
 
     binds: ClassVar[bool] = True
+    keeps_open: ClassVar[bool] = False
 
     def __init__(self, prepared: Prepared, commands: Any, alone: bool) -> None:
         self.prepared = prepared
         self.commands = commands
 
     def record(self, operations: Iterable[Any]) -> None:
-        """Record operations that follow each other, with the implicit barriers after them."""
+        """Record operations that follow each other, with the implicit barriers after them.
+
+        Without ``keeps_open`` an operation is recorded before the next one is asked for: ``operations`` may record
+        something in between.
+        """
         raise NotImplementedError
 
     def disturbed(self) -> None:

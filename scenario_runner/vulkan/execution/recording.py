@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scenario_runner.kinds import RECORDERS, load
 from scenario_runner.plan.model.plan import FramePlan
@@ -12,6 +12,9 @@ from scenario_runner.plan.model.records import Dispatch
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.execution.prepared import Prepared, Recorder
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.execution.timestamps import Timestamps
 
 
 def memory_barrier(src_access: int, dst_access: int) -> Any:
@@ -23,7 +26,9 @@ def memory_barrier(src_access: int, dst_access: int) -> Any:
     return barrier
 
 
-def record_frame(prepared: Prepared, command_buffer: Any, frame: FramePlan) -> None:
+def record_frame(
+    prepared: Prepared, command_buffer: Any, frame: FramePlan, timestamps: Timestamps | None = None
+) -> None:
     """Record every operation of ``frame``, in order, each run of one kind by the recorder of this kind."""
     runs = [list(run) for _, run in groupby(frame.operations, type)]
     kinds = {run[0].kind for run in runs}
@@ -32,12 +37,17 @@ def record_frame(prepared: Prepared, command_buffer: Any, frame: FramePlan) -> N
         kind: load(RECORDERS[kind])(prepared, command_buffer, alone) for kind in sorted(kinds)
     }
     latest: Recorder | None = None
+    if timestamps is not None:
+        timestamps.begin(command_buffer, runs)
     for run in runs:
         recorder = recorders[run[0].kind]
         if recorder.binds and recorder is not latest:
             recorder.disturbed()
             latest = recorder
-        recorder.record(run)
+        if timestamps is None:
+            recorder.record(run)
+        else:
+            timestamps.record(recorder, command_buffer, run)
 
 
 class DispatchRecorder(Recorder):

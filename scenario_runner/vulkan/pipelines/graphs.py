@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner import errors, progress
+from scenario_runner import clock, errors, progress
 from scenario_runner.plan.model.constant_data import in_memory
 from scenario_runner.plan.model.graphs import GraphConstantPlan, GraphPipelinePlan
 from scenario_runner.visible import one_line
@@ -33,18 +33,24 @@ _ZEROS, _GROUP = 2, 4
 
 
 class GraphPipeline:
-    """A data graph pipeline and the session that all of its dispatches use, one after the other."""
+    """A data graph pipeline and the session that all of its dispatches use, one after the other.
+
+    ``session_bytes`` is the memory of the session.
+    """
 
     kind = "graph"
 
     def __init__(self, device: Device, pipelines: PipelineCache, plan: GraphPipelinePlan) -> None:
         """Raises ShaderError, UnsupportedError, OutOfMemoryError or DeviceError, with the place."""
         self._stack = ExitStack()
+        self.session_bytes = 0
         self.constant_bytes = sum(constant.data.size_bytes for constant in plan.constants)
         try:
             self.layout: Any = pipelines.layout(plan.set_layouts, 0, plan.label)
             self.handle: Any = _create(device, self._stack, plan, self.layout)
+            before = device.memory_bytes
             self.session: Any = create_session(device, self._stack, self.handle, plan.label)
+            self.session_bytes = device.memory_bytes - before
         except BaseException as error:
             self._stack.close()
             if isinstance(error, errors.ScenarioRunnerError):
@@ -80,7 +86,9 @@ class GraphCache:
         pipeline = self._pipelines.get(content)
         if pipeline is None:
             progress.doing(f"creating the pipeline of {one_line(plan.label)}", plan.pointer)
-            pipeline = self._pipelines[content] = self._make(plan)
+            name = plan.name if plan.kind == "graph" else plan.label
+            with clock.phase("pipelines", f"{plan.kind.replace('_', ' ')} pipeline", name):
+                pipeline = self._pipelines[content] = self._make(plan)
         else:
             self._pipelines.move_to_end(content)
         return pipeline

@@ -47,6 +47,7 @@ class OpticalFlowPipeline:
 
     kind = "optical_flow"
     constant_bytes = 0
+    session_bytes = 0
 
     def __init__(self, device: Device, pipelines: PipelineCache, plan: OpticalFlowPlan) -> None:
         """Raises UnsupportedError, OutOfMemoryError or DeviceError, with the place."""
@@ -69,7 +70,9 @@ class OpticalFlowPipeline:
         """
         flags = vk.DATA_GRAPH_PIPELINE_SESSION_CREATE_OPTICAL_FLOW_CACHE_BIT_ARM
         try:
+            before = self._device.memory_bytes
             self.session = create_session(self._device, stack, self.handle, self._label, flags)
+            self.session_bytes = self._device.memory_bytes - before
         except errors.ScenarioRunnerError as error:
             raise error.at(pointer=self._pointer) from None
 

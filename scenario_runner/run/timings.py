@@ -1,0 +1,167 @@
+"""What a run took: phases of the host, and every dispatch on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from scenario_runner import log
+from scenario_runner.clock import PHASES, Clock
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.vulkan.devices.device import Device
+    from scenario_runner.vulkan.execution.timestamps import FrameTimes, Timestamps
+
+# The kind of an operation → what the reference runner calls it.
+_TYPES: Final = {
+    "dispatch": "ComputeDispatch",
+    "graph_dispatch": "DataGraphDispatch",
+    "optical_flow_dispatch": "DataGraphDispatch",
+    "draw": "GraphicsDispatch",
+}
+
+
+class Work(NamedTuple):
+    """One dispatch of a scenario: the index of its command, its type and name as the reference runner has them."""
+
+    command: int
+    type: str
+    name: str
+
+
+class DispatchTime(NamedTuple):
+    """One dispatch on the device; a command that runs a model has one for each segment.
+
+    ``iteration`` and ``frame`` count from 0, ``command`` is the index in the scenario. ``begin_ticks`` and
+    ``end_ticks`` are the device's counter, which may have wrapped around in between; ``ticks`` and ``time_ns`` are
+    right then as well.
+    """
+
+    iteration: int
+    frame: int
+    command: int
+    type: str
+    name: str
+    begin_ticks: int
+    end_ticks: int
+    ticks: int
+    time_ns: float
+
+
+class Timings:
+    """The measurements of one run; empty before it. ``clock`` has the spans of the host.
+
+    ``valid_bits`` is 0 where the device has no timestamps (``why_none`` says so then): there are no dispatches then.
+    ``period_ns`` is the time of a tick of the device, ``calibrated_by`` the extension that tied its counter to the
+    host's clock, None where there is none. ``session_memory`` has the name of each dispatch of a graph, and the bytes
+    of the session that it uses. ``on_start`` is called when everything is ready to run.
+    """
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.plan: Plan | None = None
+        self.device = ""
+        self.dry_run = False
+        self.repeat = 1
+        self.valid_bits = 0
+        self.period_ns = 1.0
+        self.calibrated_by: str | None = None
+        self.why_none: str | None = None
+        self.frames: list[FrameTimes] = []
+        self.session_memory: list[tuple[str, int]] = []
+        self.on_start: Callable[[Plan], None] | None = None
+
+    def starting(self, plan: Plan, device: Device, repeat: int, dry_run: bool) -> None:
+        """A run of ``plan`` begins. Raises what ``on_start`` raises."""
+        self.plan, self.device, self.repeat, self.dry_run = plan, device.physical.name, repeat, dry_run
+        self.valid_bits = device.timestamp_valid_bits
+        self.period_ns = device.physical.limits.timestampPeriod
+        if not self.valid_bits:
+            self.why_none = (
+                f"the queue of {self.device!r} has no timestamps (timestampValidBits is 0), so that times on the device"
+                " cannot be measured"
+            )
+        if self.on_start is not None:
+            self.on_start(plan)
+        if self.why_none is not None:
+            log.warning(__name__, "%s", self.why_none)
+
+    def take(self, found: Timestamps, session_bytes: Sequence[int]) -> None:
+        """Take over what the device measured, and the memory of the session of each graph pipeline of the plan."""
+        self.frames = found.frames
+        self.session_memory = list(self._sessions(session_bytes))
+        self.calibrated_by = found.device_clock.extension
+
+    def _sessions(self, session_bytes: Sequence[int]) -> Iterator[tuple[str, int]]:
+        names = _Names(self.plan)
+        for frame in self.plan.frames if self.plan is not None else ():
+            for each in frame.operations:
+                operation: Any = each
+                if operation.kind in _TYPES:
+                    work = names.of(operation)
+                    if work.type == "DataGraphDispatch":
+                        yield work.name, session_bytes[operation.pipeline]
+
+    def ticks_between(self, begin: int, end: int) -> int:
+        """How many ticks lie between two values of the device's counter, which wraps around at its valid bits."""
+        return (end - begin) & ((1 << self.valid_bits) - 1)
+
+    @cached_property
+    def dispatches(self) -> list[DispatchTime]:
+        """Every dispatch of every iteration, in the order in which they were submitted."""
+        found = []
+        for times in self.frames:
+            for work, begin, end in self.measured(times):
+                ticks = self.ticks_between(begin, end)
+                time_ns = ticks * self.period_ns
+                found.append(DispatchTime(times.iteration, times.frame, *work, begin, end, ticks, time_ns))
+        return found
+
+    def measured(self, times: FrameTimes) -> Iterator[tuple[Work, int, int]]:
+        """Each dispatch of one submission with the device's counter before and after it."""
+        at = 0
+        names = _Names(self.plan)
+        for run in times.runs:
+            for operation in run:
+                yield names.of(operation), times.ticks[at], times.ticks[at + 1]
+                at += 1
+            at += 1
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """The host's seconds in each phase that there was, without those of phases inside of it."""
+        found: dict[str, int] = dict.fromkeys(PHASES, 0)
+        there = set()
+        for span in self.clock.spans:
+            found[span.phase] += span.own_ns
+            there.add(span.phase)
+        return {phase: own_ns / 1e9 for phase, own_ns in found.items() if phase in there}
+
+    def __repr__(self) -> str:
+        phases = ", ".join(f"{phase} {seconds * 1e3:.3f} ms" for phase, seconds in self.phases.items())
+        return f"<Timings: {len(self.dispatches)} dispatches; {phases}>"
+
+
+class _Names:
+    """Names of operations; it is asked for them in their order."""
+
+    def __init__(self, plan: Plan | None) -> None:
+        assert plan is not None, "nothing is measured before a run"
+        self._plan = plan
+        self._names: Mapping[int, tuple[str, ...]] = plan.names
+        self._latest = (-1, -1)
+
+    def of(self, operation: Any) -> Work:
+        command = operation.command
+        number = self._latest[1] + 1 if self._latest[0] == command else 0
+        self._latest = (command, number)
+        names = self._names.get(command, ())
+        if number < len(names):
+            name = names[number]
+        elif operation.kind == "dispatch":
+            name = self._plan.pipelines[operation.pipeline].label
+        else:
+            name = f"command {command}"
+        return Work(command, _TYPES[operation.kind], name)

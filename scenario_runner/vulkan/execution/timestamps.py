@@ -1,0 +1,132 @@
+"""Timestamps of the GPU around every operation of a run. Nothing here is imported unless a run asks for it.
+
+Life cycle: a `Timestamps` belongs to one run. While a frame is recorded, its recorders record through `record`, which
+writes a timestamp before and after each operation; the one after an operation is the one before the next where nothing
+lies between them. When the frame has finished, `collect` reads them. The frames of a run are submitted one
+after the other, so that all use the same queries; each command buffer resets those that it writes.
+
+A timestamp is written when everything before it has finished (bottom of pipe), and after the implicit barrier.
+
+Source: Vulkan specification, "Queries", section "Timestamp Queries".
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from scenario_runner import clock
+from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.execution.calibration import Calibration, DeviceClock
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model.plan import Operation
+    from scenario_runner.vulkan.devices.device import Device
+    from scenario_runner.vulkan.execution.prepared import Recorder
+
+QUERIES_IN_POOL: Final = 4096
+"""Devices bound the size of a query pool only by memory; long frames take several pools of this many queries."""
+_NAME: Final = "vkGetQueryPoolResults"
+
+
+class FrameTimes(NamedTuple):
+    """What one submission of a frame measured.
+
+    ``runs`` are operations that followed each other without anything between them; of each run of n operations
+    ``ticks`` has n + 1 values of the device's counter. ``finished_ns`` is when the host knew that the frame had
+    finished, on its clock (`time.perf_counter_ns`); ``calibration`` ties the counter to that clock.
+    """
+
+    iteration: int
+    frame: int
+    runs: tuple[Sequence[Operation], ...]
+    ticks: array[int]
+    finished_ns: int
+    calibration: Calibration | None
+
+
+class Timestamps:
+    """The timestamps of one run; ``frames`` is what was measured so far.
+
+    On a queue that has no timestamps nothing is recorded or measured.
+    """
+
+    def __init__(self, device: Device, stack: ExitStack) -> None:
+        self._device = device
+        self._stack = stack
+        self._has_any = bool(device.timestamp_valid_bits)
+        self.device_clock = DeviceClock(device)
+        self.frames: list[FrameTimes] = []
+        self._pools: list[Any] = []
+        self._runs: dict[Any, tuple[Sequence[Operation], ...]] = {}
+        self._next = 0
+
+    def begin(self, commands: Any, runs: Iterable[Sequence[Operation]]) -> None:
+        """Begin a command buffer in which these runs of operations will be recorded, each by `record`."""
+        timed = self._runs[commands] = tuple(run for run in runs if run[0].kind != "barrier")
+        self._next = 0
+        left = sum(len(run) + 1 for run in timed) if self._has_any else 0
+        with clock.phase("record", "reset query pool"):
+            for number in range(-(-left // QUERIES_IN_POOL)):
+                if number == len(self._pools):
+                    self._pools.append(self._create_pool())
+                count = min(left - number * QUERIES_IN_POOL, QUERIES_IN_POOL)
+                self._device.fn.vkCmdResetQueryPool(commands, self._pools[number], 0, count)
+
+    def record(self, recorder: Recorder, commands: Any, operations: Sequence[Operation]) -> None:
+        """Let ``recorder`` record operations that follow each other, with a timestamp before and after each."""
+        if not self._has_any or operations[0].kind == "barrier":
+            recorder.record(operations)
+        elif recorder.keeps_open:
+            for operation in self._between(commands, operations):
+                recorder.record([operation])
+        else:
+            recorder.record(self._between(commands, operations))
+
+    def _between(self, commands: Any, operations: Sequence[Operation]) -> Iterator[Operation]:
+        """The operations; the timestamp before one is written when it is asked for."""
+        write, stage = self._device.fn.vkCmdWriteTimestamp, vk.PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
+        number, query = divmod(self._next, QUERIES_IN_POOL)
+        self._next += len(operations) + 1
+        pool = self._pools[number]
+        for operation in operations:
+            write(commands, stage, pool, query)
+            query += 1
+            if query == QUERIES_IN_POOL:
+                number, query = number + 1, 0
+                pool = self._pools[number]
+            yield operation
+        write(commands, stage, pool, query)
+
+    def collect(self, commands: Any, iteration: int, frame: int) -> None:
+        """Take the timestamps of a command buffer that has just finished. Raises DeviceError."""
+        finished_ns = time.perf_counter_ns()
+        runs = self._runs[commands]
+        count = sum(len(run) + 1 for run in runs) if self._has_any else 0
+        if not count:
+            return
+        ticks = array("Q", bytes(8 * count))
+        get, device = self._device.fn.vkGetQueryPoolResults, self._device.handle
+        for number, start in enumerate(range(0, count, QUERIES_IN_POOL)):
+            size = min(count - start, QUERIES_IN_POOL)
+            into = ffi.from_buffer(memoryview(ticks)[start : start + size])
+            code = get(device, self._pools[number], 0, size, 8 * size, into, 8, vk.QUERY_RESULT_64_BIT)
+            if check(code, _NAME, "reading timestamps") == vk.NOT_READY:
+                from scenario_runner.errors import DeviceError
+
+                raise DeviceError(f"{_NAME} has no timestamps of a frame that has finished")
+        self.frames.append(FrameTimes(iteration, frame, runs, ticks, finished_ns, self.device_clock.now()))
+
+    def _create_pool(self) -> Any:
+        handle = ffi.new("VkQueryPool*")
+        info = new("VkQueryPoolCreateInfo", queryType=vk.QUERY_TYPE_TIMESTAMP, queryCount=QUERIES_IN_POOL)
+        device = self._device
+        check(device.fn.vkCreateQueryPool(device.handle, info, ffi.NULL, handle), "vkCreateQueryPool")
+        device.own(self._stack, "query pool", device.fn.vkDestroyQueryPool, handle[0])
+        return handle[0]

@@ -1,0 +1,191 @@
+"""``scenario-runner bench``: what it prints and writes, and what --compare finds."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from tests.program import Program
+from tests.scenes import Scene, glsl
+
+ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
+TIME = r"\d+(\.\d{3} (us|ms|s)| ns)"
+
+
+@pytest.fixture
+def adding(scene: Scene) -> Scene:
+    """Two dispatches."""
+    scene.shader("add", ADD).shader("twice", glsl("a[0] *= 2u;", "layout(binding = 0) buffer B { uint a[]; };\n"))
+    scene.buffer("x", numpy.array([1, 2, 3, 4], numpy.uint32))
+    scene.dispatch("add", ["x"], [4]).dispatch("twice", ["x"]).write()
+    return scene
+
+
+def content(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_table_and_samples(program: Program, adding: Scene) -> None:
+    """Each dispatch and phase has a line with a plot; the file has one sample for each measured run."""
+    ended = program("bench", "scenario.json", "--warmup", "1", "--repeat", "4", "--json", "b.json")
+    assert (ended.code, ended.err) == (0, "")
+    lines = ended.out.splitlines()
+    assert re.fullmatch(r"scenario\.json: 4 runs on .+", lines[0])
+    times = rf"\s+{TIME}\s+{TIME}\s+{TIME}\s+\d+\.\d %\s+-*\*-*"
+    for name in ("0 add", "1 twice", "all dispatches", "submit", "wait", "readback", "whole run"):
+        assert [line for line in lines if re.fullmatch(rf"  {name}{times}", line)], (name, lines)
+    assert lines[-1].startswith("once: parse ")
+    assert not (adding.folder / "x.out.npy").exists()
+    (found,) = content(adding.folder / "b.json")["scenarios"]
+    assert found["scenario"] == "scenario.json"
+    assert found["runs"] == 4
+    assert all(len(row["samples"]) == 4 for row in found["rows"])
+    device = {row["name"]: row["samples"] for row in found["rows"] if row["kind"] == "device"}
+    assert list(device) == ["add", "twice", "all dispatches"]
+    assert device["all dispatches"] == pytest.approx(numpy.add(device["add"], device["twice"]))
+    host = {row["name"]: row["samples"] for row in found["rows"] if row["kind"] == "host"}
+    assert {"upload", "record", "submit", "wait", "readback"} <= host.keys()
+    assert host.pop("whole run") == pytest.approx(numpy.sum(list(host.values()), axis=0))
+
+
+def test_for_a_time(program: Program, adding: Scene) -> None:
+    """--time runs at least once, and --repeat beside it is an error."""
+    assert program("bench", "scenario.json", "--time", "0.01", "--warmup", "0", "--json", "b.json").code == 0
+    assert content(adding.folder / "b.json")["scenarios"][0]["runs"] >= 1
+    ended = program("bench", "scenario.json", "--time", "1", "--repeat", "2")
+    assert (ended.code, ended.out) == (2, "")
+
+
+def test_several_scenarios(program: Program, adding: Scene) -> None:
+    """Several files are measured one after the other; the first that fails ends it, and no file is written."""
+    adding.write("other.json")
+    ended = program("bench", "scenario.json", "other.json", "--repeat", "1", "--json", "b.json")
+    assert ended.code == 0
+    assert [each["scenario"] for each in content(adding.folder / "b.json")["scenarios"]] == [
+        "scenario.json",
+        "other.json",
+    ]
+    (adding.folder / "b.json").write_text("old")
+    ended = program("bench", "missing.json", "scenario.json", "--json", "b.json")
+    assert ended.code == 4
+    assert (adding.folder / "b.json").read_text() == "old"
+    assert adding.leftovers() == []
+
+
+def test_without_timestamps(program: Program, adding: Scene, fault_layer: dict[str, str]) -> None:
+    """On a queue without timestamps the phases of the host are measured, and the reason is said."""
+    ended = program("bench", "scenario.json", "--repeat", "2", env={**fault_layer, "FAULT_TIMESTAMP_BITS": "0"})
+    assert ended.code == 0
+    assert "  the queue of " in ended.out
+    assert "on the device" not in ended.out.replace("times on the device cannot", "")
+    assert "on the host" in ended.out
+
+
+def test_many_dispatches(program: Program, adding: Scene) -> None:
+    """Of many dispatches the slowest are shown, the file has all."""
+    for _ in range(40):
+        adding.dispatch("add", ["x"], [4])
+    adding.write()
+    ended = program("bench", "scenario.json", "--repeat", "2", "--json", "b.json")
+    assert "on the device, the slowest 20 of 42" in ended.out
+    assert len(re.findall(r"^  \d+ (?:add|twice) ", ended.out, re.M)) == 20
+    rows = content(adding.folder / "b.json")["scenarios"][0]["rows"]
+    assert [row["command"] for row in rows if row["kind"] == "device"] == [*range(42), None]
+
+
+def samples(scale: float = 1.0, name: str = "scenario.json", **rows: float) -> dict[str, Any]:
+    """A file of samples around 1 ms, each row times ``scale`` or its own factor."""
+    generator = numpy.random.default_rng(3)
+    described = [
+        {
+            "kind": "device",
+            "name": each,
+            "command": at,
+            "samples": (generator.normal(1e6, 1e4, 30) * rows.get(each, scale)).tolist(),
+        }
+        for at, each in enumerate(("add", "twice", "blur"))
+    ]
+    scenario = {"scenario": name, "device": "d", "timestamp_period_ns": 1.0, "runs": 30, "once": {}, "rows": described}
+    return {"schema": 1, "unit": "nanoseconds", "scenarios": [scenario]}
+
+
+def compared(program: Program, folder: Path, before: Any, after: Any, *options: str) -> tuple[int, str, str]:
+    (folder / "a.json").write_text(json.dumps(before))
+    (folder / "b.json").write_text(json.dumps(after))
+    return program("bench", "--compare", "a.json", "b.json", *options)  # type: ignore[no-any-return]
+
+
+def test_a_slower_dispatch_is_found(program: Program, tmp_path: Path) -> None:
+    """A dispatch that takes a tenth longer is named, the others are not, and the exit code is 1."""
+    code, out, err = compared(program, tmp_path, samples(), samples(twice=1.1))
+    assert (code, err) == (1, "")
+    assert re.search(rf"^  device: 1 twice\s+{TIME}\s+{TIME}\s+\+10\.0 %\s+{TIME}\s+slower$", out, re.M)
+    assert "add" not in out
+    assert out.endswith("  1 slower, 0 faster, 2 unchanged\n")
+
+
+def test_faster_and_equal_runs(program: Program, tmp_path: Path) -> None:
+    """What is faster or within noise gives the exit code 0."""
+    code, out, _ = compared(program, tmp_path, samples(), samples(blur=0.8))
+    assert code == 0
+    assert re.search(r"^  device: 2 blur .* -20\.0 % .* faster$", out, re.M)
+    code, out, _ = compared(program, tmp_path, samples(), samples())
+    assert (code, out.splitlines()[-1]) == (0, "  0 slower, 0 faster, 3 unchanged")
+    code, _, _ = compared(program, tmp_path, samples(), samples(1.1), "--threshold", "15")
+    assert code == 0
+
+
+def test_few_samples_say_nothing(program: Program, tmp_path: Path) -> None:
+    """With fewer than five samples nothing is called a change."""
+    after = samples(3.0)
+    for row in after["scenarios"][0]["rows"]:
+        row["samples"] = row["samples"][:4]
+    code, out, _ = compared(program, tmp_path, samples(), after)
+    assert code == 0
+    assert out.endswith("  0 slower, 0 faster, 0 unchanged, 3 with fewer than 5 samples\n")
+
+
+def test_scenarios_in_one_file_alone(program: Program, tmp_path: Path) -> None:
+    """Scenarios belong together by name; those in one file alone are named. Single ones belong together anyway."""
+    before, after = samples(), samples()
+    before["scenarios"] += samples(name="gone.json")["scenarios"]
+    code, out, _ = compared(program, tmp_path, before, after)
+    assert code == 0
+    assert "gone.json: only in one of the files" in out
+    code, out, _ = compared(program, tmp_path, samples(), samples(name="other.json"))
+    assert (code, out.splitlines()[0]) == (0, "other.json: 30 runs before, 30 after")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[", "[]", "{}", '{"schema": 2, "scenarios": []}', '{"schema": 1}', '{"schema": 1, "scenarios": [{}]}', "\xff",
+     "[" * 100_000, '{"schema": 1, "scenarios": 3}', json.dumps(samples()).replace("1.0", '"x"', 1)],
+)  # fmt: skip
+def test_files_that_are_not_samples(program: Program, tmp_path: Path, text: str) -> None:
+    """A file that --json did not write is one clear error."""
+    (tmp_path / "a.json").write_text(text, encoding="latin-1")
+    (tmp_path / "b.json").write_text(json.dumps(samples()))
+    for pair in (("a.json", "b.json"), ("b.json", "a.json")):
+        ended = program("bench", "--compare", *pair)
+        assert ended.code == 4
+        assert ended.err.startswith("error: a.json: ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("scenario.json", "--repeat", "0"), ("scenario.json", "--warmup", "-1"), ("scenario.json", "--time", "nan"),
+     ("scenario.json", "--time", "0"), ("scenario.json", "--threshold", "3"), ("--compare", "a.json"),
+     ("scenario.json", "--compare", "a.json", "b.json"), ("scenario.json", "--json", "./scenario.json")],
+)  # fmt: skip
+def test_wrong_arguments(program: Program, adding: Scene, arguments: tuple[str, ...]) -> None:
+    """What makes no sense is refused before anything runs."""
+    before = (adding.folder / "scenario.json").read_bytes()
+    ended = program("bench", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: ")
+    assert (adding.folder / "scenario.json").read_bytes() == before

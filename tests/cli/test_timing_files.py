@@ -1,0 +1,277 @@
+"""--profiling-dump-path, --perf-counters-dump-path and --trace: what is in the files, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from tests.gpu.ml_scenes import MODELS
+from tests.program import Program
+from tests.scenes import Scene, glsl
+
+ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
+PROFILE, COUNTERS, TRACE = (
+    ("--profiling-dump-path", "p.json"),
+    ("--perf-counters-dump-path", "c.json"),
+    ("--trace", "t.json"),
+)
+ALL = (*PROFILE, *COUNTERS, *TRACE)
+OPTIONS = [PROFILE, COUNTERS, TRACE]
+TIMESTAMP = {
+    "Command name": str,
+    "Command type": str,
+    "Cycle count after command": int,
+    "Cycle count before command": int,
+    "Cycle count for command": int,
+    "Iteration": int,
+    "Time for command [ms]": float,
+    "Timestamp Period": float,
+}
+
+
+@pytest.fixture
+def adding(scene: Scene) -> Scene:
+    """Two dispatches around a boundary."""
+    scene.shader("add", ADD).buffer("x", numpy.array([1, 2, 3, 4], numpy.uint32)).buffer("y", size=4096)
+    scene.dispatch("add", ["x"], [4]).command("mark_boundary", resources=["x"]).dispatch("add", ["x"], [4])
+    scene.write()
+    return scene
+
+
+def content(folder: Path, name: str) -> Any:
+    return json.loads((folder / name).read_text(encoding="utf-8"))
+
+
+def names(content: dict[str, Any], category: str) -> list[str]:
+    return [counter["name"] for counter in content[category]["counters"]]
+
+
+def test_profile(program: Program, adding: Scene) -> None:
+    """The profile has the reference runner's keys, one item for each dispatch of each iteration, and the sum."""
+    ended = program("scenario.json", *PROFILE, "--repeat", "3")
+    assert (ended.code, ended.err) == (0, "")
+    found = content(adding.folder, "p.json")
+    assert list(found) == ["Timestamps", "Total execution time [ms]"]
+    items = found["Timestamps"]
+    assert [(item["Command name"], item["Command type"], item["Iteration"]) for item in items] == [
+        ("add", "ComputeDispatch", iteration) for iteration in (1, 1, 2, 2, 3, 3)
+    ]
+    for item in items:
+        assert {key: type(value) for key, value in item.items()} == TIMESTAMP
+        assert list(item) == list(TIMESTAMP)
+        ticks = item["Cycle count after command"] - item["Cycle count before command"]
+        assert item["Cycle count for command"] == ticks >= 0
+        assert item["Time for command [ms]"] == pytest.approx(ticks * item["Timestamp Period"] / 1e6)
+    spans = zip(items[::2], items[1::2], strict=True)
+    ticks = sum(last["Cycle count after command"] - first["Cycle count before command"] for first, last in spans)
+    assert found["Total execution time [ms]"] == pytest.approx(ticks * items[0]["Timestamp Period"] / 1e6)
+
+
+def test_counters(program: Program, adding: Scene) -> None:
+    """The counters have the reference runner's categories, names and units, and its two totals."""
+    ended = program("scenario.json", *COUNTERS, "--repeat", "2")
+    assert (ended.code, ended.err) == (0, "")
+    found = content(adding.folder, "c.json")
+    assert list(found) == [
+        "Pipeline Setup",
+        "Run Scenario",
+        "Save Results",
+        "Scenario Setup",
+        "Time to Inference",
+        "Total Scenario Time",
+        "unit",
+    ]
+    assert names(found, "Scenario Setup") == ["Load Resource: x", "Load Resource: y"]
+    assert names(found, "Pipeline Setup") == ["Create Pipeline: add"]
+    steps = ["Reset Query Pool", "Creating Command Buffer", "Submit Commands", "Wait for Fence"]
+    assert names(found, "Run Scenario") == [f"{step}. Iteration: {iteration}" for iteration in (1, 2) for step in steps]
+    assert names(found, "Save Results") == ["Save Resources"]
+    categories = {name: each for name, each in found.items() if isinstance(each, dict)}
+    for each in categories.values():
+        assert each["unit"] == "microseconds"
+        assert all(set(counter) == {"name", "unit", "value"} for counter in each["counters"])
+        assert all(type(counter["value"]) is int and counter["value"] >= 0 for counter in each["counters"])
+        assert each["total time"] == sum(counter["value"] for counter in each["counters"])
+    setup = categories["Scenario Setup"]["total time"] + categories["Pipeline Setup"]["total time"]
+    assert found["Time to Inference"] == setup
+    assert found["Total Scenario Time"] == sum(each["total time"] for each in categories.values())
+    assert found["unit"] == "microseconds"
+
+
+def test_a_model(program: Program, tmp_path: Path) -> None:
+    """A model's profile has its segments and the memory of its sessions, whose iterations count from 0."""
+    ended = program(
+        MODELS / "mixed" / "scenario.json", "--output", "out", "--repeat", "2", "--no-cache", *PROFILE, *COUNTERS
+    )
+    assert (ended.code, ended.err) == (0, "")
+    found = content(tmp_path, "p.json")
+    assert list(found) == ["Memory Usage", "Timestamps", "Total execution time [ms]"]
+    graphs = [item for item in found["Timestamps"] if item["Command type"] == "DataGraphDispatch"]
+    assert len(found["Timestamps"]) > len(graphs) > 2
+    assert [(item["Command name"], item["Iteration"] - 1) for item in graphs] == [
+        (item["Command name"], item["Iteration"]) for item in found["Memory Usage"]
+    ]
+    for item in found["Memory Usage"]:
+        assert list(item) == ["Command name", "Command type", "Iteration", "Session memory [bytes]"]
+        assert item["Command type"] == "DataGraphDispatch"
+    assert any(item["Session memory [bytes]"] for item in found["Memory Usage"])
+    setup = names(content(tmp_path, "c.json"), "Scenario Setup")
+    assert [name.split(":")[0] for name in setup] == ["Parse VGF"] + ["Load Resource"] * (len(setup) - 1)
+
+
+def test_dry_run(program: Program, adding: Scene, tmp_path: Path) -> None:
+    """A dry run's profile has no timestamps, only the memory of sessions, and its counters only the setup."""
+    assert program("scenario.json", "--dry-run", *ALL).code == 0
+    assert content(tmp_path, "p.json") == {}
+    assert set(content(tmp_path, "c.json")) == {
+        "Pipeline Setup", "Scenario Setup", "Time to Inference", "Total Scenario Time", "unit",
+    }  # fmt: skip
+    assert program(MODELS / "mixed" / "scenario.json", "--dry-run", "--output", "out", *PROFILE).code == 0
+    assert list(content(tmp_path, "p.json")) == ["Memory Usage"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_dispatches(program: Program, scene: Scene) -> None:
+    """A scenario without dispatches has an empty list of timestamps."""
+    scene.buffer("x", size=4).write()
+    assert program("scenario.json", *PROFILE).code == 0
+    assert content(scene.folder, "p.json") == {"Timestamps": [], "Total execution time [ms]": 0.0}
+
+
+def within(inner: dict[str, Any], outer: dict[str, Any]) -> bool:
+    """Whether an event lies in another; times are exact to a thousandth of a microsecond."""
+    return bool(
+        round(inner["ts"] * 1000) >= round(outer["ts"] * 1000)
+        and round((inner["ts"] + inner["dur"]) * 1000) <= round((outer["ts"] + outer["dur"]) * 1000)
+    )
+
+
+def nested(events: Sequence[dict[str, Any]]) -> bool:
+    """Whether any two events of a track lie in each other or apart."""
+
+    def apart(one: dict[str, Any], other: dict[str, Any]) -> bool:
+        first, second = sorted((one, other), key=lambda event: float(event["ts"]))
+        return round((first["ts"] + first["dur"]) * 1000) <= round(second["ts"] * 1000)
+
+    return all(
+        apart(one, other) or within(one, other) or within(other, one)
+        for at, one in enumerate(events)
+        for other in events[:at]
+    )
+
+
+def test_trace(program: Program, adding: Scene) -> None:
+    """The trace has a track of the host and one of the device, both nested, on one clock."""
+    ended = program("scenario.json", *TRACE, "--repeat", "2")
+    assert (ended.code, ended.err) == (0, "")
+    found = content(adding.folder, "t.json")
+    events = found["traceEvents"]
+    tracks = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    assert tracks[1] == "host"
+    host = [event for event in events if event["ph"] == "X" and event["pid"] == 1]
+    device = [event for event in events if event["ph"] == "X" and event["pid"] == 2]
+    assert len(host) + len(device) + 4 == len(events)
+    assert min(event["ts"] for event in host) == 0
+    assert all(event["dur"] >= 0 for event in (*host, *device))
+    assert nested(host)
+    assert nested(device)
+    assert {"plan", "device", "create", "upload", "record", "submit", "wait", "readback", "store"} <= {
+        event["name"] for event in host
+    }
+    frames = [event for event in device if event["name"].startswith("frame ")]
+    dispatches = [event for event in device if event["name"] == "add"]
+    assert len(frames) == len(dispatches) == 4
+    about = found["otherData"]
+    slack = 1 + about.get("greatest deviation [ns]", 0) / 1000
+    for frame, dispatch in zip(frames, dispatches, strict=True):
+        assert within(dispatch, frame)
+        assert dispatch["args"]["type"] == "ComputeDispatch"
+        submit, wait = (
+            next(
+                event
+                for event in host
+                if event["name"] == phase
+                and event["args"]["of"] == f"frame {frame['args']['frame']}"
+                and event["args"]["iteration"] == str(frame["args"]["iteration"])
+            )
+            for phase in ("submit", "wait")
+        )
+        assert submit["ts"] - slack <= frame["ts"]
+        assert frame["ts"] + frame["dur"] <= wait["ts"] + wait["dur"] + slack
+    assert "on the host's clock by VK_" in about["clock"]
+
+
+def test_a_trace_without_a_common_clock(program: Program, adding: Scene) -> None:
+    """Where the device's clock cannot be read, the trace says how its times were put beside the host's."""
+    extensions = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps")
+    assert program("scenario.json", *TRACE, "--disable-extension", *extensions).code == 0
+    found = content(adding.folder, "t.json")
+    assert "wait for its fence returned" in found["otherData"]["clock"]
+    device = [event for event in found["traceEvents"] if event["ph"] == "X" and event["pid"] == 2]
+    waits = [event for event in found["traceEvents"] if event["name"] == "wait"]
+    ends = [event["ts"] + event["dur"] for event in device if event["name"].startswith("frame ")]
+    assert all(end >= wait["ts"] + wait["dur"] for end, wait in zip(ends, waits, strict=True))
+    assert nested(device)
+
+
+def test_a_queue_without_timestamps(program: Program, adding: Scene, fault_layer: dict[str, str]) -> None:
+    """A profile of a device without timestamps is an error that says so; other files are written, with a warning."""
+    env = {**fault_layer, "FAULT_TIMESTAMP_BITS": "0"}
+    ended = program("scenario.json", *PROFILE, env=env)
+    assert ended.code == 6
+    assert "has no timestamps (timestampValidBits is 0)" in ended.err
+    assert sorted(path.name for path in adding.folder.glob("*.json")) == ["scenario.json"]
+    assert not (adding.folder / "x.out.npy").exists()
+    ended = program("scenario.json", *COUNTERS, *TRACE, env=env)
+    assert ended.code == 0
+    assert ended.err.startswith("warning: the queue of ")
+    found = content(adding.folder, "t.json")
+    assert "timestampValidBits is 0" in found["otherData"]["clock"]
+    assert [event for event in found["traceEvents"] if event["ph"] == "X" and event["pid"] == 2] == []
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: str(option[0]))
+def test_files_that_cannot_be_written(program: Program, adding: Scene, option: tuple[str, str]) -> None:
+    """A path where no file can be is refused before anything runs."""
+    (adding.folder / "folder").mkdir()
+    for path in ("folder", "scenario.json/below", "/proc/nowhere/x.json"):
+        ended = program("scenario.json", option[0], path)
+        assert ended.code == 4, ended
+        assert ended.err.startswith(f"error: {path}: ")
+        assert not (adding.folder / "x.out.npy").exists()
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: str(option[0]))
+@pytest.mark.parametrize("path, code", [("scenario.json", 2), ("x.npy", 4), ("x.out.npy", 4), ("add.comp", 4)])
+def test_files_of_the_scenario(program: Program, adding: Scene, option: tuple[str, str], path: str, code: int) -> None:
+    """No file of the scenario is overwritten, and nothing is written then."""
+    before = {each.name: each.read_bytes() for each in adding.folder.iterdir() if each.is_file()}
+    ended = program("scenario.json", option[0], path)
+    assert ended.code == code, ended
+    assert option[0] in ended.err
+    assert {each.name: each.read_bytes() for each in adding.folder.iterdir() if each.is_file()} == before
+
+
+def test_contradictions(program: Program, adding: Scene) -> None:
+    """Two options with one file, and more than one scenario, are errors."""
+    ended = program("scenario.json", PROFILE[0], "same.json", TRACE[0], "./same.json")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: --trace: ./same.json is also the file of --profiling-dump-path")
+    ended = program("scenario.json", "scenario.json", *COUNTERS)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: --perf-counters-dump-path is about one scenario, and 2 are given")
+
+
+def test_a_failed_run_writes_none(program: Program, adding: Scene) -> None:
+    """When the run fails, files of earlier runs stay as they are."""
+    (adding.folder / "p.json").write_text("old")
+    adding.dispatch("add", ["missing"]).write()
+    assert program("scenario.json", *ALL).code == 3
+    assert (adding.folder / "p.json").read_text() == "old"
+    assert not (adding.folder / "c.json").exists()
+    assert adding.leftovers() == []

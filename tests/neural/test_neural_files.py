@@ -1,0 +1,70 @@
+"""Statistics and debug databases of neural accelerators, against a layer that brings the extension."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests.layers import build_layer
+from tests.program import Program
+
+EXTENSION = "VK_ARM_data_graph_neural_accelerator_statistics"
+STATISTICS = "--neural-statistics-dump-dir"
+DATABASES = "--neural-debug-database-dump-dir"
+
+
+@pytest.fixture(scope="session")
+def neural_layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Environment variables with which the loader loads the layer."""
+    source = Path(__file__).with_name("neural_layer.c")
+    return build_layer(source, tmp_path_factory.mktemp("neural-layer"), "counts dispatches of graphs", (EXTENSION,))
+
+
+@pytest.fixture
+def environment(neural_layer: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "dump").mkdir()
+    return {**neural_layer, "NEURAL_LOG": str(tmp_path / "log.txt")}
+
+
+@pytest.mark.parametrize("mode", [None, 0, 1])
+def test_statistics(
+    program: Program, checkout: Path, tmp_path: Path, environment: dict[str, str], mode: int | None
+) -> None:
+    """Each graph has a file with what the accelerator wrote, for the mode that was asked for; 1 by default."""
+    options = () if mode is None else ("--neural-statistics-mode", str(mode))
+    scenario = checkout / "scenarios" / "ml" / "mixed" / "scenario.json"
+    ended = program(scenario, "--output", "out", STATISTICS, "dump", *options, env=environment)
+    assert (ended.code, ended.err) == (0, "")
+    wanted = 1 if mode is None else mode
+    names = sorted(path.name for path in (tmp_path / "dump").iterdir())
+    assert names == [f"Graph_Pipeline_{number}_Statistics_{wanted}.bin" for number in range(3)]
+    for name in names:
+        content = (tmp_path / "dump" / name).read_bytes()
+        assert len(content) == 256
+        magic, written_mode, dispatches, submissions = struct.unpack_from("<4I", content)
+        assert (magic, written_mode, dispatches) == (0x54415453, wanted + 1, 1)
+        assert submissions >= 1
+    log = (tmp_path / "log.txt").read_text().splitlines()
+    assert [line for line in log if line.startswith("WRONG")] == []
+    assert log[-1] == "device with statistics"
+
+
+def test_debug_databases(program: Program, checkout: Path, tmp_path: Path, environment: dict[str, str]) -> None:
+    """Each graph has a file with its database, byte for byte; statistics are not asked for."""
+    scenario = checkout / "scenarios" / "ml" / "mixed" / "scenario.json"
+    ended = program(scenario, "--output", "out", DATABASES, "dump", env=environment)
+    assert (ended.code, ended.err) == (0, "")
+    files = sorted((tmp_path / "dump").iterdir())
+    assert [path.name for path in files] == [f"Graph_Pipeline_{number}_Debug_Database.bin" for number in range(3)]
+    assert [path.read_bytes() for path in files] == [b"DEBUG\0DATABASE"] * 3
+
+
+def test_a_disabled_extension(program: Program, checkout: Path, tmp_path: Path, environment: dict[str, str]) -> None:
+    """--disable-extension makes the run one that is refused, with the reason."""
+    scenario = checkout / "scenarios" / "ml" / "mixed" / "scenario.json"
+    ended = program(scenario, STATISTICS, "dump", "--disable-extension", EXTENSION, env=environment)
+    assert ended.code == 6
+    assert "which --disable-extension turns off" in ended.err
+    assert list((tmp_path / "dump").iterdir()) == []
