@@ -18,14 +18,12 @@ from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.source import file_error, reason_of
 from scenario_runner.plan.changes import Changes
 from scenario_runner.plan.dumps import START, DumpPoint, Wanted, dump_points, with_dumps, with_whole_images
+from scenario_runner.run.dump_index import INDEX, MARK, VERSION, is_index
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.scenario import Scenario
 
-INDEX = "index.json"
-MARK = "scenario-runner dump"
-VERSION = 1
 _NO_HASH = "0" * 64
 _NAME_ROOM_BYTES = 2048  # for the name of the device in the index, which is not known before the run
 
@@ -109,7 +107,7 @@ class DumpFiles:
                 raise FileError(
                     Diagnostic("SR-FILE-001", "error", None, message, "choose another folder for the dump", path=path)
                 )
-        if os.path.exists(index) and not _is_index(index):
+        if os.path.exists(index) and not is_index(index):
             raise file_error(index, "is not the index of a dump, which would replace it", help="choose another folder")
         existing = os.path.realpath(self._folder)
         while not os.path.lexists(existing):
@@ -317,12 +315,3 @@ class _Receiver:
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.__exit__(KeyboardInterrupt, None, None)
-
-
-def _is_index(path: str) -> bool:
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and found.get("kind") == MARK
