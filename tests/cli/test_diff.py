@@ -62,13 +62,13 @@ def test_the_first_command_that_differs(two: Scene, program: Program) -> None:
         "  a/1_dispatch_compute/x.npy and b/1_dispatch_compute/x.npy differ: 4 of 4 elements (100 %)",
     ]
     one, other = (numpy.array([2, 3, 4, 6], "f4") * numpy.float32(factor) for factor in (2, 2.5))
-    ulp = int(numpy.abs(one.view("i4") - other.view("i4")).max())
+    ulps = [int(numpy.abs((one + add).view("i4") - (other + add).view("i4")).max()) for add in (0, 1)]
+    ulp = ulps[0]
     assert "    absolute error 3 at [3]" in lines
     assert any(line.startswith(f"    ULP            {ulp} at ") for line in lines)
     assert [line.split() for line in lines[-3:-1]] == [
-        ["1", "dispatch_compute", "'x'", "4", "4", "3", str(ulp)],
-        ["2", "dispatch_compute", "'x'", "4", "4", "3", str(int(numpy.abs((one + 1).view("i4") - (other + 1).view("i4")).max()))],
-    ]  # fmt: skip
+        [str(command), "dispatch_compute", "'x'", "4", "4", "3", str(worst)] for command, worst in enumerate(ulps, 1)
+    ]
     assert lines[-1] == "5 contents compared: 3 equal, 2 different"
     found = json.loads(program("diff", "a", "b", "--json").out)
     assert [(each["command"], each["resource"]) for each in found["different"]] == [(1, "x"), (2, "x")]

@@ -43,7 +43,10 @@ def test_what_is_asked_for(scene: Scene, program: Program, tmp_path: Path) -> No
         (["--dump-after", "0"], "--dump-after needs --dump-dir"),
         (["--dump-dir", "d"], "--dump-dir needs --dump-after"),
         (["--dump-all", "d", "--dump-after", "0", "--dump-dir", "d"], "--dump-after and --dump-all exclude each other"),
-        (["--dump-all", "d", "other.json"], "--dump-all takes the files of one scenario"),
+        (
+            ["other.json", "--output=o", "--folder-each", "--dump-all", "d"],
+            "--dump-all takes the files of one scenario",
+        ),
         (["--dump-after", "x", "--dump-dir", "d"], "--dump-after 'x': expected COMMAND or COMMAND:RESOURCE"),
         (["--dump-after", "-1", "--dump-dir", "d"], ""),
         (["--dump-after", "0:", "--dump-dir", "d"], "--dump-after '0:': expected COMMAND or COMMAND:RESOURCE"),
