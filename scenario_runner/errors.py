@@ -272,6 +272,7 @@ _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-GRAPH-007": UnsupportedError,
     "SR-GRAPH-014": SpirvError,
     "SR-FLOW": ScenarioError,
+    "SR-FRAME": ScenarioError,
     "SR-FLOW-007": UnsupportedError,
     "SR-LAYOUT": ShaderError,
     "SR-PUSH": ScenarioError,

@@ -30,6 +30,7 @@ class CommandKind(NamedTuple):
 
     ``resolver`` (a `plan.resolvers.CommandResolver`) turns commands into operations.
     ``recorder`` (a `vulkan.execution.prepared.Recorder`) records the operations whose ``kind`` is ``operation``.
+    ``measured`` is what profiles call them, empty for those whose time is not measured.
     """
 
     key: str
@@ -37,6 +38,7 @@ class CommandKind(NamedTuple):
     resolver: str
     operation: str = ""
     recorder: str = ""
+    measured: str = ""
     older: tuple[str, ...] = ()
 
 
@@ -58,7 +60,12 @@ _RESOURCES = (
     ResourceKind("tensor_barrier", "scenario.barriers:TensorBarrier"),
 )
 
-_GRAPHS = ("plan.graphs.commands:Graphs", "graph_dispatch", "vulkan.execution.graph_recording:GraphRecorder")
+_GRAPHS = (
+    "plan.graphs.commands:Graphs",
+    "graph_dispatch",
+    "vulkan.execution.graph_recording:GraphRecorder",
+    "DataGraphDispatch",
+)
 _COMMANDS = (
     CommandKind(
         "dispatch_compute",
@@ -66,6 +73,7 @@ _COMMANDS = (
         "plan.dispatches:Dispatches",
         "dispatch",
         "vulkan.execution.recording:DispatchRecorder",
+        "ComputeDispatch",
     ),
     CommandKind("dispatch_graph", "scenario.graph_commands:DispatchGraph", *_GRAPHS, older=("dispatch_vgf",)),
     CommandKind(
@@ -80,6 +88,7 @@ _COMMANDS = (
         "plan.fragment:Drawings",
         "draw",
         "vulkan.execution.drawing_recording:DrawingRecorder",
+        "GraphicsDispatch",
     ),
     CommandKind(
         "dispatch_optical_flow",
@@ -87,6 +96,7 @@ _COMMANDS = (
         "plan.optical_flow:OpticalFlows",
         "optical_flow_dispatch",
         "vulkan.execution.optical_flow_recording:OpticalFlowRecorder",
+        "DataGraphDispatch",
     ),
     CommandKind(
         "dispatch_barrier",
@@ -107,6 +117,9 @@ COMMANDS = {key: kind for kind in _COMMANDS for key in (kind.key, *kind.older)}
 
 RECORDERS = {kind.operation: kind.recorder for kind in _COMMANDS if kind.recorder}
 """The ``kind`` of an operation in a plan → what records it."""
+
+MEASURED = {kind.operation: kind.measured for kind in _COMMANDS if kind.measured}
+"""The ``kind`` of an operation whose time is measured → what profiles call it: the reference runner's names."""
 
 
 def load(name: str) -> Any:

@@ -20,6 +20,7 @@ from scenario_runner.run.session import DeviceOptions, OpenedDevice
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.run.capture_tools import RenderDocCaptures
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.run.dump_files import DumpRequest
     from scenario_runner.run.dump_run import DumpSink
@@ -83,8 +84,10 @@ class Runner:
     (VK_ARM_shader_instrumentation); ``sandbox`` refuses scenarios that read or write outside of their own folder and
     the folders given for results (SandboxError); ``strict`` makes warnings about a scenario errors, before anything
     runs; ``pipeline_cache`` keeps pipelines for other processes: True in the user's cache folder, a path in that
-    folder, or a `PipelineCaching`; ``graph_reports`` has folders for files about graphs; the others are those of
-    `DeviceOptions`.
+    folder, or a `PipelineCaching`; ``graph_reports`` has folders for files about graphs; ``sync_validation``
+    lets the validation layer look for hazards; ``debug_labels`` gives tools names and labels also where no layer is
+    loaded; ``capture_frame`` has RenderDoc capture frames ("0,2"), single commands ("command:5") or the whole "run"
+    into .rdc files in ``capture_frame_dir``; the others are those of `DeviceOptions`.
 
     Nothing is opened before it is needed (``starting``: a driver that is being started already); `run` raises
     NoDeviceError when there is no device.
@@ -108,6 +111,10 @@ class Runner:
         pipeline_cache: bool | StrPath | PipelineCaching = False,
         graph_reports: GraphReportFiles | None = None,
         strict: bool = False,
+        sync_validation: bool = False,
+        debug_labels: bool = False,
+        capture_frame: str | None = None,
+        capture_frame_dir: StrPath = ".",
         starting: InstanceStart | None = None,
     ) -> None:
         if ml_emulation not in ("auto", "on", "off"):
@@ -122,12 +129,20 @@ class Runner:
             shader_instrumentation is not None,
             pipeline_cache is not False,
             None if graph_reports is None else graph_reports.reports,
+            synchronization=sync_validation,
+            labels=debug_labels,
+            graphics=capture_frame is not None,
         )
         if isinstance(shader_instrumentation, str | os.PathLike):
             from scenario_runner.run.instrumentation_file import InstrumentationFile
 
             shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
         self._measured = shader_instrumentation
+        self._renderdoc: RenderDocCaptures | None = None
+        if capture_frame is not None:
+            from scenario_runner.run.capture_tools import RenderDocCaptures
+
+            self._renderdoc = RenderDocCaptures(capture_frame, os.fspath(capture_frame_dir))
         self._graph_reports = graph_reports
         if isinstance(pipeline_cache, bool | str | os.PathLike):
             caching = None
@@ -267,8 +282,6 @@ class Runner:
         with clock.measuring(timings.clock if timings else None):
             with clock.phase("plan"):
                 plan = self._plan_for_files(scenario, _text(output_dir))
-            if capture_dir is None:  # without a folder nobody sees what frames capture
-                plan = plan._replace(frames=tuple(frame._replace(captures=()) for frame in plan.frames))
             if dump is not None:
                 from scenario_runner.run.dump_run import run_with_dump
 
@@ -335,8 +348,18 @@ class Runner:
                 execute(
                     objects,
                     plan,
-                    RunOptions(repeat, keep_state, dry_run, self.timeout_s, measured is not None, timings is not None),
-                    on_frame=lambda iteration, frame, pieces: _share(
+                    RunOptions(
+                        repeat,
+                        keep_state,
+                        dry_run,
+                        self.timeout_s,
+                        measured is not None,
+                        timings is not None,
+                        None if self._renderdoc is None else self._renderdoc.of(plan),
+                    ),
+                    on_frame=None
+                    if not any(sink.captures for sink in sinks)  # nobody sees what frames capture
+                    else lambda iteration, frame, pieces: _share(
                         pieces, [sink.frame(iteration, frame) for sink in sinks]
                     ),
                     on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
@@ -349,6 +372,8 @@ class Runner:
             self._opened.raise_validation_errors()
         except ValidationLayerError as error:
             self._opened.close()  # the layer says the same thing a few times only in the life of an instance
+            if any(problem.pointer is not None for problem in error.problems):
+                _give_places(error, _loaded(scenario))
             raise error.at(path=plan.name) from None
         except ScenarioRunnerError as error:
             if any(problem.path is None and problem.pointer is not None for problem in error.problems):
@@ -364,6 +389,11 @@ class Runner:
     def validation_messages(self) -> list[str]:
         """What the validation layer said so far (empty without ``validation``)."""
         return self._opened.messages
+
+    @property
+    def frame_captures(self) -> list[str]:
+        """The files that RenderDoc captured so far (none without ``capture_frame``)."""
+        return [] if self._renderdoc is None else list(self._renderdoc.files)
 
     @property
     def live_objects(self) -> dict[str, int]:

@@ -5,7 +5,14 @@ Codes are stable: a rule that goes away leaves its number unused. docs/codes.md 
 
 from typing import Final, NamedTuple
 
-from scenario_runner.checks import code_table, code_table_flow, code_table_modules, code_table_rules, hazard_code_table
+from scenario_runner.checks import (
+    code_table,
+    code_table_flow,
+    code_table_frames,
+    code_table_modules,
+    code_table_rules,
+    hazard_code_table,
+)
 from scenario_runner.errors import error_class
 
 
@@ -46,6 +53,7 @@ FAMILIES: Final = {
     "TENSOR": "Tensors",
     "GRAPH": "Graphs",
     "FLOW": "Optical flows",
+    "FRAME": "Frames",
     "LAYOUT": "Layouts of blocks",
     "PUSH": "Push constants",
     "DISPATCH": "Workgroup counts",
@@ -74,6 +82,7 @@ CODES: Final = _parsed(
     + code_table_modules.TABLE
     + code_table_rules.TABLE
     + code_table_flow.TABLE
+    + code_table_frames.TABLE
     + hazard_code_table.TABLE
 )
 """Every code."""

@@ -77,6 +77,17 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
         help="load the validation layer; its errors are shown, and the run succeeds",
     )
     parser.add_argument(
+        "--validation-sync",
+        action="store_true",
+        help="load the validation layer, and let it look for hazards (synchronization validation) as well",
+    )
+    parser.add_argument(
+        "--debug-labels",
+        "--enable-gpu-debug-markers",
+        action="store_true",
+        help="give tools names of objects and labels of frames and commands, also where no layer is loaded",
+    )
+    parser.add_argument(
         "--ml-emulation",
         choices=("auto", "on", "off"),
         default="auto",
@@ -89,7 +100,9 @@ def device_arguments(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "device": options.device,
         "timeout_s": options.timeout,
-        "validation": "report" if options.validation_report else options.validation,
+        "validation": "report" if options.validation_report else options.validation or options.validation_sync,
+        "sync_validation": options.validation_sync,
+        "debug_labels": options.debug_labels,
         "ml_emulation": options.ml_emulation,
     }
 

@@ -11,6 +11,9 @@ from scenario_runner.timing.statistics import Summary, summary
 from scenario_runner.visible import one_line
 
 _PLOT_COLUMNS = 30
+_LEAST_PLOT_COLUMNS = 8
+_TIMES_COLUMNS = 48  # three times and a spread, with the space between them
+_MOST_NAME_COLUMNS = 40
 _MOST_DISPATCHES = 20
 _HEADINGS = ("", "min", "median", "p95", "spread", "")
 
@@ -42,24 +45,34 @@ def _table(title: str, rows: Sequence[Row]) -> None:
     # the last row is the sum of the others: it has a scale of its own
     greatest = max((each.p95 for each in found[:-1]), default=found[-1].p95)
     unicode = is_terminal(sys.stdout)
+    names = [one_line(row.name if row.command is None else f"{row.command} {row.name}") for row in rows]
+    columns = _plot_columns([title, *names]) if unicode else _PLOT_COLUMNS
     lines = []
-    for row, each in zip(rows, found, strict=True):
-        name = one_line(row.name) if row.command is None else f"{row.command} {one_line(row.name)}"
+    for name, row, each in zip(names, rows, found, strict=True):
         scale = greatest if row is not rows[-1] else each.p95
         times = (duration(each.min), duration(each.median), duration(each.p95), f"{each.spread_percent:.1f} %")
-        lines.append((name, *times, plot(each, scale, unicode=unicode)))
+        lines.append((name, *times, plot(each, scale, columns, unicode=unicode)))
     print_table((title, *_HEADINGS[1:]), lines)
 
 
-def plot(each: Summary, greatest: float, *, unicode: bool = False) -> str:
+def _plot_columns(names: Sequence[str]) -> int:
+    """How many columns of the terminal are left for plots beside names and times."""
+    import shutil
+
+    wanted = min(max(map(len, names)), _MOST_NAME_COLUMNS)
+    left = shutil.get_terminal_size().columns - wanted - _TIMES_COLUMNS
+    return min(max(left, _LEAST_PLOT_COLUMNS), _PLOT_COLUMNS)
+
+
+def plot(each: Summary, greatest: float, columns: int = _PLOT_COLUMNS, *, unicode: bool = False) -> str:
     """A line from the least to the 95th percentile with a mark at the median; ``greatest`` is at the right end."""
     line, mark = ("━", "●") if unicode else ("-", "*")
-    last = _PLOT_COLUMNS - 1
+    last = columns - 1
     left, middle, right = (
         min(round(last * value / greatest), last) if greatest > 0 else 0 for value in (each.min, each.median, each.p95)
     )
     middle = min(max(middle, left), right)
-    return (" " * left + line * (middle - left) + mark + line * (right - middle)).ljust(_PLOT_COLUMNS)
+    return (" " * left + line * (middle - left) + mark + line * (right - middle)).ljust(columns)
 
 
 def duration(nanoseconds: float) -> str:
@@ -76,11 +89,9 @@ def print_table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> None
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, header_style="bold")
+        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
         for number, heading in enumerate(headings):
-            table.add_column(
-                heading, justify="left" if number in (0, len(headings) - 1) else "right", no_wrap=number > 0
-            )
+            table.add_column(heading, justify="left" if number in (0, len(headings) - 1) else "right", no_wrap=True)
         for line in lines:
             table.add_row(*map(Text, line[:-1]), Text(line[-1], "cyan"))
         rich_console(sys.stdout).print(table)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # With one of these nothing is run.
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"})
+# With one of these a capture tool comes before the driver.
+_CAPTURING = ("--capture-frame", "--gfxr")
 # With one of these the device is not opened as it is by default.
 _CHOOSING = (
     "--device",
@@ -95,10 +97,7 @@ def _crashed(crash: Crash, file: str | None) -> DriverCrashError:
 def _announce(options: argparse.Namespace) -> None:
     """What is to be said, and waited for, before the first scenario."""
     from scenario_runner.cli.report import write
-    from scenario_runner.cli.run_options import without_effect
 
-    for option in without_effect(options):
-        write("warning", f"option {option} has no effect in this program")
     if options.dry_run and options.repeat > 1:
         write("warning", "a dry run runs nothing, so --repeat is 1")
     if options.wait_for_key_stroke_before_run:
@@ -132,6 +131,7 @@ def _run(
     try:
         for file in files[first:]:
             started = time.perf_counter()
+            captured = len(runner.frame_captures)
             try:
                 scenario = streams.get(file, file)
                 if isinstance(scenario, ScenarioRunnerError):
@@ -163,6 +163,8 @@ def _run(
                     runner = _runner(options, measured, rare)
                 continue
             progress.ended(0)
+            for path in runner.frame_captures[captured:]:
+                print(f"{one_line(file)}: captured {one_line(path)}", flush=True)
             if not options.quiet:
                 _summarise(file, plan.dispatch_count, len(plan.outputs), repeat, options.dry_run, started, runner)
     finally:
@@ -177,7 +179,7 @@ def _run(
 
 def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
     """Start the driver before anything else is imported: it takes as long as the rest, and mostly beside it."""
-    if not argv or not _WITHOUT_DRIVER.isdisjoint(argv):
+    if not argv or not _WITHOUT_DRIVER.isdisjoint(argv) or any(each.startswith(_CAPTURING) for each in argv):
         return None
     if any(argument.startswith("--emulation-layer-profiling") for argument in argv):
         return None  # the layers read the environment, which is changed for them, when they are loaded
@@ -187,7 +189,8 @@ def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
     if not any(argument.startswith(_CHOOSING) for argument in argv):
         files = [argument for argument in argv if argument[:1] != "-"][:_MOST_LOOKED_AT]
     validation = "--validation" in argv or "--validation-report" in argv
-    return InstanceStart(validation=validation, files=files)
+    labels = "--debug-labels" in argv or "--enable-gpu-debug-markers" in argv
+    return InstanceStart(validation="sync" if "--validation-sync" in argv else validation, labels=labels, files=files)
 
 
 def _instrumentation_file(path: str | None) -> InstrumentationFile | None:

@@ -14,14 +14,8 @@ from scenario_runner.cli.arguments import (
     add_sandbox_option,
 )
 
-# Options of the reference runner that change no result: scripts that give them keep working.
-WITHOUT_EFFECT = {
-    "--enable-gpu-debug-markers": 0,
-    "--capture-frame": 0,
-}
-
 # Words of the options in `rare_options`, and of those that show the help text.
-_RARE = ("-cach", "-dump-dir", "-dump-a", "-neural-", "-h")
+_RARE = ("-cach", "-capture-frame", "-gfxr", "-dump-dir", "-dump-a", "-neural-", "-h")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -88,23 +82,13 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     given = {argument.partition("=")[0] for argument in argv}
     rare = any(word in option for option in given for word in _RARE)
     if rare:
-        from scenario_runner.cli.rare_options import add_rare_options
+        from scenario_runner.cli.rare_options import add_rare_options, check_rare_options
 
         add_rare_options(parser, given)
-    for option, values in WITHOUT_EFFECT.items():
-        if option not in given:
-            continue
-        if values:
-            parser.add_argument(option, help=argparse.SUPPRESS)
-        else:
-            parser.add_argument(option, action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     options.rare = rare
+    if rare:
+        check_rare_options(options)
     if getattr(options, "pipeline_caching", False) and not options.quiet and "--log-level" not in given:
         options.log_level = "info"  # what is said of the caches is what they were asked for
     return options
-
-
-def without_effect(options: argparse.Namespace) -> list[str]:
-    """The options given that the reference runner has and that change nothing here."""
-    return [name for name in WITHOUT_EFFECT if getattr(options, name.lstrip("-").replace("-", "_"), None)]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from scenario_runner.cli.crash import Crash
 
+# What follows these is a file that is written, whatever it is called.
+_WRITING = frozenset({"--shader-instrumentation", "--profiling-dump-path", "--perf-counters-dump-path", "--trace"})
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version"})
 
 crash: Crash | None = None
@@ -55,7 +57,9 @@ def files_of(argv: Sequence[str]) -> list[str]:
     return [
         word
         for before, word in zip(("", *words), words, strict=False)
-        if word[:1] != "-" and (before[:1] != "-" or before == "--scenario" or word.lower().endswith((".json", ".vgf")))
+        if word[:1] != "-"
+        and before not in _WRITING
+        and (before[:1] != "-" or before == "--scenario" or word.lower().endswith((".json", ".vgf")))
     ]
 
 

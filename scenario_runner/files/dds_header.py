@@ -130,7 +130,7 @@ def parse_header(source: SourceFile) -> DdsHeader:
         raise file_error(source.path, "is empty, expected a .dds file", code="SR-FILE-009")
     if start[:4] != MAGIC:
         raise file_error(
-            source.path, f"is no .dds file: it begins with {start[:4]!r}, expected {MAGIC!r}", code="SR-FILE-009"
+            source.path, f"is not a .dds file: it begins with {start[:4]!r}, expected {MAGIC!r}", code="SR-FILE-009"
         )
     if len(start) < _LEGACY_SIZE_BYTES:
         raise _truncated_header(source, _LEGACY_SIZE_BYTES)

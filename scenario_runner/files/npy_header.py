@@ -115,7 +115,7 @@ def parse_header(source: SourceFile) -> NpyHeader:
         raise file_error(source.path, "is empty, expected a .npy file", code="SR-FILE-007")
     if start[:6] != MAGIC:
         raise file_error(
-            source.path, f"is no .npy file: it begins with {start[:6]!r}, expected {MAGIC!r}", code="SR-FILE-007"
+            source.path, f"is not a .npy file: it begins with {start[:6]!r}, expected {MAGIC!r}", code="SR-FILE-007"
         )
     version = tuple(start[6:8])
     if version not in ((1, 0), (2, 0), (3, 0)):

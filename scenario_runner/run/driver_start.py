@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from scenario_runner import system_limits
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.devices.instance import Instance
+    from scenario_runner.vulkan.devices.instance import Checks, Instance
     from scenario_runner.vulkan.devices.ml_start import Warm
 
 # How the names of resources and commands end that need tensors or graphs.
@@ -34,10 +34,11 @@ class InstanceStart:
     The thread is a daemon: a process that turns out to need no device just ends.
     """
 
-    def __init__(self, *, validation: bool = False, files: Sequence[str] = ()) -> None:
+    def __init__(self, *, validation: Checks = False, labels: bool = False, files: Sequence[str] = ()) -> None:
         """``files`` are the scenarios that will run: where one seems to need tensors or graphs, and the device does not
         have them, a device through the ML emulation layers is opened as well, for `warm`."""
         self.validation = validation
+        self.labels = labels
         self._files = files
         self._instance: Instance | None = None
         self._warm: Warm | None = None
@@ -66,7 +67,7 @@ class InstanceStart:
 
     def _run(self) -> None:
         try:
-            self._instance = self._make(validation=self.validation)
+            self._instance = self._make(validation=self.validation, labels=self.labels)
         except BaseException as error:  # raised again by result()
             self._error = error
             return

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from scenario_runner import clock, log
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, error_of
-from scenario_runner.files.codec import codec_for, codec_of
+from scenario_runner.files.codec import codec_of
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.output_set import OutputSet
 
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from scenario_runner.files.codec import ArrayWriter
     from scenario_runner.files.image_writer import ImageWriter
     from scenario_runner.plan.model.plan import FramePlan, Plan, ResourcePlan
+    from scenario_runner.run.capture_files import CaptureFiles, CaptureReceiver
 
     Writer = ArrayWriter | ImageWriter
 
@@ -36,11 +35,14 @@ class FileWriter:
         }
         self._capture_dir = capture_dir
         self._repeat = repeat
-        self._seen: dict[tuple[int, int], int] = {}
-        self._names: dict[str, str] = {}
-        self._taken: set[str] = set()
+        self._captured: CaptureFiles | None = None
         self._pending = OutputSet()
         self._latest: _Files | None = None
+
+    @property
+    def captures(self) -> bool:
+        """Whether frames are wanted."""
+        return self._capture_dir is not None
 
     def check(self) -> None:
         """Refuse files that cannot be written, or that the scenario reads: before the work, not after it.
@@ -56,44 +58,21 @@ class FileWriter:
             mixed = mixed_outputs(self._plan)
             if mixed is not None:
                 log.warning(__name__, "%s", mixed._replace(path=self._plan.name))
-        if self._capture_dir is not None:
-            self._check_captures(self._capture_dir)
+        if self._capture_dir is not None and any(frame.captures for frame in self._plan.frames):
+            from scenario_runner.run.capture_files import check_folder, refuse_overwriting
 
-    def _check_captures(self, folder: str) -> None:
-        """Refuse captures that would overwrite what the scenario reads or another of its files."""
-        inside = os.path.join(os.path.realpath(folder), "")
-        others = {os.path.realpath(path): "reads" for path in self._plan.reads}
-        others |= {os.path.realpath(path): "has as a dst" for path in self._destinations.values()}
-        taken = {path: why for path, why in others.items() if path.startswith(inside)}
-        if not taken:
-            return
-        trial = FileWriter(self._plan, capture_dir=folder, repeat=self._repeat)
-        for iteration in range(self._repeat):
-            for frame in self._plan.frames:
-                files = trial.frame(iteration, frame)
-                for uid in frame.captures:
-                    path = files.path_of(uid) or ""
-                    why = taken.get(os.path.realpath(path))
-                    if why is not None:
-                        message = f"is where a frame of {uid!r} would be written, but the scenario {why} this file"
-                        raise FileError(
-                            Diagnostic(
-                                "SR-FILE-001", "error", None, message, "choose another folder for captures", path=path
-                            )
-                        )
+            refuse_overwriting(self._plan, self._capture_dir, self._repeat, self._destinations)
+            check_folder(self._capture_dir)
 
-    def frame(self, iteration: int, frame: FramePlan) -> _Files:
-        """Where the captures of one frame go: ``frame_<id>/<uid>.npy``, under ``iteration_<n>/`` when repeating."""
-        if self._capture_dir is None:
+    def frame(self, iteration: int, frame: FramePlan) -> _Files | CaptureReceiver:
+        """Takes the captures of one frame; see `capture_files`."""
+        if self._capture_dir is None or not frame.captures:
             return self._files(lambda uid: None, OutputFile, "")
-        count = self._seen[iteration, frame.frame_id] = self._seen.get((iteration, frame.frame_id), 0) + 1
-        name = f"frame_{frame.frame_id}" + (f"_{count}" if count > 1 else "")
-        folder = os.path.join(self._capture_dir, name)
-        if self._repeat > 1:
-            folder = os.path.join(self._capture_dir, f"iteration_{iteration}", name)
-        return self._files(
-            lambda uid: os.path.join(folder, self._file_name(uid) + self._extension(uid)), OutputFile, ""
-        )
+        if self._captured is None:
+            from scenario_runner.run.capture_files import CaptureFiles
+
+            self._captured = CaptureFiles(self._plan, self._capture_dir, self._repeat)
+        return self._captured.frame(iteration, frame)
 
     def outputs(self) -> _Files:
         """Where the outputs of the run go."""
@@ -103,26 +82,6 @@ class FileWriter:
         self._latest = _Files(self._plan, path_of, create, key)
         return self._latest
 
-    def _file_name(self, uid: str) -> str:
-        """A uid as the name of a file, unlike that of any other uid: what file systems dislike becomes underscores."""
-        name = self._names.get(uid)
-        if name is None:
-            plain = name = "".join(letter if letter.isalnum() or letter in "-_. " else "_" for letter in uid) or "_"
-            count = 1
-            while name.casefold() in self._taken:  # some file systems do not tell capitals from small letters
-                count += 1
-                name = f"{plain}~{count}"
-            self._names[uid] = name
-            self._taken.add(name.casefold())
-        return name
-
-    def _extension(self, uid: str) -> str:
-        """That of a file which holds all of a captured resource."""
-        plan = self._plan.resources[uid]
-        if plan.kind != "image":
-            return codec_for(plan.kind).extension
-        return codec_for(plan.kind, plan.format, plan.mips).extension
-
     def __enter__(self) -> FileWriter:
         return self
 
@@ -131,6 +90,15 @@ class FileWriter:
     ) -> None:
         if self._latest is not None:
             self._latest.discard_unfinished()
+        captured, self._captured = self._captured, None
+        try:
+            if captured is not None:
+                captured.close()
+        except BaseException as failure:
+            self._pending.__exit__(type(failure), failure, None)
+            if kind is None:
+                raise
+            return  # what ended the block came first
         with clock.phase("store", "names"):
             self._pending.__exit__(kind, error, traceback)
 

@@ -16,7 +16,7 @@ import hashlib
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -95,9 +95,11 @@ class PipelineCaching:
         if self._clear and path not in self._cleared:
             self._cleared.add(path)
             _remove(path)
+        folders = (self._cache_root(), self._folder()) if self._chosen is None else ()
+        usable = all(map(is_trusted, folders))
         with clock.phase("pipelines", "load"):
-            data = self._load(path, device.physical)
-        kept = _Kept(path, data)
+            data = _load(path, device.physical) if usable else b""
+        kept = _Kept(path, data, folders)
 
         def created(cache: DriverCache) -> None:
             self.creations = cache.creations
@@ -108,14 +110,15 @@ class PipelineCaching:
                     log.info(__name__, "Pipeline cache %s for pipeline: %s (%s)", what, creation.label, took)
                 else:
                     log.info(__name__, "Pipeline cache hit or miss is unknown for pipeline: %s", creation.label)
-            if not checks:
+            if writes:
                 with clock.phase("pipelines", "store after setup"):
                     kept.store(cache)
-            elif any(not creation.hit for creation in self.creations):
+            elif checks and any(not creation.hit for creation in self.creations):
                 raise _missed(self.creations, path, len(data))
 
         cache = DriverCache(device, path, data, created)
         checks = self._fail_on_miss and bool(data)
+        writes = usable and not checks
         try:
             if self._fail_on_miss and not data:
                 log.warning(__name__, "pipeline cache misses are not checked: no pipeline cache was loaded")
@@ -127,7 +130,7 @@ class PipelineCaching:
                 )
             device.driver_cache = cache
             yield
-            if not checks:
+            if writes:
                 with clock.phase("pipelines", "store"):
                     kept.store(cache)
                 if self._chosen is None:
@@ -142,33 +145,14 @@ class PipelineCaching:
     def _cache_root(self) -> str:
         return self._root or default_cache_dir()
 
-    def _load(self, path: str, physical: PhysicalDevice) -> bytes:
-        """What the file keeps for this device; nothing where it is not to be used."""
-        try:
-            if self._chosen is None and not (is_trusted(self._cache_root()) and is_trusted(self._folder())):
-                return b""
-            found = read_own(path, _MOST_BYTES)
-        except FileNotFoundError:
-            return b""
-        except (OSError, ValueError) as error:
-            found = reason_of(error)
-        if isinstance(found, tuple):
-            data, problem = _validated(found[0], physical)
-            touch(path, found[1])
-        else:
-            data, problem = b"", found
-        if problem:
-            log.warning(__name__, "Pipeline Cache skipped: failed to validate %r: %s", path, problem)
-        else:
-            log.info(__name__, "Pipeline Cache loaded and validated. (%s, %d bytes)", path, len(data))
-        return data
-
 
 class _Kept:
     """The file of one scenario, as far as it has to be written."""
 
-    def __init__(self, path: str, data: bytes) -> None:
+    def __init__(self, path: str, data: bytes, folders: Sequence[str]) -> None:
+        """``data`` is what the file has; ``folders`` are made where they do not exist."""
         self._path = path
+        self._folders = folders
         self._data = data
 
     def store(self, cache: DriverCache) -> None:
@@ -177,7 +161,8 @@ class _Kept:
             data = cache.data()
             if data != self._data:
                 progress.doing("storing its pipeline cache")
-                os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+                for folder in self._folders:
+                    os.makedirs(folder, mode=0o700, exist_ok=True)
                 replace_own(self._path, data + _TRAILER.pack(_MAGIC, len(data), zlib.crc32(data)))
                 self._data = data
         except (OSError, ValueError) as error:
@@ -196,6 +181,25 @@ def _remove(path: str) -> None:
     except OSError as error:
         raise FileError(f"{path}: cannot be removed: {reason_of(error)}") from error
     log.info(__name__, "Pipeline Cache cleared (%s)", path)
+
+
+def _load(path: str, physical: PhysicalDevice) -> bytes:
+    """What the file keeps for this device; nothing where it is not to be used."""
+    try:
+        found = read_own(path, _MOST_BYTES)
+    except FileNotFoundError:
+        return b""
+    except (OSError, ValueError) as error:
+        found = reason_of(error)
+    problem = found if isinstance(found, str) else ""
+    if isinstance(found, tuple):
+        data, problem = _validated(found[0], physical)
+        touch(path, found[1])
+    if problem:
+        log.warning(__name__, "Pipeline Cache skipped: failed to validate %r: %s", path, problem)
+        return b""
+    log.info(__name__, "Pipeline Cache loaded and validated. (%s, %d bytes)", path, len(data))
+    return data
 
 
 def _validated(content: bytes, physical: PhysicalDevice) -> tuple[bytes, str]:

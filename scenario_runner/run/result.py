@@ -169,6 +169,8 @@ class _Receiver:
 class Collector:
     """Gathers what a run hands back."""
 
+    captures = True  # frames are wanted
+
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._outputs = _Receiver()

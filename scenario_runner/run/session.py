@@ -12,7 +12,7 @@ from scenario_runner.plan.limits import NAMES, exceeded_limits
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.run.driver_start import InstanceStart
-    from scenario_runner.vulkan.devices.instance import Instance
+    from scenario_runner.vulkan.devices.instance import Checks, Instance
     from scenario_runner.vulkan.devices.ml_emulation import Mode
     from scenario_runner.vulkan.devices.ml_start import Warm
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
@@ -35,6 +35,8 @@ class DeviceOptions(NamedTuple):
     write resources in place.
     ``instrument`` asks for shader instrumentation, which the device must have then. ``creation_feedback`` asks for what
     tells whether pipelines come from a cache, where the device has it. ``graph_reports`` are asked of its graphs.
+    ``synchronization`` lets the validation layer look for hazards. ``labels`` asks for object names and labels for
+    tools. ``graphics`` asks for a queue that does graphics work, which capture tools need.
     """
 
     device: str | None = None
@@ -46,6 +48,9 @@ class DeviceOptions(NamedTuple):
     instrument: bool = False
     creation_feedback: bool = False
     graph_reports: GraphReports | None = None
+    synchronization: bool = False
+    labels: bool = False
+    graphics: bool = False
 
 
 class OpenedDevice:
@@ -64,9 +69,9 @@ class OpenedDevice:
         self._opened: tuple[Instance, PhysicalDevice] | None = None
         self._objects: DeviceObjects | None = None
         self._live: dict[str, int] = {}
-        self._validation = bool(options.validation)
+        self._validation: Checks = "sync" if options.synchronization else bool(options.validation)
         self.messages: list[str] = []
-        self._validation_errors: list[str] = []
+        self._validation_errors: list[tuple[str | None, str]] = []
         self._raised = 0  # how many of them have failed a run
 
     @property
@@ -108,10 +113,11 @@ class OpenedDevice:
             progress.doing("starting the driver")
             starting, self._starting = self._starting, None
             self._started = starting
-            if starting is not None and starting.validation == self._validation:
+            wanted = (self._validation, self._options.labels)
+            if starting is not None and (starting.validation, starting.labels) == wanted:
                 instance = starting.result()
             else:
-                instance = Instance(validation=self._validation)
+                instance = Instance(validation=self._validation, labels=self._options.labels)
             self._listen(instance)
             self._raised = 0
             try:
@@ -160,10 +166,11 @@ class OpenedDevice:
         if not new or self._options.validation == "report":
             return
         errors = "an error" if len(new) == 1 else f"{len(new)} errors"
-        first = new[0].strip().splitlines()[0][:_MOST_CHARACTERS]
+        pointer, text = new[0]
+        first = text.strip().splitlines()[0][:_MOST_CHARACTERS]
         help = "--validation-report (in Python: validation='report') reports such errors and lets the run succeed"
         raise ValidationLayerError(
-            Diagnostic("SR-DEVICE-007", "error", None, f"the validation layer reported {errors}: {first}", help)
+            Diagnostic("SR-DEVICE-007", "error", pointer, f"the validation layer reported {errors}: {first}", help)
         )
 
     def _take(self, warm: Warm, physical: PhysicalDevice) -> bool:
@@ -192,7 +199,7 @@ class OpenedDevice:
         beyond = exceeded_limits(plan, {name: _limit(physical.limits, name) for name in NAMES}, physical.name)
         for finding in beyond:
             if finding.severity != "error":
-                log.warning(__name__, "%s", finding.message)
+                log.warning(__name__, "%s", finding._replace(path=plan.name))
         problems = [finding for finding in beyond if finding.severity == "error"]
         if problems:
             raise error_of(problems)
@@ -200,10 +207,14 @@ class OpenedDevice:
             physical,
             plan.requirements,
             robustness=self._options.robustness,
-            frame_boundaries=any(frame.boundary for frame in plan.frames),
+            frame_boundaries=instance.labels or any(frame.boundary for frame in plan.frames),
             disabled_extensions=self._options.disabled_extensions,
             emulated=bool(instance.layers),
         )
+        if self._options.graphics:
+            from scenario_runner.vulkan.devices.requirements import with_graphics
+
+            needed = with_graphics(physical, needed)
         if self._options.instrument:
             from scenario_runner.vulkan.pipelines.instrumentation import required
 

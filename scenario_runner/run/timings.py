@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import log
 from scenario_runner.clock import PHASES, Clock
+from scenario_runner.kinds import MEASURED
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.vulkan.devices.device import Device
     from scenario_runner.vulkan.execution.timestamps import FrameTimes, Timestamps
-
-# The kind of an operation → what the reference runner calls it.
-_TYPES: Final = {
-    "dispatch": "ComputeDispatch",
-    "graph_dispatch": "DataGraphDispatch",
-    "optical_flow_dispatch": "DataGraphDispatch",
-    "draw": "GraphicsDispatch",
-}
 
 
 class Work(NamedTuple):
@@ -99,7 +92,7 @@ class Timings:
         for frame in self.plan.frames if self.plan is not None else ():
             for each in frame.operations:
                 operation: Any = each
-                if operation.kind in _TYPES:
+                if operation.kind in MEASURED:
                     work = names.of(operation)
                     if work.type == "DataGraphDispatch":
                         yield work.name, session_bytes[operation.pipeline]
@@ -164,4 +157,4 @@ class _Names:
             name = self._plan.pipelines[operation.pipeline].label
         else:
             name = f"command {command}"
-        return Work(command, _TYPES[operation.kind], name)
+        return Work(command, MEASURED[operation.kind], name)

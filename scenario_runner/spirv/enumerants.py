@@ -101,16 +101,6 @@ EXECUTION_MODELS: Final = {
 }
 """OpEntryPoint, section "Execution Model"."""
 
-STORAGE_CLASSES: Final = {
-    0: "UniformConstant", 1: "Input", 2: "Uniform", 3: "Output", 4: "Workgroup", 5: "CrossWorkgroup", 6: "Private",
-    7: "Function", 8: "Generic", 9: "PushConstant", 10: "AtomicCounter", 11: "Image", 12: "StorageBuffer",
-    4172: "TileImageEXT", 5068: "NodePayloadAMDX", 5328: "CallableDataKHR", 5329: "IncomingCallableDataKHR",
-    5338: "RayPayloadKHR", 5339: "HitAttributeKHR", 5342: "IncomingRayPayloadKHR", 5343: "ShaderRecordBufferKHR",
-    5349: "PhysicalStorageBuffer", 5385: "HitObjectAttributeNV", 5402: "TaskPayloadWorkgroupEXT",
-    5605: "CodeSectionINTEL", 5936: "DeviceOnlyINTEL", 5937: "HostOnlyINTEL",
-}
-"""OpTypePointer and OpVariable, section "Storage Class"."""
-
 ADDRESSING_MODELS: Final = {
     0: "Logical", 1: "Physical32", 2: "Physical64", 5348: "PhysicalStorageBuffer64",
 }

@@ -43,18 +43,6 @@ RULES: Final = {
 """The sets of rules by name."""
 
 
-def rules_for(
-    kind: str, *, scalar_block_layout: bool = False, uniform_buffer_standard_layout: bool = False
-) -> LayoutRules:
-    """The rules that Vulkan 1.1 and later apply to a block.
-
-    ``kind`` is "uniform_buffer", "storage_buffer" or "push_constants"; the others are the device's features.
-    """
-    if scalar_block_layout:
-        return SCALAR
-    return RELAXED_STD140 if kind == "uniform_buffer" and not uniform_buffer_standard_layout else RELAXED
-
-
 def check_layout(block: Block, rules: LayoutRules | str) -> list[str]:
     """What is wrong with a block's layout, a sentence each, at most `MAX_FINDINGS`; nothing for a layout that is right.
 

@@ -6,9 +6,6 @@ SPV_ARM_tensors; SPV_KHR_bfloat16 and SPV_EXT_float8 for the encodings. `type_ta
 
 from typing import Final, NamedTuple, TypeAlias
 
-BOOL_SIZE_BYTES: Final = 4
-"""A Boolean has no size in SPIR-V; VkBool32 in a specialization, and 32 bits where workgroup memory is counted."""
-
 
 class Scalar(NamedTuple):
     """OpTypeBool, OpTypeInt or OpTypeFloat.

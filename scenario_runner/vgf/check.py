@@ -148,22 +148,16 @@ def _ends(vgf: Vgf) -> Iterator[_Finding]:
     """The inputs and outputs of the model, and that every input and output row can be reached from them."""
     yield from _slots(vgf, "/inputs", vgf.inputs, ("input",))
     yield from _slots(vgf, "/outputs", vgf.outputs, ("output",))
-    reached = {_value(vgf, slot.resource_index) for slot in (*vgf.inputs, *vgf.outputs)}
+    reached = {vgf.value(slot.resource_index) for slot in (*vgf.inputs, *vgf.outputs)}
     for segment in vgf.segments:
         for d, descriptor_set in enumerate(segment.descriptor_sets):
             for i, slot in enumerate(descriptor_set.slots):
                 category = vgf.resources[slot.resource_index].category
-                if category in ("input", "output") and _value(vgf, slot.resource_index) not in reached:
+                if category in ("input", "output") and vgf.value(slot.resource_index) not in reached:
                     yield (
                         f"/segments/{segment.index}/descriptor_sets/{d}/slots/{i}",
                         (f"uses resource {slot.resource_index}, an {category} that the model does not list as one"),
                     )
-
-
-def _value(vgf: Vgf, index: int) -> tuple[str, int]:
-    """What identifies a value: its alias group, or its only row."""
-    group = vgf.resources[index].alias_group
-    return ("row", index) if group is None else ("group", group)
 
 
 def _slots(vgf: Vgf, place: str, slots: Iterable[Slot], categories: tuple[Category, ...]) -> Iterator[_Finding]:
@@ -172,7 +166,7 @@ def _slots(vgf: Vgf, place: str, slots: Iterable[Slot], categories: tuple[Catego
     value_of: dict[int, tuple[str, int]] = {}
     binding_of: dict[tuple[str, int], int] = {}
     for i, slot in enumerate(slots):
-        value = _value(vgf, slot.resource_index)
+        value = vgf.value(slot.resource_index)
         if value_of.setdefault(slot.binding, value) != value:
             yield f"{place}/{i}", f"the binding {slot.binding} is used twice, for values that do not share memory"
         elif binding_of.setdefault(value, slot.binding) != slot.binding:
@@ -249,13 +243,13 @@ def _descriptor_sets(vgf: Vgf, segment: Segment, place: str) -> Iterator[_Findin
 
 def _order(vgf: Vgf) -> Iterator[_Finding]:
     """Segments run in the order of the file: what one reads is bound from outside, or was written by one before it."""
-    written = {_value(vgf, i) for i, resource in enumerate(vgf.resources) if resource.category == "input"}
-    written.update(_value(vgf, slot.resource_index) for slot in vgf.outputs)
+    written = {vgf.value(i) for i, resource in enumerate(vgf.resources) if resource.category == "input"}
+    written.update(vgf.value(slot.resource_index) for slot in vgf.outputs)
     for segment in vgf.segments:
         for i, slot in enumerate(segment.inputs):
-            if _value(vgf, slot.resource_index) not in written:
+            if vgf.value(slot.resource_index) not in written:
                 yield (
                     f"/segments/{segment.index}/inputs/{i}",
                     (f"reads resource {slot.resource_index} (binding {slot.binding}), which no earlier segment writes"),
                 )
-        written.update(_value(vgf, slot.resource_index) for slot in segment.outputs)
+        written.update(vgf.value(slot.resource_index) for slot in segment.outputs)

@@ -41,20 +41,20 @@ def _indices_are_good(vgf: Vgf) -> bool:
 def _joins(vgf: Vgf) -> Iterator[tuple[int, int]]:
     """Pairs of rows: one of a segment, and the one that the model lists under its number."""
     inputs, outputs = _by_number(vgf.inputs), _by_number(vgf.outputs)
-    outside = {_value(vgf, slot.resource_index) for slot in (*vgf.inputs, *vgf.outputs)}
-    written = {_value(vgf, slot.resource_index) for one in vgf.segments for slot in one.outputs}
+    outside = {vgf.value(slot.resource_index) for slot in (*vgf.inputs, *vgf.outputs)}
+    written = {vgf.value(slot.resource_index) for one in vgf.segments for slot in one.outputs}
     done: set[tuple[str, int]] = set()
     for segment in vgf.segments:
         for slot in segment.inputs:
-            value = _value(vgf, slot.resource_index)
+            value = vgf.value(slot.resource_index)
             known = inputs.get(slot.binding, outputs.get(slot.binding))
             if known is not None and value not in outside and value not in done:
                 yield slot.resource_index, known
         for slot in segment.outputs:
-            value = _value(vgf, slot.resource_index)
+            value = vgf.value(slot.resource_index)
             known = outputs.get(slot.binding)
             is_listed = vgf.resources[slot.resource_index].category in ("input", "output")
-            if known is not None and value not in outside and (is_listed or _value(vgf, known) not in written):
+            if known is not None and value not in outside and (is_listed or vgf.value(known) not in written):
                 yield slot.resource_index, known
             done.add(value)
 
@@ -64,12 +64,6 @@ def _by_number(slots: tuple[Slot, ...]) -> dict[int, int]:
     for slot in slots:
         found.setdefault(slot.binding, slot.resource_index)
     return found
-
-
-def _value(vgf: Vgf, index: int) -> tuple[str, int]:
-    """What identifies a value: its alias group, or its only row."""
-    group = vgf.resources[index].alias_group
-    return ("row", index) if group is None else ("group", group)
 
 
 class _Values:

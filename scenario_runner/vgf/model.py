@@ -138,3 +138,8 @@ class Vgf:
     outputs: tuple[Slot, ...]
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
+
+    def value(self, index: int) -> tuple[str, int]:
+        """What identifies the value that a row is of: its alias group, or its only row."""
+        group = self.resources[index].alias_group
+        return ("row", index) if group is None else ("group", group)

@@ -5,6 +5,7 @@ The hits are those of a layer over the real loader and driver, since software dr
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 import subprocess
@@ -239,8 +240,6 @@ def test_concurrent_processes(
     run: Run, drawing: Scene, cache_layer: dict[str, str], checkout: Path, shader_cache: Path
 ) -> None:
     """Processes that use one file at once all succeed, and leave one complete file."""
-    import os
-
     environment = {**os.environ, **cache_layer, "PYTHONPATH": python_path(checkout)}
     children = [
         subprocess.Popen(
@@ -253,9 +252,9 @@ def test_concurrent_processes(
         )
         for number in range(6)
     ]
-    for child in children:
-        _, errors = child.communicate(timeout=300)
-        assert child.returncode == 0
+    ended = [(child.communicate(timeout=300)[1], child.returncode) for child in children]
+    for errors, code in ended:
+        assert code == 0
         assert "warning" not in errors
     assert told(run("scenario.json", *CACHING, "--fail-on-pipeline-cache-miss")) == [LOADED, *HITS]
     assert len(files(drawing)) == 1
@@ -291,7 +290,19 @@ def test_the_users_cache_folder(run: Run, drawing: Scene, tmp_path: Path) -> Non
     assert told(run("scenario.json", "--pipeline-caching", **environment)) == [*MISSES, *STORED]
     assert told(run("scenario.json", "--pipeline-caching", **environment)) == [LOADED, *HITS, *STORED]
     [path] = files(drawing, "own/pipelines")
+    assert path.parent.stat().st_mode & 0o777 == path.parent.parent.stat().st_mode & 0o777 == 0o700
     assert re.fullmatch(r"scenario-[0-9a-f]{16}\.cache", path.name)
+
+
+def test_a_cache_folder_of_others(run: Run, drawing: Scene, tmp_path: Path) -> None:
+    """A cache folder that others may write to is not used, with a warning; the run succeeds."""
+    (tmp_path / "own").mkdir(mode=0o777)
+    (tmp_path / "own").chmod(0o777)
+    ended = run("scenario.json", "--pipeline-caching", SCENARIO_RUNNER_CACHE=str(tmp_path / "own"))
+    assert ended.code == 0
+    assert "other users may write to it" in ended.err
+    assert [line for line in told(ended) if line.startswith("Pipeline")] == MISSES
+    assert not (tmp_path / "own" / "pipelines").exists()
 
 
 def test_standard_input(run: Run, drawing: Scene, checkout: Path, cache_layer: dict[str, str]) -> None:

@@ -86,6 +86,14 @@ def test_the_place(program: Program, scene: Scene, make: object, pointer: str, c
         assert re.match(rf"error: scenario\.json:\d+:\d+: {pointer}: {what}", error)
 
 
+def test_warnings_of_a_device(program: Program, scene: Scene) -> None:
+    """What exceeds a limit that drivers do not enforce names the scenario and the place as well."""
+    too_large(scene).write()
+    warnings = [line for line in program("scenario.json").err.splitlines() if line.startswith("warning: ")]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("warning: scenario.json: /resources/1/buffer/size: buffer 'x' of ")
+
+
 def test_no_device(program: Program, scene: Scene) -> None:
     """What has no place in the file names the file: in a run over many it tells which one."""
     scene.shader("s", WRITES).buffer("x", size=4).dispatch("s", ["x"]).write()

@@ -1,10 +1,9 @@
-"""Every option of the reference runner is there, or ignored with a warning."""
+"""Every option of the reference runner is there."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from scenario_runner.cli.run_options import WITHOUT_EFFECT
 from tests.program import Program
 
 # The options of the released runner, by its --help.
@@ -37,14 +36,9 @@ REFERENCE = [
 
 
 def test_every_option_is_known(program: Program, checkout: Path) -> None:
-    """An option is in the help text, or in the table of the documentation with what becomes of it."""
+    """An option is in the help text and in the documentation."""
     shown = program("--help").out
     page = (checkout / "docs" / "command_line.md").read_text()
-    rows = [line for line in page.splitlines() if line.startswith("| `--")]
     for option in REFERENCE:
-        if option in WITHOUT_EFFECT:
-            assert [row for row in rows if f"`{option}`" in row and "ignored, with a warning" in row]
-        else:
-            assert option in shown
-            assert f"{option}" in page
-    assert WITHOUT_EFFECT.keys() <= set(REFERENCE)
+        assert option in shown
+        assert option in page

@@ -169,12 +169,6 @@ def test_usage_errors(program: Program, arguments: list[str], message: str) -> N
     assert ended.err.startswith(f"error: {message}")
 
 
-def test_options_of_the_reference_that_change_no_result(program: Program, adding: Path) -> None:
-    """Options without effect here are taken, with a warning for each."""
-    ended = program(adding, "--capture-frame")
-    assert (ended.code, ended.err) == (0, "warning: option --capture-frame has no effect in this program\n")
-
-
 def test_waiting_for_a_key_without_a_keyboard(program: Program, adding: Path) -> None:
     """Waiting for Enter ends when standard input does."""
     ended = program(adding, "--wait-for-key-stroke-before-run", "--pause-on-exit", stdin="")

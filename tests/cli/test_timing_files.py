@@ -124,6 +124,17 @@ def test_a_model(program: Program, tmp_path: Path) -> None:
     assert [name.split(":")[0] for name in setup] == ["Parse VGF"] + ["Load Resource"] * (len(setup) - 1)
 
 
+def test_counters_of_the_pipeline_cache(program: Program, adding: Scene) -> None:
+    """With --pipeline-caching, loading the cache and storing it twice are counted as in the reference runner."""
+    ended = program("scenario.json", *COUNTERS, "--pipeline-caching", "--cache-path", ".", "--quiet")
+    assert ended.code == 0
+    found = content(adding.folder, "c.json")
+    assert names(found, "Load Pipeline Cache") == ["Load Pipeline Cache."]
+    assert names(found, "Save Pipeline Cache") == ["Save Pipeline Cache (setup)", "Save Pipeline Cache"]
+    before = ("Scenario Setup", "Pipeline Setup", "Load Pipeline Cache")
+    assert found["Time to Inference"] == sum(found[category]["total time"] for category in before)
+
+
 def test_dry_run(program: Program, adding: Scene, tmp_path: Path) -> None:
     """A dry run's profile has no timestamps, only the memory of sessions, and its counters only the setup."""
     assert program("scenario.json", "--dry-run", *ALL).code == 0

@@ -8,9 +8,11 @@ from signal import SIGSEGV
 from typing import Any
 
 import numpy
+import pytest
 
 from scenario_runner import PipelineCaching, Runner
-from scenario_runner.vulkan.devices.instance import VALIDATION_LAYER, available_layers
+from scenario_runner.vulkan.devices.instance import VALIDATION_LAYER
+from scenario_runner.vulkan.devices.layers import available_layers
 from tests.codes.case import Case, Codes, Input
 from tests.drawings import drawing
 from tests.gpu.ml_scenes import tensor
@@ -55,6 +57,13 @@ def _forget(device: dict[str, Any], what: str) -> None:
 def many_attachments(case: Case) -> Codes:
     drawing(case.scene)
     return case.against(lambda device: device["limits"].update(maxColorAttachments=1))
+
+
+def without_renderdoc(case: Case) -> Codes:
+    """The library that the environment names is not there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCENARIO_RUNNER_RENDERDOC", "/nonexistent/librenderdoc.so")
+        return case.raised(lambda: Runner(capture_frame="run"))
 
 
 def without_graphics(case: Case) -> Codes:
@@ -207,4 +216,5 @@ INPUTS: dict[str, Input] = {
     "SR-DEVICE-007": what_the_validation_layer_reports,
     "SR-DEVICE-008": no_more_threads,
     "SR-DEVICE-009": pipeline_that_was_not_kept,
+    "SR-RUN-005": without_renderdoc,
 }

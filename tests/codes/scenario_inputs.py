@@ -153,6 +153,7 @@ _ENTRIES: dict[str, tuple[Entries, Entries]] = {
         ],
     ),
     "SR-GRAPH-011": ([shader()], [{"dispatch_spirv_graph": {"graph_ref": "s", "bindings": []}}]),
+    "SR-FRAME-001": ([], [{"mark_boundary": {"resources": [], "frame_id": 3}}] * 2),
     "SR-PUSH-005": ([shader(), buffer()], [dispatch(X, push_data_ref="d")]),
 }
 

@@ -225,7 +225,7 @@ def test_pillow_reads_what_is_written(tmp_path: Path) -> None:
     "content, message",
     [
         (b"", "is empty, expected a .dds file"),
-        (b"\x89PNG\r\n\x1a\n", r"is no .dds file: it begins with b'\x89PNG', expected b'DDS '"),
+        (b"\x89PNG\r\n\x1a\n", r"is not a .dds file: it begins with b'\x89PNG', expected b'DDS '"),
         (dds_bytes()[:127], "ends after 127 bytes, expected at least the 128 bytes of its header (truncated?)"),
         (dds_bytes()[:147], "ends after 147 bytes, expected at least the 148 bytes of its header (truncated?)"),
         (dds_bytes(b"a", size=100), "has a .dds header of size 100, expected 124"),

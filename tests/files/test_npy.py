@@ -114,7 +114,7 @@ GOOD = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n"
     "content, message",
     [
         (b"", "is empty, expected a .npy file"),
-        (b"PK\x03\x04abcdefgh", r"is no .npy file: it begins with b'PK\x03\x04ab', expected b'\x93NUMPY'"),
+        (b"PK\x03\x04abcdefgh", r"is not a .npy file: it begins with b'PK\x03\x04ab', expected b'\x93NUMPY'"),
         (b"\x93NUMPY\x01", "has the .npy version '1', expected 1.0, 2.0 or 3.0"),
         (npy_bytes(GOOD, bytes(8), (4, 0)), "has the .npy version '4.0', expected 1.0, 2.0 or 3.0"),
         (b"\x93NUMPY\x01\x00\x10", "ends after 9 bytes, within the .npy header (truncated?)"),

@@ -147,6 +147,16 @@ def test_a_substitute_that_needs_more_than_the_segment_binds(scene: Scene, shade
     assert "set 0, binding 2" in message
 
 
+def test_warnings_about_shaders_inside_a_model_are_shown(scene: Scene, shader_cache: object) -> None:
+    """A substitute that leaves out a binding of its segment is warned about, with the segment's name."""
+    scene.shader("zeros", "#version 450\nlayout(binding = 1) buffer Y { float y[]; };\nvoid main() { y[0] = 0.0; }\n")
+    substitution = [{"shader_ref": "zeros", "target": "graph_partition_1"}]
+    (warning,) = Runner().plan(placeholder(scene, shader_substitutions=substitution).write()).warnings
+    assert (warning.code, warning.pointer) == ("SR-BIND-002", "/commands/0/dispatch_graph")
+    assert warning.message.startswith("segment 'compute_segment_0' of graph 'graph': resource ")
+    assert warning.message.endswith("is bound to set 0, binding 0, which shader 'zeros' does not use")
+
+
 def test_push_constants_of_the_wrong_size(scene: Scene, shader_cache: object) -> None:
     """Their size is what the shader declares when the scenario says nothing else."""
     declared = COPY.replace("void main", "layout(push_constant) uniform P { float f[2]; } p;\nvoid main").replace(

@@ -44,9 +44,25 @@ def test_errors_of_the_layer_fail_the_run(scene: Scene, hazard: Path, clean: Pat
     done = program("--validation", hazard.name, clean.name, "--output", "out", "--folder-each")
     assert done.code == 13
     assert re.search(r"^error: validation layer: .*READ_AFTER_WRITE", done.err, re.MULTILINE | re.DOTALL)
-    assert re.search(r"^error: scenario.json: the validation layer reported an error: ", done.err, re.MULTILINE)
+    place = r"^error: scenario.json:\d+:\d+: /commands/1: the validation layer reported an error: "
+    assert re.search(place, done.err, re.MULTILINE)
     assert "help: --validation-report" in done.err
     assert [line.partition(": ")[0] for line in done.out.splitlines()] == ["clean.json"]
+
+
+def test_hazards_are_looked_for_on_request(
+    hazard: Path, clean: Path, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--validation-sync finds the hazard that --validation does not look for, and names the command and the resource
+    that caused it; with --validation-report it fails no run."""
+    monkeypatch.delenv(ENABLE[0])
+    assert program("--validation", hazard.name).code == 0
+    done = program("--validation-sync", hazard.name, "--output", "out")
+    assert done.code == 13
+    assert re.search(r"^error: validation layer: /commands/1: .*'y'.*READ.AFTER.WRITE", done.err, re.MULTILINE)
+    assert program("--validation-sync", clean.name).code == 0
+    done = program("--validation-sync", "--validation-report", hazard.name)
+    assert (done.code, "READ_AFTER_WRITE" in done.err or "READ-AFTER-WRITE" in done.err) == (0, True)
 
 
 def test_nothing_is_written_when_the_layer_reports_errors(scene: Scene, hazard: Path, program: Program) -> None:

@@ -126,7 +126,7 @@ def header(text: str, *, version: bytes = b"\x01\x00", length: int | None = None
     [
         (b"", "is empty, expected a .npy file"),
         (b"\x93NUMPY", "has the .npy version '', expected 1.0, 2.0 or 3.0"),
-        (b"not an array at all, just text", "is no .npy file: it begins with b'not an', expected b'\\x93NUMPY'"),
+        (b"not an array at all, just text", "is not a .npy file: it begins with b'not an', expected b'\\x93NUMPY'"),
         (
             header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }"),
             "is truncated: 0 bytes follow the header, expected 16 bytes for shape (4,) of '<u4'",
@@ -171,7 +171,7 @@ def header(text: str, *, version: bytes = b"\x01\x00", length: int | None = None
         ),
         (
             b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00.",
-            "is no .npy file: it begins with b'\\x80\\x04\\x95\\x00\\x00\\x00', expected b'\\x93NUMPY'",
+            "is not a .npy file: it begins with b'\\x80\\x04\\x95\\x00\\x00\\x00', expected b'\\x93NUMPY'",
         ),
     ],
 )

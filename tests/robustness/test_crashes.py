@@ -150,6 +150,7 @@ def test_other_ways_to_run_name_a_crash(
         (["a", "b"], 2),
         (["--scenario", "a", "--scenario", "b"], 2),
         (["--quiet", "a.json", "b.json"], 2),
+        (["a.json", "--trace", "b.json", "--profiling-dump-path", "c.json"], 1),
         (["--list-devices"], 0),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from scenario_runner.spirv import Block, Member, Scalar, Struct, Type, read_module
 from scenario_runner.spirv.blocks import block_of
-from scenario_runner.spirv.layout import RELAXED, RELAXED_STD140, SCALAR, STD430, check_layout, rules_for
+from scenario_runner.spirv.layout import RELAXED, RELAXED_STD140, SCALAR, STD430, check_layout
 from scenario_runner.spirv.sizes import extent_bytes
 from scenario_runner.spirv.types import Array, Matrix, RuntimeArray, Vector
 
@@ -157,11 +157,3 @@ def test_elements_of_arrays_are_looked_at_where_they_lie() -> None:
     assert check_layout(block(("s", Array(inner, 2, 24), 0)), RELAXED) == [
         "'B.s[].y' of the type float32x2 straddles a multiple of 16: it begins 12 behind one"
     ]
-
-
-def test_the_rules_depend_on_the_block_and_the_features() -> None:
-    """Uniform blocks need the extended alignment unless a feature relaxes it."""
-    assert rules_for("uniform_buffer") == RELAXED_STD140
-    assert rules_for("uniform_buffer", uniform_buffer_standard_layout=True) == RELAXED
-    assert rules_for("storage_buffer") == rules_for("push_constants") == RELAXED
-    assert rules_for("uniform_buffer", scalar_block_layout=True) == SCALAR

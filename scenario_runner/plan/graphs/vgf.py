@@ -47,7 +47,7 @@ class _SegmentBinding(NamedTuple):
 
 
 class _Inside(Problems):
-    """Problems of a segment: at the command's place, with the segment's name, which the file has and JSON has not."""
+    """Problems of a segment: at the command's place, with the name that the segment has in the file."""
 
     def __init__(self, problems: Problems, pointer: str, where: str) -> None:
         self._outer, self._pointer, self._where = problems, pointer, where
@@ -62,7 +62,7 @@ class _Inside(Problems):
         self._outer.error(code, self._pointer, f"{self._where}: {message}")
 
     def warn(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
-        """What the scenario does not say, its author cannot mend."""
+        self._outer.warn(code, self._pointer, f"{self._where}: {message}", help)
 
 
 def shader_of(graph: VgfGraph, command: DispatchGraph, name: str, scenario: Scenario) -> Shader | None:

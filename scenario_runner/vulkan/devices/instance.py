@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from scenario_runner import errors, log
 from scenario_runner.vulkan.api import loader
@@ -13,8 +13,14 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.functions import Functions
 from scenario_runner.vulkan.api.result import check, error_class, result_name
-from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.devices.layers import available_layers, requested_layers
 from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
+
+Checks: TypeAlias = 'bool | Literal["sync"]'
+"""Whether the validation layer is loaded, and with "sync" whether it looks for hazards as well."""
+
+Planned = TypeVar("Planned")
 
 API_1_2 = 1 << 22 | 2 << 12
 API_1_3 = 1 << 22 | 3 << 12
@@ -29,6 +35,7 @@ _OF_THE_LAYERS = re.compile(
     re.DOTALL,
 )
 
+_DEBUG_UTILS = "VK_EXT_debug_utils"
 _ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT
 _WARNING_AND_ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | _ERROR
 _VALIDATION_AND_PERFORMANCE = (
@@ -41,12 +48,16 @@ class Instance:
 
     ``layers`` are enabled in this order, the first one next to the application. ``validation=True`` enables the Khronos
     validation layer and collects what it says in ``validation_messages``; those of severity error are in
-    ``validation_errors`` as well.
+    ``validation_errors`` as well, each with the JSON pointer of what caused it, where that is known. ``labels`` asks
+    for VK_EXT_debug_utils, which is there as well where a layer could make use of it; the attribute tells.
     """
 
-    def __init__(self, *, layers: Sequence[str] = (), validation: bool = False) -> None:
+    def __init__(self, *, layers: Sequence[str] = (), validation: Checks = False, labels: bool = False) -> None:
         self.validation_messages: list[str] = []
-        self.validation_errors: list[str] = []
+        self.validation_errors: list[tuple[str | None, str]] = []
+        # The JSON pointer of what is being created or recorded, for what the validation layer says of it.
+        self.subject: str | None = None
+        self.validation = validation
         self.layers = tuple(layers)
         self._stack = ExitStack()
         lib = loader.load()
@@ -69,7 +80,9 @@ class Instance:
                     help=install_here("validation"),
                 )
             names.append(VALIDATION_LAYER)
-            extensions.append("VK_EXT_debug_utils")
+        self.labels = bool(validation) or ((labels or bool(requested_layers())) and _has_debug_utils())
+        if self.labels:
+            extensions.append(_DEBUG_UTILS)
         info = new(
             "VkInstanceCreateInfo",
             pApplicationInfo=new(
@@ -81,6 +94,14 @@ class Instance:
             ppEnabledLayerNames=names,
             ppEnabledExtensionNames=extensions,
         )
+        if validation == "sync":
+            chain(
+                info,
+                new(
+                    "VkValidationFeaturesEXT",
+                    pEnabledValidationFeatures=[vk.VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT],
+                ),
+            )
         handle = ffi.new("VkInstance*")
         code = lib.vkCreateInstance(info, ffi.NULL, handle)
         if code < 0:
@@ -114,9 +135,13 @@ class Instance:
             text = ffi.string(data.pMessage).decode(errors="replace")
             if self.layers and _OF_THE_LAYERS.search(text):
                 return 0
+            from scenario_runner.vulkan.devices.layer_message import place_of, with_place
+
+            pointer, names = place_of(data, self.subject)
+            text = with_place(text, pointer, names)
             self.validation_messages.append(text)
             if severity >= _ERROR:
-                self.validation_errors.append(text)
+                self.validation_errors.append((pointer, text))
                 log.error(__name__, "validation layer: %s", text)
             else:
                 log.warning(__name__, "validation layer: %s", text)
@@ -136,6 +161,16 @@ class Instance:
         )
         self._stack.callback(self.fn.vkDestroyDebugUtilsMessengerEXT, self.handle, messenger[0], ffi.NULL)
 
+    def watched(self, plans: Sequence[Planned]) -> Iterable[Planned]:
+        """The same plans; the validation layer's messages while one is in use are about what its pointer names."""
+        return self._watch(plans) if self.validation else plans
+
+    def _watch(self, plans: Sequence[Planned]) -> Iterator[Planned]:
+        for plan in plans:
+            self.subject = getattr(plan, "pointer", None)
+            yield plan
+        self.subject = None
+
     def follow(self, earlier: Instance) -> None:
         """Take over what the validation layer said of an instance that this one replaces."""
         self.validation_messages[:0] = earlier.validation_messages
@@ -151,20 +186,11 @@ def version_text(version: int) -> str:
     return f"{version >> 22 & 0x7F}.{version >> 12 & 0x3FF}.{version & 0xFFF}"
 
 
-def available_layers() -> list[tuple[str, str, str]]:
-    """Name, implementation version and description of each layer that the loader finds."""
-    loader.load()
-    enumerate_layers = loader.instance_function(ffi.NULL, "vkEnumerateInstanceLayerProperties")
+def _has_debug_utils() -> bool:
+    """Whether the loader, a driver or a layer brings VK_EXT_debug_utils."""
+    enumerate_extensions = loader.instance_function(ffi.NULL, "vkEnumerateInstanceExtensionProperties")
     count = ffi.new("uint32_t*")
-    check(enumerate_layers(count, ffi.NULL), "vkEnumerateInstanceLayerProperties")
-    layers = ffi.new("VkLayerProperties[]", count[0])
-    if count[0]:
-        check(enumerate_layers(count, layers), "vkEnumerateInstanceLayerProperties")
-    return [
-        (
-            ffi.string(layer.layerName).decode(),
-            str(layer.implementationVersion),
-            ffi.string(layer.description).decode(errors="replace"),
-        )
-        for layer in layers[0 : count[0]]
-    ]
+    check(enumerate_extensions(ffi.NULL, count, ffi.NULL), "vkEnumerateInstanceExtensionProperties")
+    found = ffi.new("VkExtensionProperties[]", count[0])
+    check(enumerate_extensions(ffi.NULL, count, found), "vkEnumerateInstanceExtensionProperties")
+    return any(ffi.string(each.extensionName) == _DEBUG_UTILS.encode() for each in found[0 : count[0]])

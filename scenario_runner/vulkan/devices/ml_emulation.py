@@ -29,7 +29,7 @@ from scenario_runner.vulkan.devices.ml_layers import (
 )
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.devices.instance import Instance
+    from scenario_runner.vulkan.devices.instance import Checks, Instance
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 Mode = Literal["auto", "on", "off"]
@@ -82,7 +82,7 @@ def wanted_layers(physical: PhysicalDevice, needed: Collection[str], mode: Mode)
 
 
 def reopen(
-    instance: Instance, physical: PhysicalDevice, layers: tuple[str, ...], *, validation: bool
+    instance: Instance, physical: PhysicalDevice, layers: tuple[str, ...], *, validation: Checks
 ) -> tuple[Instance, PhysicalDevice]:
     """The same device seen through ``layers``; the old instance is closed then.
 
@@ -94,7 +94,7 @@ def reopen(
             f"{physical.name!r} has no {TENSORS} and {DATA_GRAPH}, and the ML emulation layers cannot run on it:"
             f" {reason}"
         )
-    layered = open_layered(layers, validation=validation)
+    layered = open_layered(layers, validation=validation, labels=instance.labels)
     for device in layered.physical_devices:
         if device.index == physical.index and device.uuid == physical.uuid:
             layered.follow(instance)
@@ -104,21 +104,22 @@ def reopen(
     raise errors.UnsupportedError(f"the ML emulation layers do not show the device {physical.name!r}")
 
 
-def open_layered(layers: tuple[str, ...], *, validation: bool) -> Instance:
+def open_layered(layers: tuple[str, ...], *, validation: Checks, labels: bool = False) -> Instance:
     """An instance with the emulation layers. Raises UnsupportedError when they are not installed."""
-    from scenario_runner.vulkan.devices.instance import Instance, available_layers
+    from scenario_runner.vulkan.devices.instance import Instance
+    from scenario_runner.vulkan.devices.layers import available_layers
 
     folder = _manifest_folder()
     if folder is not None:
         with _layer_path(folder):
-            return Instance(layers=layers, validation=validation)
+            return Instance(layers=layers, validation=validation, labels=labels)
     if not {*layers} <= {name for name, _, _ in available_layers()}:
         raise errors.UnsupportedError(
             "the ML emulation layers, which run tensors and graphs on devices without"
             f" {TENSORS} and {DATA_GRAPH}, are not installed",
             help=f"install them with 'scenario-runner doctor --fix', or: pip install {PACKAGE}",
         )
-    return Instance(layers=layers, validation=validation)
+    return Instance(layers=layers, validation=validation, labels=labels)
 
 
 def reason_against(physical: PhysicalDevice) -> str | None:
@@ -183,14 +184,13 @@ def _absolute(deployed: str, layer: str) -> str:
 
 def _write(folder: str, texts: dict[str, str]) -> None:
     """Each file appears complete: another process may be reading it at any time."""
+    from scenario_runner.content_cache import replace_own
+
     parent = os.path.dirname(folder)
     for each in (os.path.dirname(parent), parent, folder):
         os.makedirs(each, mode=0o700, exist_ok=True)
     for name, text in texts.items():
-        temporary = os.path.join(folder, f".{name}-{os.getpid()}-{threading.get_ident()}.tmp")
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, os.path.join(folder, f"{name}.json"))
+        replace_own(os.path.join(folder, f"{name}.json"), text.encode())
 
 
 @contextmanager

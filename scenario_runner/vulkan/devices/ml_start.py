@@ -13,7 +13,7 @@ from scenario_runner.vulkan.devices.physical_device import choose
 from scenario_runner.vulkan.devices.requirements import enabled_for
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.devices.instance import Instance
+    from scenario_runner.vulkan.devices.instance import Checks, Instance
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 _FEATURES = (
@@ -39,7 +39,7 @@ class Warm(NamedTuple):
         self.instance.close()
 
 
-def open_warm(instance: Instance, *, validation: bool) -> Warm | None:
+def open_warm(instance: Instance, *, validation: Checks) -> Warm | None:
     """The device that is used by default, through the layers; None where it needs none or cannot have them."""
     layered = None
     try:
@@ -47,7 +47,7 @@ def open_warm(instance: Instance, *, validation: bool) -> Warm | None:
         layers = wanted_layers(physical, (TENSORS, DATA_GRAPH), "auto")
         if not layers or reason_against(physical) is not None:
             return None
-        layered = open_layered(layers, validation=validation)
+        layered = open_layered(layers, validation=validation, labels=instance.labels)
         same = layered.physical_devices[physical.index]
         features = tuple(
             NeededFeature(structure, member, "a graph", "")

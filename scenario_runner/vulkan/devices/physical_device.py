@@ -13,6 +13,7 @@ from scenario_runner.vulkan.api.functions import Functions
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.features import FeatureTable
+from scenario_runner.vulkan.devices.layers import present_layers
 
 _TYPES = {
     vk.PHYSICAL_DEVICE_TYPE_OTHER: "other",
@@ -121,17 +122,24 @@ class PhysicalDevice:
 
     @cached_property
     def extensions(self) -> dict[str, int]:
-        """Device extensions and their revisions."""
+        """Device extensions and their revisions: those of the driver, and those that layers of tools bring."""
+        found = self._extensions_of(None)
+        for layer in present_layers():
+            found = {**self._extensions_of(layer), **found}
+        return found
+
+    def _extensions_of(self, layer: str | None) -> dict[str, int]:
+        name = ffi.NULL if layer is None else ffi.new("char[]", layer.encode())
         count = ffi.new("uint32_t*")
         enumerate_extensions = self.fn.vkEnumerateDeviceExtensionProperties
         check(
-            enumerate_extensions(self.handle, ffi.NULL, count, ffi.NULL),
+            enumerate_extensions(self.handle, name, count, ffi.NULL),
             "vkEnumerateDeviceExtensionProperties",
             self.name,
         )
         found = ffi.new("VkExtensionProperties[]", count[0])
         if count[0]:
-            check(enumerate_extensions(self.handle, ffi.NULL, count, found), "vkEnumerateDeviceExtensionProperties")
+            check(enumerate_extensions(self.handle, name, count, found), "vkEnumerateDeviceExtensionProperties")
         return {ffi.string(each.extensionName).decode(): each.specVersion for each in found[0 : count[0]]}
 
     @cached_property

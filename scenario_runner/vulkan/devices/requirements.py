@@ -11,6 +11,7 @@ from scenario_runner.plan.model.records import ML_STRUCTURES, Requirements
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.devices.companion_features import companions
 from scenario_runner.vulkan.devices.features import CORE, Feature
+from scenario_runner.vulkan.devices.layers import FRAME_BOUNDARY
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
@@ -155,10 +156,12 @@ def enabled_for(
     features.update(companions(physical, requirements, disabled_extensions))
     if robustness:
         features |= _robustness(physical, disabled_extensions)
-    if frame_boundaries and "VK_EXT_frame_boundary" not in disabled_extensions:
+    if frame_boundaries and FRAME_BOUNDARY not in disabled_extensions:
         feature = physical.features.find("VkPhysicalDeviceFrameBoundaryFeaturesEXT", "frameBoundary")
         if feature is not None:
             features.add(feature)
+        elif FRAME_BOUNDARY in physical.extensions:  # of a layer, which need not report features
+            extensions.add(FRAME_BOUNDARY)
     if features or extensions:  # most scenarios need neither
         from scenario_runner.vulkan.devices.dependencies import dependent_extensions, implied_features
 
@@ -170,6 +173,15 @@ def enabled_for(
     if "VK_KHR_portability_subset" in physical.extensions:
         extensions.add("VK_KHR_portability_subset")  # a device that has it must be opened with it
     return Enabled(frozenset(features), frozenset(extensions), graphics=requirements.graphics is not None)
+
+
+def with_graphics(physical: PhysicalDevice, needed: Enabled) -> Enabled:
+    """The same with a queue that does graphics work. Raises UnsupportedError where the device has none."""
+    if physical.queue_family(graphics=True) is None:
+        message = f"captures need a queue family with graphics and compute, which {physical.name!r} lacks"
+        help = "--list-devices shows the devices there are, --device chooses one"
+        raise errors.error_of([Diagnostic("SR-FEATURE-004", "error", None, message, help)])
+    return Enabled(needed.features, needed.extensions, graphics=True)
 
 
 def _satisfy(physical: PhysicalDevice, alternative: tuple[Any, ...], disabled: Collection[str]) -> Enabled | None:

@@ -11,6 +11,7 @@ from scenario_runner.plan.model.plan import FramePlan, Plan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.devices.layers import FRAME_BOUNDARY
 from scenario_runner.vulkan.execution.commands import CommandPool
 from scenario_runner.vulkan.execution.device_objects import DeviceObjects
 from scenario_runner.vulkan.execution.prepared import Prepared
@@ -20,6 +21,8 @@ from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
 from scenario_runner.vulkan.resources.creation import create_resources
 
 if TYPE_CHECKING:
+    from scenario_runner.vulkan.execution.frame_capture import FrameCapture
+    from scenario_runner.vulkan.execution.labels import Labels
     from scenario_runner.vulkan.execution.timestamps import Timestamps
     from scenario_runner.vulkan.pipelines.instrumentation import Instrumentation
 
@@ -38,6 +41,7 @@ class RunOptions(NamedTuple):
     everything but submit the frames. ``timeout_s`` bounds the wait for each submission (None: no bound).
     ``instrument`` measures shaders, on a device that was opened with what `instrumentation.required` says.
     ``timestamps`` measures every operation on the device.
+    ``capture`` lets RenderDoc capture parts of the first iteration.
     """
 
     repeat: int = 1
@@ -46,6 +50,7 @@ class RunOptions(NamedTuple):
     timeout_s: float | None = None
     instrument: bool = False
     timestamps: bool = False
+    capture: FrameCapture | None = None
 
 
 class Execution:
@@ -55,11 +60,12 @@ class Execution:
         self.device = device = objects.device
         self.plan = plan
         progress.doing("creating its resources")
+        watched = device.instance.watched
         with clock.phase("create", "resources"):
             self.resources = create_resources(device, stack, plan.resources.values(), lambda: objects.samplers)
-        pipelines = [objects.pipelines.get(pipeline) for pipeline in plan.pipelines]
-        graphs = [objects.graphs.get(graph, self.resources) for graph in plan.graph_pipelines]
-        graphics = [objects.graphics.get(each) for each in plan.graphics_pipelines]
+        pipelines = [objects.pipelines.get(pipeline) for pipeline in watched(plan.pipelines)]
+        graphs = [objects.graphs.get(graph, self.resources) for graph in watched(plan.graph_pipelines)]
+        graphics = [objects.graphics.get(each) for each in watched(plan.graphics_pipelines)]
         if device.driver_cache is not None:
             device.driver_cache.pipelines_created()
         progress.doing("creating its descriptor sets")
@@ -67,6 +73,12 @@ class Execution:
             sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
         self.graphs = graphs
         self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics)
+        self._labels: Labels | None = None
+        if device.instance.labels:
+            from scenario_runner.vulkan.execution.labels import Labels
+
+            self._labels = Labels(self._prepared, plan)
+            self._labels.name_objects()
         self._flows: list[Any] = [graph for graph in graphs if graph.kind == "optical_flow"]
         self._sessions = stack.enter_context(ExitStack())
         self._transfer = objects.transfer
@@ -105,6 +117,9 @@ class Execution:
         timer = clock.current()
         transfer = self._transfer
         everything = list(self.resources.values())
+        capture = options.capture
+        if capture is not None:
+            capture.begin_run()
         progress.doing("filling its resources")
         with clock.phase("upload", "resources"):
             transfer.fill(everything, options.timeout_s)
@@ -120,21 +135,28 @@ class Execution:
             for index, frame in enumerate(self.plan.frames):
                 progress.doing(*_work(frame))
                 parts = self._parts(frame)
+                if capture is not None and not iteration:
+                    parts = [each for part in parts for each in capture.parts(part)]
                 for part in parts:
+                    is_last = part is parts[-1]
+                    if capture is not None and not iteration:
+                        capture.begin(part, first=part is parts[0])
                     # with optical flows, recording changes what was recorded before
-                    commands = self._commands(index, part, keep=options.repeat > 1 and not self._flows)
+                    keep = options.repeat > 1 and len(parts) == 1 and not self._flows
+                    commands = self._commands(index, part, keep=keep, is_last=is_last)
                     if options.dry_run:
                         continue
                     try:
-                        is_last = part is parts[-1]
                         with clock.phase("submit", "frame", str(index)):
-                            boundary = self._boundary(iteration, index, frame) if is_last else None
+                            boundary = self._boundary(iteration, frame) if is_last else None
                             self._submission.submit(commands, boundary)
                         with clock.phase("wait", "frame", str(index)):
                             self._submission.wait(_name(frame, index), options.timeout_s)
                         if self.timestamps is not None:
                             with clock.phase("readback", "timestamps"):
                                 self.timestamps.collect(commands, iteration, index)
+                        if capture is not None and not iteration:
+                            capture.end(part, last=is_last)
                     except errors.ScenarioRunnerError as error:
                         raise error.at(pointer=frame.pointer) from None
                 if options.dry_run:
@@ -158,6 +180,8 @@ class Execution:
                 closing(self._read([output.uid for output in self.plan.outputs], options.timeout_s)) as pieces,
             ):
                 on_outputs(pieces)
+        if capture is not None:
+            capture.end_run()
 
     def _start_flows(self) -> None:
         """Let every optical flow begin anew: what it has seen in an earlier iteration is forgotten."""
@@ -181,8 +205,8 @@ class Execution:
             self.resources[uid].set_layouts(layouts)
         self._moved = {uid for uid, _ in frame.layouts}
 
-    def _commands(self, index: int, frame: FramePlan, *, keep: bool) -> Any:
-        """The command buffer of a frame; recorded once where it is used again."""
+    def _commands(self, index: int, frame: FramePlan, *, keep: bool, is_last: bool) -> Any:
+        """The command buffer of a frame, or of a part of it; recorded once where it is used again."""
         commands = self._recorded.get(index)
         if commands is not None:
             return commands
@@ -191,12 +215,15 @@ class Execution:
             self._recorded[index] = commands
         else:
             self._spare = commands
+        labels = self._labels
         with clock.phase("record", "frame", str(index)), self._pool.recording(commands):
+            if labels is not None:
+                labels.begin_frame(commands, index, frame)
             if self.instrumentation is None:
-                record_frame(self._prepared, commands, frame, self.timestamps)
+                record_frame(self._prepared, commands, frame, self.timestamps, labels)
             else:
                 with self.instrumentation.recording(commands, index):
-                    record_frame(self._prepared, commands, frame, self.timestamps)
+                    record_frame(self._prepared, commands, frame, self.timestamps, labels)
             # what the frame wrote is read next by the host or by a copy, whatever barriers the scenario asked for
             barrier = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, vk.ACCESS_TRANSFER_READ_BIT | vk.ACCESS_HOST_READ_BIT)
             self.device.fn.vkCmdPipelineBarrier(
@@ -211,16 +238,29 @@ class Execution:
                 0,
                 ffi.NULL,
             )
+            if labels is not None:
+                labels.end_frame(commands, ends=is_last and not self._has_boundaries)
         return commands
 
-    def _boundary(self, iteration: int, index: int, frame: FramePlan) -> Any:
-        """VkFrameBoundaryEXT for capture tools, where the device knows it and the scenario marks a boundary."""
-        if not frame.boundary or "VK_EXT_frame_boundary" not in self.device.enabled.extensions:
+    @property
+    def _has_boundaries(self) -> bool:
+        return FRAME_BOUNDARY in self.device.enabled.extensions
+
+    def _boundary(self, iteration: int, frame: FramePlan) -> Any:
+        """VkFrameBoundaryEXT for capture tools, where the device or a layer knows it.
+
+        Commands after the last boundary are a frame as well where a tool may be listening. Each iteration has frame ids
+        of its own: those of the scenario, beyond those of the iteration before.
+        """
+        if not self._has_boundaries or not (frame.boundary or self._labels is not None):
             return None
+        beyond = 1 + max(each.frame_id for each in self.plan.frames)
+        taken = not frame.boundary and any(e.boundary and e.frame_id == frame.frame_id for e in self.plan.frames)
+        number = beyond if taken else frame.frame_id
         boundary = new(
             "VkFrameBoundaryEXT",
             flags=vk.FRAME_BOUNDARY_FRAME_END_BIT_EXT,
-            frameID=iteration * len(self.plan.frames) + index,
+            frameID=(iteration * (beyond + 1) + number) % (1 << 64),
             pBuffers=self._handles(frame, "buffer"),
             pImages=self._handles(frame, "image"),
         )

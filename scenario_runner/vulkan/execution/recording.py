@@ -14,6 +14,7 @@ from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.execution.prepared import Prepared, Recorder
 
 if TYPE_CHECKING:
+    from scenario_runner.vulkan.execution.labels import Labels
     from scenario_runner.vulkan.execution.timestamps import Timestamps
 
 
@@ -27,7 +28,11 @@ def memory_barrier(src_access: int, dst_access: int) -> Any:
 
 
 def record_frame(
-    prepared: Prepared, command_buffer: Any, frame: FramePlan, timestamps: Timestamps | None = None
+    prepared: Prepared,
+    command_buffer: Any,
+    frame: FramePlan,
+    timestamps: Timestamps | None = None,
+    labels: Labels | None = None,
 ) -> None:
     """Record every operation of ``frame``, in order, each run of one kind by the recorder of this kind."""
     runs = [list(run) for _, run in groupby(frame.operations, type)]
@@ -44,10 +49,11 @@ def record_frame(
         if recorder.binds and recorder is not latest:
             recorder.disturbed()
             latest = recorder
+        target = recorder if labels is None else labels.recorder(recorder)
         if timestamps is None:
-            recorder.record(run)
+            target.record(run)
         else:
-            timestamps.record(recorder, command_buffer, run)
+            timestamps.record(target, command_buffer, run)
 
 
 class DispatchRecorder(Recorder):

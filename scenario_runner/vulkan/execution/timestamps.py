@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner import clock
+from scenario_runner.kinds import MEASURED
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
@@ -69,7 +70,7 @@ class Timestamps:
 
     def begin(self, commands: Any, runs: Iterable[Sequence[Operation]]) -> None:
         """Begin a command buffer in which these runs of operations will be recorded, each by `record`."""
-        timed = self._runs[commands] = tuple(run for run in runs if run[0].kind != "barrier")
+        timed = self._runs[commands] = tuple(run for run in runs if run[0].kind in MEASURED)
         self._next = 0
         left = sum(len(run) + 1 for run in timed) if self._has_any else 0
         with clock.phase("record", "reset query pool"):
@@ -81,7 +82,7 @@ class Timestamps:
 
     def record(self, recorder: Recorder, commands: Any, operations: Sequence[Operation]) -> None:
         """Let ``recorder`` record operations that follow each other, with a timestamp before and after each."""
-        if not self._has_any or operations[0].kind == "barrier":
+        if not self._has_any or operations[0].kind not in MEASURED:
             recorder.record(operations)
         elif recorder.keeps_open:
             for operation in self._between(commands, operations):

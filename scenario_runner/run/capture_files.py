@@ -1,0 +1,431 @@
+"""Captured frames to files, written while the next frame runs.
+
+What a frame captures is copied out of the device's memory at once; a thread writes it. At most `_MOST_BYTES` wait to be
+written: then the run waits. The files of a frame get their names together when the frame is complete, so that those
+before a failure stay, and `manifest.json` lists them.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import hashlib
+import json
+import os
+import threading
+from collections import deque
+from contextlib import suppress
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scenario_runner import system_limits
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError
+from scenario_runner.files.codec import all_codecs, codec_for, codec_of
+from scenario_runner.files.output import OutputFile, remove_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scenario_runner.plan.model.plan import FramePlan, Plan, ResourcePlan
+
+MANIFEST = "manifest.json"
+_MOST_BYTES = 192 << 20
+_CHUNK_BYTES = 8 << 20
+_BESIDE_BYTES = 1 << 20  # from this size on, a chunk is hashed while it is written
+
+
+class _File(NamedTuple):
+    """One file of a captured resource."""
+
+    uid: str
+    path: str
+    name: str
+
+
+class CaptureNames:
+    """The files of the frames of one run: ``frame_<id>/<uid>.<format>``, under ``iteration_<n>/`` when repeating.
+
+    Of frames with one id, the folders of the second and later ones get a number behind it.
+    """
+
+    def __init__(self, plan: Plan, folder: str, repeat: int) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._repeat = repeat
+        self._seen: dict[tuple[int, int], int] = {}
+        self._names: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def files(self, iteration: int, frame: FramePlan) -> dict[str, list[_File]]:
+        """By uid; ask once for each frame of a run, in order."""
+        count = self._seen[iteration, frame.frame_id] = self._seen.get((iteration, frame.frame_id), 0) + 1
+        name = folder_name(frame.frame_id, count)
+        if self._repeat > 1:
+            name = os.path.join(f"iteration_{iteration}", name)
+        found: dict[str, list[_File]] = {}
+        for uid in frame.captures:
+            paths = (os.path.join(name, self._file_name(uid) + extension) for extension in self._extensions(uid))
+            found[uid] = [_File(uid, os.path.join(self._folder, path), path) for path in paths]
+        return found
+
+    def _file_name(self, uid: str) -> str:
+        """A uid as the name of a file, unlike that of any other uid: what file systems dislike becomes underscores."""
+        name = self._names.get(uid)
+        if name is None:
+            plain = name = "".join(letter if letter.isalnum() or letter in "-_. " else "_" for letter in uid) or "_"
+            count = 1
+            while name.casefold() in self._taken:  # some file systems do not tell capitals from small letters
+                count += 1
+                name = f"{plain}~{count}"
+            self._names[uid] = name
+            self._taken.add(name.casefold())
+        return name
+
+    def _extensions(self, uid: str) -> list[str]:
+        """Those of the files that hold all of a resource: of images, every format that can."""
+        plan = self._plan.resources[uid]
+        if plan.kind != "image":
+            return [codec_for(plan.kind).extension]
+        fitting = [codec.extension for codec in all_codecs() if codec.holds(plan.format, plan.mips)]
+        return fitting or [codec_for(plan.kind, plan.format, plan.mips).extension]
+
+
+def folder_name(frame_id: int, count: int) -> str:
+    """The folder of a frame, the ``count``-th one with its id."""
+    return f"frame_{frame_id}" + (f"_{count}" if count > 1 else "")
+
+
+class CaptureFiles:
+    """Writes the captures of a run. `frame` gives what takes the pieces of one; `close` ends it all.
+
+    What goes wrong on the thread is raised by the next call: FileError, with the pointer of the resource.
+    """
+
+    def __init__(self, plan: Plan, folder: str, repeat: int) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._names = CaptureNames(plan, folder, repeat)
+        self._state = threading.Condition()
+        self._jobs: deque[Callable[[], None] | None] = deque()
+        self._waiting_bytes = 0
+        self._spare: list[bytearray] = []
+        self._error: BaseException | None = None
+        self._entries: list[dict[str, Any]] = []
+        self._listed = 0
+        self._open: _FrameFiles | None = None
+        self._hasher = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="capture-hash")
+        context = copy_context()  # which files may be written is a matter of the context
+        self._thread = threading.Thread(target=context.run, args=(self._work,), name="capture-files", daemon=True)
+        system_limits.start(self._thread)
+
+    def frame(self, iteration: int, frame: FramePlan) -> CaptureReceiver:
+        """What takes the pieces of a frame's captures, in order."""
+        files = _FrameFiles(self._plan, self._names.files(iteration, frame), iteration, frame.frame_id, self._hasher)
+        return CaptureReceiver(self, files, self._plan)
+
+    def close(self) -> None:
+        """Wait until what is complete is written, and list it. Raises what went wrong."""
+        self._put(None)
+        self._thread.join()
+        self._hasher.shutdown()
+        if self._open is not None:
+            self._open.discard()
+        try:
+            self._list(at_least=1)
+        finally:
+            error, self._error = self._error, None
+            if error is not None:
+                raise error
+
+    def put(self, job: Callable[[], None]) -> None:
+        """Have the thread do something after what it was given before. Raises what went wrong earlier."""
+        if self._error is not None:
+            error, self._error = self._error, None
+            self._failed = True
+            raise error
+        self._put(job)
+
+    _failed = False
+
+    def _put(self, job: Callable[[], None] | None) -> None:
+        with self._state:
+            self._jobs.append(job)
+            self._state.notify_all()
+
+    def copy(self, view: memoryview) -> tuple[bytearray, int]:
+        """The bytes of ``view`` (at most a chunk) in memory of our own, and their number; waits for room."""
+        size = view.nbytes
+        with self._state:
+            while self._waiting_bytes and self._waiting_bytes + size > _MOST_BYTES and self._error is None:
+                self._state.wait()
+            self._waiting_bytes += size
+            held = self._spare.pop() if size == _CHUNK_BYTES and self._spare else None
+        if held is None:
+            return bytearray(view), size
+        held[:] = view
+        return held, size
+
+    def release(self, held: bytearray) -> None:
+        """Give such memory back."""
+        with self._state:
+            self._waiting_bytes -= len(held)
+            if len(held) == _CHUNK_BYTES:
+                self._spare.append(held)
+            self._state.notify_all()
+
+    def begin(self, files: _FrameFiles) -> None:
+        """On the thread: the files of a frame are being written."""
+        self._open = files
+
+    def complete(self, files: _FrameFiles) -> None:
+        """On the thread: all of a frame is there."""
+        self._entries += files.publish()
+        self._open = None
+        self._list(at_least=max(1, len(self._entries) // 8))
+
+    def _work(self) -> None:
+        while True:
+            with self._state:
+                while not self._jobs:
+                    self._state.wait()
+                job = self._jobs.popleft()
+            if job is None:
+                return
+            try:
+                job()
+            except BaseException as error:  # raised again by the next call
+                with self._state:
+                    self._error = self._error or error
+                    self._state.notify_all()
+                if self._open is not None:
+                    self._open.discard()
+
+    @property
+    def failed(self) -> bool:
+        """Whether something went wrong: what comes later is not written."""
+        return self._failed or self._error is not None
+
+    def _list(self, *, at_least: int) -> None:
+        """Write the manifest where so many files are not in it yet: seldom enough for any number of frames."""
+        if len(self._entries) - self._listed < at_least:
+            return
+        path = os.path.join(self._folder, MANIFEST)
+        own = {entry["file"] for entry in self._entries}
+        earlier = [entry for entry in _entries_of(path) if entry["file"] not in own and self._is_there(entry["file"])]
+        text = json.dumps({"version": 1, "files": earlier + self._entries}, indent=1)
+        with OutputFile(path) as file:
+            file.write(text.encode() + b"\n")
+        self._listed = len(self._entries)
+
+    def _is_there(self, name: str) -> bool:
+        return os.path.isfile(os.path.join(self._folder, name))
+
+
+def _entries_of(path: str) -> list[dict[str, Any]]:
+    """The entries of a manifest that is there already; none of one that is not ours."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            entries = json.load(file)["files"]
+        return [entry for entry in entries if isinstance(entry["file"], str)]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return []
+
+
+class CaptureReceiver:
+    """Takes pieces of one frame's captures and hands copies of them to the thread."""
+
+    def __init__(self, owner: CaptureFiles, files: _FrameFiles, plan: Plan) -> None:
+        self._owner = owner
+        self._files = files
+        self._plan = plan
+        self._begun = False
+
+    def receive(self, uid: str, view: memoryview) -> None:
+        owner, files = self._owner, self._files
+        if not self._begun:
+            self._begun = True
+            owner.put(lambda: owner.begin(files))
+        flat = view.cast("B")
+        for start in range(0, len(flat), _CHUNK_BYTES) or (0,):
+            held, size = owner.copy(flat[start : start + _CHUNK_BYTES])
+
+            def write(held: bytearray = held, size: int = size) -> None:
+                try:
+                    if not owner.failed:
+                        files.write(uid, memoryview(held)[:size])
+                finally:
+                    owner.release(held)
+
+            owner.put(write)
+
+    def finish(self) -> None:
+        """All is there."""
+        owner, files = self._owner, self._files
+        if self._begun:
+            owner.put(lambda: None if owner.failed else owner.complete(files))
+
+
+class _FrameFiles:
+    """The files of one frame, being written on the thread."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        files: dict[str, list[_File]],
+        iteration: int,
+        frame_id: int,
+        hasher: concurrent.futures.ThreadPoolExecutor,
+    ) -> None:
+        self._plan = plan
+        self._files = files
+        self._iteration = iteration
+        self._frame_id = frame_id
+        self._hasher = hasher
+        self._writers: list[Any] = []
+        self._left = 0
+        self._made: list[_HashedFile] = []
+        self._made_folders: list[str] = []
+
+    def write(self, uid: str, piece: memoryview) -> None:
+        """Write a piece of a resource. Raises FileError with the pointer of the resource."""
+        plan = self._plan.resources[uid]
+        try:
+            if self._left == 0:
+                self._left = plan.size_bytes
+                self._writers = [self._writer(file, plan) for file in self._files[uid]]
+            self._left -= len(piece)
+            for writer in self._writers:
+                writer.write(piece)
+            if self._left == 0:
+                writers, self._writers = self._writers, []
+                for writer in writers:
+                    writer.__exit__(None, None, None)
+        except FileError as error:
+            from scenario_runner.plan.destinations import at_pointer
+
+            error.problems = tuple(at_pointer(problem, plan.pointer) for problem in error.problems)
+            raise
+
+    def _writer(self, file: _File, plan: ResourcePlan) -> Any:
+        def create(path: str | os.PathLike[str], size_bytes: int = 0) -> OutputFile:
+            made = _HashedFile(path, size_bytes, self._hasher, self._made.append)
+            self._made_folders += made.made_folders
+            made.made_folders = []
+            return made
+
+        if plan.npy is not None:
+            return codec_of(file.path, plan.kind).create_array(file.path, *plan.npy, create)
+        from scenario_runner.files.image_file import create_image
+
+        return create_image(file.path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)
+
+    def publish(self) -> list[dict[str, Any]]:
+        """Give all files their names, and say what they are."""
+        made, self._made = self._made, []
+        try:
+            for file in made:
+                file.check()
+            for file in made:
+                file.rename()
+        except BaseException:
+            self._made = made
+            raise
+        self._made_folders = []
+        by_path = {file.path: file for file in made}
+        return [self._entry(each, by_path[each.path]) for files in self._files.values() for each in files]
+
+    def _entry(self, file: _File, made: _HashedFile) -> dict[str, Any]:
+        plan = self._plan.resources[file.uid]
+        shape = [plan.height, plan.width] if plan.npy is None else list(plan.npy[1])
+        return {
+            "scenario": self._plan.name,
+            "iteration": self._iteration,
+            "frame_id": self._frame_id,
+            "resource": file.uid,
+            "kind": plan.kind,
+            "format": None if plan.format is None else plan.format.name,
+            "shape": shape,
+            "mip_levels": plan.mips if plan.kind == "image" else None,
+            "file": file.name.replace(os.sep, "/"),
+            "size_bytes": made.size_bytes,
+            "sha256": made.digest.hexdigest(),
+        }
+
+    def discard(self) -> None:
+        """Remove what is not complete."""
+        writers, self._writers = self._writers, []
+        for writer in writers:
+            with suppress(FileError):
+                writer.__exit__(KeyboardInterrupt, None, None)
+        made, self._made = self._made, []
+        for file in made:
+            file.discard()
+        remove_folders(self._made_folders)
+
+
+class _HashedFile(OutputFile):
+    """A file whose content is hashed as it is written."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        size_bytes: int,
+        hasher: concurrent.futures.ThreadPoolExecutor,
+        complete: Callable[[Any], None],
+    ) -> None:
+        super().__init__(path, size_bytes, complete=complete)
+        self.digest = hashlib.sha256()
+        self.size_bytes = 0
+        self._hasher = hasher
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        size = memoryview(data).nbytes
+        self.size_bytes += size
+        if size < _BESIDE_BYTES:
+            self.digest.update(data)
+            super().write(data)
+            return
+        hashing = self._hasher.submit(self.digest.update, data)
+        try:
+            super().write(data)
+        finally:
+            hashing.result()
+
+
+def refuse_overwriting(plan: Plan, folder: str, repeat: int, outputs: dict[str, str]) -> None:
+    """Refuse captures that would overwrite what the scenario reads or one of its ``outputs``. Raises FileError."""
+    inside = os.path.join(os.path.realpath(folder), "")
+    others = {os.path.realpath(path): "reads" for path in plan.reads}
+    others |= {os.path.realpath(path): "has as a dst" for path in outputs.values()}
+    taken = {path: why for path, why in others.items() if path.startswith(inside)}
+    if not taken:
+        return
+    names = CaptureNames(plan, folder, repeat)
+    for iteration in range(repeat):
+        for frame in plan.frames:
+            for files in names.files(iteration, frame).values():
+                for file in files:
+                    _refuse(file.path, f"a frame of {file.uid!r}", taken)
+    if any(frame.captures for frame in plan.frames):
+        _refuse(os.path.join(folder, MANIFEST), "the list of captures", taken)
+
+
+def _refuse(path: str, what: str, taken: dict[str, str]) -> None:
+    why = taken.get(os.path.realpath(path))
+    if why is not None:
+        message = f"is where {what} would be written, but the scenario {why} this file"
+        help = "choose another folder for captures"
+        raise FileError(Diagnostic("SR-FILE-001", "error", None, message, help, path=path))
+
+
+def check_folder(folder: str) -> None:
+    """Refuse a folder that cannot be written to, before the run. Raises FileError."""
+    from scenario_runner.files.output import check_destination
+    from scenario_runner.files.source import file_error
+
+    check_destination(os.path.join(folder, MANIFEST))
+    existing = os.path.realpath(folder)
+    while not os.path.lexists(existing):
+        existing = os.path.dirname(existing)
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise file_error(folder, "cannot be written to: permission denied", code="SR-FILE-015")

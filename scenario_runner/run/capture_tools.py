@@ -1,0 +1,81 @@
+"""Capture tools around runs: RenderDoc inside this process, and gfxreconstruct's layer."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from scenario_runner import log
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import error_of
+from scenario_runner.run.capture_files import check_folder
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.vulkan.execution.frame_capture import FrameCapture
+
+GFXR_LAYER = "VK_LAYER_LUNARG_gfxreconstruct"
+_GFXR_HOW = (
+    "install gfxreconstruct (Debian and Ubuntu: apt install gfxreconstruct; elsewhere: the Vulkan SDK), or name the"
+    " folder of its VkLayer_gfxreconstruct.json in VK_ADD_LAYER_PATH"
+)
+# What the layer of this version says of itself; newer ones know VK_EXT_frame_boundary and the label of RenderDoc.
+_WITHOUT_FRAMES = ("Version 0.",)
+
+
+class RenderDocCaptures:
+    """What RenderDoc captures of the runs of one Runner, into ``folder``; make it before the first instance.
+
+    ``what`` is as in `frame_capture.wanted`; ``files`` are those made so far. Raises UsageError and UnsupportedError.
+    """
+
+    def __init__(self, what: str, folder: str) -> None:
+        from scenario_runner.vulkan.devices.renderdoc import RenderDoc
+        from scenario_runner.vulkan.execution.frame_capture import wanted
+
+        self._what = wanted(what)
+        self._folder = folder
+        self._renderdoc = RenderDoc()
+        self.files: list[str] = []
+
+    def of(self, plan: Plan) -> FrameCapture:
+        """The captures of one run. Raises UsageError for frames and commands that it does not have, and FileError."""
+        from scenario_runner.vulkan.execution.frame_capture import FrameCapture
+
+        check_folder(self._folder)
+        captures = FrameCapture(self._renderdoc, self._what, plan, self._folder, self.files)
+        os.makedirs(self._folder, exist_ok=True)
+        return captures
+
+
+def set_up_gfxreconstruct(path: str) -> None:
+    """Let every instance that is made from now on be captured into ``path`` by gfxreconstruct's layer.
+
+    The layer reads environment variables; those that are set already stay, but for the file. Raises UnsupportedError
+    where the layer is not installed, FileError for a file that cannot be written.
+    """
+    from scenario_runner.files.output import check_destination
+    from scenario_runner.vulkan.devices.layers import LAYERS_VARIABLE, available_layers
+
+    path = os.path.abspath(path)
+    check_destination(path)
+    check_folder(os.path.dirname(path))
+    found = next((layer for layer in available_layers() if layer[0] == GFXR_LAYER), None)
+    if found is None:
+        message = f"--gfxr needs gfxreconstruct: its layer {GFXR_LAYER} was not found"
+        raise error_of([Diagnostic("SR-RUN-005", "error", None, message, _GFXR_HOW)])
+    if any(version in found[2] for version in _WITHOUT_FRAMES):
+        log.warning(
+            __name__,
+            "this gfxreconstruct (%s) records no frames of programs without a window, so that the whole run is one;"
+            " newer versions know frame boundaries",
+            found[2].removeprefix("GFXReconstruct Capture Layer "),
+        )
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    layers = [name for name in os.environ.get(LAYERS_VARIABLE, "").split(os.pathsep) if name and name != GFXR_LAYER]
+    os.environ[LAYERS_VARIABLE] = os.pathsep.join([GFXR_LAYER, *layers])
+    os.environ["GFXRECON_CAPTURE_FILE"] = path
+    os.environ["GFXRECON_CAPTURE_FILE_TIMESTAMP"] = "false"
+    os.environ.setdefault("GFXRECON_LOG_LEVEL", "error")
+    # the default way to follow what the host writes needs buffers that begin with a page
+    os.environ.setdefault("GFXRECON_PAGE_GUARD_ALIGN_BUFFER_SIZES", "true")

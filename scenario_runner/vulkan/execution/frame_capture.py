@@ -1,0 +1,132 @@
+"""Captures of frames, of single commands or of a whole run through RenderDoc."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import UsageError, error_of
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model.plan import FramePlan, Plan
+    from scenario_runner.vulkan.devices.renderdoc import RenderDoc
+
+_WANTED = re.compile(r"run|command:\d{1,9}|\d{1,20}", re.ASCII)
+
+
+class Wanted(NamedTuple):
+    """What to capture: frames by id, commands by index, the whole run."""
+
+    frames: frozenset[int] = frozenset()
+    commands: frozenset[int] = frozenset()
+    run: bool = False
+
+
+def is_wanted(text: str) -> bool:
+    """Whether ``text`` has the form of what `wanted` reads."""
+    return all(_WANTED.fullmatch(part) for part in text.split(","))
+
+
+def wanted(text: str) -> Wanted:
+    """Reads ``N[,N...]``, ``command:K`` and ``run``, in any mixture. Raises UsageError."""
+    parts = text.split(",")
+    if not is_wanted(text):
+        raise UsageError(f"--capture-frame is {text!r}, expected frame ids, 'command:K' or 'run', separated by commas")
+    commands = frozenset(int(part[8:]) for part in parts if part.startswith("command:"))
+    frames = frozenset(int(part) for part in parts if part.isdigit())
+    if "run" in parts and (commands or frames):
+        raise UsageError(
+            f"--capture-frame is {text!r}: 'run' captures everything", help="captures cannot be inside each other"
+        )
+    return Wanted(frames, commands, "run" in parts)
+
+
+class FrameCapture:
+    """The captures of one run, in ``folder``; in the first iteration only. Their paths are added to ``files``.
+
+    Raises UsageError for frames and commands that the plan does not have.
+    """
+
+    def __init__(self, renderdoc: RenderDoc, what: Wanted, plan: Plan, folder: str, files: list[str]) -> None:
+        self._renderdoc = renderdoc
+        self._what = what
+        self._stem = os.path.join(folder, os.path.splitext(os.path.basename(plan.name))[0] or "scenario")
+        self._running: str | None = None
+        self._files = files
+        frames = {frame.frame_id for frame in plan.frames if frame.operations or frame.boundary}
+        # the commands after the last boundary count as a frame where none has their number
+        self._bounded = {frame.frame_id for frame in plan.frames if frame.boundary}
+        commands = {operation.command for frame in plan.frames for operation in frame.operations}
+        for kind, unknown, there in (
+            ("frame", what.frames - frames, frames),
+            ("command", what.commands - commands, commands),
+        ):
+            if unknown:
+                known = ", ".join(map(str, sorted(there)[:20])) or "none"
+                raise UsageError(
+                    f"--capture-frame: there is no {kind} {min(unknown)} that does work",
+                    help=f"the {kind}s of {plan.name}: {known}" + (" and more" if len(there) > 20 else ""),
+                )
+        by_frame = {
+            operation.command: frame.frame_id
+            for frame in plan.frames
+            for operation in frame.operations
+            if frame.boundary or frame.frame_id not in self._bounded
+        }
+        for command in what.commands:
+            if by_frame.get(command) in what.frames:
+                raise UsageError(
+                    f"--capture-frame: command {command} is in frame {by_frame[command]}, which is captured as well",
+                    help="captures cannot be inside each other",
+                )
+
+    def parts(self, frame: FramePlan) -> list[FramePlan]:
+        """A frame in parts that are submitted one after the other: captured commands have one of their own."""
+        parts: list[list[int]] = []
+        before: int | None = None
+        for index, operation in enumerate(frame.operations):
+            single = operation.command if operation.command in self._what.commands else None
+            if not parts or single != before:
+                parts.append([])
+            parts[-1].append(index)
+            before = single
+        return [frame._replace(operations=tuple(frame.operations[i] for i in part)) for part in parts] or [frame]
+
+    def begin_run(self) -> None:
+        """Before resources are filled."""
+        if self._what.run:
+            self._start("run")
+
+    def begin(self, part: FramePlan, *, first: bool) -> None:
+        """Before a part of a frame is recorded; ``first``: the first one of its frame."""
+        if first and part.frame_id in self._what.frames and (part.boundary or part.frame_id not in self._bounded):
+            self._start(f"frame_{part.frame_id}")
+        elif part.operations and part.operations[0].command in self._what.commands:
+            self._start(f"command_{part.operations[0].command}")
+
+    def end(self, part: FramePlan, *, last: bool) -> None:
+        """After a part of a frame has finished."""
+        if self._running is None or self._running == "run":
+            return
+        if last or not self._running.startswith("frame_"):
+            self.end_run()
+
+    def end_run(self) -> None:
+        """End what is being captured. Raises UnsupportedError where RenderDoc made no file of it."""
+        name, self._running = self._running, None
+        if name is None:
+            return
+        made = self._renderdoc.end()
+        if made is None or not os.path.isfile(made):
+            message = f"--capture-frame: RenderDoc captured nothing of {name.replace('_', ' ')}"
+            help = "the file could not be written, or this version of RenderDoc does not know what the scenario uses"
+            raise error_of([Diagnostic("SR-RUN-005", "error", None, message, help)])
+        path = f"{self._stem}-{name}.rdc"
+        os.replace(made, path)
+        self._files.append(path)
+
+    def _start(self, name: str) -> None:
+        self._running = name
+        self._renderdoc.start(f"{self._stem}-{name}")

@@ -1,0 +1,145 @@
+"""Names of objects and labels of commands for tools (VK_EXT_debug_utils), and the end of a frame as they know it.
+
+Made only where a layer or an option asks for it: without it, a run pays nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.execution.prepared import Recorder
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model.plan import FramePlan, Operation, Plan
+    from scenario_runner.vulkan.execution.prepared import Prepared
+
+# What RenderDoc, gfxreconstruct and Dive take for the end of a frame where nothing is presented: a label in a submitted
+# command buffer.
+END_OF_FRAME = "vr-marker,frame_end,type,application"
+_MOST_BYTES = 200  # of a name; uids may be of any length
+_TYPES = {
+    "buffer": vk.OBJECT_TYPE_BUFFER,
+    "image": vk.OBJECT_TYPE_IMAGE,
+    "tensor": vk.OBJECT_TYPE_TENSOR_ARM,
+}
+
+
+class LabelledRecorder(Recorder):
+    """Records what another recorder does, with a label around each operation."""
+
+    def __init__(self, labels: Labels, recorder: Recorder) -> None:
+        super().__init__(recorder.prepared, recorder.commands, True)
+        self._labels = labels
+        self._recorder = recorder
+        self.keeps_open = recorder.keeps_open  # type: ignore[misc]  # of the class elsewhere
+
+    def record(self, operations: Iterable[Operation]) -> None:
+        self._recorder.record(self._labels.around(self.commands, operations))
+
+
+class Labels:
+    """Names and labels of one run."""
+
+    def __init__(self, prepared: Prepared, plan: Plan) -> None:
+        self._prepared = prepared
+        self._plan = plan
+        self._instance = prepared.device.instance
+        fn = prepared.device.fn
+        self._begin, self._end = fn.vkCmdBeginDebugUtilsLabelEXT, fn.vkCmdEndDebugUtilsLabelEXT
+        self._insert, self._name = fn.vkCmdInsertDebugUtilsLabelEXT, fn.vkSetDebugUtilsObjectNameEXT
+        self._label = new("VkDebugUtilsLabelEXT")
+
+    def name_objects(self) -> None:
+        """Give what a run uses the names that the scenario has for it.
+
+        Under the ML emulation layers only buffers and images: other handles are the layers' own, which they hand down
+        to a driver that takes them for its own.
+        """
+        prepared, plan = self._prepared, self._plan
+        layered = bool(self._instance.layers)
+        for uid, resource in prepared.resources.items():
+            if not (layered and resource.plan.kind == "tensor"):
+                self._set_name(_TYPES[resource.plan.kind], resource.handle, uid)
+        if layered:
+            return
+        pipelines: list[tuple[Any, Any]] = [
+            *zip(plan.pipelines, prepared.pipelines, strict=True),
+            *zip(plan.graphics_pipelines, prepared.graphics, strict=True),
+            *zip(plan.graph_pipelines, prepared.graphs, strict=True),
+        ]
+        for described, pipeline in pipelines:
+            self._set_name(vk.OBJECT_TYPE_PIPELINE, pipeline.handle, _label_of(described))
+
+    def _set_name(self, kind: int, handle: Any, name: str) -> None:
+        number = int(ffi.cast("uint64_t", handle))
+        info = new("VkDebugUtilsObjectNameInfoEXT", objectType=kind, objectHandle=number, pObjectName=_short(name))
+        self._name(self._prepared.device.handle, info)  # a name that a tool does not take is not worth a failure
+
+    def begin_frame(self, commands: Any, index: int, frame: FramePlan) -> None:
+        """Name the command buffer of a frame, and begin a label around all of it."""
+        name = f"frame {frame.frame_id}" if frame.boundary else f"the work of frame {index}"
+        self._set_name(vk.OBJECT_TYPE_COMMAND_BUFFER, ffi.cast("uintptr_t", commands), name)
+        text = ffi.new("char[]", name.encode())
+        self._label.pLabelName = text
+        self._begin(commands, self._label)
+
+    def end_frame(self, commands: Any, *, ends: bool) -> None:
+        """End that label, and with ``ends`` tell tools that the frame ends with this command buffer."""
+        self._end(commands)
+        if ends:
+            text = ffi.new("char[]", END_OF_FRAME.encode())
+            self._label.pLabelName = text
+            self._insert(commands, self._label)
+
+    def recorder(self, recorder: Recorder) -> LabelledRecorder:
+        """The same recorder, with labels."""
+        return LabelledRecorder(self, recorder)
+
+    def around(self, commands: Any, operations: Iterable[Operation]) -> Iterator[Operation]:
+        """The same operations; what is recorded until the next one is asked for gets a label of its own.
+
+        Together they tell which command of the scenario is being recorded, for the validation layer.
+        """
+        instance, begin, end, label = self._instance, self._begin, self._end, self._label
+        watched, texts = bool(instance.validation), self._texts_of_pipelines()
+        for operation in operations:
+            if watched:
+                instance.subject = f"/commands/{operation.command}"
+            text = ffi.new("char[]", b"command %d: %b" % (operation.command, texts(operation)))
+            label.pLabelName = text
+            begin(commands, label)
+            yield operation
+            end(commands)
+        instance.subject = None
+
+    def _texts_of_pipelines(self) -> Any:
+        """What operations do, as bytes: the uid of the shader, graph and segment, or the kind where there is none."""
+        plan = self._plan
+        tables: dict[str, Any] = {"dispatch": plan.pipelines, "draw": plan.graphics_pipelines}
+        known: dict[tuple[str, int], bytes] = {}
+
+        def text(operation: Any) -> bytes:
+            index = getattr(operation, "pipeline", -1)
+            key = (operation.kind, index)
+            found = known.get(key)
+            if found is None:
+                table = tables.get(operation.kind, plan.graph_pipelines)
+                name = operation.kind if index < 0 else _label_of(table[index])
+                found = known[key] = _short(name)
+            return found
+
+        return text
+
+
+def _label_of(pipeline: Any) -> str:
+    """The label of a pipeline: a drawing has that of its fragment shader."""
+    return str(pipeline.fragment.label if hasattr(pipeline, "fragment") else pipeline.label)
+
+
+def _short(name: str) -> bytes:
+    """A name as Vulkan takes it."""
+    return name.replace("\0", " ").encode("utf-8", "replace")[:_MOST_BYTES]

@@ -1,0 +1,151 @@
+"""--capture-frame and --gfxr: what is captured, and what is said where something is missing."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy
+import pytest
+
+from tests.program import Program
+from tests.scenes import Scene, glsl
+
+ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
+renderdoc = pytest.mark.skipif(shutil.which("renderdoccmd") is None, reason="RenderDoc is not installed")
+gfxreconstruct = pytest.mark.skipif(shutil.which("gfxrecon-info") is None, reason="gfxreconstruct is not installed")
+
+
+@pytest.fixture
+def frames(scene: Scene) -> Path:
+    """Frame 4 of one dispatch, frame 1 of two, and a dispatch after them."""
+    scene.shader("add", glsl("a[gl_WorkGroupID.x] += 1u;", ONE)).buffer("x", numpy.zeros(4, numpy.uint32))
+    scene.dispatch("add", ["x"], [4]).command("mark_boundary", resources=["x"], frame_id=4)
+    scene.dispatch("add", ["x"], [4]).dispatch("add", ["x"], [3]).command("mark_boundary", resources=[])
+    return scene.dispatch("add", ["x"], [4]).write()
+
+
+def calls(path: Path) -> list[str]:
+    """The Vulkan calls in a capture of RenderDoc."""
+    xml = path.with_suffix(".xml")
+    command = ["renderdoccmd", "convert", "-f", str(path), "-o", str(xml), "-c", "xml"]
+    subprocess.run(command, check=True, capture_output=True)
+    return re.findall(r'<chunk [^>]*name="(vk\w+)"', xml.read_text(encoding="utf-8"))
+
+
+@renderdoc
+@pytest.mark.parametrize(
+    "what, expected",
+    [
+        ("4", {"frame_4": 1}),
+        ("1,4", {"frame_1": 2, "frame_4": 1}),
+        ("2", {"frame_2": 1}),
+        ("run", {"run": 4}),
+        ("command:3", {"command_3": 1}),
+        ("command:0,1", {"command_0": 1, "frame_1": 2}),
+    ],
+)
+def test_captures(scene: Scene, frames: Path, program: Program, what: str, expected: dict[str, int]) -> None:
+    """Each capture holds the dispatches of its frame, command or run; the results are those of any run."""
+    done = program("--capture-frame", what, frames.name, "--capture-dir", "captured")
+    assert done.code == 0, done.err
+    made = {path.stem.removeprefix("scenario-"): calls(path) for path in (scene.folder / "captured").glob("*.rdc")}
+    assert {name: each.count("vkCmdDispatch") for name, each in made.items()} == expected
+    for name in expected:
+        assert f"scenario.json: captured captured/scenario-{name}.rdc\n" in done.out
+    assert scene.output("x", "u4").tolist() == [4, 4, 4, 3]
+
+
+@renderdoc
+def test_reference_spelling(scene: Scene, frames: Path, program: Program) -> None:
+    """--capture-frame without a value, also before a file, captures the run."""
+    assert program("--capture-frame", frames.name).code == 0
+    assert calls(scene.folder / "scenario-run.rdc").count("vkCmdDispatch") == 4
+
+
+@renderdoc
+@pytest.mark.parametrize(
+    "what, message",
+    [
+        ("9", "there is no frame 9 that does work"),
+        ("command:1", "there is no command 1 that does work"),
+        ("command:0,4", "command 0 is in frame 4, which is captured as well"),
+    ],
+)
+def test_what_is_not_there(frames: Path, program: Program, scene: Scene, what: str, message: str) -> None:
+    """Frames and commands that the scenario does not have are one error, with those that it has."""
+    done = program("--capture-frame", what, frames.name)
+    assert (done.code, done.out) == (2, "")
+    assert f"scenario.json: --capture-frame: {message}" in done.err
+    assert "  help: " in done.err
+    assert not (scene.folder / "x.out.npy").exists()
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (["--capture-frame", "one"], "--capture-frame is 'one', expected frame ids"),
+        (["--capture-frame", "run,1"], "'run' captures everything"),
+        (["--capture-frame=1", "--dry-run"], "--capture-frame and --dry-run contradict each other"),
+        (["--gfxr", "a.gfxr", "--dry-run"], "--gfxr and --dry-run contradict each other"),
+        (["--gfxr", "a.gfxr", "--capture-frame=1"], "--capture-frame and --gfxr contradict each other"),
+    ],
+)
+def test_contradictions(frames: Path, program: Program, options: list[str], message: str) -> None:
+    """Values without a meaning and options that contradict each other are refused."""
+    done = program(*options, frames.name)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_missing_renderdoc(frames: Path, program: Program) -> None:
+    """Without RenderDoc the error says how to get it."""
+    done = program("--capture-frame", "run", frames.name, env={"SCENARIO_RUNNER_RENDERDOC": "/nowhere/librenderdoc.so"})
+    assert (done.code, done.err.count("error: ")) == (6, 1)
+    assert "--capture-frame needs RenderDoc" in done.err
+    assert "apt install renderdoc" in done.err
+
+
+def test_another_library(frames: Path, program: Program) -> None:
+    """A library that is not RenderDoc is refused by name."""
+    done = program("--capture-frame", "run", frames.name, env={"SCENARIO_RUNNER_RENDERDOC": "libc.so.6"})
+    assert done.code == 6
+    assert "'libc.so.6' is not RenderDoc: it has no RENDERDOC_GetAPI" in done.err
+
+
+def test_a_renderdoc_that_is_too_old(scene: Scene, frames: Path, program: Program) -> None:
+    """A library that does not hand out the version that is needed is refused."""
+    source = scene.file("old.c", "int RENDERDOC_GetAPI(int wanted, void **out) { *out = 0; return wanted < 10102; }\n")
+    library = scene.folder / "old.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    done = program("--capture-frame", "run", frames.name, env={"SCENARIO_RUNNER_RENDERDOC": str(library)})
+    assert done.code == 6
+    assert "it is too old" in done.err
+
+
+def test_missing_gfxreconstruct(frames: Path, program: Program, tmp_path: Path) -> None:
+    """Without gfxreconstruct's layer the error says how to get it."""
+    (tmp_path / "none").mkdir()
+    done = program("--gfxr", "a.gfxr", frames.name, env={"VK_LAYER_PATH": str(tmp_path / "none")})
+    assert (done.code, done.err.count("error: ")) == (6, 1)
+    assert "VK_LAYER_LUNARG_gfxreconstruct was not found" in done.err
+    assert "apt install gfxreconstruct" in done.err
+
+
+@gfxreconstruct
+@pytest.mark.parametrize("mode", ["", "page_guard", "assisted", "unassisted"])
+def test_files_under_gfxreconstruct(scene: Scene, frames: Path, program: Program, mode: str) -> None:
+    """Files go in and out under every way to follow memory, and the capture has names and labels."""
+    environment = {"GFXRECON_MEMORY_TRACKING_MODE": mode} if mode else {}
+    done = program("--gfxr", "new/a.gfxr", frames.name, "--capture-dir", "captured", env=environment)
+    assert done.code == 0, done.err
+    assert scene.output("x", "u4").tolist() == [4, 4, 4, 3]
+    assert (numpy.load(scene.folder / "captured/frame_4/x.npy").view("u4") == 1).all()
+    text = scene.folder / "a.jsonl"
+    subprocess.run(["gfxrecon-convert", "--output", str(text), "new/a.gfxr"], cwd=scene.folder, check=True)
+    found = text.read_text(encoding="utf-8")
+    assert found.count("vr-marker,frame_end,type,application") == 3
+    assert '"command 3: add"' in found
+    assert '"pObjectName":"x"' in found

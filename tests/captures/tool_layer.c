@@ -1,0 +1,148 @@
+/* A Vulkan layer that writes down what a capture tool would see of frames, names and labels, for tests.
+
+   Environment, read when an instance is created:
+     TOOL_LOG   file that these lines are added to:
+                  name TYPE TEXT     an object of this VkObjectType gets a name
+                  begin TEXT, end, insert TEXT     labels of command buffers
+                  submit N           a submission of N command buffers
+                  frame ID FLAGS IMAGES BUFFERS TENSORS     the VkFrameBoundaryEXT of the submission before
+
+   Where its manifest lists VK_EXT_frame_boundary, it takes the extension away from what the driver gets.
+
+   What is declared here is the binary interface of Vulkan and of the loader; handles are pointers on the 64-bit systems
+   where the tests run. */
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int32_t VkResult;
+typedef void *Handle;
+typedef void (*Function)(void);
+typedef Function (*GetProcAddr)(Handle, const char *);
+
+typedef struct Base { int32_t type; struct Base *next; } Base;
+typedef struct InstanceLink { struct InstanceLink *next; GetProcAddr get_instance, get_physical; } InstanceLink;
+typedef struct DeviceLink { struct DeviceLink *next; GetProcAddr get_instance, get_device; } DeviceLink;
+typedef struct { int32_t type; const void *next; int32_t function; union { InstanceLink *instance; DeviceLink *device; } link; } LayerInfo;
+typedef struct { int32_t type; void *next; uint32_t version; GetProcAddr get_instance, get_device, get_physical; } Negotiation;
+typedef struct { int32_t type; const void *next; const char *text; float color[4]; } Label;
+typedef struct { int32_t type; const void *next; int32_t kind; uint64_t handle; const char *text; } Name;
+typedef struct { int32_t type; void *next; uint32_t flags; uint64_t id; uint32_t images; const void *image; uint32_t buffers; const void *buffer; } Boundary;
+typedef struct { int32_t type; void *next; uint32_t count; const void *tensors; } BoundaryTensors;
+typedef struct { int32_t type; const void *next; uint32_t waits; const void *semaphores, *stages; uint32_t count; const Handle *commands; uint32_t signals; const void *signalled; } Submit;
+typedef struct { int32_t type; const void *next; uint32_t flags, queues; const void *queue; uint32_t layers; const void *layer; uint32_t extensions; const char *const *names; const void *features; } DeviceInfo;
+
+#define EXPORT __attribute__((visibility("default")))
+enum { LOADER_INSTANCE = 47, LOADER_DEVICE = 48, LINK_INFO = 0, MOST = 64 };
+enum { BOUNDARY = 1000375001, BOUNDARY_TENSORS = 1000460023 };
+
+static GetProcAddr next_instance, next_device;
+static Handle instance, device;
+static FILE *log_file;
+
+#define LOG(...) do { if (log_file) { fprintf(log_file, __VA_ARGS__); fputc('\n', log_file); fflush(log_file); } } while (0)
+
+static Base *find(const void *chain, int32_t type) {
+  for (Base *each = (Base *)chain; each; each = each->next) if (each->type == type) return each;
+  return NULL;
+}
+
+static VkResult layer_vkSetDebugUtilsObjectNameEXT(Handle owner, const Name *name) {
+  VkResult (*below)(Handle, const Name *) = (VkResult (*)(Handle, const Name *))next_device(device, "vkSetDebugUtilsObjectNameEXT");
+  LOG("name %d %s", name->kind, name->text);
+  return below ? below(owner, name) : 0;
+}
+
+static void layer_vkCmdBeginDebugUtilsLabelEXT(Handle commands, const Label *label) {
+  void (*below)(Handle, const Label *) = (void (*)(Handle, const Label *))next_device(device, "vkCmdBeginDebugUtilsLabelEXT");
+  LOG("begin %s", label->text);
+  if (below) below(commands, label);
+}
+
+static void layer_vkCmdEndDebugUtilsLabelEXT(Handle commands) {
+  void (*below)(Handle) = (void (*)(Handle))next_device(device, "vkCmdEndDebugUtilsLabelEXT");
+  LOG("end");
+  if (below) below(commands);
+}
+
+static void layer_vkCmdInsertDebugUtilsLabelEXT(Handle commands, const Label *label) {
+  void (*below)(Handle, const Label *) = (void (*)(Handle, const Label *))next_device(device, "vkCmdInsertDebugUtilsLabelEXT");
+  LOG("insert %s", label->text);
+  if (below) below(commands, label);
+}
+
+static VkResult layer_vkQueueSubmit(Handle queue, uint32_t count, const Submit *submits, Handle fence) {
+  for (uint32_t s = 0; s < count; s++) {
+    const Boundary *found = (const Boundary *)find(submits[s].next, BOUNDARY);
+    LOG("submit %u", submits[s].count);
+    if (!found) continue;
+    const BoundaryTensors *tensors = (const BoundaryTensors *)find(submits[s].next, BOUNDARY_TENSORS);
+    LOG("frame %llu %u %u %u %u", (unsigned long long)found->id, found->flags, found->images, found->buffers, tensors ? tensors->count : 0);
+  }
+  return ((VkResult (*)(Handle, uint32_t, const Submit *, Handle))next_device(device, "vkQueueSubmit"))(queue, count, submits, fence);
+}
+
+static LayerInfo *link_of(const void *info, int32_t type) {
+  for (Base *each = ((const Base *)info)->next; each; each = each->next)
+    if (each->type == type && ((LayerInfo *)each)->function == LINK_INFO) return (LayerInfo *)each;
+  return NULL;
+}
+
+static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
+  LayerInfo *chain = link_of(info, LOADER_INSTANCE);
+  const char *path = getenv("TOOL_LOG");
+  if (!chain) return -3;
+  if (path && *path && !log_file) log_file = fopen(path, "a");
+  next_instance = chain->link.instance->get_instance;
+  chain->link.instance = chain->link.instance->next;
+  VkResult code = ((VkResult (*)(const void *, const void *, Handle *))next_instance(NULL, "vkCreateInstance"))(info, allocator, out);
+  if (code >= 0) instance = *out;
+  return code;
+}
+
+static VkResult layer_vkCreateDevice(Handle physical, const DeviceInfo *info, const void *allocator, Handle *out) {
+  LayerInfo *chain = link_of(info, LOADER_DEVICE);
+  if (!chain) return -3;
+  GetProcAddr below = chain->link.device->get_instance;
+  next_device = chain->link.device->get_device;
+  chain->link.device = chain->link.device->next;
+  const char *names[MOST];
+  DeviceInfo changed = *info;
+  changed.extensions = 0;
+  changed.names = names;
+  for (uint32_t i = 0; i < info->extensions && changed.extensions < MOST; i++)
+    if (strcmp(info->names[i], "VK_EXT_frame_boundary")) names[changed.extensions++] = info->names[i];
+  VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(instance, "vkCreateDevice"))(physical, &changed, allocator, out);
+  if (code >= 0) device = *out;
+  return code;
+}
+
+#define ENTRY(name) { #name, (Function)layer_##name },
+typedef struct { const char *name; Function function; } Entry;
+static const Entry functions[] = {
+  ENTRY(vkCreateInstance) ENTRY(vkCreateDevice) ENTRY(vkQueueSubmit) ENTRY(vkSetDebugUtilsObjectNameEXT)
+  ENTRY(vkCmdBeginDebugUtilsLabelEXT) ENTRY(vkCmdEndDebugUtilsLabelEXT) ENTRY(vkCmdInsertDebugUtilsLabelEXT)
+};
+
+static Function layer_get_device(Handle which, const char *name) {
+  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
+  for (size_t i = 2; i < sizeof functions / sizeof *functions; i++) if (!strcmp(name, functions[i].name)) return functions[i].function;
+  return which && next_device ? next_device(which, name) : NULL;
+}
+
+static Function layer_get_instance(Handle which, const char *name) {
+  if (!strcmp(name, "vkGetInstanceProcAddr")) return (Function)layer_get_instance;
+  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) if (!strcmp(name, functions[i].name)) return functions[i].function;
+  return which && next_instance ? next_instance(which, name) : NULL;
+}
+
+EXPORT VkResult vkNegotiateLoaderLayerInterfaceVersion(Negotiation *wish) {
+  if (wish->version > 2) wish->version = 2;
+  wish->get_instance = layer_get_instance;
+  wish->get_device = layer_get_device;
+  wish->get_physical = NULL;
+  return 0;
+}
