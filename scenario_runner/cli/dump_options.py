@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from scenario_runner.run.dump_files import DumpRequest
 
 _AFTER, _INTO, _ALL = OPTIONS = ("--dump-after", "--dump-dir", "--dump-all")
+_SHADERS = "--shader-instrumentation"
 
 
 def add_dump_options(parser: argparse.ArgumentParser, wanted: Collection[str]) -> None:
@@ -44,6 +45,16 @@ def dump_request(options: argparse.Namespace, files: int) -> DumpRequest | None:
         )
     if after is not None and everything is not None:
         raise UsageError(f"{_AFTER} and {_ALL} exclude each other: {_ALL} writes all that {_AFTER} can ask for")
+    for option, name in (
+        ("--capture-frame", "capture_frame"),
+        ("--gfxr", "gfxr"),
+        (_SHADERS, "shader_instrumentation"),
+    ):
+        if getattr(options, name, None) is not None:
+            raise UsageError(
+                f"{option} and {_INTO if everything is None else _ALL} contradict each other",
+                help="a dump takes frames apart, which would show: run the scenario twice",
+            )
     if files > 1:
         raise UsageError(f"{_ALL if after is None else _INTO} takes the files of one scenario",
                          help="run the scenarios one by one")  # fmt: skip

@@ -125,8 +125,8 @@ def _run(
         from scenario_runner.cli.dump_options import dump_request
         from scenario_runner.cli.rare_options import runner_arguments
 
-        rare = runner_arguments(options, len(files))
         dump = dump_request(options, len(files))
+        rare = runner_arguments(options, len(files))
     runner = _runner(options, measured, rare, starting)
     try:
         for file in files[first:]:

@@ -47,6 +47,12 @@ def test_what_is_asked_for(scene: Scene, program: Program, tmp_path: Path) -> No
             ["other.json", "--output=o", "--folder-each", "--dump-all", "d"],
             "--dump-all takes the files of one scenario",
         ),
+        (["--dump-all=d", "--capture-frame=0"], "--capture-frame and --dump-all contradict each other"),
+        (["--dump-after=0", "--dump-dir=d", "--gfxr", "f"], "--gfxr and --dump-dir contradict each other"),
+        (
+            ["--dump-all=d", "--shader-instrumentation=f"],
+            "--shader-instrumentation and --dump-all contradict each other",
+        ),
         (["--dump-after", "x", "--dump-dir", "d"], "--dump-after 'x': expected COMMAND or COMMAND:RESOURCE"),
         (["--dump-after", "-1", "--dump-dir", "d"], ""),
         (["--dump-after", "0:", "--dump-dir", "d"], "--dump-after '0:': expected COMMAND or COMMAND:RESOURCE"),
