@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.run.capture_tools import RenderDocCaptures
     from scenario_runner.run.driver_start import InstanceStart
+    from scenario_runner.run.dump_files import DumpRequest
+    from scenario_runner.run.dump_run import DumpSink
     from scenario_runner.run.graph_report_files import GraphReportFiles
     from scenario_runner.run.instrumentation_file import InstrumentationFile
     from scenario_runner.run.pipeline_caching import PipelineCaching
@@ -53,6 +55,7 @@ def _of_scenario(method: _Method) -> _Method:
 
         folders = [kwargs[name] for name in ("output_dir", "capture_dir") if kwargs.get(name) is not None]
         folders += () if self._graph_reports is None else self._graph_reports.folders
+        folders += () if kwargs.get("dump") is None else [kwargs["dump"].folder]
         files: list[StrPath] = [] if self._measured is None else [self._measured.path]
         if isinstance(scenario, str | os.PathLike):
             folders.append(os.path.dirname(os.path.abspath(scenario)))
@@ -265,18 +268,24 @@ class Runner:
         keep_state: bool = False,
         dry_run: bool = False,
         timings: Timings | None = None,
+        dump: DumpRequest | None = None,
     ) -> Plan:
         """Run a scenario for its files alone: results go straight from the device to disk. Returns what was planned.
 
-        ``timings`` is given what the run took."""
+        ``timings`` is given what the run took. ``dump`` asks for the content of resources after commands."""
         progress.doing("reading it")
+        options: dict[str, Any] = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run, "timings": timings}
         with clock.measuring(timings.clock if timings else None):
             with clock.phase("plan"):
                 plan = self._plan_for_files(scenario, _text(output_dir))
+            if dump is not None:
+                from scenario_runner.run.dump_run import run_with_dump
+
+                loaded, device = _loaded(scenario), lambda: self._opened.opened_name
+                run_with_dump(partial(self._execute, loaded), loaded, plan, dump, _text(capture_dir), device, options)
+                return plan
             with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
-                self._execute(
-                    scenario, plan, (writer,), repeat=repeat, keep_state=keep_state, dry_run=dry_run, timings=timings
-                )
+                self._execute(scenario, plan, (writer,), **options)
         return plan
 
     def _plan_for_files(self, scenario: AnyScenario, output_dir: str | None) -> Plan:
@@ -304,7 +313,7 @@ class Runner:
         self,
         scenario: AnyScenario,
         plan: Plan,
-        sinks: tuple[Collector | FileWriter, ...],
+        sinks: tuple[Collector | FileWriter | DumpSink, ...],
         *,
         repeat: int,
         keep_state: bool,

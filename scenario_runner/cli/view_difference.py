@@ -66,7 +66,7 @@ def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
 
     one, other = (shown_content(path, options) for path in (first, second))
     found = compare(one, other, Tolerance(options.atol, options.rtol, options.ulp))
-    for line in _report(found, one, other):
+    for line in report(found, one, other):
         print(line)
     console = None if found.is_equal else color_console()
     if (options.png or console is not None) and found.mismatch is None and found.total:
@@ -81,7 +81,8 @@ def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
     return 0 if found.is_equal else DIFFERENT_EXIT_CODE
 
 
-def _report(found: Difference, one: Content, other: Content) -> Iterator[str]:
+def report(found: Difference, one: Content, other: Content) -> Iterator[str]:
+    """What is printed of two files that were compared."""
     names = f"{one_line(one.path)} and {one_line(other.path)}"
     if found.mismatch is not None:
         yield f"{names} cannot be compared: {found.mismatch}"
