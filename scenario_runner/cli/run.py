@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner import progress
 from scenario_runner.cli import supervisor
 from scenario_runner.errors import DeviceError, DriverCrashError, ScenarioRunnerError, UsageError
-from scenario_runner.visible import one_line
+from scenario_runner.visible import counted, one_line
 
 if TYPE_CHECKING:
     import argparse
@@ -238,8 +238,8 @@ def _summarise(
     milliseconds = (time.perf_counter() - started) * 1e3
     done = "checked (dry run)" if dry_run else "ok"
     times = f" x {repeat}" if repeat > 1 else ""
-    ran = _count(dispatches, "dispatch", "dispatches") + times
-    wrote = _count(0 if dry_run else outputs, "output", "outputs")
+    ran = counted(dispatches, "dispatch") + times
+    wrote = counted(0 if dry_run else outputs, "output")
     took = f"{milliseconds:.1f} ms on {runner.physical_device.name}"
     print(f"{one_line(file)}: {done}: {ran}, {wrote}, {took}", flush=True)
 
@@ -248,8 +248,4 @@ def _wait_for_enter(prompt: str) -> None:
     try:
         input(prompt)
     except EOFError:
-        pass  # there is nobody to press it
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
+        pass  # standard input is closed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from scenario_runner.cli.viewed_file import check_picture, shown_content, write_picture
 from scenario_runner.errors import ScenarioRunnerError, UsageError
-from scenario_runner.visible import one_line
+from scenario_runner.visible import counted, one_line
 
 if TYPE_CHECKING:
     import argparse
@@ -89,11 +89,11 @@ def report(found: Difference, one: Content, other: Content) -> Iterator[str]:
         return
     if found.is_equal:
         tolerated = f", {found.tolerated} of them within the tolerance" if found.tolerated else ""
-        yield f"{names} are equal: {_count(found.total)}{tolerated}"
+        yield f"{names} are equal: {counted(found.total, 'element')}{tolerated}"
     else:
         share = 100 * found.count / found.total
         tolerated = f", {found.tolerated} more within the tolerance" if found.tolerated else ""
-        yield f"{names} differ: {found.count} of {_count(found.total)} ({share:.3g} %){tolerated}"
+        yield f"{names} differ: {found.count} of {counted(found.total, 'element')} ({share:.3g} %){tolerated}"
     if found.first is not None:
         index, first, second = found.first
         yield f"  first at       {list(index)}: {first} against {second}"
@@ -112,7 +112,3 @@ def report(found: Difference, one: Content, other: Content) -> Iterator[str]:
 
 def _number(error: Error) -> str:
     return str(error.value) if isinstance(error.value, int) else f"{error.value:.9g}"
-
-
-def _count(number: int) -> str:
-    return f"{number} element{'' if number == 1 else 's'}"
