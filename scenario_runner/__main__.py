@@ -16,7 +16,7 @@ def console() -> None:
     """Run the command line and end the process.
 
     The interpreter's own tear-down is skipped: every device object and file is closed by now, and freeing all modules
-    one by one takes longer than a small scenario. Garbage is looked for seldom: what is imported is none.
+    one by one takes longer than a small scenario. Garbage is looked for seldom: what is imported stays in use.
     """
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     streams.set_up()

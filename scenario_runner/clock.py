@@ -1,8 +1,8 @@
 """What the host did and when: the phases of a run, measured only where somebody asked for it.
 
 `measuring` sets a `Clock` for what is called inside of it, in this thread (its context); `phase` is a block of one
-phase. Without a clock a phase costs a tenth of a microsecond, so phases are
-as coarse as frames and files, not commands.
+phase. Without a clock a phase costs less than a microsecond, so phases
+are as coarse as frames and files, not commands.
 """
 
 from __future__ import annotations

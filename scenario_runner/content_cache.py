@@ -4,8 +4,8 @@ An entry holds the whole key beside the value, and a hit needs the key to be equ
 needs only a checksum of the key, no cryptographic hash (whose import costs more than a hit), and a clash of names is a
 miss, never a wrong value.
 
-Entries are believed: a plan says what a device runs, and is no more checked than code. The checksum finds damage, not
-forgery. So only folders and files are used that belong to this user and that nobody else may write to.
+Entries are trusted: a plan says what a device runs, and is not checked, as code is not. The checksum finds damage, not
+forgery. So only folders and files are used that belong to this user and that no other user may write to.
 
 Entry: 8 bytes magic, u64 key size, u64 value size, u32 CRC-32 of the value (little endian), the key, the value.
 """

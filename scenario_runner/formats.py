@@ -84,7 +84,7 @@ def format_of_value(value: int) -> Format:
     """The format with the VkFormat value ``value``. Raises `UnsupportedError`."""
     found = _BY_VALUE.get(value)
     if found is None:
-        raise UnsupportedError(f"the VkFormat value {value} is none that this program knows", code="SR-RUN-003")
+        raise UnsupportedError(f"unknown VkFormat value {value}", code="SR-RUN-003")
     return found
 
 
@@ -340,7 +340,7 @@ def _uncompressed() -> list[Format]:
         channels, bits = _channels_of(pattern)
         is_packed = "_PACK" in pattern
         size = sum(bits) // 8
-        components = len(channels) - ("X" in channels) - ("E" in channels)  # padding and a shared exponent are none
+        components = len(channels) - ("X" in channels) - ("E" in channels)  # no padding, no exponent
         aspect = "depth" if "D" in channels else "stencil" if "S" in channels else "color"
         for value, filling in enumerate(fillings.split(), first):
             name, numeric = pattern.format(filling), filling.lower()

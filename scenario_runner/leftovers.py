@@ -87,7 +87,7 @@ def _host() -> str:
 
 
 def _start_of(process_id: int) -> str:
-    """When a process began, in clock ticks since boot; "" when there is none, or a dead one nobody has waited for."""
+    """When a process began, in clock ticks since boot; "" when there is none, or one that has ended."""
     try:
         with open(f"/proc/{process_id}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()

@@ -38,7 +38,7 @@ def _record(level: str, logger: str, message: str, arguments: tuple[object, ...]
 
 
 def hears_debug(logger: str) -> bool:
-    """Whether debug records are heard: certainly not where nobody has imported `logging` to listen."""
+    """Whether debug records are handled: not where `logging` has not been imported."""
     logging = sys.modules.get("logging")
     return logging is not None and logging.getLogger(logger).isEnabledFor(logging.DEBUG)
 

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from scenario_runner import clock, log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError, error_of
 from scenario_runner.plan.model.records import CompilerOptions
-from scenario_runner.run.output_files import FileWriter
+from scenario_runner.run.output_files import FileWriter, share
 from scenario_runner.run.session import DeviceOptions, OpenedDevice
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.run.capture_tools import RenderDocCaptures
     from scenario_runner.run.driver_start import InstanceStart
+    from scenario_runner.run.dump_files import DumpRequest
+    from scenario_runner.run.dump_run import DumpSink
     from scenario_runner.run.graph_report_files import GraphReportFiles
     from scenario_runner.run.instrumentation_file import InstrumentationFile
     from scenario_runner.run.pipeline_caching import PipelineCaching
@@ -53,6 +55,7 @@ def _of_scenario(method: _Method) -> _Method:
 
         folders = [kwargs[name] for name in ("output_dir", "capture_dir") if kwargs.get(name) is not None]
         folders += () if self._graph_reports is None else self._graph_reports.folders
+        folders += () if kwargs.get("dump") is None else [kwargs["dump"].folder]
         files: list[StrPath] = [] if self._measured is None else [self._measured.path]
         if isinstance(scenario, str | os.PathLike):
             folders.append(os.path.dirname(os.path.abspath(scenario)))
@@ -135,11 +138,7 @@ class Runner:
 
             shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
         self._measured = shader_instrumentation
-        self._renderdoc: RenderDocCaptures | None = None
-        if capture_frame is not None:
-            from scenario_runner.run.capture_tools import RenderDocCaptures
-
-            self._renderdoc = RenderDocCaptures(capture_frame, os.fspath(capture_frame_dir))
+        self._renderdoc = None if capture_frame is None else _renderdoc(capture_frame, capture_frame_dir)
         self._graph_reports = graph_reports
         if isinstance(pipeline_cache, bool | str | os.PathLike):
             caching = None
@@ -269,18 +268,24 @@ class Runner:
         keep_state: bool = False,
         dry_run: bool = False,
         timings: Timings | None = None,
+        dump: DumpRequest | None = None,
     ) -> Plan:
         """Run a scenario for its files alone: results go straight from the device to disk. Returns what was planned.
 
-        ``timings`` is given what the run took."""
+        ``timings`` is given what the run took. ``dump`` asks for the content of resources after commands."""
         progress.doing("reading it")
+        options: dict[str, Any] = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run, "timings": timings}
         with clock.measuring(timings.clock if timings else None):
             with clock.phase("plan"):
                 plan = self._plan_for_files(scenario, _text(output_dir))
+            if dump is not None:
+                from scenario_runner.run.dump_run import run_with_dump
+
+                loaded, device = _loaded(scenario), lambda: self._opened.opened_name
+                run_with_dump(partial(self._execute, loaded), loaded, plan, dump, _text(capture_dir), device, options)
+                return plan
             with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
-                self._execute(
-                    scenario, plan, (writer,), repeat=repeat, keep_state=keep_state, dry_run=dry_run, timings=timings
-                )
+                self._execute(scenario, plan, (writer,), **options)
         return plan
 
     def _plan_for_files(self, scenario: AnyScenario, output_dir: str | None) -> Plan:
@@ -308,7 +313,7 @@ class Runner:
         self,
         scenario: AnyScenario,
         plan: Plan,
-        sinks: tuple[Collector | FileWriter, ...],
+        sinks: tuple[Collector | FileWriter | DumpSink, ...],
         *,
         repeat: int,
         keep_state: bool,
@@ -350,10 +355,10 @@ class Runner:
                     ),
                     on_frame=None
                     if not any(sink.captures for sink in sinks)  # nobody sees what frames capture
-                    else lambda iteration, frame, pieces: _share(
+                    else lambda iteration, frame, pieces: share(
                         pieces, [sink.frame(iteration, frame) for sink in sinks]
                     ),
-                    on_outputs=lambda pieces: _share(pieces, [sink.outputs() for sink in sinks]),
+                    on_outputs=lambda pieces: share(pieces, [sink.outputs() for sink in sinks]),
                     on_measured=None
                     if measured is None
                     else lambda found: measured.add(plan.name, objects.device.physical.name, found),
@@ -361,14 +366,12 @@ class Runner:
                     on_graphs=None if reports is None else lambda graphs: reports.write(objects.device, plan, graphs),
                 )
             self._opened.raise_validation_errors()
-        except ValidationLayerError as error:
-            self._opened.close()  # the layer says the same thing a few times only in the life of an instance
-            if any(problem.pointer is not None for problem in error.problems):
-                _give_places(error, _loaded(scenario))
-            raise error.at(path=plan.name) from None
         except ScenarioRunnerError as error:
             if any(problem.path is None and problem.pointer is not None for problem in error.problems):
                 _give_places(error, _loaded(scenario))
+            if isinstance(error, ValidationLayerError):
+                self._opened.close()  # the layer says the same thing a few times only in the life of an instance
+                raise error.at(path=plan.name) from None
             raise
 
     @property
@@ -418,6 +421,12 @@ def _written(scenario: Scenario) -> list[str]:
     return [each.uid for each in scenario.resources if getattr(each, "shader_access", "readonly") != "readonly"]
 
 
+def _renderdoc(what: str, folder: StrPath) -> RenderDocCaptures:
+    from scenario_runner.run.capture_tools import RenderDocCaptures
+
+    return RenderDocCaptures(what, os.fspath(folder))
+
+
 def _timings() -> Timings:
     from scenario_runner.run.timings import Timings
 
@@ -439,15 +448,6 @@ def _loaded(scenario: AnyScenario) -> Scenario:
     if isinstance(scenario, Mapping):
         return from_dict(scenario)
     return scenario if isinstance(scenario, Scenario) else load(os.fspath(scenario))
-
-
-def _share(pieces: Any, receivers: list[Any]) -> None:
-    """Hand every piece to every receiver, then tell them that all is there."""
-    for uid, view in pieces:
-        for receiver in receivers:
-            receiver.receive(uid, view)
-    for receiver in receivers:
-        receiver.finish()
 
 
 def _give_places(error: ScenarioRunnerError, scenario: Scenario) -> None:

@@ -1,4 +1,6 @@
-"""Text of others as it may be shown: nothing in it moves the cursor, colours the terminal or turns letters round.
+"""Text as it is shown: names and messages of others, counts and sizes.
+
+Nothing in text of others moves the cursor, colours the terminal or changes the direction of writing.
 
 The command line sends all that it prints through `visible`. Names that stand inside a line go through `one_line`, so
 that a newline in a name does not look like the next message.
@@ -24,6 +26,19 @@ def one_line(text: str, longest: int = 1000) -> str:
     if len(text) > longest:
         text = f"{text[: longest - 100]}...{text[-97:]}"
     return text if text.isprintable() else _escaped(text, _SPACES)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: '1 dispatch', '2 dispatches'."""
+    return f"{number} {noun}" + ("" if number == 1 else "es" if noun.endswith("ch") else "s")
+
+
+def size_in_units(size_bytes: int) -> str:
+    """A size: '12 bytes', '256.0 MiB'."""
+    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size_bytes >= 1 << shift:
+            return f"{size_bytes / (1 << shift):.1f} {unit}"
+    return f"{size_bytes} bytes"
 
 
 def _escaped(text: str, but: str) -> str:

@@ -1,4 +1,4 @@
-"""Device features that a module uses without a capability that says so.
+"""Device features that a module uses without declaring a capability for them.
 
 Source: Vulkan specification, "Shaders" (LocalSizeId: maintenance4; Workgroup variables with an initializer:
 shaderZeroInitializeWorkgroupMemory; writes in the stages of a drawing: vertexPipelineStoresAndAtomics,

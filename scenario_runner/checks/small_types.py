@@ -1,4 +1,4 @@
-"""Device features for types of 8 and 16 bits in buffers, which a module may use without a capability that says so.
+"""Device features for types of 8 and 16 bits in buffers, which a module may use without declaring a capability.
 
 DXC leaves the capabilities of storage out of modules that can calculate with such types.
 

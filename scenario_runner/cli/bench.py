@@ -127,7 +127,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--time", type=_seconds, metavar="S", help="measure each scenario for S seconds instead")
     parser.add_argument("--json", metavar="FILE", help="write every sample to FILE")
-    parser.add_argument("--compare", nargs=2, metavar=("A.json", "B.json"), help="say what changed from A to B")
+    parser.add_argument("--compare", nargs=2, metavar=("A.json", "B.json"), help="show what changed from A to B")
     parser.add_argument(
         "--threshold",
         type=_percent,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from scenario_runner.cli.report import is_terminal, rich_console
 from scenario_runner.timing.samples import Row, ScenarioSamples
 from scenario_runner.timing.statistics import Summary, summary
-from scenario_runner.visible import one_line
+from scenario_runner.visible import counted, one_line
 
 _PLOT_COLUMNS = 30
 _LEAST_PLOT_COLUMNS = 8
@@ -20,8 +20,7 @@ _HEADINGS = ("", "min", "median", "p95", "spread", "")
 
 def show(samples: ScenarioSamples) -> None:
     """Print what one scenario took."""
-    runs = f"{samples.count} run{'' if samples.count == 1 else 's'}"
-    print(f"{one_line(samples.scenario)}: {runs} on {samples.device}")
+    print(f"{one_line(samples.scenario)}: {counted(samples.count, 'run')} on {samples.device}")
     if samples.why_none is not None:
         print(f"  {samples.why_none}")
     dispatches = [row for row in samples.rows if row.kind == "device"]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from scenario_runner.cli.arguments import Parser
 from scenario_runner.errors import FileError, UsageError
+from scenario_runner.visible import counted, size_in_units
 
 _WHAT = {
     "plans": "plans of scenarios",
@@ -49,11 +50,11 @@ def _show(folder: str, *, as_json: bool) -> int:
         return 0
     print(folder)
     for kind in KINDS:
-        print(f"  {kind:<10}{len(files[kind]):>7} {'file ' if len(files[kind]) == 1 else 'files'} {_size(sizes[kind])}"
-              f"   {_WHAT[kind]}")  # fmt: skip
-    print(f"  {'in all':<10}{sum(map(len, files.values())):>7} files {_size(sum(sizes.values())).rstrip()}")
+        number, noun = counted(len(files[kind]), "file").split()
+        print(f"  {kind:<10}{number:>7} {noun:<5} {_column(sizes[kind])}   {_WHAT[kind]}")
+    print(f"  {'in all':<10}{sum(map(len, files.values())):>7} files {_column(sum(sizes.values())).rstrip()}")
     if limit is not None:
-        print(f"  {LIMIT_VARIABLE} bounds all kinds to {_size(limit).strip()}")
+        print(f"  {LIMIT_VARIABLE} bounds all kinds to {size_in_units(limit)}")
     elif os.environ.get(LIMIT_VARIABLE):
         print(f"  {LIMIT_VARIABLE} is not a size such as 500M or 2G, and is ignored")
     return 0
@@ -71,13 +72,11 @@ def _clear(folder: str, wanted: Sequence[str]) -> int:
     problems = remove(files)
     if problems:
         raise FileError(f"{len(problems)} of {len(files)} files cannot be removed: {problems[0]}")
-    print(f"{folder}: removed {len(files)} {'file' if len(files) == 1 else 'files'},"
-          f" {_size(sum(file.size_bytes for file in files)).strip()}")  # fmt: skip
+    print(f"{folder}: removed {counted(len(files), 'file')},"
+          f" {size_in_units(sum(file.size_bytes for file in files))}")  # fmt: skip
     return 0
 
 
-def _size(size_bytes: int) -> str:
-    if size_bytes < 1 << 10:
-        return f"{size_bytes:>7} bytes"
-    shift, unit = next(each for each in ((30, "GiB"), (20, "MiB"), (10, "KiB")) if size_bytes >= 1 << each[0])
-    return f"{size_bytes / (1 << shift):>7.1f} {unit:<5}"
+def _column(size_bytes: int) -> str:
+    number, unit = size_in_units(size_bytes).split()
+    return f"{number:>7} {unit:<5}"

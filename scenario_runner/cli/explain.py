@@ -1,4 +1,4 @@
-"""``scenario-runner explain [CODE…]``: what the codes of findings mean and how to mend what they name."""
+"""``scenario-runner explain [CODE…]``: what the codes of findings mean and how to fix what they name."""
 
 from __future__ import annotations
 

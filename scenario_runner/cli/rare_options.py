@@ -6,16 +6,22 @@ import argparse
 from collections.abc import Collection
 from typing import Any
 
-from scenario_runner.cli import cache_options, capture_options, graph_report_options
+from scenario_runner.cli import cache_options, capture_options, dump_options, graph_report_options
 
 
 def add_rare_options(parser: argparse.ArgumentParser, given: Collection[str]) -> None:
     """Define the options that are given, or all of them for the help text."""
     if not {"-h", "--help"}.isdisjoint(given):
-        given = {*cache_options.OPTIONS, *capture_options.OPTIONS, *graph_report_options.OPTIONS}
+        given = {
+            *cache_options.OPTIONS,
+            *capture_options.OPTIONS,
+            *dump_options.OPTIONS,
+            *graph_report_options.OPTIONS,
+        }
     capture_options.add_capture_options(parser, given)
     cache_options.add_pipeline_cache_options(parser, given)
     graph_report_options.add_graph_report_options(parser, given)
+    dump_options.add_dump_options(parser, given)
 
 
 def check_rare_options(options: argparse.Namespace) -> None:

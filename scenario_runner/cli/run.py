@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner import progress
 from scenario_runner.cli import supervisor
 from scenario_runner.errors import DeviceError, DriverCrashError, ScenarioRunnerError, UsageError
-from scenario_runner.visible import one_line
+from scenario_runner.visible import counted, one_line
 
 if TYPE_CHECKING:
     import argparse
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from scenario_runner.cli.run_outputs import RunOutputs
     from scenario_runner.cli.timing_files import TimingFiles
     from scenario_runner.run.driver_start import InstanceStart
+    from scenario_runner.run.dump_files import DumpRequest
     from scenario_runner.run.instrumentation_file import InstrumentationFile
     from scenario_runner.runner import Runner
     from scenario_runner.scenario import Scenario
@@ -119,9 +120,12 @@ def _run(
     measured = _instrumentation_file(options.shader_instrumentation)
     timing = _timing_files(options, files)
     rare: Mapping[str, Any] = {}
+    dump: DumpRequest | None = None
     if options.rare:
+        from scenario_runner.cli.dump_options import dump_request
         from scenario_runner.cli.rare_options import runner_arguments
 
+        dump = dump_request(options, len(files))
         rare = runner_arguments(options, len(files))
     runner = _runner(options, measured, rare, starting)
     try:
@@ -142,6 +146,7 @@ def _run(
                     keep_state=options.repeat_keep_state,
                     dry_run=options.dry_run,
                     timings=timing.timings if timing else None,
+                    dump=dump,
                 )
                 if timing is not None:
                     timing.write()
@@ -233,8 +238,8 @@ def _summarise(
     milliseconds = (time.perf_counter() - started) * 1e3
     done = "checked (dry run)" if dry_run else "ok"
     times = f" x {repeat}" if repeat > 1 else ""
-    ran = _count(dispatches, "dispatch", "dispatches") + times
-    wrote = _count(0 if dry_run else outputs, "output", "outputs")
+    ran = counted(dispatches, "dispatch") + times
+    wrote = counted(0 if dry_run else outputs, "output")
     took = f"{milliseconds:.1f} ms on {runner.physical_device.name}"
     print(f"{one_line(file)}: {done}: {ran}, {wrote}, {took}", flush=True)
 
@@ -243,8 +248,4 @@ def _wait_for_enter(prompt: str) -> None:
     try:
         input(prompt)
     except EOFError:
-        pass  # there is nobody to press it
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
+        pass  # standard input is closed

@@ -15,7 +15,7 @@ from scenario_runner.cli.arguments import (
 )
 
 # Words of the options in `rare_options`, and of those that show the help text.
-_RARE = ("-cach", "-capture-frame", "-gfxr", "-dump-dir", "-neural-", "-h")
+_RARE = ("-cach", "-capture-frame", "-gfxr", "-dump-dir", "-dump-a", "-neural-", "-h")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

@@ -82,7 +82,7 @@ class _Supervisor:
 
     def run(self, main: Callable[[], int]) -> int:
         """The exit code of the call; in the child what ``main`` returns."""
-        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)  # where it is ignored, nobody could wait for the child
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)  # where it is ignored, the child could not be waited for
         signals.handle(self._pass_on)
         global crash
         while True:

@@ -12,7 +12,7 @@ from scenario_runner.cli.arguments import (
     add_sandbox_option,
     compiler_arguments,
 )
-from scenario_runner.visible import one_line
+from scenario_runner.visible import counted, one_line
 
 if TYPE_CHECKING:
     from scenario_runner.validation import Validation
@@ -84,7 +84,8 @@ def _show(validation: Validation) -> None:
         first, newline, rest = str(problem).partition("\n")
         write(problem.severity, f"{first} [{problem.code}]{newline}{rest}", problem.help)
     if not validation.exit_code:
-        counts = f"{validation.resources} resources, {validation.commands} commands"
+        counts = [counted(validation.resources, "resource"), counted(validation.commands, "command")]
         warnings = validation.count("warning")
-        more = f", {warnings} {'warning' if warnings == 1 else 'warnings'}" if warnings else ""
-        print(f"{one_line(validation.file)}: valid: {counts}{more}")
+        if warnings:
+            counts.append(counted(warnings, "warning"))
+        print(f"{one_line(validation.file)}: valid: {', '.join(counts)}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from scenario_runner.cli.arguments import Parser
 from scenario_runner.errors import UsageError
-from scenario_runner.visible import one_line
+from scenario_runner.visible import counted, one_line, size_in_units
 
 _ACTIONS = ("show", "scenario")
 
@@ -80,8 +80,8 @@ def _report(path: str, model: dict[str, Any]) -> Iterator[str]:
     segments, constants = model["segments"], model["constants"]
     total = sum(constant["size_bytes"] for constant in constants)
     yield (
-        f"{path}: VGF {model['version']}, {_count(len(segments), 'segment')}, {_count(len(constants), 'constant')}"
-        + (f" ({_size(total)})" if constants else "")
+        f"{path}: VGF {model['version']}, {counted(len(segments), 'segment')}, {counted(len(constants), 'constant')}"
+        + (f" ({size_in_units(total)})" if constants else "")
     )
     for direction in ("inputs", "outputs"):
         yield from _table(
@@ -117,7 +117,9 @@ def _report(path: str, model: dict[str, Any]) -> Iterator[str]:
                 module["index"],
                 module["name"],
                 module["type"],
-                f"{module['language']}, {_size(module['code_size_bytes'])}" if module["language"] else "placeholder",
+                f"{module['language']}, {size_in_units(module['code_size_bytes'])}"
+                if module["language"]
+                else "placeholder",
                 module["entry_point"],
             )
             for module in model["modules"]
@@ -165,14 +167,3 @@ def _shape(shape: Sequence[int]) -> str:
 
 def _bindings(slots: Sequence[dict[str, int]]) -> str:
     return ", ".join(map(str, dict.fromkeys(slot["binding"] for slot in slots))) or "-"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
-def _size(size_bytes: int) -> str:
-    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if size_bytes >= 1 << shift:
-            return f"{size_bytes / (1 << shift):.1f} {unit}"
-    return f"{size_bytes} bytes"

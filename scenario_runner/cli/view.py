@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scenario_runner.cli.arguments import Parser
+from scenario_runner.cli.tolerance_options import add_tolerance_options, element
 from scenario_runner.cli.viewed_file import check_picture, shown_content, write_picture
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.visible import one_line
@@ -51,9 +52,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help="image or tensor to show")
     parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="compare two files, or the files of two folders")
-    parser.add_argument("--atol", metavar="X", type=_error, default=0.0, help="with --diff: absolute errors to accept")
-    parser.add_argument("--rtol", metavar="X", type=_error, default=0.0, help="with --diff: relative errors to accept")
-    parser.add_argument("--ulp", metavar="N", type=_steps, default=0, help="with --diff: errors in ULP to accept")
+    add_tolerance_options(parser, "with --diff: ")
     parser.add_argument(
         "--png", metavar="OUT", help="write the picture to a PNG file; with --diff, the errors as colours"
     )
@@ -61,7 +60,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--range", metavar="MIN:MAX", type=_range, help="values shown as black and white")
     parser.add_argument("--mip", metavar="N", type=_level, default=0, help="mip level of a .dds file (default: 0)")
     parser.add_argument(
-        "--dtype", metavar="TYPE", type=_element, help="type of the bytes of a .npy file, such as float32"
+        "--dtype", metavar="TYPE", type=element, help="type of the bytes of a .npy file, such as float32"
     )
     parser.add_argument("--shape", metavar="N,N,…", type=_shape, help="shape of a .npy file; one length may be -1")
     options = parser.parse_args(_joined(argv))
@@ -100,43 +99,12 @@ def _range(text: str) -> tuple[float, float]:
     return limits
 
 
-def _error(text: str) -> float:
-    import argparse
-
-    try:
-        limit = float(text)
-    except ValueError:
-        limit = math.nan
-    if not 0 <= limit < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 0 or more, such as 1e-3")
-    return limit
-
-
-def _steps(text: str) -> int:
-    import argparse
-
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of 0 or more")
-    return int(text)
-
-
 def _level(text: str) -> int:
     import argparse
 
     if not (text.isascii() and text.isdigit() and len(text) < 5):
         raise argparse.ArgumentTypeError(f"{text!r}: expected the number of a mip level, from 0 on")
     return int(text)
-
-
-def _element(text: str) -> Any:
-    import argparse
-
-    from scenario_runner.viewing.element import ELEMENTS
-
-    found = ELEMENTS.get(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected one of {', '.join(ELEMENTS)}")
-    return found
 
 
 def _shape(text: str) -> tuple[int, ...]:

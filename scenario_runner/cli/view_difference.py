@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from scenario_runner.cli.viewed_file import check_picture, shown_content, write_picture
 from scenario_runner.errors import ScenarioRunnerError, UsageError
-from scenario_runner.visible import one_line
+from scenario_runner.visible import counted, one_line
 
 if TYPE_CHECKING:
     import argparse
@@ -66,7 +66,7 @@ def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
 
     one, other = (shown_content(path, options) for path in (first, second))
     found = compare(one, other, Tolerance(options.atol, options.rtol, options.ulp))
-    for line in _report(found, one, other):
+    for line in report(found, one, other):
         print(line)
     console = None if found.is_equal else color_console()
     if (options.png or console is not None) and found.mismatch is None and found.total:
@@ -81,18 +81,19 @@ def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
     return 0 if found.is_equal else DIFFERENT_EXIT_CODE
 
 
-def _report(found: Difference, one: Content, other: Content) -> Iterator[str]:
+def report(found: Difference, one: Content, other: Content) -> Iterator[str]:
+    """What is printed of two files that were compared."""
     names = f"{one_line(one.path)} and {one_line(other.path)}"
     if found.mismatch is not None:
         yield f"{names} cannot be compared: {found.mismatch}"
         return
     if found.is_equal:
         tolerated = f", {found.tolerated} of them within the tolerance" if found.tolerated else ""
-        yield f"{names} are equal: {_count(found.total)}{tolerated}"
+        yield f"{names} are equal: {counted(found.total, 'element')}{tolerated}"
     else:
         share = 100 * found.count / found.total
         tolerated = f", {found.tolerated} more within the tolerance" if found.tolerated else ""
-        yield f"{names} differ: {found.count} of {_count(found.total)} ({share:.3g} %){tolerated}"
+        yield f"{names} differ: {found.count} of {counted(found.total, 'element')} ({share:.3g} %){tolerated}"
     if found.first is not None:
         index, first, second = found.first
         yield f"  first at       {list(index)}: {first} against {second}"
@@ -111,7 +112,3 @@ def _report(found: Difference, one: Content, other: Content) -> Iterator[str]:
 
 def _number(error: Error) -> str:
     return str(error.value) if isinstance(error.value, int) else f"{error.value:.9g}"
-
-
-def _count(number: int) -> str:
-    return f"{number} element{'' if number == 1 else 's'}"

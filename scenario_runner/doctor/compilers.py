@@ -14,8 +14,8 @@ _LANGUAGES: tuple[Literal["GLSL", "HLSL"], ...] = ("GLSL", "HLSL")
 
 
 def compilers(named: str | None = None) -> dict[str, Any]:
-    """Compilers by language, the preferred one first; in ``problems`` why a named one is none, in ``named`` the GLSL
-    compiler that the user named."""
+    """Compilers by language, the preferred one first; in ``problems`` why a named one cannot be used, in ``named`` the
+    GLSL compiler that the user named."""
     found: dict[str, Any] = {}
     problems: dict[str, Any] = {}
     for language in _LANGUAGES:

@@ -1,6 +1,6 @@
-"""What is wrong or missing, each with the one line that mends it, from the report alone.
+"""What is wrong or missing, each with the one line that fixes it, from the report alone.
 
-"error": nothing runs before it is mended; "warning": something was set up and does not work; "note": a part that only
+"error": nothing runs before it is fixed; "warning": something was set up and does not work; "note": a part that only
 some scenarios need is not there.
 """
 

@@ -19,36 +19,36 @@ from typing import Any, TextIO
 from scenario_runner.errors import ScenarioRunnerError
 
 
-class _Voice:
+class _Channel:
     """Writes facts; every line is on its way before the next step begins."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
-    def say(self, key: str, value: Any) -> None:
+    def send(self, key: str, value: Any) -> None:
         self._stream.write(json.dumps([key, value]) + "\n")
         self._stream.flush()
 
     def step(self, what: str) -> None:
-        self.say("step", what)
+        self.send("step", what)
 
 
 def main(argv: Sequence[str]) -> None:
     """Answer one request."""
     request = json.loads(argv[1])
-    voice = _Voice(os.fdopen(os.dup(1), "w", encoding="utf-8"))
+    channel = _Channel(os.fdopen(os.dup(1), "w", encoding="utf-8"))
     os.dup2(2, 1)
     try:
-        _ask(request, voice)
+        _ask(request, channel)
     except ScenarioRunnerError as error:
-        voice.say("error", {"message": str(error), "help": error.problems[0].help})
+        channel.send("error", {"message": str(error), "help": error.problems[0].help})
     except Exception as error:  # whatever a driver's odd answers lead to is a finding, and the rest is still asked
-        voice.say("error", {"message": f"{type(error).__name__}: {error}", "help": None})
+        channel.send("error", {"message": f"{type(error).__name__}: {error}", "help": None})
     for path in request.get("libraries", ()):
-        voice.step(f"opening {path}")
-        voice.say("library", {"path": path, "problem": _open(path)})
-    voice.step("the end of the process")
-    voice.say("done", True)
+        channel.step(f"opening {path}")
+        channel.send("library", {"path": path, "problem": _open(path)})
+    channel.step("the end of the process")
+    channel.send("done", True)
 
 
 def _open(path: str) -> str | None:
@@ -62,23 +62,23 @@ def _open(path: str) -> str | None:
     return None
 
 
-def _ask(request: dict[str, Any], voice: _Voice) -> None:
+def _ask(request: dict[str, Any], channel: _Channel) -> None:
     from scenario_runner.vulkan.api.loader import load
     from scenario_runner.vulkan.devices.instance import Instance
 
     full = request["detail"] == "full"
-    voice.step("opening the Vulkan loader")
+    channel.step("opening the Vulkan loader")
     loader = load()
     if full:
-        voice.say("loader", {"path": _path_of(loader)})
-        voice.step("vkEnumerateInstanceVersion")
-        voice.say("loader_version", _loader_version())
-        voice.step("vkEnumerateInstanceLayerProperties")
+        channel.send("loader", {"path": _path_of(loader)})
+        channel.step("vkEnumerateInstanceVersion")
+        channel.send("loader_version", _loader_version())
+        channel.step("vkEnumerateInstanceLayerProperties")
         for layer in _layers():
-            voice.say("layer", layer)
-        voice.step("vkEnumerateInstanceExtensionProperties")
-        voice.say("instance_extensions", _instance_extensions())
-    voice.step("vkCreateInstance")
+            channel.send("layer", layer)
+        channel.step("vkEnumerateInstanceExtensionProperties")
+        channel.send("instance_extensions", _instance_extensions())
+    channel.step("vkCreateInstance")
     if request["detail"] == "ml":
         from scenario_runner.vulkan.devices.ml_emulation import open_layered
         from scenario_runner.vulkan.devices.ml_layers import GRAPH_LAYER, TENSOR_LAYER
@@ -86,29 +86,29 @@ def _ask(request: dict[str, Any], voice: _Voice) -> None:
         instance = open_layered((GRAPH_LAYER, TENSOR_LAYER), validation=False)
     else:
         instance = Instance(validation=request["detail"] == "validation")
-    voice.say("instance", True)
+    channel.send("instance", True)
     if request["detail"] != "validation":
-        _devices(instance.physical_devices, full, voice)
-    voice.step("vkDestroyInstance")
+        _devices(instance.physical_devices, full, channel)
+    channel.step("vkDestroyInstance")
     instance.close()
 
 
-def _devices(devices: list[Any], full: bool, voice: _Voice) -> None:
+def _devices(devices: list[Any], full: bool, channel: _Channel) -> None:
     from scenario_runner.doctor.device import describe, identity, ml_facts
     from scenario_runner.errors import NoDeviceError
     from scenario_runner.vulkan.devices.physical_device import choose
 
     for device in devices:
-        voice.step(f"asking device {device.index} for its properties")
+        channel.step(f"asking device {device.index} for its properties")
         if full:
-            voice.say("device", describe(device))
+            channel.send("device", describe(device))
         else:
-            voice.say("device", {**identity(device), "ml_facts": ml_facts(device)})
+            channel.send("device", {**identity(device), "ml_facts": ml_facts(device)})
     if full:
         try:
-            voice.say("default", choose(devices, None).index)
+            channel.send("default", choose(devices, None).index)
         except NoDeviceError:
-            voice.say("default", None)
+            channel.send("default", None)
 
 
 def _loader_version() -> str:

@@ -95,7 +95,7 @@ class _RowCount:
         try:
             for start in range(0, len(part), _FEED_SIZE_BYTES):
                 if self._stream.eof or self._found > self._expected:
-                    return  # what follows the rows is nobody's concern
+                    return  # what follows the rows is not read
                 self._found += len(self._stream.decompress(part[start : start + _FEED_SIZE_BYTES]))
         except zlib.error as error:
             raise file_error(

@@ -57,7 +57,7 @@ def check_path(path: str) -> None:
     try:
         real = os.path.realpath(path)
     except (OSError, ValueError):
-        return  # a path that no file can have: opening it says so
+        return  # a path that no file can have: opening it reports that
     if real not in allowed.files and not real.startswith(allowed.folders):
         where = "" if real == path else f" ({real!r})"
         message = f"leads out of the scenario's folder{where}, which the sandbox forbids"

@@ -41,8 +41,8 @@ def set_layouts(shader: LoadedShader, problems: Report) -> SetLayouts | None:
 def layouts_of(slots: Slots, stages: Mapping[str, tuple[ShaderStage, ...]] | None = None) -> SetLayouts:
     """The same from what was found to be right; ``stages`` are those of each shader, compute without.
 
-    Variables other than tensors that an entry point only lists have no place: drivers crash on the sets that nobody
-    binds for them.
+    Variables other than tensors that an entry point only lists have no place: drivers crash on the sets that are
+    not bound for them.
     """
     by_set: dict[int, list[LayoutBinding]] = {}
     for slot in slots.values():  # in the order of sets and bindings

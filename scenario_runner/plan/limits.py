@@ -83,7 +83,7 @@ class _Comparison:
         self.found: list[Diagnostic] = []
 
     def beyond(self, name: str, asked: int, pointer: str, what: str, axis: int | None = None) -> None:
-        """Note ``what`` where it asks for more than the limit ``name``; one that is not reported binds nobody."""
+        """Note ``what`` where it asks for more than the limit ``name``; a limit that is not reported is not checked."""
         limit = self._limits.get(name)
         if limit is None:
             return

@@ -21,7 +21,7 @@ _GOOD = b"\0"
 _CODE = "SR-SHADER-013"
 _MAX_ENTRIES = 4096
 _MAX_TOTAL_BYTES = 64 << 20
-_HELP = f"make the module again; spirv-val says so, and {VARIABLE}={OFF} leaves it out"
+_HELP = f"generate the module again (spirv-val found the error; {VARIABLE}={OFF} turns it off)"
 
 
 class Checked(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scenario_runner import clock, log
 from scenario_runner.errors import FileError, error_of
@@ -158,6 +158,15 @@ class _Files:
             writer.__exit__(KeyboardInterrupt, None, None)
 
 
+def share(pieces: Any, receivers: list[Any]) -> None:
+    """Hand every piece to every receiver, then tell them that all is there."""
+    for uid, view in pieces:
+        for receiver in receivers:
+            receiver.receive(uid, view)
+    for receiver in receivers:
+        receiver.finish()
+
+
 def _writer(path: str, plan: ResourcePlan, create: CreateOutput) -> Writer:
     """The file that the bytes of a resource go into. Raises FileError."""
     if plan.npy is not None:
@@ -165,3 +174,12 @@ def _writer(path: str, plan: ResourcePlan, create: CreateOutput) -> Writer:
     from scenario_runner.files.image_file import create_image
 
     return create_image(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)
+
+
+def share(pieces: Any, receivers: list[Any]) -> None:
+    """Hand every piece to every receiver, then tell them that all is there."""
+    for uid, view in pieces:
+        for receiver in receivers:
+            receiver.receive(uid, view)
+    for receiver in receivers:
+        receiver.finish()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from scenario_runner.visible import counted
+
 if TYPE_CHECKING:
     import numpy
 
@@ -54,7 +56,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         return list(self)
 
     def _headline(self) -> str:
-        return f"{type(self).__name__} of {self._plan.name}: {_count(len(self), 'array')}"
+        return f"{type(self).__name__} of {self._plan.name}: {counted(len(self), 'array')}"
 
     def _kind(self, uid: str) -> str:
         plan: Any = self._plan.resources[uid]
@@ -129,7 +131,7 @@ class Frame(Arrays):
         self.iteration = iteration
 
     def _headline(self) -> str:
-        return f"Frame {self.frame_id} of iteration {self.iteration}: {_count(len(self), 'array')}"
+        return f"Frame {self.frame_id} of iteration {self.iteration}: {counted(len(self), 'array')}"
 
 
 class Result(Arrays):
@@ -145,12 +147,8 @@ class Result(Arrays):
         self.timings: Timings | None = None
 
     def _headline(self) -> str:
-        extra = [_count(len(found), what) for found, what in ((self.frames, "frame"), (self.warnings, "warning"))]
+        extra = [counted(len(found), what) for found, what in ((self.frames, "frame"), (self.warnings, "warning"))]
         return ", ".join([super()._headline(), *(text for text in extra if text[0] != "0")])
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 class _Receiver:

@@ -42,10 +42,10 @@ Stages = Annotated[tuple[Stage, ...], Field(strict=False)]
 SourceAccess = Annotated[Access, Field(description="Memory accesses that must be finished before the barrier.")]
 DestinationAccess = Annotated[Access, Field(description="Memory accesses that wait for the barrier.")]
 SourceStages = Annotated[
-    Stages, Field(description="Pipeline stages of earlier commands that the barrier waits for; [] is none.")
+    Stages, Field(description="Pipeline stages of earlier commands that the barrier waits for; none if empty.")
 ]
 DestinationStages = Annotated[
-    Stages, Field(description="Pipeline stages of later commands that wait for the barrier; [] is none.")
+    Stages, Field(description="Pipeline stages of later commands that wait for the barrier; none if empty.")
 ]
 
 Layout = Annotated[

@@ -116,7 +116,7 @@ class Scenario:
 
 
 def limited(problems: list[Diagnostic]) -> list[Diagnostic]:
-    """At most `MAX_PROBLEMS` of the problems, and a last one that says so."""
+    """At most `MAX_PROBLEMS` of the problems, and a last one that there are more."""
     if len(problems) <= MAX_PROBLEMS:
         return problems
     return [

@@ -242,7 +242,7 @@ def work_off(tasks: Sequence[Callable[[str], None]], prefix: str, count: int, pr
             system_limits.start(thread)
         for thread in threads:
             while thread.is_alive():
-                thread.join(0.2)  # with a limit, because a signal may reach another thread, which wakes nobody here
+                thread.join(0.2)  # with a limit: a signal to another thread does not wake this one
     except BaseException:
         processes.stop()
         for thread in threads:

@@ -84,7 +84,7 @@ def complaint(
 ) -> str | None:
     """What the validator has against a module; empty for a valid one, None where it cannot tell.
 
-    ``folder`` must not exist yet. A number that the validator does not know is none of SPIR-V's only in a module
+    ``folder`` must not exist yet. A number that the validator does not know is proven wrong only in a module
     without extensions (``has_extensions``): every newer opcode and operand comes with one. Raises OSError where it
     cannot be run, or does not end by itself.
     """

@@ -14,7 +14,7 @@ def name_of(table: Mapping[int, str], value: int, kind: str) -> str:
     return table.get(value) or f"{kind}{value}"
 
 
-# One entry a line would be 250 lines that nobody reads.
+# One entry a line would be 250 lines.
 # fmt: off
 CAPABILITIES: Final = {
     0: "Matrix", 1: "Shader", 2: "Geometry", 3: "Tessellation", 4: "Addresses", 5: "Linkage", 6: "Kernel",

@@ -1,7 +1,8 @@
 """The opcodes this reader looks at, named as in the SPIR-V specification without ``Op`` (section "Instructions").
 
 Numbers of the vendor extensions come from SPV_ARM_tensors, SPV_ARM_graph, SPV_KHR_untyped_pointers,
-SPV_KHR_cooperative_matrix, SPV_NV_cooperative_matrix(2), SPV_NV_cooperative_vector, SPV_KHR_ray_query and their kin.
+SPV_KHR_cooperative_matrix, SPV_NV_cooperative_matrix(2), SPV_NV_cooperative_vector, SPV_KHR_ray_query and
+related extensions.
 """
 
 from __future__ import annotations

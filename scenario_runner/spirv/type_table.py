@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 MAX_DEPTH: Final = 100
-"""Types may nest this deep, so that whoever walks one may recurse. (SPIR-V allows 255, which nobody comes near.)"""
+"""Types may nest this deep, so that code that walks one may recurse. (SPIR-V allows 255; no compiler uses that.)"""
 
 MAX_DETOURS: Final = 20
 """How often the length of an array may follow from a constant whose type is an array with such a length, and so on."""
@@ -223,7 +223,9 @@ class TypeTable:
             return Pointer(words[at + 2], None)
         if opcode in _NAMES or op.TYPE_OPAQUE <= opcode <= op.TYPE_PIPE:
             return Opaque(_NAMES.get(opcode, f"OpType{opcode}"))
-        raise index.error(f"the id {id} is used as a type, but the instruction at word {at} (opcode {opcode}) is none")
+        raise index.error(
+            f"the id {id} is used as a type, but the instruction at word {at} (opcode {opcode}) does not declare one"
+        )
 
     def _width(self, width: int, at: int) -> int:
         if width not in (8, 16, 32, 64):

@@ -36,7 +36,7 @@ def with_shapes(
     """The words of the module with types of these shapes.
 
     ``shapes`` has every value whose type leaves a shape open, with several shapes for a structure. Raises ValueError
-    where a rank is no 32-bit constant.
+    where a rank is not a 32-bit constant.
     """
     return _Writer(words, values, shapes, interface).write()
 
@@ -145,7 +145,7 @@ class _Writer:
         rank = words[at + 3]
         number = words[self._at[rank] + 1]
         if words[self._at[number] + 2] != 32:
-            raise ValueError("has a rank that is no 32-bit constant")
+            raise ValueError("has a rank that is not a 32-bit constant")
         sizes = []
         for size in shape:
             sizes.append(self._new())

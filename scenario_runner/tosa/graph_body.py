@@ -44,7 +44,7 @@ class CheckedGraph(NamedTuple):
 
 
 def check_graph_body(module: Module, code: bytes) -> CheckedGraph:
-    """Check every instruction of a module. Raises SpirvError where it is none that a driver can be given."""
+    """Check every instruction of a module. Raises SpirvError for one that a driver may not be given."""
     body = _Body(module, code)
     body.check()
     return CheckedGraph(bool(body.open), body.largest())
@@ -168,7 +168,7 @@ class _Body(Declarations):
                 self.check_scalar(at, count)
             elif opcode in (op.CONSTANT_TRUE, op.CONSTANT_FALSE):
                 if self.opcodes[words[at + 1]] != op.TYPE_BOOL:
-                    raise self.error(at, f"is a Boolean of the type {words[at + 1]}, which is none")
+                    raise self.error(at, f"has the type {words[at + 1]}, which is not Boolean")
             elif opcode == op.EXT_INST:
                 self._operator(at, count)
             elif opcode == op.GRAPH_INPUT:

@@ -89,7 +89,7 @@ class Declarations:
     def check_scalar(self, at: int, count: int) -> None:
         type_at = self.places[self.words[at + 1]]
         if self.words[type_at] & 0xFFFF not in (op.TYPE_INT, op.TYPE_FLOAT):
-            raise self.error(at, f"is a number of the type {self.words[at + 1]}, which is none")
+            raise self.error(at, f"has the type {self.words[at + 1]}, which is not a type of numbers")
         width = self.words[type_at + 2]
         if count != 3 + max(1, width // 32):
             raise self.error(at, f"has {count - 3} words for a number of {width} bits")
@@ -116,7 +116,7 @@ class Declarations:
             raise self.error(at, f"uses the id {operand}, which is not a constant defined before it")
 
     def number(self, operand: int) -> int | None:
-        """The value of an integer constant; None for what is none."""
+        """The value of an integer constant; None for anything else."""
         words, at = self.words, self.places.get(operand)
         if at is None or words[at] & 0xFFFF != op.CONSTANT or self.opcodes.get(words[at + 1]) != op.TYPE_INT:
             return None

@@ -25,7 +25,7 @@ class GraphModule:
     """
 
     def __init__(self, code: bytes, name: str) -> None:
-        """Raises SpirvError where the module is none that a driver can be given."""
+        """Raises SpirvError for a module that a driver may not be given."""
         from scenario_runner.spirv import read_module
 
         self.code = code

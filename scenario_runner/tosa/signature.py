@@ -104,7 +104,7 @@ class Signatures:
         if kind.element != element or not fits:
             raise ValueError(f"has {kind} as {wanted.name}, expected {Kind(element, shape)}")
         if not wanted.type:
-            return ()  # a limit in the elements' own type, which may be no integer
+            return ()  # a limit in the elements' own type, which need not be an integer
         numbers = self._numbers(wanted.name, id, kind)
         for number in numbers:
             if (wanted.least is not None and number < wanted.least) or (

@@ -37,7 +37,7 @@ _SUBGROUP_FLAGS = {
 def read_device(path: str, wanted: str | None = None) -> ReportedDevice:
     """The device of a report that a run would take, or the one with the index, UUID or (part of the) name ``wanted``.
 
-    Raises FileError for a file that is no such report, UsageError for a device that is not in it.
+    Raises FileError for a file that is not such a report, UsageError for a device that is not in it.
     """
     try:
         with open(path, "rb") as file:

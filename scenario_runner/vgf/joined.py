@@ -1,4 +1,4 @@
-"""Rows that are one value because they have one number, although no alias group of the file says so.
+"""Rows that are one value because they have one number, although the file has no alias group of them.
 
 Inputs and outputs of segments are numbered like those of the model. Where a segment reads a row that no segment before
 it writes, or a row is an input or output that the model does not list, the row is the value that is bound from outside

@@ -26,8 +26,8 @@ def read_vgf(path: str | os.PathLike[str]) -> Vgf:
     """Read the VGF file at ``path`` (formats 0.3 to 0.5).
 
     The data of its constants are not read, only where they lie. Every index, size and cross reference is checked
-    (`find_problems`), so that users of the result need not. Raises FileError when the file cannot be read or is no
-    sound VGF file, and UnsupportedError without the ``ml`` extra.
+    (`find_problems`), so that users of the result need not. Raises FileError when the file cannot be read or is not
+    a valid VGF file, and UnsupportedError without the ``ml`` extra.
     """
     with SourceFile(path) as file:
         return read_open_vgf(file)

@@ -17,9 +17,9 @@ class _Uids:
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
-    def make(self, wish: str, binding: int | None = None) -> str:
+    def make(self, name: str, binding: int | None = None) -> str:
         # A name comes from the file, so it must not lead out of the directory, hide a file or be endless.
-        safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in wish[:80]).lstrip(".-")
+        safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name[:80]).lstrip(".-")
         uid = base = safe or "unnamed"
         number = 2 if binding is None else binding
         while uid in self._taken:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import timestamps
+from benchmarks import captures, labels, timestamps
 from benchmarks.__main__ import main
 from benchmarks.bounds import Bound, Spread, ratio
 from benchmarks.launcher import Launcher
@@ -192,3 +192,18 @@ def test_the_cost_of_timestamps_is_measured(shader_cache: Path, capsys: pytest.C
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines[:3]] == ["device", "without timestamps", "with timestamps"]
     assert ", must <= 1.02: " in lines[3]
+
+
+def test_the_cost_of_labels_is_measured(shader_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The benchmark of labels runs, and shows both times and their ratio with the bound."""
+    assert labels.main(["--quick", "--runs", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines[:3]] == ["device", "without labels", "with labels"]
+
+
+def test_the_cost_of_captures_is_measured(
+    shader_cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The benchmark of captures runs, and its captures are right."""
+    assert captures.main(["--quick", "--runs", "1", "--folder", str(tmp_path)]) == 0
+    assert "with captures / plain copies: " in capsys.readouterr().out

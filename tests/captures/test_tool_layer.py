@@ -124,3 +124,16 @@ def test_tensors_under_the_emulation_layers(scene: Scene, program: Program, laye
     log = seen(scene, program, layer, "--capture-dir", "captured")
     assert "name 9 x" in log
     assert not [line for line in log if line.endswith(" t")]
+
+
+def test_long_frames_have_labels_of_groups(scene: Scene, program: Program, layer: dict[str, str]) -> None:
+    """In a frame of many commands some that follow each other share a label; the result is right."""
+    scene.shader("add", glsl("a[gl_WorkGroupID.x] += 1u;", ONE)).buffer("x", numpy.zeros(1, numpy.uint32))
+    for _ in range(1100):
+        scene.dispatch("add", ["x"])
+    log = seen(scene, program, layer)
+    begun = [line for line in log if line.startswith("begin from")]
+    assert begun[:2] == ["begin from command 0: add", "begin from command 32: add"]
+    assert len(begun) == 35
+    assert log.count("end") == 36
+    assert scene.output("x", "u4").tolist() == [1100]

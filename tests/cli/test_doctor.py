@@ -263,7 +263,7 @@ def test_looking_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_wrong_arguments() -> None:
-    """A time limit that is none is a usage error."""
+    """An invalid time limit is a usage error."""
     done = doctor("--timeout", "0")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: argument --timeout: invalid number of seconds value: '0'")

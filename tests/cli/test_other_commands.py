@@ -26,7 +26,7 @@ def test_validate(program: Program, valid: Path, scene: Scene) -> None:
     scene.file("bad.json", '{"resources": [{"buffer": {"uid": "x", "size": -4}}], "commands": []}')
     ended = program("validate", "scenario.json", "bad.json")
     assert ended.code == 3
-    assert ended.out == "scenario.json: valid: 2 resources, 1 commands\n"
+    assert ended.out == "scenario.json: valid: 2 resources, 1 command\n"
     lines = [line for line in ended.err.splitlines() if line.startswith("error: ")]
     assert len(lines) == 2  # the size and the missing shader_access, in one go
     assert all(line.startswith("error: bad.json:1:") for line in lines)

@@ -234,7 +234,7 @@ def test_what_is_wrong_inside_of_a_model_is_said_at_its_graph(scene: Scene) -> N
 
 
 def test_a_view_of_an_unknown_kind(scene: Scene) -> None:
-    """A value that shaders see as something that this program does not know is no reason to fail without words."""
+    """A value that shaders see as something that this program does not know is reported in one sentence."""
     e = vgfpy.CreateEncoder(0)
     module = e.AddModule(vgfpy.ModuleType.Compute, "later", "main")
     x = e.AddInputResource(1000460000, 100, [4, 16], [], aliasGroupId=0)

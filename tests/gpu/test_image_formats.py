@@ -131,7 +131,7 @@ def test_atomic_operations_on_an_image_of_another_format(scene: Scene, runner: R
 
 
 def test_another_kind_of_texels_stays_an_error(scene: Scene, runner: Runner) -> None:
-    """Floats of a shader are no unsigned integers of an image, with or without a format."""
+    """Floats of a shader are not unsigned integers of an image, with or without a format."""
     hlsl(scene, "copy", HLSL.format(1))
     add_image(scene, "src", "R32_UINT", size=(2, 2))
     add_image(scene, "dst", "R32G32B32A32_SFLOAT", size=(2, 2))

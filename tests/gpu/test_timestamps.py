@@ -200,3 +200,13 @@ def test_a_counter_that_wraps_around() -> None:
     timings.valid_bits = 64
     assert timings.ticks_between((1 << 64) - 1, 1) == 2
     assert timings.ticks_between(*array("Q", [5, 1 << 63])) == (1 << 63) - 5
+
+
+def test_beside_labels_of_tools(scene: Scene, shader_cache: Path, validation: bool) -> None:
+    """Labels for capture tools and timestamps are recorded side by side; nothing is measured twice."""
+    with Runner(debug_labels=True, validation=validation) as labelled:
+        timings = measured(labelled, adding(scene, 3).write(), repeat=2)
+        assert [(each.iteration, each.command) for each in timings.dispatches] == [
+            (n, at) for n in (0, 1) for at in range(3)
+        ]
+        follow_each_other(timings.dispatches)

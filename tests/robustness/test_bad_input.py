@@ -176,7 +176,7 @@ def header(text: str, *, version: bytes = b"\x01\x00", length: int | None = None
     ],
 )
 def test_npy(program: Program, scene: Scene, content: bytes, message: str) -> None:
-    """A .npy file that is none, lies about itself or holds objects ends with exit code 4 and its path."""
+    """A .npy file that is damaged, contradicts itself or holds objects ends with exit code 4 and its path."""
     scene.shader("add", ADD).buffer("x", size=16, src="x.npy").dispatch("add", ["x"], [4]).write()
     path = scene.file("x.npy", content)
     place = r"scenario\.json:\d+:\d+: /resources/1/buffer/src: "

@@ -59,5 +59,5 @@ def test_memory_group_dialects(resource, group):
 
 @pytest.mark.parametrize("group", [{}, {"id": ""}, {"uid": "", "offset": 4}])
 def test_unnamed_memory_group(resource, group):
-    """A memory group without a name is none."""
+    """A memory group needs a name."""
     assert resource("buffer", SMALLEST, memory_group=group).memory_group is None

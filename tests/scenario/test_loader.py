@@ -117,7 +117,7 @@ def test_syntax_error_stands_alone():
 
 
 def test_faults_and_shapes_together():
-    """Duplicate keys and numbers that are none come with the other problems, once each."""
+    """Duplicate keys and invalid numbers come with the other problems, once each."""
     text = GOOD.replace('"size": 40', '"size": NaN, "size": 4').replace('"set": 0', '"set": Infinity, "lod": null')
     assert refused(text) == [
         "test.json:4:44: /resources/1/buffer/size: NaN is not a number of JSON",

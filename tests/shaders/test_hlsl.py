@@ -269,7 +269,7 @@ def test_a_crash_of_the_library_is_one_error() -> None:
 
 
 def test_a_source_that_is_not_utf_8(tmp_path: Path) -> None:
-    """Bytes that are not UTF-8 in a comment are no trouble or an error, never a traceback."""
+    """Bytes that are not UTF-8 in a comment are accepted or an error, never a traceback."""
     path = tmp_path / "a.hlsl"
     path.write_bytes(b"// caf\xe9\n" + source(1.25).encode())
     (made,) = compile_each([CompileRequest(language="HLSL", path=str(path))])

@@ -190,7 +190,7 @@ def test_each_shader_goes_to_a_compiler_that_knows_its_extensions(arm_glslc: str
         "os.kill(os.getpid(), signal.SIGSEGV)",
         "time.sleep(600)",
         "print('words ' * 500000)",
-        # ended while it writes: what is there looks like a module and is none
+        # ended while it writes: what is there looks like a module and is not one
         "os.truncate(words[at - 1] + '.spv', 200); os.kill(os.getpid(), signal.SIGKILL)",
     ],
 )

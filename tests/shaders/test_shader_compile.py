@@ -172,7 +172,7 @@ def test_a_failed_shader_spoils_no_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("entry", ["", "-x", "a\0b"])
 def test_bad_entry(entry: str) -> None:
-    """An entry name that is none, or that a compiler would take for an option, is refused."""
+    """An invalid entry name, or one that a compiler would take for an option, is refused."""
     with pytest.raises(ScenarioError, match="is not an entry point name"):
         compile_all([CompileRequest(source=MINIMAL, entry=entry)])
 

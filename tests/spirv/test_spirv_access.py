@@ -75,7 +75,7 @@ def test_static_use_goes_through_the_call_graph(assemble: Callable[..., bytes]) 
         """
     )
     first, second = read_module(data).entry_points
-    # The literal 12 of OpCompositeInsert is no use of the variable with the id 12.
+    # The literal 12 of OpCompositeInsert is not a use of the variable with the id 12.
     assert [(item.name, item.reads, item.writes) for item in first.interface.bindings] == [("near", False, True)]
     assert [(item.name, item.reads, item.writes) for item in second.interface.bindings] == [("far", True, False)]
 

@@ -323,7 +323,7 @@ def test_equal_slots_are_accepted() -> None:
 
 
 def test_an_unknown_format_switches_size_checks_off() -> None:
-    """A format that the converter did not know is no reason to refuse the file."""
+    """A format that the converter did not know does not make the file invalid."""
     assert said(with_item(SOUND, "resources", 6, format=-1)) == []
     assert said(with_item(SOUND, "resources", 4, format=2**31 - 1, descriptor_type=SAMPLED_IMAGE)) == []
 

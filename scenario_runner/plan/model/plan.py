@@ -53,7 +53,8 @@ Operation: TypeAlias = "Dispatch | GraphDispatch | OpticalFlowDispatch | Draw | 
 class FramePlan(NamedTuple):
     """Operations submitted together and finished before the next frame; ``captures`` are read back at its end.
 
-    The commands after the last boundary form a frame with ``boundary=False`` and nothing to capture. ``layouts`` has
+    The commands after the last boundary form a frame with ``boundary=False`` and nothing to capture; dumps are frames
+    with captures and without a boundary (`plan.dumps`). ``layouts`` has
     the images that are not in "general" at its end, with the layout of each level.
     """
 

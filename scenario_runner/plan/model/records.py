@@ -204,7 +204,7 @@ ML_STRUCTURES = {
 
 
 class NeededFeature(NamedTuple):
-    """A ``member`` of a Vulkan feature ``structure``, what needs it, and where the scenario says so."""
+    """A ``member`` of a Vulkan feature ``structure``, what needs it, and the place of that in the scenario."""
 
     structure: str
     member: str

@@ -161,11 +161,11 @@ class Instance:
         )
         self._stack.callback(self.fn.vkDestroyDebugUtilsMessengerEXT, self.handle, messenger[0], ffi.NULL)
 
-    def watched(self, plans: Sequence[Planned]) -> Iterable[Planned]:
+    def watched(self, plans: Iterable[Planned]) -> Iterable[Planned]:
         """The same plans; the validation layer's messages while one is in use are about what its pointer names."""
         return self._watch(plans) if self.validation else plans
 
-    def _watch(self, plans: Sequence[Planned]) -> Iterator[Planned]:
+    def _watch(self, plans: Iterable[Planned]) -> Iterator[Planned]:
         for plan in plans:
             self.subject = getattr(plan, "pointer", None)
             yield plan

@@ -2,7 +2,7 @@
 
 The layers come with the Python package ``ai_ml_emulation_layer_for_vulkan`` (the ``ml`` extra). Its manifests name the
 libraries without a folder, so manifests of our own, with absolute paths, go into the user's cache folder, and the
-Vulkan loader is pointed there while an instance is made: nobody has to set environment variables. Order matters: the
+Vulkan loader is pointed there while an instance is made: environment variables need not be set. Order matters: the
 graph layer stands on the tensor layer.
 """
 

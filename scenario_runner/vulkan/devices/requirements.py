@@ -70,7 +70,7 @@ def enabled_for(
     tables = (
         ("capability", requirements.capabilities, CAPABILITIES),
         ("extension", requirements.spirv_extensions, EXTENSIONS),
-        # the emulation layers take graphs apart themselves, whatever the device knows
+        # the emulation layers process graphs themselves, whatever the device knows
         ("capability", {} if emulated else requirements.graph_capabilities, CAPABILITIES),
     )
     for what, names, table in tables:

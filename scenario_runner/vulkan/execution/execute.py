@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Pieces of resources, in order: (uid, bytes). A piece is valid until the next one is asked for.
 Pieces = Generator[tuple[str, memoryview], None, None]
-# Called at the end of each frame that a boundary ends: iteration (from 0), frame, what it captured.
+# Called at the end of each frame that a boundary ends or that captures: iteration (from 0), frame, what it captured.
 OnFrame = Callable[[int, FramePlan, Pieces], None]
 # Called once, at the end, with the outputs.
 OnOutputs = Callable[[Pieces], None]
@@ -165,7 +165,7 @@ class Execution:
                 self._follow_layouts(frame)
                 if self.instrumentation is not None:
                     self.instrumentation.collect(iteration, index, frame)
-                if on_frame is not None and frame.boundary:
+                if on_frame is not None and (frame.boundary or frame.captures):
                     with (
                         clock.phase("readback", "frame", str(index)),
                         closing(self._read(frame.captures, options.timeout_s)) as pieces,

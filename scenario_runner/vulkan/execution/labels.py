@@ -6,6 +6,8 @@ Made only where a layer or an option asks for it: without it, a run pays nothing
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.vulkan.api._generated import constants as vk
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 # What RenderDoc, gfxreconstruct and Dive take for the end of a frame where nothing is presented: a label in a submitted
 # command buffer.
 END_OF_FRAME = "vr-marker,frame_end,type,application"
+# In frames with more operations than this, so many that follow each other share a label: recording stays as fast.
+_MANY, _GROUP = 1000, 32
 _MOST_BYTES = 200  # of a name; uids may be of any length
 _TYPES = {
     "buffer": vk.OBJECT_TYPE_BUFFER,
@@ -38,7 +42,13 @@ class LabelledRecorder(Recorder):
         self.keeps_open = recorder.keeps_open  # type: ignore[misc]  # of the class elsewhere
 
     def record(self, operations: Iterable[Operation]) -> None:
-        self._recorder.record(self._labels.around(self.commands, operations))
+        labels, size = self._labels, self._labels.group
+        if size == 1 or self.keeps_open or not isinstance(operations, list):
+            self._recorder.record(labels.around(self.commands, operations))
+            return
+        for start in range(0, len(operations), size):  # what has no label is recorded at full speed
+            with labels.labelled(self.commands, operations[start]):
+                self._recorder.record(operations[start : start + size])
 
 
 class Labels:
@@ -52,6 +62,7 @@ class Labels:
         self._begin, self._end = fn.vkCmdBeginDebugUtilsLabelEXT, fn.vkCmdEndDebugUtilsLabelEXT
         self._insert, self._name = fn.vkCmdInsertDebugUtilsLabelEXT, fn.vkSetDebugUtilsObjectNameEXT
         self._label = new("VkDebugUtilsLabelEXT")
+        self.group, self._form = 1, b"command %d: %b"
 
     def name_objects(self) -> None:
         """Give what a run uses the names that the scenario has for it.
@@ -86,6 +97,9 @@ class Labels:
         text = ffi.new("char[]", name.encode())
         self._label.pLabelName = text
         self._begin(commands, self._label)
+        # with the validation layer, which is slower than any label, each command is known
+        many = len(frame.operations) > _MANY and not self._instance.validation
+        self.group, self._form = (_GROUP, b"from command %d: %b") if many else (1, b"command %d: %b")
 
     def end_frame(self, commands: Any, *, ends: bool) -> None:
         """End that label, and with ``ends`` tell tools that the frame ends with this command buffer."""
@@ -99,20 +113,31 @@ class Labels:
         """The same recorder, with labels."""
         return LabelledRecorder(self, recorder)
 
+    @contextmanager
+    def labelled(self, commands: Any, operation: Operation) -> Iterator[None]:
+        """A label that begins with this operation; what fails is not recorded to its end."""
+        text = ffi.new("char[]", self._form % (operation.command, self._texts_of_pipelines()(operation)))
+        self._label.pLabelName = text
+        self._begin(commands, self._label)
+        yield
+        self._end(commands)
+
     def around(self, commands: Any, operations: Iterable[Operation]) -> Iterator[Operation]:
-        """The same operations; what is recorded until the next one is asked for gets a label of its own.
+        """The same operations; what is recorded for each, or for a group of them in long frames, gets a label.
 
         Together they tell which command of the scenario is being recorded, for the validation layer.
         """
         instance, begin, end, label = self._instance, self._begin, self._end, self._label
         watched, texts = bool(instance.validation), self._texts_of_pipelines()
-        for operation in operations:
+        left = iter(operations)
+        for operation in left:
             if watched:
                 instance.subject = f"/commands/{operation.command}"
-            text = ffi.new("char[]", b"command %d: %b" % (operation.command, texts(operation)))
+            text = ffi.new("char[]", self._form % (operation.command, texts(operation)))
             label.pLabelName = text
             begin(commands, label)
             yield operation
+            yield from islice(left, self.group - 1)
             end(commands)
         instance.subject = None
 

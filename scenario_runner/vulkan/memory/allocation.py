@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
+from scenario_runner.visible import size_in_units
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check, error_class, result_name
 from scenario_runner.vulkan.api.structs import new
@@ -39,13 +40,9 @@ class Allocation:
 
 
 def readable_size(size_bytes: int) -> str:
-    """A size for people: '12 bytes', '256.0 MiB'."""
-    if size_bytes < 1 << 10:
-        return f"{size_bytes} bytes"
-    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if size_bytes >= 1 << shift:
-            return f"{size_bytes / (1 << shift):.1f} {unit} ({size_bytes} bytes)"
-    raise AssertionError(size_bytes)
+    """A size, with the bytes: '12 bytes', '256.0 MiB (268435456 bytes)'."""
+    size = size_in_units(size_bytes)
+    return size if size_bytes < 1 << 10 else f"{size} ({size_bytes} bytes)"
 
 
 def choose_type(device: Device, type_bits: int, required: int, preferred: int = 0) -> int | None:

@@ -1,4 +1,4 @@
-"""Where the resources of a scenario lie in memory: packed into few allocations, or together where a group says so."""
+"""Where the resources of a scenario lie in memory: packed into few allocations, or together in a memory group."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def place(device: Device, stack: ExitStack, resources: Iterable[Resource]) -> No
             alone[_memory_type(device, resource.needs.type_bits, resource), resource.needs.linear].append(resource)
         else:
             groups[resource.plan.group].append(resource)
-    for (type_index, _), members in alone.items():  # apart, so that bufferImageGranularity has no say
+    for (type_index, _), members in alone.items():  # apart, so that bufferImageGranularity does not matter
         for block in _blocks(members):
             _place_block(device, stack, block, type_index)
     for group, members in groups.items():

@@ -33,7 +33,7 @@ _STAGES = {
 
 
 def create_set_layout(device: Device, bindings: tuple[LayoutBinding, ...]) -> Any:
-    """A VkDescriptorSetLayout; an empty one stands for a set number that nobody uses."""
+    """A VkDescriptorSetLayout; an empty one stands for a set number that is not used."""
     handle = ffi.new("VkDescriptorSetLayout*")
     info = new(
         "VkDescriptorSetLayoutCreateInfo",

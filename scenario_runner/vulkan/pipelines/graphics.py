@@ -44,7 +44,7 @@ class GraphicsCache:
         self._pipelines: OrderedDict[Hashable, Pipeline] = OrderedDict()
 
     def get(self, plan: GraphicsPipelinePlan) -> Pipeline:
-        """The pipeline of this content, made now if it is new. Raises DeviceError and its kin, with the place."""
+        """The pipeline of this content, made now if it is new. Raises DeviceError or a subclass, with the place."""
         cache = self._device.driver_cache
         content = plan.content if cache is None else cache.key(plan.content)
         pipeline = self._pipelines.get(content)

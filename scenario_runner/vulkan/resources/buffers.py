@@ -39,7 +39,7 @@ def create_buffers(
     samplers: Callable[[], SamplerCache],
 ) -> dict[str, Buffer]:
     """Every buffer of a scenario by its uid. Raises OutOfMemoryError with the place."""
-    return {plan.uid: Buffer(device, stack, plan) for plan in plans}
+    return {plan.uid: Buffer(device, stack, plan) for plan in device.instance.watched(plans)}
 
 
 class Buffer:

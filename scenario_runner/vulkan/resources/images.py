@@ -48,7 +48,7 @@ def create_images(
 ) -> dict[str, Image]:
     """Every image of a scenario by its uid. Raises UnsupportedError with all that the device cannot have."""
     tilings, cache = choose_tilings(device, plans), samplers()
-    return {plan.uid: Image(device, stack, plan, tilings[plan.uid], cache) for plan in plans}
+    return {plan.uid: Image(device, stack, plan, tilings[plan.uid], cache) for plan in device.instance.watched(plans)}
 
 
 class Image:

@@ -260,7 +260,7 @@ def create_tensors(
 ) -> dict[str, Tensor]:
     """Every tensor of a scenario by its uid; ``others`` has the images. Raises what `Tensor` raises."""
     made = {}
-    for plan in plans:
+    for plan in device.instance.watched(plans):
         image = None if plan.image is None else others[plan.image]
         start = 0 if image is None else image.start_bytes
         shared = None if plan.linear else image

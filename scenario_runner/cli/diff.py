@@ -1,0 +1,200 @@
+"""``scenario-runner diff DIR DIR``: the first command and resource at which two dumps of a scenario part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.cli.arguments import Parser
+from scenario_runner.cli.tolerance_options import add_tolerance_options, element
+from scenario_runner.errors import UsageError
+from scenario_runner.visible import one_line
+
+if TYPE_CHECKING:
+    from scenario_runner.run.dump_index import DumpEntry, DumpIndex
+    from scenario_runner.viewing.difference import Difference, Error
+    from scenario_runner.viewing.dump_difference import Compared, Scenarios
+    from scenario_runner.viewing.element import Element
+
+DIFFERENT_EXIT_CODE = 1
+_MOST_SHOWN = 10
+
+
+def main(argv: Sequence[str]) -> int:
+    """Returns 0 where nothing differs by more than the tolerance, else 1. Raises FileError and UsageError."""
+    parser = Parser(
+        prog="scenario-runner diff",
+        description="Say at which command and resource two dumps (run --dump-all DIR) of a scenario part first. "
+        "The exit code is 0 where they are equal and 1 where they differ.",
+    )
+    parser.add_argument("folders", nargs=2, metavar="DIR", help="a folder that --dump-all or --dump-dir named")
+    add_tolerance_options(parser)
+    parser.add_argument(
+        "--dtype",
+        action="append",
+        default=[],
+        metavar="[RESOURCE=]TYPE",
+        help="type of the bytes of a buffer, or of all buffers, such as float32 (default: what shaders see in them)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    options = parser.parse_args(argv)
+    elements = dict(map(_typed, options.dtype))
+    from scenario_runner.run.dump_index import read_index
+    from scenario_runner.viewing.difference import Tolerance
+    from scenario_runner.viewing.dump_difference import compared, scenarios
+
+    one, other = map(read_index, options.folders)
+    resources = {entry.resource for index in (one, other) for entry in index.entries if entry.format is None}
+    for uid in elements:
+        if uid is not None and uid not in resources:
+            raise UsageError(f"--dtype {uid}=…: neither dump has a buffer {uid!r:.100}")
+    found = scenarios(one, other)
+    all_compared: list[Compared] = []
+    is_equal = found.are_equal
+    first_shown = False
+    for each in compared(one, other, Tolerance(options.atol, options.rtol, options.ulp), elements):
+        shown = not each.difference.is_equal and not first_shown
+        first_shown |= shown
+        is_equal &= each.difference.is_equal
+        # contents are large, and only the first that differ are shown
+        all_compared.append(each if shown else replace(each, one=None, other=None))
+    if options.json:
+        import json
+
+        print(json.dumps(_as_json(one, other, found, all_compared), indent=1))
+    else:
+        for line in (*_of_scenarios(one, other, found), *_report(one, other, found, all_compared)):
+            print(line)
+    return 0 if is_equal else DIFFERENT_EXIT_CODE
+
+
+def _typed(text: str) -> tuple[str | None, Element]:
+    import argparse
+
+    uid, equals, name = text.rpartition("=")
+    try:
+        return (uid if equals else None), element(name)
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"--dtype {error}") from None
+
+
+def _of_scenarios(one: DumpIndex, other: DumpIndex, found: Scenarios) -> Iterator[str]:
+    for index in (one, other):
+        if not index.complete:
+            yield f"{one_line(index.folder)} is not complete: its run failed"
+    if found.commands:
+        yield f"the scenarios have different commands ({len(found.commands)}):"
+        for number, kind, other_kind in found.commands[:_MOST_SHOWN]:
+            yield f"  command {number}: {kind or 'none'} against {other_kind or 'none'}"
+    for index, entries in ((one, found.only_one), (other, found.only_other)):
+        for entry in entries[:_MOST_SHOWN]:
+            yield f"only in {one_line(index.folder)}: {_place(entry)}, {_name(entry, entry.mip)}"
+        if len(entries) > _MOST_SHOWN:
+            yield f"only in {one_line(index.folder)}: {len(entries) - _MOST_SHOWN} more"
+
+
+def _report(one: DumpIndex, other: DumpIndex, found: Scenarios, all_compared: Sequence[Compared]) -> Iterator[str]:
+    folders = f"{one_line(one.folder)} and {one_line(other.folder)}"
+    different = [each for each in all_compared if not each.difference.is_equal]
+    count = f"{len(all_compared)} content{'' if len(all_compared) == 1 else 's'}"
+    if different:
+        first = different[0]
+        yield f"{folders} part {_place(first.entry)}, at {_name(first.entry, first.mip)}:"
+        assert first.one is not None, "equal bytes do not differ"
+        assert first.other is not None, "equal bytes do not differ"
+        from scenario_runner.cli.view_difference import report
+
+        for line in report(first.difference, first.one, first.other):
+            yield f"  {line}"
+        yield from _table(different)
+        yield f"{count} compared: {len(all_compared) - len(different)} equal, {len(different)} different"
+        return
+    tolerated = sum(each.difference.tolerated for each in all_compared)
+    within = f", {tolerated} elements within the tolerance" if tolerated else ""
+    equal = "are equal" if found.are_equal else "are equal in what both have"
+    yield f"{folders} {equal}: {count} compared{within}"
+
+
+def _table(different: Sequence[Compared]) -> Iterator[str]:
+    rows: list[tuple[str, ...]] = [("command", "kind", "resource", "different", "elements", "absolute", "ULP")]
+    for each in different:
+        entry, found = each.entry, each.difference
+        command = "start" if entry.command is None else str(entry.command)
+        command += "" if entry.segment is None else f" segment {entry.segment}"
+        command += f" iteration {entry.iteration}" if entry.iteration else ""
+        numbers = [str(found.count), str(found.total), _number(found.absolute), _number(found.ulp)]
+        if found.mismatch is not None:
+            numbers = ["cannot be compared", "-", "-", "-"]
+        rows.append((command, entry.command_kind or "-", _name(entry, each.mip), *numbers))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _place(entry: DumpEntry) -> str:
+    iteration = f" of iteration {entry.iteration}" if entry.iteration else ""
+    if entry.command is None:
+        return f"at the start{iteration}"
+    segment = "" if entry.segment is None else f"segment {entry.segment} of "
+    return f"after {segment}command {entry.command}{iteration} ({entry.pointer or entry.command_kind})"
+
+
+def _name(entry: DumpEntry, mip: int | None) -> str:
+    level = "" if mip is None else f" mip level {mip}"
+    return f"{one_line(entry.resource)!r}{level}{'' if entry.aspect is None else f' {entry.aspect}'}"
+
+
+def _number(error: Error | None) -> str:
+    if error is None:
+        return "-"
+    return str(error.value) if isinstance(error.value, int) else f"{error.value:.9g}"
+
+
+def _as_json(one: DumpIndex, other: DumpIndex, found: Scenarios, all_compared: Sequence[Compared]) -> dict[str, Any]:
+    different = [
+        {**_entry_json(each.entry), "mip": each.mip, **_difference_json(each.difference)}
+        for each in all_compared
+        if not each.difference.is_equal
+    ]
+    return {
+        "equal": found.are_equal and not different,
+        "complete": [one.complete, other.complete],
+        "compared": len(all_compared),
+        "first": different[0] if different else None,
+        "different": different,
+        "commands": [
+            {"command": number, "first": kind, "second": other_kind} for number, kind, other_kind in found.commands
+        ],
+        "only_in_first": [_entry_json(entry) for entry in found.only_one],
+        "only_in_second": [_entry_json(entry) for entry in found.only_other],
+    }
+
+
+def _entry_json(entry: DumpEntry) -> dict[str, Any]:
+    names = ("iteration", "command", "command_kind", "pointer", "segment", "resource", "mip", "aspect", "file")
+    return {name: getattr(entry, name) for name in names}
+
+
+def _difference_json(found: Difference) -> dict[str, Any]:
+    def worst(error: Error | None) -> dict[str, Any] | None:
+        if error is None:
+            return None
+        value = error.value if math.isfinite(error.value) else str(error.value)  # JSON has no infinity
+        return {"value": value, "index": list(error.index)}
+
+    first = None
+    if found.first is not None:
+        index, one, other = found.first
+        first = {"index": list(index), "first": one, "second": other}
+    return {
+        "different": found.count,
+        "tolerated": found.tolerated,
+        "elements": found.total,
+        "first_element": first,
+        "absolute": worst(found.absolute),
+        "relative": worst(found.relative),
+        "ulp": worst(found.ulp),
+        "mismatch": found.mismatch,
+    }

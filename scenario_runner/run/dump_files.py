@@ -1,0 +1,317 @@
+"""Dumps as files: a folder for each point of the run, and an index of them all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError, ScenarioRunnerError
+from scenario_runner.files.codec import all_codecs, codec_for
+from scenario_runner.files.image_file import create_image
+from scenario_runner.files.output import OutputFile, check_destination
+from scenario_runner.files.source import file_error, reason_of
+from scenario_runner.plan.changes import Changes
+from scenario_runner.plan.dumps import START, DumpPoint, Wanted, dump_points, with_dumps, with_whole_images
+from scenario_runner.run.dump_index import INDEX, MARK, VERSION, is_index
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.scenario import Scenario
+
+_NO_HASH = "0" * 64
+_NAME_ROOM_BYTES = 2048  # for the name of the device in the index, which is not known before the run
+
+
+class DumpRequest(NamedTuple):
+    """What is written where: what each of ``wanted`` asks for, or with ``everything`` all after every command."""
+
+    folder: str
+    wanted: tuple[Wanted, ...] = ()
+    everything: bool = False
+
+
+class _Part(NamedTuple):
+    """One file of a resource: its path below the folder, and how many of the bytes go there.
+
+    ``level`` and ``aspect`` are set where an image takes several files. ``array`` is the NumPy type and shape of a .npy
+    file.
+    """
+
+    path: str
+    size_bytes: int
+    shape: tuple[int, ...]
+    array: tuple[str, tuple[int, ...]] | None
+    level: int | None = None
+    aspect: str | None = None
+
+
+class DumpFiles:
+    """Writes the dumps of one run; a context manager around it.
+
+    ``whole`` is the plan whose outputs are written, ``plan`` the one that is run. Files appear as they are complete.
+    The index appears at the end and lists these, also where the run fails.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        plan: Plan,
+        request: DumpRequest,
+        repeat: int,
+        device: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """``device`` gives the name of the device at the end.
+
+        Raises UsageError for commands and resources that do not exist.
+        """
+        self._folder = request.folder
+        self._scenario = scenario
+        self._repeat = repeat
+        self._points = dump_points(plan, scenario, request.wanted, everything=request.everything)
+        self._elements = Changes(plan).elements()
+        self.whole = with_whole_images(plan, self._points)
+        self.plan = with_dumps(self.whole, scenario, self._points)
+        self._device = device
+        self._names: dict[str, str] = {}
+        self._taken: set[str] = set()
+        self._next: dict[int, int] = {}
+        self._entries: list[dict[str, Any]] = []
+        self._index: OutputFile | None = None
+        self._writing: _Receiver | None = None
+
+    def check(self) -> None:
+        """Refuse a folder that cannot be written to, and files that the scenario has. Raises FileError."""
+        index = os.path.join(self._folder, INDEX)
+        others = {os.path.realpath(path): "reads" for path in self.whole.reads}
+        others |= {
+            os.path.realpath(each.destination): "has as a dst" for each in self.whole.outputs if each.destination
+        }
+        paths = [
+            part.path
+            for iteration in range(self._repeat)
+            for point in self._points
+            for uid in point.uids
+            for part in self.parts(iteration, point, uid)
+        ]
+        for path in (index, *(os.path.join(self._folder, path) for path in paths)):
+            check_destination(path)
+            why = others.get(os.path.realpath(path))
+            if why is not None:
+                message = f"is where the dump would be written, but the scenario {why} this file"
+                raise FileError(
+                    Diagnostic("SR-FILE-001", "error", None, message, "choose another folder for the dump", path=path)
+                )
+        if os.path.exists(index) and not is_index(index):
+            raise file_error(index, "is not the index of a dump, which would replace it", help="choose another folder")
+        existing = os.path.realpath(self._folder)
+        while not os.path.lexists(existing):
+            existing = os.path.dirname(existing)
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise file_error(self._folder, "cannot be written to: permission denied", code="SR-FILE-015")
+
+    def __enter__(self) -> DumpFiles:
+        """Make the folder, and room for the index: it is written when the disk may be full. Raises FileError."""
+        expected = [
+            entry
+            for iteration in range(self._repeat)
+            for point in self._points
+            for uid in point.uids
+            for entry in self.entries_of(iteration, point, uid)
+        ]
+        path = os.path.join(self._folder, INDEX)
+        self._index = OutputFile(path, len(self._text(expected, complete=False)) + _NAME_ROOM_BYTES)
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(path)  # that of an earlier dump, some of whose files are about to be replaced
+        except OSError as error:
+            self._index.discard()
+            raise file_error(path, f"cannot be removed: {reason_of(error)}", code="SR-FILE-015") from error
+        return self
+
+    def frame(self, iteration: int) -> _Receiver:
+        """What takes the pieces of the next point of an iteration, in order."""
+        number = self._next.get(iteration, 0)
+        self._next[iteration] = number + 1
+        self._writing = _Receiver(self, iteration, self._points[number])
+        return self._writing
+
+    def complete(self, entries: Sequence[dict[str, Any]]) -> None:
+        """All files of a resource are there."""
+        self._entries += entries
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._writing is not None:
+            self._writing.discard()
+        index, self._index = self._index, None
+        assert index is not None, "entered"
+        if not self._entries and kind is not None:
+            index.discard()
+            return
+        try:
+            index.write(self._text(self._entries, complete=kind is None))
+            index.commit()
+        except ScenarioRunnerError:
+            index.discard()
+            if kind is None:
+                raise
+
+    def _text(self, entries: Sequence[dict[str, Any]], *, complete: bool) -> bytes:
+        commands = [command.kind for command in self._scenario.commands]
+        head = {"kind": MARK, "version": VERSION, "scenario": self.whole.name, "device": self._device()}
+        text = json.dumps({**head, "complete": complete, "commands": commands, "files": []}, indent=1)
+        lines = ",\n".join(f"  {json.dumps(entry)}" for entry in entries)
+        return (text.removesuffix("[]\n}") + f"[\n{lines}\n ]\n}}\n").encode()
+
+    def entries_of(self, iteration: int, point: DumpPoint, uid: str) -> Iterator[dict[str, Any]]:
+        """The entries of one resource, as they are before anything is written."""
+        plan = self.whole.resources[uid]
+        start = point.command == START
+        for part in self.parts(iteration, point, uid):
+            yield {
+                "iteration": iteration,
+                "command": None if start else point.command,
+                "command_kind": None if start else self._scenario.commands[point.command].kind,
+                "pointer": None if start else self._scenario.command_pointer(point.command),
+                "segment": point.segment,
+                "segment_name": point.label or None,
+                "resource": uid,
+                "kind": plan.kind,
+                "format": None if plan.format is None else plan.format.name,
+                "element": self._elements.get(uid) if plan.kind == "buffer" else None,
+                "shape": list(part.shape),
+                "mips": plan.mips if plan.kind == "image" else None,
+                "mip": part.level,
+                "aspect": part.aspect,
+                "file": part.path.replace(os.sep, "/"),
+                "size_bytes": part.size_bytes,
+                "sha256": _NO_HASH,
+            }
+
+    def parts(self, iteration: int, point: DumpPoint, uid: str) -> list[_Part]:
+        """The files of one resource at a point: one, unless no format of files can hold all of an image."""
+        digits = len(str(max(len(self._scenario.commands) - 1, 0)))
+        name = "start"
+        if point.command != START:
+            name = f"{point.command:0{digits}}_{self._scenario.commands[point.command].kind}"
+        folders = [] if self._repeat == 1 else [f"iteration_{iteration}"]
+        folders += [name] if point.segment is None else [name, f"segment_{point.segment}"]
+        base = os.path.join(*folders, self._file_name(uid))
+        plan: Any = self.whole.resources[uid]
+        if plan.npy is not None:
+            return [_Part(base + codec_for(plan.kind).extension, plan.size_bytes, plan.npy[1], plan.npy)]
+        texels = plan.height, plan.width
+        for codec in all_codecs():
+            if not codec.is_array and codec.holds(plan.format, plan.mips):
+                return [_Part(base + codec.extension, plan.size_bytes, texels, None)]
+        parts = []
+        for part in plan.parts:
+            descr, shape = plan.array_type(part)
+            path = base + (f".mip{part.level}" if plan.mips > 1 else "")
+            path += f".{part.aspect}" if len(plan.format.aspects) > 1 else ""
+            array = descr, (1, *shape)
+            parts.append(_Part(f"{path}.npy", part.size_bytes, array[1], array, part.level, part.aspect))
+        return parts
+
+    def _file_name(self, uid: str) -> str:
+        """A uid as the name of a file, unlike that of any other uid: what file systems dislike becomes underscores."""
+        name = self._names.get(uid)
+        if name is None:
+            plain = name = "".join(letter if letter.isalnum() or letter in "-_. " else "_" for letter in uid) or "_"
+            count = 1
+            while name.casefold() in self._taken:
+                count += 1
+                name = f"{plain}~{count}"
+            self._names[uid] = name
+            self._taken.add(name.casefold())
+        return name
+
+    def open(self, part: _Part, uid: str) -> tuple[Any, list[_Hashed]]:
+        """What writes a part, and the file that it makes, now or when it has all. Raises FileError."""
+        made: list[_Hashed] = []
+
+        def create(path: str | os.PathLike[str], size_bytes: int = 0) -> OutputFile:
+            made.append(_Hashed(path, size_bytes))
+            return made[0]
+
+        path = os.path.join(self._folder, part.path)
+        plan: Any = self.whole.resources[uid]
+        if part.array is not None:
+            writer: Any = codec_for("buffer").create_array(path, *part.array, create)
+        else:
+            writer = create_image(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)
+        return writer, made
+
+
+class _Hashed(OutputFile):
+    """A file whose content is hashed as it is written."""
+
+    def __init__(self, path: str | os.PathLike[str], size_bytes: int) -> None:
+        super().__init__(path, size_bytes)
+        self.digest = hashlib.sha256()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        super().write(data)
+        self.digest.update(data)
+
+
+class _Receiver:
+    """Takes the pieces of the resources of one point."""
+
+    def __init__(self, dump: DumpFiles, iteration: int, point: DumpPoint) -> None:
+        self._dump = dump
+        self._place = iteration, point
+        self._uid = ""
+        self._left = 0
+        self._parts: list[_Part] = []
+        self._entries: list[dict[str, Any]] = []
+        self._writer: Any = None
+        self._made: list[_Hashed] = []
+        self._room = 0
+
+    def receive(self, uid: str, view: memoryview) -> None:
+        """Write a piece. Raises FileError."""
+        dump = self._dump
+        if not self._left:
+            self._left = dump.whole.resources[uid].size_bytes
+            self._parts = dump.parts(*self._place, uid)
+            self._entries = list(dump.entries_of(*self._place, uid))
+            self._next_part(uid)
+        data = memoryview(view).cast("B") if view.nbytes else view
+        while True:
+            piece = data[: self._room]
+            self._writer.write(piece)
+            self._room -= len(piece)
+            self._left -= len(piece)
+            data = data[len(piece) :]
+            if self._room:
+                return
+            writer, self._writer = self._writer, None
+            writer.__exit__(None, None, None)
+            number = len(self._entries) - len(self._parts)
+            self._entries[number]["sha256"] = self._made[0].digest.hexdigest()
+            del self._parts[0]
+            if not self._parts:
+                dump.complete(self._entries)
+                return
+            self._next_part(uid)
+
+    def _next_part(self, uid: str) -> None:
+        self._writer, self._made = self._dump.open(self._parts[0], uid)
+        self._room = self._parts[0].size_bytes
+
+    def finish(self) -> None:
+        """All is there; nothing to do."""
+
+    def discard(self) -> None:
+        """Remove a file whose last pieces never came."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.__exit__(KeyboardInterrupt, None, None)

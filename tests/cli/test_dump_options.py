@@ -1,0 +1,117 @@
+"""--dump-after, --dump-dir and --dump-all: the command line, and runs that fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy
+import pytest
+
+from tests.program import Program
+from tests.scenes import Scene, glsl
+
+ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
+
+
+def adding(scene: Scene) -> Scene:
+    """A dispatch that changes x, and one that changes a larger buffer."""
+    scene.shader("add", glsl("a[gl_WorkGroupID.x] += 1u;", ONE))
+    scene.buffer("x", numpy.array([1, 2], "u4")).buffer("large", size=1 << 20, dst=None)
+    scene.dispatch("add", ["x"], [2]).dispatch("add", ["large"], [4]).dispatch("add", ["x"], [2])
+    scene.write()
+    return scene
+
+
+def test_what_is_asked_for(scene: Scene, program: Program, tmp_path: Path) -> None:
+    """--dump-after may be repeated, with a command, a range, or a resource after one of them."""
+    adding(scene)
+    after = ["--dump-after", "0", "--dump-after=1:x", "--dump-after", "1-2"]
+    ended = program("scenario.json", *after, "--dump-dir", "dump")
+    assert ended.code == 0, ended.err
+    files = json.loads((tmp_path / "dump" / "index.json").read_text())["files"]
+    assert [(each["command"], each["resource"]) for each in files] == [(0, "x"), (1, "x"), (2, "x"), (2, "large")]
+    values = [numpy.load(tmp_path / "dump" / each["file"]).view("u4")[:2].tolist() for each in files]
+    assert values == [[2, 3], [2, 3], [3, 4], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--dump-after", "0"], "--dump-after needs --dump-dir"),
+        (["--dump-dir", "d"], "--dump-dir needs --dump-after"),
+        (["--dump-all", "d", "--dump-after", "0", "--dump-dir", "d"], "--dump-after and --dump-all exclude each other"),
+        (
+            ["other.json", "--output=o", "--folder-each", "--dump-all", "d"],
+            "--dump-all takes the files of one scenario",
+        ),
+        (["--dump-all=d", "--capture-frame=0"], "--capture-frame and --dump-all contradict each other"),
+        (["--dump-after=0", "--dump-dir=d", "--gfxr", "f"], "--gfxr and --dump-dir contradict each other"),
+        (
+            ["--dump-all=d", "--shader-instrumentation=f"],
+            "--shader-instrumentation and --dump-all contradict each other",
+        ),
+        (["--dump-after", "x", "--dump-dir", "d"], "--dump-after 'x': expected COMMAND or COMMAND:RESOURCE"),
+        (["--dump-after", "-1", "--dump-dir", "d"], ""),
+        (["--dump-after", "0:", "--dump-dir", "d"], "--dump-after '0:': expected COMMAND or COMMAND:RESOURCE"),
+        (["--dump-after", "2-1", "--dump-dir", "d"], "--dump-after '2-1': the range ends before it begins"),
+        (["--dump-after", "3", "--dump-dir", "d"], "scenario.json: --dump-after: the scenario has no command 3"),
+        (
+            ["--dump-after", "0:larg", "--dump-dir", "d"],
+            "scenario.json: --dump-after: no resource has the uid 'larg' (did you mean 'large'?)",
+        ),
+    ],
+)
+def test_wrong_options(scene: Scene, program: Program, tmp_path: Path, arguments: list[str], message: str) -> None:
+    """What cannot be meant is an error of the command line, and nothing is written."""
+    adding(scene)
+    shutil.copy(tmp_path / "scenario.json", tmp_path / "other.json")
+    ended = program("scenario.json", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(f"error: {message}"), ended.err
+    assert not (tmp_path / "d").exists()
+    assert not (tmp_path / "x.out.npy").exists()
+
+
+@pytest.mark.skipif(shutil.which("prlimit") is None, reason="prlimit bounds the size of files")
+def test_a_file_that_cannot_be_written(scene: Scene, program: Program, tmp_path: Path) -> None:
+    """Files that are complete stay and are listed, the one that has no room is removed, and so are the outputs."""
+    adding(scene)
+    after = ["--dump-after", "0", "--dump-after", "1", "--dump-after", "2"]
+    ended = program("scenario.json", *after, "--dump-dir", "dump", launcher=["prlimit", "--fsize=300000"])
+    assert (ended.code, ended.out) == (4, "")
+    assert "large.npy: cannot be given" in ended.err
+    index = json.loads((tmp_path / "dump" / "index.json").read_text())
+    assert index["complete"] is False
+    assert [each["file"] for each in index["files"]] == ["0_dispatch_compute/x.npy"]
+    assert numpy.load(tmp_path / "dump" / "0_dispatch_compute" / "x.npy").view("u4").tolist() == [2, 3]
+    there = sorted(str(path.relative_to(tmp_path / "dump")) for path in (tmp_path / "dump").rglob("*"))
+    assert there == ["0_dispatch_compute", "0_dispatch_compute/x.npy", "index.json"]
+    assert not (tmp_path / "x.out.npy").exists()
+    ended = program("diff", "dump", "dump")
+    assert (ended.code, ended.out.splitlines()[0]) == (0, "dump is not complete: its run failed")
+
+
+def test_folders_that_cannot_be_written_to(scene: Scene, program: Program, tmp_path: Path) -> None:
+    """They are errors before the run."""
+    adding(scene)
+    (tmp_path / "file").write_text("")
+    ended = program("scenario.json", "--dump-all", "file/dump")
+    assert (ended.code, ended.out) == (4, "")
+    assert "file/dump/index.json: cannot be created: not a directory" in ended.err
+    assert not (tmp_path / "x.out.npy").exists()
+    if os.geteuid():  # everything can be written to by root
+        (tmp_path / "closed").mkdir(mode=0o500)
+        ended = program("scenario.json", "--dump-all", "closed")
+        assert (ended.code, ended.out) == (4, "")
+        assert "closed: cannot be written to: permission denied" in ended.err
+
+
+def test_the_sandbox_allows_the_folder(scene: Scene, program: Program, tmp_path: Path) -> None:
+    """The folder of a dump is one that the caller named."""
+    adding(scene)
+    outside = tmp_path.parent / f"{tmp_path.name} outside"
+    assert program("scenario.json", "--sandbox", "--dump-all", outside).code == 0
+    assert (outside / "index.json").exists()
