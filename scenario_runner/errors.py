@@ -32,9 +32,9 @@ Messages are in lower case, quote values with ``repr`` and begin with the place 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from errno import ENOENT
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from scenario_runner.diagnostics import Diagnostic
 
@@ -82,18 +82,6 @@ class ScenarioRunnerError(Exception):
             for problem in self.problems
         )
         return self
-
-    def locate(self, load: Callable[[], Any]) -> None:
-        """Give problems that have only a JSON pointer their file, line and column in the `Scenario` of ``load``.
-
-        The scenario is loaded only where there is such a problem.
-        """
-        if any(problem.path is None and problem.pointer is not None for problem in self.problems):
-            scenario = load()
-            self.problems = tuple(
-                scenario.placed(problem) if problem.path is None and problem.pointer is not None else problem
-                for problem in self.problems
-            )
 
     def of_scenario(self, path: str) -> ScenarioRunnerError:
         """Let every problem begin with the path of the scenario: in a run of many it tells which one; returns self."""
