@@ -21,6 +21,7 @@ from scenario_runner.run.session import DeviceOptions, OpenedDevice
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.run.capture_tools import RenderDocCaptures
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.run.dump_files import DumpRequest
     from scenario_runner.run.dump_run import DumpSink
