@@ -282,8 +282,7 @@ class Runner:
                 from scenario_runner.run.dump_run import run_with_dump
 
                 loaded, device = _loaded(scenario), lambda: self._opened.opened_name
-                run_with_dump(partial(self._execute, loaded), loaded, plan, dump, _text(capture_dir), device, options)
-                return plan
+                return run_with_dump(partial(self._execute, loaded), loaded, plan, dump, capture_dir, device, options)
             with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
                 self._execute(scenario, plan, (writer,), **options)
         return plan
@@ -367,8 +366,9 @@ class Runner:
                 )
             self._opened.raise_validation_errors()
         except ScenarioRunnerError as error:
-            if any(problem.path is None and problem.pointer is not None for problem in error.problems):
-                _give_places(error, _loaded(scenario))
+            from scenario_runner.run.places import give_places
+
+            give_places(error, lambda: _loaded(scenario))
             if isinstance(error, ValidationLayerError):
                 self._opened.close()  # the layer says the same thing a few times only in the life of an instance
                 raise error.at(path=plan.name) from None
@@ -448,11 +448,3 @@ def _loaded(scenario: AnyScenario) -> Scenario:
     if isinstance(scenario, Mapping):
         return from_dict(scenario)
     return scenario if isinstance(scenario, Scenario) else load(os.fspath(scenario))
-
-
-def _give_places(error: ScenarioRunnerError, scenario: Scenario) -> None:
-    """Turn the JSON pointers that the device's errors carry into file, line and column."""
-    error.problems = tuple(
-        scenario.placed(problem) if problem.path is None and problem.pointer is not None else problem
-        for problem in error.problems
-    )
