@@ -32,7 +32,7 @@ What an optical flow writes is a storage image; what it reads is any kind of ima
 Leave `descriptor_type` out.
 {_FLOW}
 
-SR-FLOW-006 warning a flag about a previous optical flow where there is none
+SR-FLOW-006 warning a flag about a previous optical flow that does not exist
 The flags input_unchanged, reference_unchanged, input_is_previous_reference and reference_is_previous_input compare with the previous optical flow of the same session. The first one has none, so that the flag is ignored.
 Remove the flag. Optical flows share a session if their size, grid size, performance level and formats are equal, and all or none of them have hints and costs.
 VK_ARM_data_graph_optical_flow, VkDataGraphOpticalFlowExecuteFlagBitsARM
