@@ -269,12 +269,12 @@ Give them the same size, or leave render_extent out.
 JSON Test Description Specification, "Dispatch Fragment"
 
 SR-ATTACH-008 error an attachment that the shaders use
-The mip level that is drawn into is also bound for the shaders. The values that they read are undefined.
+The mip level that is drawn into, or memory that it shares in a memory group, is also bound for the shaders. The values that they read are undefined.
 Draw into another image, or bind another mip level with lod.
 Vulkan specification, "Render Pass", feedback loops
 
 SR-ATTACH-010 error an image that is attached twice
-Two attachments of a drawing are the same mip level of the same image. Which of the two values is stored is undefined.
+Two attachments of a drawing are the same mip level of the same image, or share memory in a memory group. Which of the two values is stored is undefined.
 Give each output of the fragment shader an image or a mip level of its own.
 Vulkan specification, "Render Pass", feedback loops
 

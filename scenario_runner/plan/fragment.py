@@ -8,6 +8,7 @@ from scenario_runner.checks.attachments import Attachment, check_attachments
 from scenario_runner.checks.bindings import check_bindings, slots_of
 from scenario_runner.checks.stages import Stage, check_stages
 from scenario_runner.plan.bindings import bound_of, descriptors_of, layouts_of
+from scenario_runner.plan.drawn_memory import check_drawn_memory
 from scenario_runner.plan.image_formats import fitted_to_images
 from scenario_runner.plan.model.drawings import Draw, GraphicsPipelinePlan, ShaderStagePlan, Target
 from scenario_runner.plan.model.images import ImagePlan
@@ -115,6 +116,8 @@ class Drawings(CommandResolver):
         images = [(each.uid, each.level) for each in descriptors if each.kind != "sampler"]
         problems.report(check_attachments(attachments, fragment, command.render_extent, images, pointer))
         known = [each for each in attachments if each is not None]
+        attached = [each.uid for each in known]
+        check_drawn_memory(attached, [each.uid for each in descriptors], resources, pointer, problems)
         if not bindable or len(known) < len(attachments):
             return Drawing(index, loaded, descriptors, attachments, None)
         loaded = tuple(fitted_to_images(each, command.bindings, tables, pointer, problems) for each in loaded)

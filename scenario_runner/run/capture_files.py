@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 _MOST_BYTES = 192 << 20
 _CHUNK_BYTES = 8 << 20
+_LEAST_BYTES = 4096  # what a small piece counts, with all that belongs to it
 _BESIDE_BYTES = 1 << 20  # from this size on, a chunk is hashed while it is written
 
 
@@ -97,6 +98,7 @@ class CaptureFiles:
         self._waiting_bytes = 0
         self._spare: list[bytearray] = []
         self._error: BaseException | None = None
+        self._failed = False
         self._entries: list[dict[str, Any]] = []
         self._listed = 0
         self._open: _FrameFiles | None = None
@@ -132,8 +134,6 @@ class CaptureFiles:
             raise error
         self._put(job)
 
-    _failed = False
-
     def _put(self, job: Callable[[], None] | None) -> None:
         with self._state:
             self._jobs.append(job)
@@ -142,10 +142,11 @@ class CaptureFiles:
     def copy(self, view: memoryview) -> tuple[bytearray, int]:
         """The bytes of ``view`` (at most a chunk) in memory of our own, and their number; waits for room."""
         size = view.nbytes
+        cost = max(size, _LEAST_BYTES)
         with self._state:
-            while self._waiting_bytes and self._waiting_bytes + size > _MOST_BYTES and self._error is None:
+            while self._waiting_bytes and self._waiting_bytes + cost > _MOST_BYTES and self._error is None:
                 self._state.wait()
-            self._waiting_bytes += size
+            self._waiting_bytes += cost
             held = self._spare.pop() if size == _CHUNK_BYTES and self._spare else None
         if held is None:
             return bytearray(view), size
@@ -155,7 +156,7 @@ class CaptureFiles:
     def release(self, held: bytearray) -> None:
         """Give such memory back."""
         with self._state:
-            self._waiting_bytes -= len(held)
+            self._waiting_bytes -= max(len(held), _LEAST_BYTES)
             if len(held) == _CHUNK_BYTES:
                 self._spare.append(held)
             self._state.notify_all()
@@ -319,7 +320,8 @@ class _FrameFiles:
             raise
         self._made_folders = []
         by_path = {file.path: file for file in made}
-        return [self._entry(each, by_path[each.path]) for files in self._files.values() for each in files]
+        written = (each for files in self._files.values() for each in files if each.path in by_path)
+        return [self._entry(each, by_path[each.path]) for each in written]
 
     def _entry(self, file: _File, made: _HashedFile) -> dict[str, Any]:
         plan = self._plan.resources[file.uid]
@@ -372,7 +374,10 @@ class _HashedFile(OutputFile):
             self.digest.update(data)
             super().write(data)
             return
-        hashing = self._hasher.submit(self.digest.update, data)
+        try:
+            hashing = self._hasher.submit(self.digest.update, data)
+        except RuntimeError as error:  # a thread that could not be started
+            raise system_limits.refusal("thread") from error
         try:
             super().write(data)
         finally:

@@ -158,15 +158,6 @@ class _Files:
             writer.__exit__(KeyboardInterrupt, None, None)
 
 
-def share(pieces: Any, receivers: list[Any]) -> None:
-    """Hand every piece to every receiver, then tell them that all is there."""
-    for uid, view in pieces:
-        for receiver in receivers:
-            receiver.receive(uid, view)
-    for receiver in receivers:
-        receiver.finish()
-
-
 def _writer(path: str, plan: ResourcePlan, create: CreateOutput) -> Writer:
     """The file that the bytes of a resource go into. Raises FileError."""
     if plan.npy is not None:

@@ -20,6 +20,7 @@ from scenario_runner.scenario.barriers import SubresourceRange
 from scenario_runner.scenario.bindings import Binding
 from scenario_runner.scenario.model import Model
 from scenario_runner.scenario.model_base import ModelBase
+from scenario_runner.scenario.references import with_article
 from scenario_runner.scenario.syntax import escape
 from scenario_runner.scenario.validators import model_of
 from scenario_runner.scenario.wording import OTHER_NAMES, close_match, name_of, part_of, shown
@@ -58,14 +59,28 @@ def drop_ignored(tree: Any, *, in_code: bool = False) -> tuple[Any, list[Diagnos
 def _entry(
     entry: Any, kinds: Mapping[str, ResourceKind | CommandKind], pointer: str, in_code: bool, found: list[Diagnostic]
 ) -> Any:
-    if not isinstance(entry, dict) or len(entry) != 1:
+    known = [key for key in kinds if key in entry] if isinstance(entry, dict) else []
+    if len(known) != 1 or not isinstance(entry[known[0]], dict):
         return entry
-    ((key, body),) = entry.items()
-    if key not in kinds or not isinstance(body, dict):
-        return entry
-    dropped, body = _without_ignored(model_of(kinds[key]), body, in_code)
+    key, body = known[0], entry[known[0]]
+    model = model_of(kinds[key])
+    if len(entry) > 1:
+        beside = [other for other in list(entry)[:_MOST_KEYS] if other != key]
+        if not all(_is_beside(other, model) for other in beside) or len(entry) > _MOST_KEYS:
+            return entry
+        what = "resource" if kinds is RESOURCES else "command"
+        found += [_warning(f"{pointer}/{escape(other)}", other, what, "") for other in beside]
+    dropped, body = _without_ignored(model, body, in_code)
     found += [problem._replace(pointer=f"{pointer}/{key}{problem.pointer}") for problem in dropped]
     return {key: body}
+
+
+def _is_beside(key: Any, model: type[Model]) -> bool:
+    """Whether a key next to the kind of an entry is none that was meant as another kind or as a key of this one."""
+    if not isinstance(key, str) or not _is_text(key):
+        return False
+    meant = (*RESOURCES, *COMMANDS, *model.model_fields)
+    return _is_comment(key) or not (key in meant or _is_like_one_of(key, meant))
 
 
 def _without_ignored(model: type[Model], body: dict[str, Any], in_code: bool) -> tuple[list[Diagnostic], Any]:
@@ -151,6 +166,6 @@ def _owners(key: str) -> str:
 
 
 def _warning(pointer: str, key: str, what: str, owners: str) -> Diagnostic:
-    message = f"the key {shown(key)} is ignored: a {what} does not have it"
+    message = f"the key {shown(key)} is ignored: {with_article(what)} does not have it"
     help = "remove it" if _is_comment(key) or not owners else f"remove it; it is a key of: {owners}"
     return warning("SR-JSON-010", pointer, message, help)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy
 import pytest
 
+from scenario_runner.vulkan.devices.ml_layers import GRAPH_LAYER, TENSOR_LAYER, manifest_path, package_folder
 from tests.gpu.ml_scenes import tensor
 from tests.layers import build_layer
 from tests.program import Program
@@ -115,8 +116,24 @@ def test_nothing_is_labelled_without_a_tool(two_frames: Scene, program: Program,
         assert "begin command 0: add" in seen(two_frames, program, hidden, option)
 
 
-def test_tensors_under_the_emulation_layers(scene: Scene, program: Program, layer: dict[str, str]) -> None:
+@pytest.mark.parametrize("loaded_by", ["the program", "the environment"])
+def test_tensors_under_the_emulation_layers(
+    scene: Scene, program: Program, layer: dict[str, str], loaded_by: str
+) -> None:
     """Handles that are the emulation layers' own get no names; the run works as without a tool."""
+    if loaded_by == "the environment":
+        folder = package_folder()
+        assert folder is not None
+        names = [GRAPH_LAYER, TENSOR_LAYER]  # found in this order, each in a folder of its own
+        for number, name in enumerate(names):
+            scene.file(f"layers/{number}/layer.json", Path(manifest_path(folder, name)).read_bytes())
+        places = [f"{scene.folder}/layers/0", f"{scene.folder}/layers/1", layer["VK_ADD_LAYER_PATH"]]
+        layer = {
+            **layer,
+            "VK_INSTANCE_LAYERS": ":".join([*names, layer["VK_INSTANCE_LAYERS"]]),
+            "VK_ADD_LAYER_PATH": ":".join(places),
+            "LD_LIBRARY_PATH": f"{folder}/lib",
+        }
     tensor(scene, "t", dims=[4])
     scene.buffer("x", numpy.zeros(4, numpy.uint32))
     scene.shader("add", glsl("a[gl_WorkGroupID.x] += 1u;", ONE)).dispatch("add", ["x"], [4])

@@ -157,10 +157,10 @@ def test_memory_is_bounded(scene: Scene, runner: Runner, monkeypatch: pytest.Mon
         return held
 
     monkeypatch.setattr(capture_files.CaptureFiles, "copy", watched)
-    path = adding(scene, 6, 5 << 20).write()  # 20 MiB each: two chunks of 8 MiB and one of 4
+    path = adding(scene, 6, 5 << 20).write()  # 20 MiB each, in chunks whose size depends on the device
     runner.run_to_files(path, capture_dir=scene.folder / "captured")
-    assert len(most) == 18
-    assert max(most) <= 16 << 20
+    assert len(most) >= 12
+    assert 0 < max(most) <= 16 << 20
     assert len(manifest(scene.folder / "captured")) == 6
 
 

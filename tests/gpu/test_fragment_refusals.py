@@ -62,6 +62,20 @@ def attached_twice(scene: Scene) -> None:
     draw(scene, ["x", "x"])
 
 
+def memory_that_is_read(scene: Scene) -> None:
+    small(scene, "color = words[0];", "layout(binding = 0) readonly buffer B { uint words[]; };\n" + output("uint"))
+    target(scene, "shared", size=(64, 8), memory_group={"id": "g"})
+    scene.buffer("b", size=256, memory_group={"id": "g", "offset": 256})
+    draw(scene, ["shared"], [binding(0, "b")])
+
+
+def memory_attached_twice(scene: Scene) -> None:
+    small(scene, "color = more = 1u;", output("uint") + output("uint", 1, "more"))
+    for name in ("one", "other"):
+        target(scene, name, size=(64, 8), memory_group={"id": "g"})
+    draw(scene, ["one", "other"])
+
+
 def level_that_is_not_there(scene: Scene) -> None:
     small(scene)
     draw(scene, [{"resource_ref": "z", "lod": 3}])
@@ -143,6 +157,8 @@ def a_format_without_drawing(scene: Scene) -> None:
         (attachment_that_is_sampled, ScenarioError, "SR-ATTACH-008", "/color_attachment_refs/0"),
         (level_that_is_sampled, ScenarioError, "SR-ATTACH-008", "/color_attachment_refs/0"),
         (attached_twice, ScenarioError, "SR-ATTACH-010", "/color_attachment_refs/1"),
+        (memory_that_is_read, ScenarioError, "SR-ATTACH-008", "/color_attachment_refs/0"),
+        (memory_attached_twice, ScenarioError, "SR-ATTACH-010", "/color_attachment_refs/1"),
         (level_that_is_not_there, ScenarioError, "SR-CONFLICT-007", "/color_attachment_refs/0/lod"),
         (depths, ScenarioError, "SR-ATTACH-006", "/color_attachment_refs/0"),
         (a_buffer, ScenarioError, None, "/color_attachment_refs/0"),

@@ -59,6 +59,9 @@ IGNORED = [
         "/commands/0/dispatch_compute/debug_name",
         "dispatch_compute",
     ),
+    (scenario({"buffer": BUFFER, "description": "sums"}), "/resources/0/description", "resource"),
+    (scenario({"_comment": "sums", "buffer": BUFFER}), "/resources/0/_comment", "resource"),
+    (scenario({"buffer": BUFFER, "origin": {"tool": 1}}), "/resources/0/origin", "resource"),
     (scenario(version=1), "/version", "scenario"),
     (scenario(description="all of it", comment=None), "/description", "scenario"),
 ]
@@ -98,6 +101,12 @@ def test_the_help_names_the_kinds_that_have_the_key() -> None:
             scenario(*others("b", "s"), commands=(dispatch(implict_barrier=False),)),
             "unknown key 'implict_barrier' (did",
         ),
+        (
+            scenario({"buffer": BUFFER, "dst": "b.npy"}),
+            "expected one key, the kind of the resource, got 2: 'buffer', 'dst'",
+        ),
+        (scenario({"buffer": BUFFER, "tensr": {}}), "expected one key, the kind of the resource, got 2"),
+        (scenario({"buffer": BUFFER, "dispatch_barrier": {}}), "expected one key, the kind of the resource, got 2"),
         (scenario(resorces=[]), "unknown key 'resorces' (did you mean 'resources'?)"),
     ],
 )
@@ -106,6 +115,12 @@ def test_a_misspelling_is_an_error(tree: dict[str, Any], message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         loads(json.dumps(tree))
     assert [problem.message[: len(message)] for problem in caught.value.problems] == [message]
+
+
+def test_the_message_has_the_right_article() -> None:
+    """A kind that begins with a vowel is an image, not a image."""
+    (warning,) = loads(json.dumps(scenario({"image": IMAGE | {"size": 4}}))).warnings
+    assert warning.message == "the key 'size' is ignored: an image does not have it"
 
 
 def test_a_key_may_be_the_missing_one() -> None:

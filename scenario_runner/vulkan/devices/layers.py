@@ -7,11 +7,13 @@ So the variables that the Vulkan loader reads are looked at.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from fnmatch import fnmatchcase
 
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.devices.ml_layers import FILES as ML_LAYERS
 
 RENDERDOC_VARIABLE = "ENABLE_VULKAN_RENDERDOC_CAPTURE"
 RENDERDOC_LAYER = "VK_LAYER_RENDERDOC_Capture"
@@ -27,6 +29,12 @@ def requested_layers() -> list[str]:
     if environ.get(RENDERDOC_VARIABLE) == "1":
         names.append(RENDERDOC_LAYER)
     return names
+
+
+def with_ml_emulation(layers: Collection[str]) -> bool:
+    """Whether an ML emulation layer is among the layers of an instance, or of those that the environment adds."""
+    asked = [*layers, *requested_layers()]
+    return any(fnmatchcase(name, each) for name in ML_LAYERS for each in asked)
 
 
 def present_layers() -> list[str]:

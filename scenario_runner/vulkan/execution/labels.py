@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.devices.layers import with_ml_emulation
 from scenario_runner.vulkan.execution.prepared import Recorder
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Labels:
         to a driver that takes them for its own.
         """
         prepared, plan = self._prepared, self._plan
-        layered = bool(self._instance.layers)
+        layered = with_ml_emulation(self._instance.layers)
         for uid, resource in prepared.resources.items():
             if not (layered and resource.plan.kind == "tensor"):
                 self._set_name(_TYPES[resource.plan.kind], resource.handle, uid)
