@@ -277,9 +277,8 @@ class Runner:
             if dump is not None:
                 from scenario_runner.run.dump_run import run_with_dump
 
-                loaded, device = as_scenario(scenario), lambda: self._opened.opened_name
-                run_with_dump(partial(self._execute, loaded), loaded, plan, dump, _text(capture_dir), device, options)
-                return plan
+                given, device = as_scenario(scenario), lambda: self._opened.opened_name
+                return run_with_dump(partial(self._execute, given), given, plan, dump, capture_dir, device, options)
             with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
                 self._execute(scenario, plan, (writer,), **options)
         return plan

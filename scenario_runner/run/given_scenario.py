@@ -1,4 +1,4 @@
-"""Scenarios as callers of the Python API give them: a path, a `Scenario`, or a mapping of the shape that the JSON has."""
+"""Scenarios as callers of the Python API give them: a path, a `Scenario`, or a mapping like the JSON."""
 
 from __future__ import annotations
 
