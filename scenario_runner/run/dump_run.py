@@ -40,8 +40,9 @@ def run_with_dump(
     device: Callable[[], str | None],
     options: Mapping[str, Any],
 ) -> Plan:
-    """Carry out a plan for its files, and dump; returns that plan. ``execute`` takes a plan, sinks and ``options``; ``device`` gives the
-    name of the device at the end.
+    """Carry out a plan for its files, and dump; returns that plan.
+
+    ``execute`` takes a plan, sinks and ``options``; ``device`` gives the name of the device at the end.
 
     Raises UsageError for what does not exist, and FileError; what is complete of the dump stays then.
     """
