@@ -295,3 +295,14 @@ def test_only_the_preferred_compiler_makes_batches(dxc: str) -> None:
     text = assemble(request, options)
     assert batch_compiler(request, options, text, [library, program]) is library
     assert batch_compiler(request, options, text, [program, library]) is None
+
+
+def test_a_warning_names_the_file_of_the_user(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A warning of a shader that compiles has the place in the source, or in the file that it includes."""
+    (tmp_path / "part.hlsli").write_text("#warning second\n")
+    path = tmp_path / "a.hlsl"
+    path.write_text(source(1.0, '#warning first\n#include "part.hlsli"\n'))
+    with caplog.at_level(logging.WARNING, "scenario_runner"):
+        compile_all([CompileRequest(language="HLSL", path=str(path))], use_cache=False)
+    assert f"{path}:2:2: warning: first" in caplog.text
+    assert f"{tmp_path / 'part.hlsli'}:1:2: warning: second" in caplog.text
