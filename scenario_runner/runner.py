@@ -10,11 +10,12 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scenario_runner import clock, log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError, error_of
 from scenario_runner.plan.model.records import CompilerOptions
+from scenario_runner.run.given_scenario import AnyScenario, StrPath, as_scenario, give_places, path_of, written
 from scenario_runner.run.output_files import FileWriter, share
 from scenario_runner.run.session import DeviceOptions, OpenedDevice
 
@@ -31,13 +32,8 @@ if TYPE_CHECKING:
     from scenario_runner.run.result import Collector, Result
     from scenario_runner.run.session import Validation
     from scenario_runner.run.timings import Timings
-    from scenario_runner.scenario import Scenario
     from scenario_runner.vulkan.devices.ml_emulation import Mode
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
-
-StrPath = str | os.PathLike[str]
-AnyScenario: TypeAlias = "StrPath | Scenario | Mapping[str, Any]"
-
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -70,7 +66,7 @@ def _of_scenario(method: _Method) -> _Method:
         try:
             return confined(self, scenario, *args, **kwargs)
         except ScenarioRunnerError as error:
-            error.at(path=_path_of(scenario))
+            error.at(path=path_of(scenario))
             raise
 
     return named  # type: ignore[return-value]
@@ -183,7 +179,7 @@ class Runner:
         if isinstance(outputs, str):
             outputs = [outputs]
         return resolve(
-            _loaded(scenario), inputs=inputs, outputs=outputs, output_dir=_text(output_dir), compiler=self.compiler
+            as_scenario(scenario), inputs=inputs, outputs=outputs, output_dir=_text(output_dir), compiler=self.compiler
         )
 
     @_of_scenario
@@ -208,9 +204,9 @@ class Runner:
             inputs = None
         else:
             with clock.phase("parse", "scenario"):
-                loaded = _loaded(scenario)
+                loaded = as_scenario(scenario)
         if outputs is None:
-            outputs = _written(loaded)
+            outputs = written(loaded)
 
         def plan_with(changed: Mapping[str, Any]) -> Plan:
             with clock.phase("plan"):
@@ -281,9 +277,8 @@ class Runner:
             if dump is not None:
                 from scenario_runner.run.dump_run import run_with_dump
 
-                loaded, device = _loaded(scenario), lambda: self._opened.opened_name
-                run_with_dump(partial(self._execute, loaded), loaded, plan, dump, _text(capture_dir), device, options)
-                return plan
+                given, device = as_scenario(scenario), lambda: self._opened.opened_name
+                return run_with_dump(partial(self._execute, given), given, plan, dump, capture_dir, device, options)
             with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
                 self._execute(scenario, plan, (writer,), **options)
         return plan
@@ -303,7 +298,7 @@ class Runner:
             from scenario_runner.scenario import loads
 
             with clock.phase("parse", "scenario"):
-                loaded = _loaded(path) if cache.text is None else loads(cache.text, path)
+                loaded = as_scenario(path) if cache.text is None else loads(cache.text, path)
             plan, facts = resolve_to_keep(loaded, output_dir=output_dir, compiler=compiler)
             if facts is not None:
                 cache.store(plan, facts)
@@ -368,7 +363,7 @@ class Runner:
             self._opened.raise_validation_errors()
         except ScenarioRunnerError as error:
             if any(problem.path is None and problem.pointer is not None for problem in error.problems):
-                _give_places(error, _loaded(scenario))
+                give_places(error, as_scenario(scenario))
             if isinstance(error, ValidationLayerError):
                 self._opened.close()  # the layer says the same thing a few times only in the life of an instance
                 raise error.at(path=plan.name) from None
@@ -416,17 +411,6 @@ def _device_extensions(names: Collection[str]) -> frozenset[str]:
     return checked_names([names] if isinstance(names, str) else names)
 
 
-def _written(scenario: Scenario) -> list[str]:
-    """The resources that shaders may have written."""
-    return [each.uid for each in scenario.resources if getattr(each, "shader_access", "readonly") != "readonly"]
-
-
-def _renderdoc(what: str, folder: StrPath) -> RenderDocCaptures:
-    from scenario_runner.run.capture_tools import RenderDocCaptures
-
-    return RenderDocCaptures(what, os.fspath(folder))
-
-
 def _timings() -> Timings:
     from scenario_runner.run.timings import Timings
 
@@ -437,22 +421,7 @@ def _text(path: StrPath | None) -> str | None:
     return None if path is None else os.fspath(path)
 
 
-def _path_of(scenario: AnyScenario) -> str | None:
-    """The file that errors of a scenario begin with; None where there is none."""
-    return os.fspath(scenario) if isinstance(scenario, str | os.PathLike) else getattr(scenario, "path", None)
+def _renderdoc(what: str, folder: StrPath) -> RenderDocCaptures:
+    from scenario_runner.run.capture_tools import RenderDocCaptures
 
-
-def _loaded(scenario: AnyScenario) -> Scenario:
-    from scenario_runner.scenario import Scenario, from_dict, load
-
-    if isinstance(scenario, Mapping):
-        return from_dict(scenario)
-    return scenario if isinstance(scenario, Scenario) else load(os.fspath(scenario))
-
-
-def _give_places(error: ScenarioRunnerError, scenario: Scenario) -> None:
-    """Turn the JSON pointers that the device's errors carry into file, line and column."""
-    error.problems = tuple(
-        scenario.placed(problem) if problem.path is None and problem.pointer is not None else problem
-        for problem in error.problems
-    )
+    return RenderDocCaptures(what, os.fspath(folder))

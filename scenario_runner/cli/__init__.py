@@ -16,7 +16,7 @@ COMMANDS = {
     "bench": "run scenarios many times and show what they take, or compare two measurements",
     "explain": "explain the code of a finding and how to fix it",
     "view": "show images and tensors, or compare two of them",
-    "diff": "find the command at which two dumps of a scenario part",
+    "diff": "find the first command after which two dumps of a scenario differ",
     "shader": "show the interface of a shader",
     "vgf": "show the contents of a VGF model, or make a scenario that runs it",
     "cache": "show or clear what is kept for later runs",

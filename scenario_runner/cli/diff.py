@@ -1,4 +1,4 @@
-"""``scenario-runner diff DIR DIR``: the first command and resource at which two dumps of a scenario part."""
+"""``scenario-runner diff DIR DIR``: the first command and resource at which two dumps of a scenario differ."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner.cli.arguments import Parser
 from scenario_runner.cli.tolerance_options import add_tolerance_options, element
 from scenario_runner.errors import UsageError
-from scenario_runner.visible import one_line
+from scenario_runner.visible import counted, one_line
 
 if TYPE_CHECKING:
     from scenario_runner.run.dump_index import DumpEntry, DumpIndex
@@ -98,10 +98,10 @@ def _of_scenarios(one: DumpIndex, other: DumpIndex, found: Scenarios) -> Iterato
 def _report(one: DumpIndex, other: DumpIndex, found: Scenarios, all_compared: Sequence[Compared]) -> Iterator[str]:
     folders = f"{one_line(one.folder)} and {one_line(other.folder)}"
     different = [each for each in all_compared if not each.difference.is_equal]
-    count = f"{len(all_compared)} content{'' if len(all_compared) == 1 else 's'}"
+    count = counted(len(all_compared), "content")
     if different:
         first = different[0]
-        yield f"{folders} part {_place(first.entry)}, at {_name(first.entry, first.mip)}:"
+        yield f"{folders} first differ {_place(first.entry)}, at {_name(first.entry, first.mip)}:"
         assert first.one is not None, "equal bytes do not differ"
         assert first.other is not None, "equal bytes do not differ"
         from scenario_runner.cli.view_difference import report

@@ -22,6 +22,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError
 from scenario_runner.files.codec import all_codecs, codec_for, codec_of
 from scenario_runner.files.output import OutputFile, remove_folders
+from scenario_runner.run.file_names import FileNames
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,8 +55,7 @@ class CaptureNames:
         self._folder = folder
         self._repeat = repeat
         self._seen: dict[tuple[int, int], int] = {}
-        self._names: dict[str, str] = {}
-        self._taken: set[str] = set()
+        self._file_names = FileNames()
 
     def files(self, iteration: int, frame: FramePlan) -> dict[str, list[_File]]:
         """By uid; ask once for each frame of a run, in order."""
@@ -65,22 +65,9 @@ class CaptureNames:
             name = os.path.join(f"iteration_{iteration}", name)
         found: dict[str, list[_File]] = {}
         for uid in frame.captures:
-            paths = (os.path.join(name, self._file_name(uid) + extension) for extension in self._extensions(uid))
+            paths = (os.path.join(name, self._file_names.of(uid) + extension) for extension in self._extensions(uid))
             found[uid] = [_File(uid, os.path.join(self._folder, path), path) for path in paths]
         return found
-
-    def _file_name(self, uid: str) -> str:
-        """A uid as the name of a file, unlike that of any other uid: what file systems dislike becomes underscores."""
-        name = self._names.get(uid)
-        if name is None:
-            plain = name = "".join(letter if letter.isalnum() or letter in "-_. " else "_" for letter in uid) or "_"
-            count = 1
-            while name.casefold() in self._taken:  # some file systems do not tell capitals from small letters
-                count += 1
-                name = f"{plain}~{count}"
-            self._names[uid] = name
-            self._taken.add(name.casefold())
-        return name
 
     def _extensions(self, uid: str) -> list[str]:
         """Those of the files that hold all of a resource: of images, every format that can."""

@@ -19,6 +19,7 @@ from scenario_runner.files.source import file_error, reason_of
 from scenario_runner.plan.changes import Changes
 from scenario_runner.plan.dumps import START, DumpPoint, Wanted, dump_points, with_dumps, with_whole_images
 from scenario_runner.run.dump_index import INDEX, MARK, VERSION, is_index
+from scenario_runner.run.file_names import FileNames
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
@@ -78,8 +79,7 @@ class DumpFiles:
         self.whole = with_whole_images(plan, self._points)
         self.plan = with_dumps(self.whole, scenario, self._points)
         self._device = device
-        self._names: dict[str, str] = {}
-        self._taken: set[str] = set()
+        self._file_names = FileNames()
         self._next: dict[int, int] = {}
         self._entries: list[dict[str, Any]] = []
         self._index: OutputFile | None = None
@@ -203,7 +203,7 @@ class DumpFiles:
             name = f"{point.command:0{digits}}_{self._scenario.commands[point.command].kind}"
         folders = [] if self._repeat == 1 else [f"iteration_{iteration}"]
         folders += [name] if point.segment is None else [name, f"segment_{point.segment}"]
-        base = os.path.join(*folders, self._file_name(uid))
+        base = os.path.join(*folders, self._file_names.of(uid))
         plan: Any = self.whole.resources[uid]
         if plan.npy is not None:
             return [_Part(base + codec_for(plan.kind).extension, plan.size_bytes, plan.npy[1], plan.npy)]
@@ -219,19 +219,6 @@ class DumpFiles:
             array = descr, (1, *shape)
             parts.append(_Part(f"{path}.npy", part.size_bytes, array[1], array, part.level, part.aspect))
         return parts
-
-    def _file_name(self, uid: str) -> str:
-        """A uid as the name of a file, unlike that of any other uid: what file systems dislike becomes underscores."""
-        name = self._names.get(uid)
-        if name is None:
-            plain = name = "".join(letter if letter.isalnum() or letter in "-_. " else "_" for letter in uid) or "_"
-            count = 1
-            while name.casefold() in self._taken:
-                count += 1
-                name = f"{plain}~{count}"
-            self._names[uid] = name
-            self._taken.add(name.casefold())
-        return name
 
     def open(self, part: _Part, uid: str) -> tuple[Any, list[_Hashed]]:
         """What writes a part, and the file that it makes, now or when it has all. Raises FileError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -35,19 +36,22 @@ def run_with_dump(
     scenario: Scenario,
     plan: Plan,
     request: DumpRequest,
-    capture_dir: str | None,
+    capture_dir: str | os.PathLike[str] | None,
     device: Callable[[], str | None],
     options: Mapping[str, Any],
-) -> None:
-    """Carry out a plan for its files, and dump. ``execute`` takes a plan, sinks and ``options``; ``device`` gives the
-    name of the device at the end.
+) -> Plan:
+    """Carry out a plan for its files, and dump; returns that plan.
+
+    ``execute`` takes a plan, sinks and ``options``; ``device`` gives the name of the device at the end.
 
     Raises UsageError for what does not exist, and FileError; what is complete of the dump stays then.
     """
     repeat: int = options["repeat"]
     dump = DumpFiles(scenario, plan, request, repeat, device)
-    with FileWriter(dump.whole, capture_dir=capture_dir, repeat=repeat) as writer:
+    folder = None if capture_dir is None else os.fspath(capture_dir)
+    with FileWriter(dump.whole, capture_dir=folder, repeat=repeat) as writer:
         writer.check()
         dump.check()
         with nullcontext() if options["dry_run"] else dump:
             execute(dump.plan, (DumpSink(writer, dump),), **options)
+    return plan

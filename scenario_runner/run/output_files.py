@@ -165,3 +165,12 @@ def _writer(path: str, plan: ResourcePlan, create: CreateOutput) -> Writer:
     from scenario_runner.files.image_file import create_image
 
     return create_image(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)
+
+
+def share(pieces: Any, receivers: list[Any]) -> None:
+    """Hand every piece to every receiver, then tell them that all is there."""
+    for uid, view in pieces:
+        for receiver in receivers:
+            receiver.receive(uid, view)
+    for receiver in receivers:
+        receiver.finish()

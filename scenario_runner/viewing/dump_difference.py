@@ -1,4 +1,4 @@
-"""Where two dumps of a scenario part: their contents compared in the order of the commands."""
+"""Where two dumps of a scenario differ: their contents compared in the order of the commands."""
 
 from __future__ import annotations
 

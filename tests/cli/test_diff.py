@@ -58,7 +58,7 @@ def test_the_first_command_that_differs(two: Scene, program: Program) -> None:
     assert ended.code == 1
     lines = ended.out.splitlines()
     assert lines[:2] == [
-        "a and b part after command 1 (/commands/1/dispatch_compute), at 'x':",
+        "a and b first differ after command 1 (/commands/1/dispatch_compute), at 'x':",
         "  a/1_dispatch_compute/x.npy and b/1_dispatch_compute/x.npy differ: 4 of 4 elements (100 %)",
     ]
     one, other = (numpy.array([2, 3, 4, 6], "f4") * numpy.float32(factor) for factor in (2, 2.5))
@@ -131,7 +131,9 @@ def test_levels_of_images(scene: Scene, program: Program) -> None:
         scene.write()
         dumped(scene, program, folder)
     ended = program("diff", "a", "b")
-    assert ended.out.startswith("a and b part after command 0 (/commands/0/dispatch_compute), at 'x' mip level 1:\n")
+    assert ended.out.startswith(
+        "a and b first differ after command 0 (/commands/0/dispatch_compute), at 'x' mip level 1:\n"
+    )
     found = json.loads(program("diff", "a", "b", "--json").out)
     assert [(each["mip"], each["different"], each["elements"]) for each in found["different"]] == [(1, 16, 16)]
 
