@@ -55,7 +55,7 @@ def check_flow(
     for name in ("search_image", "template_image"):
         image = images.get(name)
         if image is not None and (image.width, image.height) != (width, height):
-            message = f"{image.called} has {image.extent}; the optical flow is one of {width} x {height} texels"
+            message = f"{image.called} has {image.extent}; the optical flow has {width} x {height} texels"
             yield error("SR-FLOW-001", _place(pointer, name), message, "width and height are those of the two images")
     vectors = -(-width // grid), -(-height // grid)
     for name in ("output_image", "hint_motion_vectors", "output_cost"):

@@ -30,7 +30,7 @@ def compile_alone(job: Job, folder: str, processes: Processes, timeout_s: float)
             first = first or error.refusal
             continue
         job.made_by = compiler
-        log_warnings(job.request, said)
+        log_warnings(job.request, job.assembled, said, compiler.style)
         return
     assert first is not None
     raise first

@@ -118,4 +118,4 @@ def _take(job: Job, compiler: Compiler, path: str) -> None:
     if said is not None and job.module is not None:
         from scenario_runner.shaders.diagnostics import log_warnings
 
-        log_warnings(job.request, said)
+        log_warnings(job.request, job.assembled, said, compiler.style)

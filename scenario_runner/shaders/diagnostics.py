@@ -15,19 +15,31 @@ _MAX_ERRORS = 1000
 _MAX_LINE = 500
 
 
-def log_warnings(request: CompileRequest, said: str) -> None:
-    """Log what a compiler said of a shader that it compiled, where there is a warning in it."""
+def log_warnings(request: CompileRequest, assembled: Assembled, said: str, style: MessageStyle) -> None:
+    """Log what a compiler said of a shader that it compiled, where there is a warning in it, with the user's files."""
     if "WARNING:" in said or "warning:" in said:
         from scenario_runner import log
 
-        log.warning(__name__, "%s: the compiler warns: %s", request.place, said.strip()[:2000])
+        names, message = _names(request, assembled), re.compile(style.message)
+        lines = said.strip()[:2000].splitlines()
+        for index, line in enumerate(lines):
+            found = message.fullmatch(line)
+            if found:
+                file = names.get(found["file"], found["file"])
+                lines[index] = line[: found.start("file")] + file + line[found.end("file") :]
+        log.warning(__name__, "%s: the compiler warns: %s", request.place, "\n".join(lines))
+
+
+def _names(request: CompileRequest, assembled: Assembled) -> dict[str, str]:
+    """The user's files by what compilers call them."""
+    names = {SOURCE_NAME: request.place, "0": request.place, str(OPTIONS_FILE): "build_options"}
+    return names | {str(FIRST_FILE + index): name for index, name in enumerate(assembled.files)}
 
 
 def compile_problem(request: CompileRequest, assembled: Assembled, output: str, style: MessageStyle) -> Diagnostic:
     """What a compiler wrote in its ``style``, as one problem: the first error's place, text and source line; the
     further ones follow, with theirs."""
-    names = {SOURCE_NAME: request.place, "0": request.place, str(OPTIONS_FILE): "build_options"}
-    names.update({str(FIRST_FILE + index): name for index, name in enumerate(assembled.files)})
+    names = _names(request, assembled)
     said: list[tuple[str | None, int | None, int | None, str]] = []
     noise: list[str] = []
     message, noisy = re.compile(style.message), re.compile(style.noise)

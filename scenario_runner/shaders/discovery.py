@@ -75,7 +75,7 @@ def _named(name: str, by: str) -> str:
             return path
     raise CompilerNotFoundError(
         f"the shader compiler {name!r} (named by {by}) does not exist",
-        help="name glslangValidator, glslang or Arm's glslc by its path, or leave the choice to the program",
+        help=f"name {_fitting(by)} by its path, or leave the choice to the program",
     )
 
 
@@ -109,7 +109,15 @@ def _probed(memory: _Memory, paths: Iterable[str], named_by: str | None) -> Iter
 def _unknown(path: str, named_by: str, said: str) -> CompilerNotFoundError:
     return CompilerNotFoundError(
         f"{path!r} (named by {named_by}) is not a shader compiler known here: {said}",
-        help="expected glslangValidator, glslang, Arm's glslc, Google's glslc or, for HLSL, dxc or libdxcompiler.so",
+        help=f"expected {_fitting(named_by)}",
+    )
+
+
+def _fitting(named_by: str) -> str:
+    return (
+        "dxc or libdxcompiler.so"
+        if named_by == DXC_VARIABLE
+        else "glslangValidator, glslang, or Arm's or Google's glslc"
     )
 
 

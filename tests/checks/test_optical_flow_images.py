@@ -54,7 +54,7 @@ def test_the_right_images(scene: Scene, grid: int) -> None:
 def test_pictures_of_another_size(scene: Scene, uid: str, name: str) -> None:
     """The two pictures have the width and height of the command."""
     small: dict[str, Any] = {uid: {"dims": [1, 64, 80, 1]}}
-    message = f"image {uid!r} has 64 x 80 texels; the optical flow is one of 128 x 96 texels"
+    message = f"image {uid!r} has 64 x 80 texels; the optical flow has 128 x 96 texels"
     assert everything(complete(scene, **small)) == [("SR-FLOW-001", f"bindings/{name}/resource_ref", message)]
 
 
@@ -76,7 +76,7 @@ def test_vectors_of_another_grid(scene: Scene, uid: str, name: str) -> None:
 
 def test_levels_are_compared(scene: Scene) -> None:
     """With lod, the size is that of the mip level."""
-    message = "image 'template', mip level 1, has 64 x 48 texels; the optical flow is one of 128 x 96 texels"
+    message = "image 'template', mip level 1, has 64 x 48 texels; the optical flow has 128 x 96 texels"
     problems = everything(complete(scene, mips=2), bound={"template_image": {"lod": 1}})
     assert problems == [("SR-FLOW-001", "bindings/template_image/resource_ref", message)]
 

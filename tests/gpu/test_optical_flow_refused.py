@@ -43,7 +43,7 @@ def test_too_small(ml: Runner, scene: Scene) -> None:
     for uid, format, content in (("search", "R8_UNORM", first), ("template", "R8_UNORM", second)):
         add_image(scene, uid, f"VK_FORMAT_{format}", content)
     add_image(scene, "vectors", VECTORS, dims=[1, 48, 32, 1])
-    message = "the optical flow is one of 48 x 32 texels; it takes 64 x 64 to 8192 x 8192"
+    message = "the optical flow has 48 x 32 texels; it takes 64 x 64 to 8192 x 8192"
     assert refused(ml, flow(scene, width=48, height=32)) == [("SR-FLOW-007", f"{COMMAND}/width", message)]
 
 

@@ -295,3 +295,24 @@ def test_only_the_preferred_compiler_makes_batches(dxc: str) -> None:
     text = assemble(request, options)
     assert batch_compiler(request, options, text, [library, program]) is library
     assert batch_compiler(request, options, text, [program, library]) is None
+
+
+def test_a_warning_names_the_file_of_the_user(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A warning of a shader that compiles has the place in the source, or in the file that it includes."""
+    (tmp_path / "part.hlsli").write_text("#warning second\n")
+    path = tmp_path / "a.hlsl"
+    path.write_text(source(1.0, '#warning first\n#include "part.hlsli"\n'))
+    with caplog.at_level(logging.WARNING, "scenario_runner"):
+        compile_all([CompileRequest(language="HLSL", path=str(path))], use_cache=False)
+    assert f"{path}:2:2: warning: first" in caplog.text
+    assert f"{tmp_path / 'part.hlsli'}:1:2: warning: second" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["/nonexistent/dxc", sys.executable])
+def test_the_help_names_compilers_of_hlsl(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who names a wrong dxc reads what could be named, and no compiler of GLSL."""
+    monkeypatch.setenv("SCENARIO_RUNNER_DXC", name)
+    with pytest.raises(CompilerNotFoundError) as caught:
+        compile_all([hlsl(source(1.0))], use_cache=False)
+    assert "dxc or libdxcompiler.so" in (caught.value.problems[0].help or "")
+    assert "glslang" not in (caught.value.problems[0].help or "")

@@ -71,7 +71,7 @@ def test_a_module_that_breaks_a_rule(scene: Scene, program: Program, counting: P
         ended = program(*command)
         assert ended.code == 5
         assert "shader.spv: the module is not valid SPIR-V: OpStore Pointer" in ended.err
-        assert f"{VARIABLE}=off leaves it out" in ended.err
+        assert f"{VARIABLE}=off turns it off" in ended.err
     assert "[SR-SHADER-013]" in ended.err
     assert counting.read_text() == "called\n"  # the second time the answer was kept
     assert not (scene.folder / "data.out.npy").exists()

@@ -122,7 +122,7 @@ def problems_of(flow: OpticalFlowPlan, support: FlowSupport, device: str) -> Ite
         yield error(
             "SR-FLOW-007",
             f"{flow.pointer}/width",
-            f"{flow.label} is one of {flow.width} x {flow.height} texels; {device!r} takes {least_width} x"
+            f"{flow.label} has {flow.width} x {flow.height} texels; {device!r} takes {least_width} x"
             f" {least_height} to {most_width} x {most_height}",
         )
     grid = f"{flow.grid}x{flow.grid}"
