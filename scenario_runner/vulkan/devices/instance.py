@@ -30,7 +30,7 @@ VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
 # layers; the structure and the formats are VK_ARM_tensors' own. A tensor that shares the memory of an OPTIMAL image
 # is a buffer of size 0 to them, which they read and write by its address.
 _OF_THE_LAYERS = re.compile(
-    r"vkGetPhysicalDeviceFormatProperties2\b.*\(100046000\d\)"
+    r"vkGetPhysicalDeviceFormatProperties2?\b.*\(100046000\d\)"
     r"|VUID-VkBufferCreateInfo-size-00912\b|VUID-VkBufferMemoryBarrier2-offset-01187\b",
     re.DOTALL,
 )
