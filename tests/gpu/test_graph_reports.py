@@ -102,12 +102,15 @@ def test_optical_flow(checkout: Path, dump: Path, shader_cache: Path) -> None:
     """
     scenario = checkout / "scenarios" / "ml" / "optical_flow" / "scenario.json"
     with Runner(graph_reports=GraphReportFiles(session_memory_dir=str(dump))) as runner:
+        refusal = ""
         try:
             runner.run(scenario, write_files=False)
         except UnsupportedError as error:
-            assert "has no memory type that the host sees for the session of the optical flow" in str(error)
-            assert not list(dump.iterdir())
-            return
+            refusal = str(error)
+    if refusal:
+        assert "has no memory type that the host sees for the session of the optical flow" in refusal
+        assert not list(dump.iterdir())
+        return
     names = sorted(path.name for path in dump.iterdir())
     assert names == ["Graph_Pipeline_0_Session_RAM_0.txt", "Graph_Pipeline_1_Session_RAM_1.txt"]
     assert all(any(content_of(dump / name)) for name in names)
