@@ -226,8 +226,8 @@ def test_levels_of_an_image(scene: Scene, both: Runner, tmp_path: Path, dst: str
 
 def test_levels_that_no_file_format_holds_together(scene: Scene, runner: Runner, tmp_path: Path) -> None:
     """Each level has a file of its own where no format of files holds them all."""
-    content = numpy.full((4, 4, 1), 0b00001_00010_00011_1, "u2")
-    add_image(scene, "x", "R5G5B5A1_UNORM_PACK16", content, mips=2)
+    content = numpy.full((4, 4, 1), 0b01_0000000011_0000000010_0000000001, "u4")
+    add_image(scene, "x", "A2R10G10B10_UNORM_PACK32", content, mips=2)
     runner.run_to_files(scene.write(), **everything(tmp_path / "dump"))
     found = entries(tmp_path / "dump")
     assert [(each["mip"], each["shape"], each["file"]) for each in found] == [
@@ -236,7 +236,7 @@ def test_levels_that_no_file_format_holds_together(scene: Scene, runner: Runner,
     ]
     for each in found:
         level = numpy.load(tmp_path / "dump" / each["file"])
-        assert (list(level.shape), level.dtype) == (each["shape"], numpy.uint16)
+        assert (list(level.shape), level.dtype) == (each["shape"], numpy.uint32)
         assert (level == content[0, 0, 0]).all()
 
 
