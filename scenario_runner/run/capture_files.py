@@ -8,7 +8,6 @@ before a failure stay, and `manifest.json` lists them.
 from __future__ import annotations
 
 import concurrent.futures
-import hashlib
 import json
 import os
 import threading
@@ -20,9 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner import system_limits
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError
-from scenario_runner.files.codec import all_codecs, codec_for, codec_of
+from scenario_runner.files.codec import all_codecs, codec_for
 from scenario_runner.files.output import OutputFile, remove_folders
 from scenario_runner.run.file_names import FileNames
+from scenario_runner.run.hashed_file import HashedFile
+from scenario_runner.run.resource_file import create_resource_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -301,11 +302,7 @@ class _FrameFiles:
             made.made_folders = []
             return made
 
-        if plan.npy is not None:
-            return codec_of(file.path, plan.kind).create_array(file.path, *plan.npy, create)
-        from scenario_runner.files.image_file import create_image
-
-        return create_image(file.path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)
+        return create_resource_file(file.path, plan, create)
 
     def publish(self) -> list[dict[str, Any]]:
         """Give all files their names, and say what they are."""
@@ -352,8 +349,8 @@ class _FrameFiles:
         remove_folders(self._made_folders)
 
 
-class _HashedFile(OutputFile):
-    """A file whose content is hashed as it is written."""
+class _HashedFile(HashedFile):
+    """Hashes large pieces while they are written, on another thread."""
 
     def __init__(
         self,
@@ -363,7 +360,6 @@ class _HashedFile(OutputFile):
         complete: Callable[[Any], None],
     ) -> None:
         super().__init__(path, size_bytes, complete=complete)
-        self.digest = hashlib.sha256()
         self.size_bytes = 0
         self._hasher = hasher
 
@@ -371,7 +367,6 @@ class _HashedFile(OutputFile):
         size = memoryview(data).nbytes
         self.size_bytes += size
         if size < _BESIDE_BYTES:
-            self.digest.update(data)
             super().write(data)
             return
         try:
@@ -379,7 +374,7 @@ class _HashedFile(OutputFile):
         except RuntimeError as error:  # a thread that could not be started
             raise system_limits.refusal("thread") from error
         try:
-            super().write(data)
+            OutputFile.write(self, data)  # the thread hashes it
         finally:
             hashing.result()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from scenario_runner.plan.changes import Changes
 from scenario_runner.plan.dumps import START, DumpPoint, Wanted, dump_points, with_dumps, with_whole_images
 from scenario_runner.run.dump_index import INDEX, MARK, VERSION, is_index
 from scenario_runner.run.file_names import FileNames
+from scenario_runner.run.hashed_file import HashedFile
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
@@ -220,12 +220,12 @@ class DumpFiles:
             parts.append(_Part(f"{path}.npy", part.size_bytes, array[1], array, part.level, part.aspect))
         return parts
 
-    def open(self, part: _Part, uid: str) -> tuple[Any, list[_Hashed]]:
+    def open(self, part: _Part, uid: str) -> tuple[Any, list[HashedFile]]:
         """What writes a part, and the file that it makes, now or when it has all. Raises FileError."""
-        made: list[_Hashed] = []
+        made: list[HashedFile] = []
 
         def create(path: str | os.PathLike[str], size_bytes: int = 0) -> OutputFile:
-            made.append(_Hashed(path, size_bytes))
+            made.append(HashedFile(path, size_bytes))
             return made[0]
 
         path = os.path.join(self._folder, part.path)
@@ -235,18 +235,6 @@ class DumpFiles:
         else:
             writer = create_image(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)
         return writer, made
-
-
-class _Hashed(OutputFile):
-    """A file whose content is hashed as it is written."""
-
-    def __init__(self, path: str | os.PathLike[str], size_bytes: int) -> None:
-        super().__init__(path, size_bytes)
-        self.digest = hashlib.sha256()
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        super().write(data)
-        self.digest.update(data)
 
 
 class _Receiver:
@@ -260,7 +248,7 @@ class _Receiver:
         self._parts: list[_Part] = []
         self._entries: list[dict[str, Any]] = []
         self._writer: Any = None
-        self._made: list[_Hashed] = []
+        self._made: list[HashedFile] = []
         self._room = 0
 
     def receive(self, uid: str, view: memoryview) -> None:

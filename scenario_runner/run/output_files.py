@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner import clock, log
 from scenario_runner.errors import FileError, error_of
-from scenario_runner.files.codec import codec_of
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.output_set import OutputSet
+from scenario_runner.run.resource_file import create_resource_file
 
 if TYPE_CHECKING:
-    from scenario_runner.files.codec import ArrayWriter
-    from scenario_runner.files.image_writer import ImageWriter
-    from scenario_runner.plan.model.plan import FramePlan, Plan, ResourcePlan
+    from scenario_runner.plan.model.plan import FramePlan, Plan
     from scenario_runner.run.capture_files import CaptureFiles, CaptureReceiver
-
-    Writer = ArrayWriter | ImageWriter
+    from scenario_runner.run.resource_file import Writer
 
 
 class FileWriter:
@@ -133,7 +130,7 @@ class _Files:
         if self._left == 0:
             self._left = self._plan.resources[uid].size_bytes
             path = self.path_of(uid)
-            self._writer = None if path is None else _writer(path, self._plan.resources[uid], self._create)
+            self._writer = None if path is None else create_resource_file(path, self._plan.resources[uid], self._create)
         self._left -= len(view)
         writer = self._writer
         if writer is None:
@@ -156,15 +153,6 @@ class _Files:
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.__exit__(KeyboardInterrupt, None, None)
-
-
-def _writer(path: str, plan: ResourcePlan, create: CreateOutput) -> Writer:
-    """The file that the bytes of a resource go into. Raises FileError."""
-    if plan.npy is not None:
-        return codec_of(path, plan.kind).create_array(path, *plan.npy, create)
-    from scenario_runner.files.image_file import create_image
-
-    return create_image(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)
 
 
 def share(pieces: Any, receivers: list[Any]) -> None:
