@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner.close_names import close_names, did_you_mean
 from scenario_runner.errors import UsageError
 from scenario_runner.plan.changes import Changes
+from scenario_runner.plan.layouts import LevelLayouts
 from scenario_runner.plan.model.plan import FramePlan
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Operation, Plan
-    from scenario_runner.plan.model.records import ImageLayout
     from scenario_runner.scenario import Scenario
 
 START = -1  # before the first command
@@ -161,7 +161,7 @@ def with_dumps(plan: Plan, scenario: Scenario, points: Sequence[DumpPoint]) -> P
     ends = _Ends(plan, len(scenario.commands))
     for point in points:
         due.setdefault(ends.of(point), []).append(point)
-    layouts = _Layouts(plan)
+    layouts = LevelLayouts(plan.resources)
     frames: list[FramePlan] = []
     for number, frame in enumerate(plan.frames or (FramePlan((), (), 0, False, "/commands"),)):
         operations: list[Operation] = []
@@ -199,24 +199,3 @@ class _Ends:
         if point.segment is not None:
             return self._segments[point.command][point.segment]
         return self._commands[point.command + 1]
-
-
-class _Layouts:
-    """The layouts of the levels of images, as barriers move them."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._resources = plan.resources
-        self._moved: dict[str, list[ImageLayout]] = {}
-
-    def follow(self, operation: Operation) -> None:
-        for barrier in operation.barriers if operation.kind == "barrier" else ():
-            if barrier.kind == "image":
-                image: Any = self._resources[barrier.uid]
-                levels = self._moved.setdefault(barrier.uid, ["general"] * image.mips)
-                levels[barrier.base_level : barrier.base_level + barrier.level_count] = [
-                    barrier.new_layout
-                ] * barrier.level_count
-
-    def differing(self) -> tuple[tuple[str, tuple[ImageLayout, ...]], ...]:
-        """As `FramePlan.layouts`."""
-        return tuple((uid, tuple(each)) for uid, each in self._moved.items() if any(one != "general" for one in each))

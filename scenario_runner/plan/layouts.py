@@ -11,19 +11,44 @@ from scenario_runner.plan.model.records import ImageBarrier, ImageLayout
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from scenario_runner.plan.model.plan import ResourcePlan
+    from scenario_runner.plan.model.plan import Operation, ResourcePlan
     from scenario_runner.plan.problems import Problems
 
 _REMAINING = 0xFFFF_FFFF
 
 
-class LayoutTracker:
-    """Follows every image that barriers move; images begin in "general", and are brought back to it at the end."""
+class LevelLayouts:
+    """The layouts of the levels of images that barriers have moved; all other images are in "general"."""
+
+    def __init__(self, resources: Mapping[str, ResourcePlan]) -> None:
+        self._resources = resources
+        self._moved: dict[str, list[ImageLayout]] = {}
+
+    def follow(self, operation: Operation) -> None:
+        """What an operation of a plan moves."""
+        for barrier in operation.barriers if operation.kind == "barrier" else ():
+            if barrier.kind == "image":
+                levels = self._levels_of(self._resources[barrier.uid])
+                first, count = barrier.base_level, barrier.level_count
+                levels[first : first + count] = [barrier.new_layout] * count
+
+    def differing(self) -> tuple[tuple[str, tuple[ImageLayout, ...]], ...]:
+        """The images that are not in "general" now, with the layout of each level."""
+        return tuple(
+            (uid, tuple(layouts)) for uid, layouts in self._moved.items() if any(each != "general" for each in layouts)
+        )
+
+    def _levels_of(self, image: Any) -> list[ImageLayout]:
+        """The layout of each level, to be changed."""
+        return self._moved.setdefault(image.uid, ["general"] * image.mips)
+
+
+class LayoutTracker(LevelLayouts):
+    """Follows every image that barriers of a scenario move; at the end they are brought back to "general"."""
 
     def __init__(self, resources: Mapping[str, ResourcePlan], problems: Problems) -> None:
-        self._resources = resources
+        super().__init__(resources)
         self._problems = problems
-        self._moved: dict[str, list[ImageLayout]] = {}
 
     def barriers(self, barrier: Any, pointer: str) -> list[ImageBarrier]:
         """What a barrier resource of the scenario does now: levels in different layouts take a barrier each.
@@ -49,7 +74,7 @@ class LayoutTracker:
         part = barrier.subresource_range
         first = part.base_mip_level
         count = image.mips - first if part.level_count == _REMAINING else part.level_count
-        layouts = self._moved.setdefault(image.uid, ["general"] * image.mips)
+        layouts = self._levels_of(image)
         result: list[ImageBarrier] = []
         for level in range(first, first + count):
             there = layouts[level]
@@ -98,12 +123,6 @@ class LayoutTracker:
                         "move it there with an image_barrier before this command",
                     )
                     break
-
-    def differing(self) -> tuple[tuple[str, tuple[ImageLayout, ...]], ...]:
-        """The images that are not in "general" now, with the layout of each level."""
-        return tuple(
-            (uid, tuple(layouts)) for uid, layouts in self._moved.items() if any(each != "general" for each in layouts)
-        )
 
     def restoring(self, command: int) -> Barrier | None:
         """A barrier that brings every image back to "general", for the end of the last frame; None if all are."""
