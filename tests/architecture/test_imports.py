@@ -15,13 +15,15 @@ PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
-    ("suite", "doctor", "viewing", "timing"),
+    ("suite",),
+    ("doctor", "viewing", "timing"),
     ("__init__",),  # the public names; nothing of ours but the command line may use them
     ("runner", "validation"),
     ("run",),
     ("vulkan",),
     ("plan",),
-    ("checks",),
+    ("conversion",),
+    ("custom_shader", "checks"),
     ("vgf", "shaders", "scenario"),
     ("files",),
     ("tosa",),
@@ -42,8 +44,8 @@ NEVER = {"vulkan": {"scenario", "files", "shaders", "vgf"}}
 
 # Modules that only these parts of ours may import.
 ONLY_IN = {
-    "pydantic": {"scenario"},
-    "pydantic_core": {"scenario"},
+    "pydantic": {"scenario", "custom_shader", "suite"},
+    "pydantic_core": {"scenario", "custom_shader", "suite"},
     "vulkan": {"vulkan"},
     "cffi": {"vulkan"},
     "_cffi_backend": {"vulkan"},

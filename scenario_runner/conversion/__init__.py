@@ -1,0 +1,1 @@
+"""TOSA models with custom shaders become VGF files: read, partitioned, lowered, written."""

@@ -1,0 +1,163 @@
+"""What a suite knows of an item: what it is, what a run of it gave, and the verdict. Standard library only.
+
+::
+
+    Item ──a worker runs and compares──▶ Outcome ──attempts, lists──▶ Result ──▶ journal, reports
+
+All of them travel between processes and into the journal as JSON (`as_json`, `of_json`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+_NOTHING: Final[Mapping[str, Any]] = {}
+
+Status = Literal["Pass", "Warn", "Fail", "NotSupported", "Skip", "Crash", "Timeout", "Missing"]
+"""What one run of an item gives. Missing: it could not be run, since its file or its expectations cannot be used."""
+
+BAD: Final = frozenset({"Fail", "Crash", "Timeout", "Missing"})
+"""The statuses that are failures, unless a list says that they are expected."""
+
+
+class Item(NamedTuple):
+    """A scenario with expectations.
+
+    ``id`` names it in lists and reports: the path of the scenario with "/" between its parts, relative to the root of
+    the suite where it lies below it. ``path`` is the absolute path of the scenario, and ``expectations`` that of the
+    file with its expectations, or None where the scenario has them, or has none.
+    """
+
+    id: str
+    path: str
+    expectations: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return self._asdict()
+
+    @classmethod
+    def of_json(cls, given: dict[str, Any]) -> Item:
+        return cls(**given)
+
+
+class OutputCheck(NamedTuple):
+    """What comparing one output, or one captured frame of it, gave.
+
+    ``name`` is the uid of the resource, or "frame/uid" for a captured frame. ``message`` says in one sentence what is
+    wrong, empty where nothing is. ``metrics`` has the measured errors by name. ``worst`` lists the elements with the
+    greatest errors: their index, and the expected and the actual value as text. ``files`` are paths relative to the
+    folder of the results, by what they show: "expected", "actual", "error" (pictures or arrays).
+    """
+
+    name: str
+    status: Literal["Pass", "Warn", "Fail"]
+    message: str = ""
+    metrics: Mapping[str, float] = _NOTHING
+    worst: tuple[tuple[str, str, str], ...] = ()
+    files: Mapping[str, str] = _NOTHING
+
+    def as_json(self) -> dict[str, Any]:
+        return self._asdict()
+
+    @classmethod
+    def of_json(cls, given: dict[str, Any]) -> OutputCheck:
+        return cls(**{**given, "worst": tuple(tuple(each) for each in given.get("worst", ()))})
+
+
+class Outcome(NamedTuple):
+    """What one run of an item gave.
+
+    ``reason`` says in one sentence why the status is not Pass. ``exit_code`` is what ``scenario-runner run`` would have
+    ended with (see `errors`). ``diagnostics`` are those of the run, as `Diagnostic.as_json` gives them. ``stack`` is
+    the Python stack of a worker that crashed or was killed, ``output`` the end of what its process wrote to standard
+    error, ``before`` the items that the same process had run before it, most recent last.
+    """
+
+    status: Status
+    seconds: float = 0.0
+    reason: str = ""
+    exit_code: int = 0
+    diagnostics: tuple[dict[str, Any], ...] = ()
+    outputs: tuple[OutputCheck, ...] = ()
+    stack: str = ""
+    output: str = ""
+    before: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Only what differs from the defaults, so that the line of an item that passed is short."""
+        given = {name: value for name, value in self._asdict().items() if value != self._field_defaults.get(name, None)}
+        if self.outputs:
+            given["outputs"] = [each.as_json() for each in self.outputs]
+        return given
+
+    @classmethod
+    def of_json(cls, given: dict[str, Any]) -> Outcome:
+        return cls(
+            **{
+                **given,
+                "diagnostics": tuple(given.get("diagnostics", ())),
+                "outputs": tuple(OutputCheck.of_json(each) for each in given.get("outputs", ())),
+                "before": tuple(given.get("before", ())),
+            }
+        )
+
+
+class Hashes(NamedTuple):
+    """What a result depends on (SHA-256, hexadecimal; "" where unknown): when one of them changes, it is void."""
+
+    scenario: str = ""
+    inputs: str = ""
+    expectations: str = ""
+    program: str = ""
+
+
+class Result(NamedTuple):
+    """The verdict on an item.
+
+    ``verdict`` is the status of the last attempt, or what lists and repeated attempts make of it: "Flake",
+    "KnownFlake", "ExpectedFail", "UnexpectedImprovement(Pass)". ``attempts`` has every run, in order; it is empty for
+    an item that was skipped. ``device`` is the UUID of the physical device, ``driver`` its driver's name and version.
+    """
+
+    item: Item
+    verdict: str
+    attempts: tuple[Outcome, ...] = ()
+    device: str = ""
+    driver: str = ""
+    hashes: Hashes = Hashes()
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether it is unexpected and a failure."""
+        return self.verdict in BAD or self.verdict.startswith("UnexpectedImprovement")
+
+    @property
+    def last(self) -> Outcome | None:
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def seconds(self) -> float:
+        return sum(each.seconds for each in self.attempts)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "item": self.item.as_json(),
+            "verdict": self.verdict,
+            "attempts": [each.as_json() for each in self.attempts],
+            "device": self.device,
+            "driver": self.driver,
+            "hashes": self.hashes._asdict(),
+        }
+
+    @classmethod
+    def of_json(cls, given: dict[str, Any]) -> Result:
+        """Raises KeyError and TypeError where it is not one."""
+        return cls(
+            Item.of_json(given["item"]),
+            given["verdict"],
+            tuple(Outcome.of_json(each) for each in given["attempts"]),
+            given["device"],
+            given["driver"],
+            Hashes(**given["hashes"]),
+        )
