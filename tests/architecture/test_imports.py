@@ -151,7 +151,7 @@ def test_only_the_command_line_speaks(path: Path) -> None:
         ("files/x.py", "from scenario_runner import cli", "scenario_runner.cli, which is not below it"),
         ("files/x.py", "from scenario_runner.vgf import reader", "scenario_runner.vgf, which is not below it"),
         ("vulkan/x.py", "import scenario_runner.files.npy", "scenario_runner.files.npy, which it must not know"),
-        ("plan/x.py", "import pydantic", "pydantic; only scenario may"),
+        ("plan/x.py", "import pydantic", "pydantic; only custom_shader, scenario, suite may"),
         ("runner.py", "from vulkan import VkBuffer", "vulkan; only vulkan may"),
         ("plan/x.py", "from scenario_runner import Runner", "scenario_runner, which is not below it"),
     ],
