@@ -45,12 +45,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return 1  # whoever read our output has gone; there is nobody to tell
     except ScenarioRunnerError as error:
-        from scenario_runner.cli.report import show_error
+        from scenario_runner.cli.messages import show_error
 
         show_error(error)
         return error.exit_code
     except MemoryError:
-        from scenario_runner.cli.report import show_error
+        from scenario_runner.cli.messages import show_error
 
         show_error(OutOfMemoryError("the memory of this machine does not suffice"))
         return OutOfMemoryError.exit_code
@@ -103,7 +103,7 @@ def _interrupted(interrupt: KeyboardInterrupt) -> int:
 
 def _system_refused(error: OSError) -> int:
     """Say what the system refused: standard output, where it was refused to those who write there."""
-    from scenario_runner.cli.report import write
+    from scenario_runner.cli.messages import write
 
     reason = (error.strerror or str(error)).lower()
     last = error.__traceback__
@@ -121,7 +121,7 @@ def _internal_error(error: Exception) -> int:
     import logging
     import traceback
 
-    from scenario_runner.cli.report import write
+    from scenario_runner.cli.messages import write
     from scenario_runner.errors import ScenarioRunnerError
 
     if logging.getLogger("scenario_runner").isEnabledFor(logging.DEBUG):

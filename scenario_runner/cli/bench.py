@@ -31,7 +31,7 @@ _THRESHOLD_PERCENT = 2.0
 def main(argv: Sequence[str]) -> int:
     """Returns 0; with --compare 1 where something is slower beyond noise. Raises what a run raises."""
     options = _parse(argv)
-    from scenario_runner.cli.report import set_up_logging
+    from scenario_runner.cli.messages import set_up_logging
 
     set_up_logging(options.log_level)
     if options.compare is not None:

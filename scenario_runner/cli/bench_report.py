@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from scenario_runner.cli.report import is_terminal, rich_console
+from scenario_runner.cli.messages import is_terminal, rich_console
 from scenario_runner.timing.samples import Row, ScenarioSamples
 from scenario_runner.timing.statistics import Summary, summary
 from scenario_runner.visible import counted, one_line

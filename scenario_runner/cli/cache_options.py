@@ -37,7 +37,7 @@ def pipeline_caching(options: argparse.Namespace) -> PipelineCaching | None:
     """What the options ask for. Raises UsageError for options that exclude each other, FileError for the folder."""
     given = vars(options)
     if not given.get("pipeline_caching"):
-        from scenario_runner.cli.report import write
+        from scenario_runner.cli.messages import write
 
         for option in (_CLEAR, _FAIL, _FOLDER):
             if given.get(option.lstrip("-").replace("-", "_")):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def list_devices() -> int:
     """Print index, name, type, UUID and driver of every device and return 0; the one that a run takes by itself is
     marked "default". Raises NoDeviceError when there is none."""
-    from scenario_runner.cli.report import is_terminal
+    from scenario_runner.cli.messages import is_terminal
     from scenario_runner.vulkan.devices.instance import Instance
     from scenario_runner.vulkan.devices.physical_device import choose
 
@@ -60,7 +60,7 @@ def _row(device: PhysicalDevice, default: int | None) -> dict[str, str]:
 def _show_table(rows: list[dict[str, str]]) -> None:
     from rich.table import Table
 
-    from scenario_runner.cli.report import rich_console
+    from scenario_runner.cli.messages import rich_console
 
     table: Any = Table(box=None, header_style="bold", pad_edge=False)
     for title, key in (("#", "index"), ("device", "name"), ("type", "type"), ("Vulkan", "version")):

@@ -51,7 +51,7 @@ def _fix(report: Mapping[str, Any]) -> bool:
     """Run the commands of the findings; what they print goes to standard error. Returns whether all succeeded."""
     import subprocess
 
-    from scenario_runner.cli.report import write
+    from scenario_runner.cli.messages import write
 
     succeeded = True
     for finding in report["findings"]:
@@ -75,7 +75,7 @@ _seconds.__name__ = "number of seconds"
 
 
 def _show(report: Mapping[str, Any]) -> None:
-    from scenario_runner.cli.report import is_terminal
+    from scenario_runner.cli.messages import is_terminal
 
     if is_terminal(sys.stdout):
         _show_in_colour(report)
@@ -109,7 +109,7 @@ def _show_in_colour(report: Mapping[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from scenario_runner.cli.report import rich_console
+    from scenario_runner.cli.messages import rich_console
     from scenario_runner.doctor.sections import headline, sections
 
     console = rich_console(sys.stdout)

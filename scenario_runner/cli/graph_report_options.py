@@ -39,7 +39,7 @@ def graph_report_files(options: argparse.Namespace, files: int) -> GraphReportFi
     folders = {name: given[name] for name, _ in _FOLDERS.values() if given.get(name) is not None}
     mode = given.get("neural_statistics_mode")
     if mode is not None and "neural_statistics_dir" not in folders:
-        from scenario_runner.cli.report import write
+        from scenario_runner.cli.messages import write
 
         write("warning", f"option {_MODE} has no effect without --neural-statistics-dump-dir")
     if not folders:

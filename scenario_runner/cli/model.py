@@ -52,7 +52,7 @@ def main(argv: Sequence[str], starting: InstanceStart | None = None) -> int:
     add_logging_option(parser)
     parser.add_argument("--quiet", action="store_true", help="print no summary line")
     options = parser.parse_args(argv)
-    from scenario_runner.cli.report import set_up_logging
+    from scenario_runner.cli.messages import set_up_logging
     from scenario_runner.runner import Runner
     from scenario_runner.vgf import read_vgf
 

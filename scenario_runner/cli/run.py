@@ -70,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
         raise UsageError("no scenario file was given", help="scenario-runner test.json, or --help for all options")
     if options.repeat < 1:
         raise UsageError(f"--repeat is {options.repeat}, expected 1 or more")
-    from scenario_runner.cli.report import set_up_logging, show_error
+    from scenario_runner.cli.messages import set_up_logging, show_error
 
     set_up_logging(options.log_level)
     from scenario_runner.cli.run_outputs import RunOutputs, read_streams
@@ -96,7 +96,7 @@ def _crashed(crash: Crash, file: str | None) -> DriverCrashError:
 
 def _announce(options: argparse.Namespace) -> None:
     """What is to be said, and waited for, before the first scenario."""
-    from scenario_runner.cli.report import write
+    from scenario_runner.cli.messages import write
 
     if options.dry_run and options.repeat > 1:
         write("warning", "a dry run runs nothing, so --repeat is 1")
@@ -113,7 +113,7 @@ def _run(
     first: int = 0,
 ) -> int:
     """Run the files from number ``first`` on; the exit code of the first that failed, of all files."""
-    from scenario_runner.cli.report import show_error, write
+    from scenario_runner.cli.messages import show_error, write
 
     repeat = 1 if options.dry_run else options.repeat
     code = progress.number(progress.CODE)

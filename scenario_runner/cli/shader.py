@@ -57,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _show(table: Table) -> None:
-    from scenario_runner.cli.report import is_terminal
+    from scenario_runner.cli.messages import is_terminal
 
     if is_terminal(sys.stdout):
         _show_in_colour(table)
@@ -76,7 +76,7 @@ def _show_in_colour(table: Table) -> None:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    from scenario_runner.cli.report import rich_console
+    from scenario_runner.cli.messages import rich_console
 
     console = rich_console(sys.stdout)
     console.print(Padding(Text(table.title, "bold"), (0, 0, 0, 2 * table.depth)))

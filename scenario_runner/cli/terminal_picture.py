@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from scenario_runner.cli.report import is_terminal, rich_console
+from scenario_runner.cli.messages import is_terminal, rich_console
 
 
 def color_console() -> Any:

@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     add_sandbox_option(parser)
     add_logging_option(parser)
     options = parser.parse_args(argv)
-    from scenario_runner.cli.report import set_up_logging
+    from scenario_runner.cli.messages import set_up_logging
     from scenario_runner.plan.model.records import CompilerOptions
     from scenario_runner.validation import Options, validate_file
 
@@ -78,7 +78,7 @@ def _document(validations: Sequence[Validation], format: str) -> object:
 
 
 def _show(validation: Validation) -> None:
-    from scenario_runner.cli.report import write
+    from scenario_runner.cli.messages import write
 
     for problem in validation.findings:
         first, newline, rest = str(problem).partition("\n")

@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
         from scenario_runner.cli.view_difference import show_difference
 
         return show_difference(options)
-    from scenario_runner.cli.report import show_error
+    from scenario_runner.cli.messages import show_error
 
     code = 0
     for number, path in enumerate(options.files):

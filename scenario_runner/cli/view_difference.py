@@ -35,7 +35,7 @@ def show_difference(options: argparse.Namespace) -> int:
 
 def _show_folders(options: argparse.Namespace) -> int:
     """Compare the files of two folders by their names; a file that cannot be read does not keep others from it."""
-    from scenario_runner.cli.report import show_error
+    from scenario_runner.cli.messages import show_error
     from scenario_runner.viewing.folders import folder_pairs
 
     if options.png:
