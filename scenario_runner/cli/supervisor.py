@@ -97,8 +97,8 @@ class _Supervisor:
             number = self._asked or os.WTERMSIG(status)
             if number in signals.INTERRUPTING:
                 return signals.EXIT_CODE_BASE + number
-            from scenario_runner.run.crash import Crash
             from scenario_runner.errors import DriverCrashError
+            from scenario_runner.run.crash import Crash
 
             found = Crash.by(number)
             progress.ended(DriverCrashError.exit_code)

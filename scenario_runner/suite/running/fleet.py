@@ -85,7 +85,9 @@ class Fleet:
         return any(each.item is not None for each in self.workers.values())
 
     def start(self, device: UsedDevice) -> bool:
-        """Start a worker; false where the system refuses it for now. Raises LimitError where it refuses the only one."""
+        """Start a worker; false where the system refuses it for now.
+
+        Raises LimitError where it refuses the only one."""
         if time.monotonic() < self._refused_until:
             return False
         used = {each.place for each in self.workers.values()}
@@ -152,7 +154,8 @@ class Fleet:
         """Take in what has happened, after waiting for something to happen or for a deadline to pass."""
         for key, _ in self._selector.select(max(0.0, self._next_tick - time.monotonic())):
             handler, worker = key.data
-            handler(worker)
+            if worker is None or worker.number in self.workers:  # it may just have been forgotten
+                handler(worker)
         now = time.monotonic()
         if now >= self._next_tick:
             self._next_tick = now + _TICK_S

@@ -128,8 +128,10 @@ class WorkerProcess:
 
     def how(self, status: int) -> str:
         """How the process ended, from the status of os.waitpid."""
+        if self.timed_out:
+            return f"was killed after {self.limit_s:g} s"
         if self.why:
-            return f"{self.why} and was killed"
+            return f"was killed, since it {self.why},"
         if os.WIFSIGNALED(status):
             return f"was ended by {signal_name(os.WTERMSIG(status))}"
         return f"ended by itself with exit code {os.waitstatus_to_exitcode(status)}"
@@ -142,7 +144,7 @@ class WorkerProcess:
 
     def stuck(self) -> Outcome:
         """What the item gave whose process does not end though it was killed."""
-        return self._outcome(Crash(0, 0, *self.work()), f"{self.why} and cannot be ended")
+        return self._outcome(Crash(0, 0, *self.work()), "cannot be ended: it was held")
 
     def work(self) -> tuple[str, str]:
         """What it was doing, and the JSON pointer of what it was doing that for."""

@@ -11,6 +11,7 @@ It is a fork of the zygote. The supervisor sends an item and gets the outcome, s
 
 from __future__ import annotations
 
+import errno
 import faulthandler
 import os
 import resource
@@ -160,13 +161,14 @@ class _Worker:
         try:
             return self._task(item, self._runners, self._options.task_options)
         except Exception as error:
-            return Outcome(
-                "Crash",
-                time.perf_counter() - started,
-                f"an error of this program: {type(error).__name__}: {error}",
-                ScenarioRunnerError.exit_code,
-                stack=traceback.format_exc(),
-            )
+            if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+                reason = (
+                    f"the process that ran it has run out of file handles while {progress.work()[0] or 'reading it'}"
+                )
+            else:
+                reason = f"an error of this program: {type(error).__name__}: {error}"
+            seconds, code = time.perf_counter() - started, ScenarioRunnerError.exit_code
+            return Outcome("Crash", seconds, reason, code, stack=traceback.format_exc())
 
     def _end(self, outcome: Outcome) -> str:
         """Why this process must not run another item: it may be "spoiled", or has "grown". Or nothing."""

@@ -47,6 +47,7 @@ _IMPORTED: Final = (
     "scenario_runner.run.result",
     "scenario_runner.runner",
     "scenario_runner.scenario",
+    "scenario_runner.scenario.places",
     "scenario_runner.shaders.compile",
     "scenario_runner.shaders.discovery",
     "scenario_runner.vulkan.devices.device",
