@@ -11,7 +11,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import error_of
 from scenario_runner.scenario.syntax import line_and_column, scan
 
-_ABOUT_KEYS = frozenset({"SR-JSON-002", "SR-OP-002", "SR-OP-007"})
+_ABOUT_KEYS = frozenset({"SR-JSON-002", "SR-CUSTOM-002", "SR-CUSTOM-007"})
 """Codes whose place is a key, not its value."""
 
 

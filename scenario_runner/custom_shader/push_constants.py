@@ -49,4 +49,4 @@ def _repeated(names: Iterable[str]) -> list[Diagnostic]:
 
 
 def _wrong(message: str) -> Diagnostic:
-    return error("SR-OP-006", _POINTER, message, _HELP)
+    return error("SR-CUSTOM-006", _POINTER, message, _HELP)

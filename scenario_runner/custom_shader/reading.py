@@ -93,7 +93,9 @@ class Reader:
             elif str(int(indexed[2][:10])) != indexed[2]:
                 right = f"{indexed[1]}_{indexed[2].lstrip('0') or '0'}_{indexed[3]}"
                 help = f"write {shown(right)}" if len(indexed[2]) < 10 else "number them 0, 1, 2, ..."
-                self._error("SR-OP-002", f"/{key}", f"the index {indexed[2]:.40} in {shown(key)} is not allowed", help)
+                self._error(
+                    "SR-CUSTOM-002", f"/{key}", f"the index {indexed[2]:.40} in {shown(key)} is not allowed", help
+                )
             elif indexed[3] in _RESOURCE_KEYS:
                 if value is not None or indexed[3] not in _OPTIONAL:
                     self._resources[indexed[1]].setdefault(int(indexed[2]), {})[indexed[3]] = value
@@ -114,7 +116,7 @@ class Reader:
             self._unknown.setdefault(meant, key)
             self.found.append(
                 warning(
-                    "SR-OP-007",
+                    "SR-CUSTOM-007",
                     f"/{escape(key)}",
                     f"the attribute {shown(key)} is not known and has no effect{did_you_mean([meant])}",
                 )
@@ -147,14 +149,14 @@ class Reader:
             if count is None:
                 first = next(other for other in sorted(described) if other > index)
                 self._error(
-                    "SR-OP-002",
+                    "SR-CUSTOM-002",
                     self._pointer(direction, first),
                     f"{direction}_{first} is described, but {direction}_{index} is not",
                     f"number the {direction}s 0, 1, 2, ... without gaps",
                 )
                 break
             self._error(
-                "SR-OP-003",
+                "SR-CUSTOM-003",
                 "",
                 f"the operation has {self._counted(direction, count)}, but the attributes have no"
                 f" {direction}_{index}_… keys",
@@ -163,7 +165,7 @@ class Reader:
         if count is not None:
             for index in [index for index in sorted(described) if index >= count][:_MOST_FINDINGS]:
                 self._error(
-                    "SR-OP-003",
+                    "SR-CUSTOM-003",
                     self._pointer(direction, index),
                     f"{direction}_{index} is described, but the operation has {self._counted(direction, count)}",
                 )
@@ -215,7 +217,7 @@ class Reader:
         for other in [other for other in sampler if other not in known][:_MOST_FINDINGS]:
             for meant in close_names(other, known, most=1, cutoff=0.8):
                 message = f"the key {shown(other)} is not known and has no effect{did_you_mean([meant])}"
-                self.found.append(warning("SR-OP-007", f"{pointer}/{escape(other)}", message))
+                self.found.append(warning("SR-CUSTOM-007", f"{pointer}/{escape(other)}", message))
         for key, given in sampler.items():
             if key in known and isinstance(given, str) and given not in SAMPLER_NAMES[key]:
                 names = SAMPLER_NAMES[key]
@@ -228,10 +230,10 @@ class Reader:
         problem = _format_problem(view.format, view.descriptor_type)
         if problem:
             message = f"{view.format.name} {problem}, but {view.name}_vkdescriptortype is {descriptor_type}"
-            self._error("SR-OP-001", f"/{view.name}_vkformat", message)
+            self._error("SR-CUSTOM-001", f"/{view.name}_vkformat", message)
         if view.name.startswith("output") and view.descriptor_type in (COMBINED_IMAGE_SAMPLER, UNIFORM_BUFFER):
             self._error(
-                "SR-OP-001",
+                "SR-CUSTOM-001",
                 f"/{view.name}_vkdescriptortype",
                 f"{descriptor_type} is an output, but shaders can only read it",
                 "use VK_DESCRIPTOR_TYPE_STORAGE_IMAGE or VK_DESCRIPTOR_TYPE_STORAGE_BUFFER",
@@ -250,7 +252,7 @@ class Reader:
             other = first.setdefault((view.set, view.binding), view.name)
             if other != view.name:
                 message = f"{view.name} has the set {view.set} and the binding {view.binding}, as {other} has"
-                self._error("SR-OP-004", f"/{view.name}_binding", message, "give each a binding of its own")
+                self._error("SR-CUSTOM-004", f"/{view.name}_binding", message, "give each a binding of its own")
 
     def _code(self, shader: CustomShader) -> bytes | str | None:
         """The code as bytes for SPIR-V and text for sources; None for a placeholder."""
@@ -258,7 +260,7 @@ class Reader:
         if not code:
             if language:
                 self._error(
-                    "SR-OP-001",
+                    "SR-CUSTOM-001",
                     "/shader_language",
                     f"shader_language is {shown(language)}, but there is no shader_code",
                     "add shader_code; for a placeholder leave both out",
@@ -266,11 +268,11 @@ class Reader:
             return None
         if not language:
             message = "shader_code is given, but shader_language does not say what it is"
-            self._error("SR-OP-001", "/shader_code", message, 'write "SPIR-V", "GLSL" or "HLSL"')
+            self._error("SR-CUSTOM-001", "/shader_code", message, 'write "SPIR-V", "GLSL" or "HLSL"')
             return None
         if language == "GLSL" and shader.entry_point != "main":
             message = f"entry_point is {shown(shader.entry_point)}; the entry point of GLSL is always called main"
-            self.found.append(warning("SR-OP-008", "/entry_point", message, 'write "main"'))
+            self.found.append(warning("SR-CUSTOM-008", "/entry_point", message, 'write "main"'))
         return self._module(code) if language == "SPIR-V" else code
 
     def _module(self, code: str) -> bytes:
@@ -278,14 +280,14 @@ class Reader:
             data = base64.b64decode("".join(code.split()), validate=True)
         except (binascii.Error, ValueError) as wrong:
             reason = str(wrong)[:1].lower() + str(wrong)[1:100]
-            self._error("SR-OP-005", "/shader_code", f"the text is not base64: {reason}")
+            self._error("SR-CUSTOM-005", "/shader_code", f"the text is not base64: {reason}")
             return b""
         if len(data) % 4 or len(data) < 20:
             message = f"the text decodes to {len(data)} bytes; a SPIR-V module has at least five words of 4 bytes"
-            self._error("SR-OP-005", "/shader_code", message)
+            self._error("SR-CUSTOM-005", "/shader_code", message)
         elif data[:4] != MAGIC.to_bytes(4, "little"):
             message = f"the text decodes to bytes that begin with {data[:4].hex(' ')}; SPIR-V begins with 03 02 23 07"
-            self._error("SR-OP-005", "/shader_code", message)
+            self._error("SR-CUSTOM-005", "/shader_code", message)
         return data
 
     def _error(self, code: str, pointer: str, message: str, help: str | None = None) -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from scenario_runner.checks.codes import CODES
 from tests.codes import (
+    custom_inputs,
     device_inputs,
     drawing_inputs,
     flow_inputs,
     graph_inputs,
-    operation_inputs,
     scenario_inputs,
     shader_inputs,
 )
@@ -28,7 +28,7 @@ TABLES = [
         drawing_inputs,
         graph_inputs,
         flow_inputs,
-        operation_inputs,
+        custom_inputs,
         device_inputs,
     )
 ]

@@ -25,12 +25,12 @@ def attributes(change: dict[str, Any]) -> Input:
 
 
 INPUTS: dict[str, Input] = {
-    "SR-OP-001": attributes({"shader_language": ""}),
-    "SR-OP-002": attributes({"input_00_binding": 0}),
-    "SR-OP-003": attributes({"input_1_binding": 2}),
-    "SR-OP-004": attributes({"output_0_binding": 0}),
-    "SR-OP-005": attributes({"shader_language": "SPIR-V"}),
-    "SR-OP-006": attributes({"push_constants": "scale 4"}),
-    "SR-OP-007": attributes({"push_constant": "scale: 4"}),
-    "SR-OP-008": attributes({"entry_point": "scale"}),
+    "SR-CUSTOM-001": attributes({"shader_language": ""}),
+    "SR-CUSTOM-002": attributes({"input_00_binding": 0}),
+    "SR-CUSTOM-003": attributes({"input_1_binding": 2}),
+    "SR-CUSTOM-004": attributes({"output_0_binding": 0}),
+    "SR-CUSTOM-005": attributes({"shader_language": "SPIR-V"}),
+    "SR-CUSTOM-006": attributes({"push_constants": "scale 4"}),
+    "SR-CUSTOM-007": attributes({"push_constant": "scale: 4"}),
+    "SR-CUSTOM-008": attributes({"entry_point": "scale"}),
 }
