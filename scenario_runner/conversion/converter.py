@@ -65,7 +65,7 @@ def _program() -> str:
     found = find_converter()
     if found is None:
         message = f"the converter of machine-learning operations (package {PACKAGE}) is not installed"
-        raise error_of([Diagnostic("SR-OP-031", "error", None, message, _HELP)])
+        raise error_of([Diagnostic("SR-CUSTOM-031", "error", None, message, _HELP)])
     return found
 
 
@@ -79,7 +79,7 @@ def _started(arguments: Sequence[str], stdin: int, stdout: int) -> Iterator[subp
         reason = (error.strerror or str(error)).lower()
         message = f"the converter {program} cannot be started: {reason}"
         help = f"set {VARIABLE} to the path of model-converter, or: pip install --force-reinstall {PACKAGE}"
-        raise error_of([Diagnostic("SR-OP-031", "error", None, message, help)]) from error
+        raise error_of([Diagnostic("SR-CUSTOM-031", "error", None, message, help)]) from error
     try:
         yield process
     finally:
@@ -91,7 +91,7 @@ def _started(arguments: Sequence[str], stdin: int, stdout: int) -> Iterator[subp
                 stream.close()
 
 
-class Conversion:
+class ConverterCall:
     """One call of the converter, which runs beside the caller until `result` is asked for."""
 
     def __init__(self, text: str, options: Sequence[str] = ()) -> None:
@@ -139,7 +139,7 @@ def refused(code: int, said: bytes) -> ConverterRefusedError | ScenarioRunnerErr
             ended = f"ended with the exit code {code} and no reason"
         last = [line for line in text.splitlines() if line and not line.startswith("VGF [")][-3:]
         message = "\n".join([f"the converter {ended}", *(line[:_LONGEST_REASON] for line in last)])
-        return error_of([Diagnostic("SR-OP-033", "error", None, message, "this is a defect of model-converter")])
+        return error_of([Diagnostic("SR-CUSTOM-033", "error", None, message, "this is a defect of model-converter")])
     line, reason = int(found[1]), found[3]
     if len(reason) > _LONGEST_REASON:
         reason = f"{reason[:_LONGEST_REASON]}…"

@@ -45,6 +45,8 @@ def parse_model(content: bytes, path: str = "<memory>") -> Model:
             model = replace(parse_text(later_text(text, ""), path), is_users_text=False)
     except ConverterRefusedError as error:
         raise unreadable(path, f"is not a valid TOSA model: {error}", line=error.refusal.line) from error
+    except ScenarioRunnerError as error:
+        raise error.at(path=path) from error
     except NotUnderstoodError as error:
         raise unreadable(path, f"is not understood: {error}") from error
     if not model.functions:
@@ -78,4 +80,4 @@ def _converted(content: bytes, path: str, suffix: str) -> Model:
 
 def unreadable(path: str, message: str, help: str | None = None, *, line: int | None = None) -> ScenarioRunnerError:
     """The error for a file that is no model."""
-    return error_of([Diagnostic("SR-OP-030", "error", None, message, help, path=path, line=line)])
+    return error_of([Diagnostic("SR-CUSTOM-030", "error", None, message, help, path=path, line=line)])

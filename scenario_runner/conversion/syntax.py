@@ -21,7 +21,7 @@ _KEY = re.compile(r"[A-Za-z_][\w$.]*")
 _SYMBOL = re.compile(rf"@(?:({STRING})|([A-Za-z_][\w$.]*))", re.DOTALL)
 _ESCAPE = re.compile(rb"\\(n|t|\"|\\|[0-9A-Fa-f]{2})")
 # What matters when something is skipped: strings, comments, arrows (whose > closes nothing) and brackets.
-_BRACKET = re.compile(rf'({STRING})|//[^\n]*|->|[\[\](){{}}<>]|,', re.DOTALL)
+_BRACKET = re.compile(rf"({STRING})|//[^\n]*|->|[\[\](){{}}<>]|,", re.DOTALL)
 _OPENING, _CLOSING = "[({<", "])}>"
 _TYPE_NAME = re.compile(r"!?[A-Za-z_][\w$.]*")
 _DIMENSION = re.compile(r"(\*|\?|[0-9]+)x")
@@ -54,9 +54,11 @@ def unescaped(string: str) -> str:
 
 def escaped(value: str) -> str:
     """A string with its quotes that says ``value``."""
-    return '"' + "".join(
-        chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in value.encode()
-    ) + '"'
+    return (
+        '"'
+        + "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in value.encode())
+        + '"'
+    )
 
 
 class Cursor:

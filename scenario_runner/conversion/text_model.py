@@ -20,7 +20,7 @@ _STOP = re.compile(
 )
 _RESULTS = re.compile(rf"((?:{VALUE}(?::[0-9]+)?\s*,\s*)*{VALUE}(?::[0-9]+)?)\s*=\s*$")
 _RESULT = re.compile(rf"({VALUE})(?::([0-9]+))?")
-_MOST_RESULT_CHARACTERS = 4096
+_RESULT_CHARACTERS = 64
 _VISIBILITY = re.compile(r"(?:public|private|nested)\b")
 _LOCATION = re.compile(r"\s*loc\s*(?=\()")
 
@@ -241,11 +241,16 @@ def _custom(text: str, match: re.Match[str], lines: _Lines) -> CustomOperation:
 
 def _results(text: str, at: int) -> tuple[int, list[str]]:
     """Where the operation whose name is at ``at`` begins, and the names of its results."""
-    window_start = max(0, at - _MOST_RESULT_CHARACTERS)
-    match = _RESULTS.search(text[window_start:at])
-    if match is None:
-        return at, []
+    size = _RESULT_CHARACTERS
+    while True:
+        start = max(0, at - size)
+        match = _RESULTS.search(text[start:at])
+        if match is None:
+            return at, []
+        if match.start() or not start:
+            break
+        size *= 4  # there may be more of them
     names: list[str] = []
     for each in _RESULT.finditer(match[1]):
         names += [f"{each[1]}#{number}" for number in range(int(each[2] or 1))]
-    return window_start + match.start(), names
+    return start + match.start(), names

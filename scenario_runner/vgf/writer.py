@@ -10,7 +10,7 @@ from scenario_runner.errors import UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from scenario_runner.vgf.model import Module, ModelResource, Segment, Slot, Vgf
+    from scenario_runner.vgf.model import ModelResource, Module, Segment, Slot, Vgf
 
 
 def vgf_bytes(vgf: Vgf) -> bytes:
