@@ -255,7 +255,9 @@ class _Conversion:
             if missing_operands(skeleton, self._equal):
                 self._equal = folded_operands(text, self._model.path)
         except ConverterRefusedError as error:
-            raise error_of([self._refused(error)]) from error
+            # what was left to the converter may be the reason
+            left = [each for each in self.found if each.code == "SR-CUSTOM-035"]
+            raise error_of([self._refused(error), *left]) from error
         except ScenarioRunnerError as error:
             raise error.at(path=self._model.path) from error
         return skeleton

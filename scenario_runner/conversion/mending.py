@@ -154,9 +154,9 @@ class _Mending:
                 self._next_number += 1
             writes.append(self._view(row, view))
         sets: dict[int, list[Slot]] = {}
-        for view, row in zip((*attributes.inputs, *attributes.outputs), (*reads, *writes), strict=True):
+        for view, row in zip(attributes.views, (*reads, *writes), strict=True):
             sets.setdefault(view.set, []).append(Slot(view.binding, row))
-        size = max((each.offset_bytes + each.size_bytes for each in attributes.push_constants), default=0)
+        size = attributes.push_constants_size_bytes
         return replace(
             segment,
             name=operation.name or segment.name,
@@ -230,7 +230,7 @@ class _Mending:
                 attributes = self._shaders[shader_number(module.entry_point)].attributes
                 modules[index] = replace(
                     module,
-                    entry_point=attributes.entry_point,
+                    entry_point=attributes.module_entry_point,
                     language=attributes.language or None,
                     code=attributes.code,
                 )

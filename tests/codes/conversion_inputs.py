@@ -16,13 +16,14 @@ from tests.conversion.models import BUFFER, GRID, TENSOR, add, attributes, custo
 SUM = add("%0", "%x", "%x")
 
 
-def converted(text: str) -> Codes:
+def converted(text: str, *options: str) -> Codes:
     """The codes of the findings about a model."""
+    raised: ScenarioRunnerError | None = None
     try:
-        found = convert(text.encode()).findings
+        found = convert(text.encode(), converter_options=options).findings
     except ScenarioRunnerError as error:
-        found = error.problems
-        assert isinstance(error, error_class(found[0].code))
+        raised, found = error, error.problems
+    assert raised is None or isinstance(raised, error_class(found[0].code))
     assert all(each.message and each.path for each in found)
     return {each.code for each in found}
 
