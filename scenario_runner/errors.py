@@ -282,6 +282,7 @@ _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-LIMIT": UnsupportedError,
     "SR-FEATURE": UnsupportedError,
     "SR-HAZARD": ScenarioError,
+    "SR-CUSTOM": ScenarioError,
     "SR-USAGE": UsageError,
     "SR-DEVICE-001": DeviceError,
     "SR-DEVICE-002": NoDeviceError,
