@@ -241,9 +241,15 @@ class Fleet:
                 case ["ready", dict(described)] if worker.state == "starting":
                     self._refusals = 0
                     worker.device.found(described)
-                    self._load(described["libraries"])
+                    new = [path for path in described["libraries"] if path not in self._loaded]
+                    self._loaded.update(new)
+                    self._forks.load(new)
                     worker.state = "idle"
                     self.idle.append(worker)
+                case ["imported", list(names)]:
+                    new = [name for name in names if isinstance(name, str) and name not in self._loaded]
+                    self._loaded.update(new)
+                    self._forks.load(new)
                 case ["devices", list(found)] if worker.state == "starting":
                     self._retire(worker)
                     self._events.found(worker.device, found)
@@ -270,12 +276,6 @@ class Fleet:
             if worker.device.given_up:
                 self.leave(worker)
         self._events.outcome(worker, outcome, spoiled=state == "spoiled")
-
-    def _load(self, paths: list[str]) -> None:
-        for path in paths:
-            if path not in self._loaded:
-                self._loaded.add(path)
-                self._forks.load(path)
 
     # How workers end
 
