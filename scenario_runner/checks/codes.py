@@ -11,6 +11,7 @@ from scenario_runner.checks import (
     code_table_frames,
     code_table_modules,
     code_table_rules,
+    code_table_suite,
     hazard_code_table,
 )
 from scenario_runner.errors import error_class
@@ -61,6 +62,7 @@ FAMILIES: Final = {
     "LIMIT": "Limits of the device",
     "FEATURE": "Features of the device",
     "HAZARD": "Missing barriers",
+    "SUITE": "Suites of scenarios",
     "USAGE": "Command lines and calls",
     "DEVICE": "Devices, drivers and the system",
     "RUN": "Limits of this program",
@@ -84,6 +86,7 @@ CODES: Final = _parsed(
     + code_table_flow.TABLE
     + code_table_frames.TABLE
     + hazard_code_table.TABLE
+    + code_table_suite.TABLE
 )
 """Every code."""
 
