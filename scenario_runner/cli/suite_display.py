@@ -1,0 +1,291 @@
+"""What a suite shows while it runs: a progress bar on a terminal, lines that stay readable in a log elsewhere.
+
+::
+
+    with suite_display(verbose=False) as display:
+        display.start(total)              # None where the number of items is not known yet; may be called again
+        display.started(item, "0")        # the worker "0" runs this item now
+        display.finished(result)          # a failure is shown at once
+        display.note("warning", "text")   # a message while it runs
+        display.end("report: out.html")   # the counts, and further lines
+
+Noting is cheap, as there may be a thousand items a second: a thread shows what was noted, a few times a second.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from scenario_runner.cli import messages
+from scenario_runner.suite.records import Item, Result
+from scenario_runner.suite.reports.text import details, headline, seconds_text
+from scenario_runner.visible import counted, one_line
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rich.console import RenderableType
+
+_TERMINAL_INTERVAL_S: Final = 0.25
+_LOG_INTERVAL_S: Final = 10.0
+_RATE_WINDOW_S: Final = 10.0
+_DETAILED_FAILURES_MAX: Final = 100  # from then on a failure is one line
+_WORKERS_SHOWN_MAX: Final = 8
+
+_STYLES: Final = {
+    "Pass": "green",
+    "Warn": "yellow",
+    "Fail": "red",
+    "Crash": "bold red",
+    "Timeout": "magenta",
+    "Missing": "red",
+    "Flake": "yellow",
+    "KnownFlake": "yellow",
+    "ExpectedFail": "cyan",
+    "NotSupported": "dim",
+    "Skip": "dim",
+}
+_UNKNOWN_STYLE: Final = "bold magenta"  # UnexpectedImprovement
+
+
+def suite_display(*, verbose: bool = False, stream: TextIO | None = None) -> SuiteDisplay:
+    """The display for ``stream`` (default: standard output). With ``verbose`` items that pass have a line as well."""
+    stream = stream or sys.stdout
+    if stream is not None and messages.is_terminal(stream):
+        return _TerminalDisplay(stream, verbose)
+    return SuiteDisplay(stream, verbose)
+
+
+class SuiteDisplay:
+    """Plain lines: failures at once, and how far the suite is every few seconds. The base of the one for terminals."""
+
+    interval_s = _LOG_INTERVAL_S
+
+    def __init__(self, stream: TextIO | None, verbose: bool) -> None:
+        self._stream = stream
+        self._verbose = verbose
+        self._total: int | None = None
+        self._counts: dict[str, int] = {}
+        self._done = self._failures = 0
+        self._running: dict[str, tuple[Item, float]] = {}  # by worker
+        self._workers: dict[str, str] = {}  # by the item that runs there
+        self._begin = time.monotonic()
+        self._samples: deque[tuple[float, int]] = deque()
+        self._lines: deque[tuple[str, str]] = deque()  # a style and a line, to be shown
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def start(self, total: int | None) -> None:
+        """Begin, or correct the number of items."""
+        self._total = total
+        if self._thread is None:
+            self._begin = time.monotonic()
+            self._samples.append((self._begin, 0))
+            self._open()
+            self._thread = threading.Thread(target=self._keep_showing, name="suite display", daemon=True)
+            self._thread.start()
+
+    def started(self, item: Item, worker: str) -> None:
+        """A worker runs this item from now on."""
+        self._running[worker] = item, time.monotonic()
+        self._workers[item.id] = worker
+
+    def finished(self, result: Result) -> None:
+        """An item has its verdict."""
+        worker = self._workers.pop(result.item.id, None)
+        if worker is not None:
+            self._running.pop(worker, None)
+        self._done += 1
+        self._counts[result.verdict] = self._counts.get(result.verdict, 0) + 1
+        if result.is_bad or result.verdict in ("Flake", "Warn") or self._verbose:
+            self._show(result)
+
+    def note(self, label: str, text: str, help: str | None = None) -> None:
+        """A message ('warning', 'error', 'info') while the suite runs."""
+        self._flush()
+        messages.write(label, text, help)
+
+    def end(self, *lines: str) -> None:
+        """Show what is still to be shown, the counts, and these lines. Calling it again does nothing."""
+        if self._ended.is_set():
+            return
+        self._stop()
+        elapsed = time.monotonic() - self._begin
+        of = "" if self._total in (None, self._done) else f" of {self._total}"
+        self._lines.append(("bold", f"{self._done}{of} in {seconds_text(elapsed)}: {self._counts_text() or 'nothing'}"))
+        self._lines.extend(("", one_line(line)) for line in lines)
+        self._flush()
+
+    def __enter__(self) -> SuiteDisplay:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self._ended.is_set():
+            self._stop()
+            self._flush()
+
+    # What the two displays do differently.
+
+    def _open(self) -> None:
+        pass
+
+    def _close(self) -> None:
+        pass
+
+    def _progress(self) -> None:
+        self._flush()
+        self._write([("", self._progress_text())])
+
+    def _flush(self) -> None:
+        with self._lock:
+            lines = [self._lines.popleft() for _ in range(len(self._lines))]
+            if lines:
+                self._write(lines)
+
+    def _write(self, lines: list[tuple[str, str]]) -> None:
+        if self._stream is not None:
+            print("\n".join(text for _, text in lines), file=self._stream, flush=True)
+
+    # What both do.
+
+    def _show(self, result: Result) -> None:
+        line = headline(result)
+        if self._verbose:
+            line += f" ({seconds_text(result.seconds)})"
+        self._lines.append((_style(result.verdict), line))
+        if result.is_bad:
+            self._failures += 1
+            if self._failures <= _DETAILED_FAILURES_MAX:
+                self._lines.extend(("", f"  {each}") for each in details(result))
+            if self._failures == _DETAILED_FAILURES_MAX:
+                self._lines.append(
+                    ("", f"after {_DETAILED_FAILURES_MAX} failures only the first line of each is shown")
+                )
+        if self.interval_s == _LOG_INTERVAL_S:
+            self._flush()
+
+    def _keep_showing(self) -> None:
+        while not self._ended.wait(self.interval_s):
+            self._progress()
+
+    def _stop(self) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._close()
+
+    def _rate(self) -> float:
+        """Items a second, lately."""
+        now = time.monotonic()
+        self._samples.append((now, self._done))
+        while len(self._samples) > 2 and now - self._samples[0][0] > _RATE_WINDOW_S:
+            self._samples.popleft()
+        then, done = self._samples[0]
+        return (self._done - done) / max(now - then, 1e-9)
+
+    def _counts_text(self) -> str:
+        return ", ".join(f"{count} {verdict}" for verdict, count in _in_order(self._counts))
+
+    def _progress_text(self) -> str:
+        rate = self._rate()
+        parts = [f"{self._done} done"]
+        if self._total:
+            parts = [f"{self._done} of {self._total} done ({100 * self._done // self._total} %)"]
+        parts.append(f"{rate:.1f} a second")
+        if self._total and rate:
+            parts.append(f"{_left_text((self._total - self._done) / rate)} left")
+        text = ", ".join(parts) + (f": {self._counts_text()}" if self._counts else "")
+        slow = [(item, begin) for item, begin in list(self._running.values()) if time.monotonic() - begin > 5]
+        if slow:
+            item, begin = min(slow, key=lambda each: each[1])
+            text += f"; {item.id} has been running for {seconds_text(time.monotonic() - begin)}"
+        return one_line(text)
+
+
+class _TerminalDisplay(SuiteDisplay):
+    """A bar, the counts, and what each worker runs, below the failures."""
+
+    interval_s = _TERMINAL_INTERVAL_S
+
+    def _open(self) -> None:
+        from rich.live import Live
+
+        assert self._stream is not None
+        self._console = messages.rich_console(self._stream)
+        self._live: Any = Live(
+            get_renderable=self._picture, console=self._console, auto_refresh=False, transient=True,
+            redirect_stdout=False, redirect_stderr=False,
+        )  # fmt: skip
+        self._live.start()
+
+    def _close(self) -> None:
+        self._live.stop()
+
+    def note(self, label: str, text: str, help: str | None = None) -> None:
+        self._lines.append(("yellow" if label == "warning" else "bold", one_line(f"{label}: {text}")))
+        if help:
+            self._lines.append(("green", one_line(f"  help: {help}")))
+
+    def _progress(self) -> None:
+        self._flush()
+        self._live.refresh()
+
+    def _write(self, lines: list[tuple[str, str]]) -> None:
+        from rich.text import Text
+
+        console = getattr(self, "_console", None) or messages.rich_console(self._stream)  # type: ignore[arg-type]
+        console.print(Text("\n").join(Text(text, style) for style, text in lines), soft_wrap=True)
+
+    def _picture(self) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        width = self._console.width
+        rate = self._rate()
+        bar = Text(no_wrap=True, overflow="ellipsis")
+        if self._total:
+            cells = max(min(40, width - 60), 10)
+            filled = min(cells * self._done // self._total, cells)
+            bar.append("━" * filled, "green" if not self._failures else "red")
+            bar.append("━" * (cells - filled), "dim")
+            bar.append(f" {self._done}/{self._total}  {100 * self._done // self._total} %")
+        else:
+            bar.append(counted(self._done, "item"))
+        bar.append(f"  {rate:.0f}/s" if rate >= 10 else f"  {rate:.1f}/s")
+        if self._total and rate:
+            bar.append(f"  {_left_text((self._total - self._done) / rate)} left", "dim")
+        counts = Text(no_wrap=True, overflow="ellipsis")
+        for verdict, count in _in_order(dict(self._counts)):
+            counts.append(f"{count} {verdict}  ", _style(verdict))
+        now = time.monotonic()
+        running = sorted(self._running.items(), key=lambda each: each[1][1])
+        rows = [Text.assemble(bar)] + ([counts] if counts else [])
+        for worker, (item, begin) in running[:_WORKERS_SHOWN_MAX]:
+            row = Text(f"{worker:>4}  ", "dim", no_wrap=True, overflow="ellipsis")
+            taken = f"{seconds_text(now - begin)}  " if now - begin >= 1 else ""
+            row.append(taken, "yellow").append(one_line(item.id, width), "default")
+            rows.append(row)
+        if len(running) > _WORKERS_SHOWN_MAX:
+            rows.append(Text(f"      and {len(running) - _WORKERS_SHOWN_MAX} more", "dim"))
+        return Group(*rows)
+
+
+def _left_text(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 60 else seconds_text(seconds)
+
+
+def _style(verdict: str) -> str:
+    return _STYLES.get(verdict, _UNKNOWN_STYLE)
+
+
+def _in_order(counts: dict[str, int]) -> list[tuple[str, int]]:
+    """Counts by verdict: Pass first, then as in the table, others last."""
+    order = list(_STYLES)
+    return sorted(counts.items(), key=lambda each: order.index(each[0]) if each[0] in order else len(order))
