@@ -45,6 +45,11 @@ class Discovery:
         self._ids: set[str] = set()
         self._searched: dict[_Identity, str] = {}
 
+    @property
+    def count(self) -> int:
+        """How many items were found so far."""
+        return len(self._ids)
+
     def items(self, paths: Iterable[str]) -> Iterator[Item]:
         """The items, found as they are asked for."""
         for path in paths:

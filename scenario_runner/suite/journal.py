@@ -133,18 +133,20 @@ def _opened(path: str) -> int:
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(descriptor), os.stat(path)):
-            return descriptor
+        is_locked = os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
-        pass  # another suite has just moved it away
+        is_locked = False  # another suite has just moved it away
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EAGAIN):
             os.close(descriptor)
             raise
-    os.close(descriptor)
-    refuse(
-        "SR-SUITE-010",
-        path,
-        "another suite writes to this journal",
-        "give each suite a --results folder of its own; 'scenario-runner report' merges their journals",
-    )
+        is_locked = False
+    if not is_locked:
+        os.close(descriptor)
+        refuse(
+            "SR-SUITE-010",
+            path,
+            "another suite writes to this journal",
+            "give each suite a --results folder of its own; 'scenario-runner report' merges their journals",
+        )
+    return descriptor

@@ -6,6 +6,7 @@ import csv
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from scenario_runner.errors import FileError
@@ -26,7 +27,7 @@ class Patterns:
 
     def __init__(self) -> None:
         self._patterns: list[tuple[re.Pattern[str], Place]] = []
-        self._unmatched: set[int] = set()
+        self._unmatched: dict[tuple[re.Pattern[str], Place], None] = {}  # in their order
 
     def __bool__(self) -> bool:
         return bool(self._patterns)
@@ -38,23 +39,21 @@ class Patterns:
         except (re.error, OverflowError, RecursionError) as error:
             problems.found("SR-SUITE-001", place.path, f"the pattern {text!r} is invalid: {error}", line=place.line)
             return
-        self._unmatched.add(len(self._patterns))
         self._patterns.append((pattern, place))
+        self._unmatched[pattern, place] = None
+
+    def see(self, name: str) -> None:
+        """Note that there is an item of this name."""
+        if self._unmatched:
+            self._unmatched = {each: None for each in self._unmatched if not each[0].search(name)}
 
     def match(self, name: str) -> bool:
-        """Whether one of them matches. All are tried as long as some have matched nothing, which `unmatched` tells."""
-        found = False
-        for number, (pattern, _) in enumerate(self._patterns):
-            if (not found or number in self._unmatched) and pattern.search(name):
-                self._unmatched.discard(number)
-                found = True
-        return found
+        """Whether one of them matches."""
+        return any(pattern.search(name) for pattern, _ in self._patterns)
 
     def unmatched(self) -> Iterator[tuple[str, Place]]:
-        """Those that have matched no name so far."""
-        for number in sorted(self._unmatched):
-            pattern, place = self._patterns[number]
-            yield pattern.pattern, place
+        """Those that have matched none of the names that were seen."""
+        return ((pattern.pattern, place) for pattern, place in self._unmatched)
 
 
 def read_patterns(paths: Sequence[str], problems: SuiteProblems) -> Patterns:
@@ -65,14 +64,14 @@ def read_patterns(paths: Sequence[str], problems: SuiteProblems) -> Patterns:
     return patterns
 
 
-def given_patterns(texts: Sequence[str], option: str, problems: SuiteProblems) -> Patterns:
+def given_patterns(texts: Sequence[str], problems: SuiteProblems) -> Patterns:
     """The patterns of the command line, where a text that ends in .txt is a file of them, as in files."""
     patterns = Patterns()
     for text in texts:
         if text.endswith(".txt"):
             _add_file(text, (), patterns, problems)
         else:
-            patterns.add(text, Place(option, None), problems)
+            patterns.add(text, Place(None, None), problems)
     return patterns
 
 
@@ -113,14 +112,17 @@ class Baseline:
         self._expected[name] = status, place
         self._unmatched.add(name)
 
+    def see(self, name: str) -> None:
+        """Note that there is an item of this name."""
+        self._unmatched.discard(name)
+
     def status(self, name: str) -> str | None:
         """The expected status of an item, None where there is none."""
-        self._unmatched.discard(name)
         found = self._expected.get(name)
         return found[0] if found else None
 
     def unmatched(self) -> Iterator[tuple[str, Place]]:
-        """The names that nobody has asked for, in the order of the lines."""
+        """The names that were not seen, in the order of the lines."""
         return ((name, place) for name, (_, place) in self._expected.items() if name in self._unmatched)
 
 
@@ -151,9 +153,19 @@ class Lists(NamedTuple):
     skips: Patterns
     flakes: Patterns
 
+    def see(self, name: str) -> None:
+        """Note that there is an item of this name."""
+        self.baseline.see(name)
+        self.skips.see(name)
+        self.flakes.see(name)
+
     def expected(self, name: str) -> Expected:
         """What they say of an item."""
-        return Expected(self.baseline.status(name), bool(self.flakes) and self.flakes.match(name))
+        return Expected(self.baseline.status(name), self.flakes.match(name))
+
+    def unmatched(self) -> Iterator[tuple[str, Place]]:
+        """The entries that no item has been seen for."""
+        return chain(self.baseline.unmatched(), self.skips.unmatched(), self.flakes.unmatched())
 
 
 def _lines(path: str) -> Iterator[tuple[int, str]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import ExitStack
+from types import TracebackType
 from typing import BinaryIO, Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
@@ -15,6 +16,7 @@ from scenario_runner.files.source import reason_of
 from scenario_runner.suite.journal import FILE_NAME, VERSION, Header
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Result
+from scenario_runner.suite.tables import Row
 
 _RESULT: Final = TypeAdapter(Result)
 _HEADER: Final = TypeAdapter(Header)
@@ -32,10 +34,10 @@ class Entry(NamedTuple):
 class MergedJournals:
     """The results of journals: of several of one item, the one read last counts.
 
-    Only an `Entry` of each is kept in memory, in ``entries`` by the item's id. Iterating gives the results in the order
-    of the ids, read from the files again; the files must still be there. A folder stands for the journal in it. Damaged
-    lines, and verdicts of different journals that contradict each other, are problems. Raises FileError for a file that
-    cannot be read, or is no journal of this version.
+    Life cycle: the files are opened and read, results are read from them again as they are asked for, and closed. Only
+    an `Entry` of each is kept in memory, in ``entries`` by the item's id; iterating goes by the order of the ids. A
+    folder stands for the journal in it. Damaged lines, and verdicts of different journals that contradict each other,
+    are problems. Raises FileError for a file that cannot be read, or is no journal of this version.
     """
 
     def __init__(self, paths: Sequence[str], problems: SuiteProblems) -> None:
@@ -43,35 +45,54 @@ class MergedJournals:
         self.entries: dict[str, Entry] = {}
         self._paths = [os.path.join(path, FILE_NAME) if os.path.isdir(path) else path for path in paths]
         self._problems = problems
-        for number, path in enumerate(self._paths):
-            with _opened(path) as file:
-                self._index(number, file)
+        self._files = ExitStack()
+        try:
+            self._open = [self._files.enter_context(_opened(path)) for path in self._paths]
+            for number in range(len(self._paths)):
+                self._index(number)
+        except BaseException:
+            self.close()
+            raise
+
+    def keep(self, ids: Container[str]) -> None:
+        """Forget the results of other items."""
+        self.entries = {id: entry for id, entry in self.entries.items() if id in ids}
+
+    def rows(self) -> dict[str, Row]:
+        """What tables say of the items."""
+        return {id: Row(entry.verdict, entry.seconds) for id, entry in self.entries.items()}
+
+    def close(self) -> None:
+        """Close the files; may be called twice."""
+        self._files.close()
+
+    def __enter__(self) -> MergedJournals:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
 
     def __len__(self) -> int:
         return len(self.entries)
 
     def __iter__(self) -> Iterator[Result]:
-        with ExitStack() as stack:
-            files = [stack.enter_context(_opened(path)) for path in self._paths]
-            for id in sorted(self.entries):
-                entry = self.entries[id]
-                file = files[entry.journal]
-                file.seek(entry.offset)
-                try:
-                    yield _RESULT.validate_json(file.readline())
-                except ValidationError:
-                    refuse("SR-SUITE-011", self._paths[entry.journal], "the journal was changed while it was read")
+        return (self.result(id) for id in sorted(self.entries))
 
     def result(self, id: str) -> Result:
-        """The result of one item. Raises KeyError."""
+        """The result of one item. Raises KeyError, and FileError where the file has changed."""
         entry = self.entries[id]
-        with _opened(self._paths[entry.journal]) as file:
-            file.seek(entry.offset)
+        file = self._open[entry.journal]
+        file.seek(entry.offset)
+        try:
             return _RESULT.validate_json(file.readline())
+        except ValidationError:
+            refuse("SR-SUITE-011", self._paths[entry.journal], "the journal was changed while it was read")
 
-    def _index(self, number: int, file: BinaryIO) -> None:
+    def _index(self, number: int) -> None:
         path = self._paths[number]
-        for line, (header, result, offset) in enumerate(read_lines(file, path, self._problems), 1):
+        for line, (header, result, offset) in enumerate(_lines(self._open[number], path, self._problems), 1):
             if header is not None:
                 self.headers.append(header)
             if result is None:
@@ -90,9 +111,7 @@ class MergedJournals:
             self.entries[result.item.id] = entry
 
 
-def read_lines(
-    file: BinaryIO, path: str, problems: SuiteProblems
-) -> Iterator[tuple[Header | None, Result | None, int]]:
+def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[tuple[Header | None, Result | None, int]]:
     """A header, a result or neither for each line of a journal, and where the line begins.
 
     Raises FileError for a file that is no journal of this version.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from scenario_runner.diagnostics import Diagnostic, Severity
-from scenario_runner.errors import error_of
+from scenario_runner.errors import ScenarioRunnerError, error_of
 
 
 class SuiteProblems:
@@ -37,6 +37,12 @@ class SuiteProblems:
         if severity == "error":
             self.exit_code = self.exit_code or error_of([problem]).exit_code
         self._show(problem)
+
+    def failed(self, error: ScenarioRunnerError) -> None:
+        """Show all problems of an error that something has ended with, and that stops nothing else."""
+        self.exit_code = self.exit_code or error.exit_code
+        for problem in error.problems:
+            self._show(problem)
 
 
 def refuse(code: str, path: str | None, message: str, help: str | None = None, line: int | None = None) -> NoReturn:
