@@ -287,6 +287,7 @@ _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-SUITE-008": FileError,
     "SR-SUITE-010": FileError,
     "SR-SUITE-011": FileError,
+    "SR-CUSTOM": ScenarioError,
     "SR-USAGE": UsageError,
     "SR-DEVICE-001": DeviceError,
     "SR-DEVICE-002": NoDeviceError,

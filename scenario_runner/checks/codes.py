@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from scenario_runner.checks import (
     code_table,
+    code_table_custom,
     code_table_flow,
     code_table_frames,
     code_table_modules,
@@ -63,6 +64,7 @@ FAMILIES: Final = {
     "FEATURE": "Features of the device",
     "HAZARD": "Missing barriers",
     "SUITE": "Suites of scenarios",
+    "CUSTOM": "Custom operations of models that are shaders",
     "USAGE": "Command lines and calls",
     "DEVICE": "Devices, drivers and the system",
     "RUN": "Limits of this program",
@@ -87,6 +89,7 @@ CODES: Final = _parsed(
     + code_table_frames.TABLE
     + hazard_code_table.TABLE
     + code_table_suite.TABLE
+    + code_table_custom.TABLE
 )
 """Every code."""
 

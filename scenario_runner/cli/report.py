@@ -108,7 +108,10 @@ def _parts(comparison: Comparison) -> list[tuple[str, list[str]]]:
     ]
     note = f"slower, where the typical item takes {comparison.factor:.2f} times as long"
     return [
-        *((title, [f"{each.id}: {each.before or 'new'} -> {each.after}" for each in each_kind]) for title, each_kind in changes),
+        *(
+            (title, [f"{each.id}: {each.before or 'new'} -> {each.after}" for each in each_kind])
+            for title, each_kind in changes
+        ),
         (note, slower),
         ("new items", list(comparison.added)),
         ("items without a result now", list(comparison.removed)),
@@ -130,5 +133,3 @@ def _info(journals: Sequence[str], merged: MergedJournals) -> SuiteInfo:
         folder=os.getcwd(),
         results=folder if os.path.isdir(folder) else os.path.dirname(folder),
     )
-
-

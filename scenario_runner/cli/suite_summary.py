@@ -57,4 +57,8 @@ def verdict_line(bad: int, items: int, ended: str = "") -> str:
     """The last line, which stays as it is from version to version."""
     if ended:
         return f"suite {ended}: {bad} of {counted(items, 'item')} unexpected"
-    return f"suite failed: {bad} of {counted(items, 'item')} unexpected" if bad else f"suite passed: {counted(items, 'item')}"
+    return (
+        f"suite failed: {bad} of {counted(items, 'item')} unexpected"
+        if bad
+        else f"suite passed: {counted(items, 'item')}"
+    )

@@ -123,7 +123,9 @@ def _check(options: argparse.Namespace) -> None:
             help="scenario-runner test FOLDER; options that take several values, such as --skips, come after it",
         )
     if options.fraction_start > options.fraction:
-        raise UsageError(f"--fraction-start is {options.fraction_start}, expected at most --fraction ({options.fraction})")
+        raise UsageError(
+            f"--fraction-start is {options.fraction_start}, expected at most --fraction ({options.fraction})"
+        )
     for name in ("resume", "failed_first"):
         if getattr(options, name) and options.results is None:
             raise UsageError(f"--{name.replace('_', '-')} needs --results, the folder of the run before")
