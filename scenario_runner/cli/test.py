@@ -190,11 +190,12 @@ class _Suite:
 
     def _counted(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items; when there are no more, the display learns how many there were."""
-        number = 0
-        for number, item in enumerate(items, 1):
+        count = 0
+        for item in items:
+            count += 1
             yield item
         if not self._options.quiet:
-            self._display.start(number)
+            self._display.start(count)
 
     def _check_expectations(self, items: Sequence[Item]) -> None:
         """Say what is wrong with expectations before anything runs, where there are few enough items for that."""

@@ -95,7 +95,8 @@ class Journal:
         self.close()
 
     def _write(self, value: Mapping[str, Any]) -> None:
-        line = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+        # what is left in a text of bytes that were none stands in no JSON file
+        line = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         try:
             if os.write(self._descriptor, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
