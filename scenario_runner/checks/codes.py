@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from scenario_runner.checks import (
     code_table,
+    code_table_conversion,
     code_table_custom,
     code_table_flow,
     code_table_frames,
@@ -90,6 +91,7 @@ CODES: Final = _parsed(
     + hazard_code_table.TABLE
     + code_table_suite.TABLE
     + code_table_custom.TABLE
+    + code_table_conversion.TABLE
 )
 """Every code."""
 

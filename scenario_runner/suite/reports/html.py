@@ -35,6 +35,7 @@ class Limits(NamedTuple):
     details: int = 64 << 20
 
 
+_LIMITS: Final = Limits()
 _PAGE: Final = os.path.join(os.path.dirname(__file__), "page")
 _SPOOL_SIZE: Final = 4 << 20
 _CHUNK_SIZE: Final = 1 << 20
@@ -43,7 +44,7 @@ _REASON_MAX: Final = 500
 _OUTPUTS_MAX, _WORST_MAX, _BEFORE_MAX, _DIAGNOSTICS_MAX, _ATTEMPTS_MAX = 64, 64, 500, 200, 20
 
 
-def write_html(path: str, results: Iterable[Result], info: SuiteInfo, limits: Limits = Limits()) -> None:
+def write_html(path: str, results: Iterable[Result], info: SuiteInfo, limits: Limits = _LIMITS) -> None:
     """Write the page ``path``. It appears complete or not at all. Raises FileError."""
     with SpooledTemporaryFile(_SPOOL_SIZE) as details:
         page = _Page(info, os.path.dirname(os.path.abspath(path)), limits, details)

@@ -34,7 +34,7 @@ def pictures_of(files: Mapping[str, str], size_max: int) -> dict[str, Picture]:
 
     A PNG file of no more than ``size_max`` bytes is taken as it is. Of other files with two axes or more a picture is
     made, with the same limits of black and white for "expected" and "actual", and one of their differences where there
-    is no "error". What cannot be read has none.
+    is no "error". What cannot be read, or makes a larger picture than ``size_max``, has none.
     """
     found = {}
     contents: dict[str, Content] = {}
@@ -47,7 +47,8 @@ def pictures_of(files: Mapping[str, str], size_max: int) -> dict[str, Picture]:
             if content is not None:
                 contents[what] = content
     if contents:
-        found |= _made(contents, has_error="error" in found)
+        made = _made(contents, has_error="error" in found)
+        found |= {what: picture for what, picture in made.items() if len(picture.data) <= size_max}
     return found
 
 

@@ -31,7 +31,13 @@
     return `${Math.floor(ms / 60000)} min ${Math.round(ms / 1000) % 60} s`;
   }
   const numberText = (value) => typeof value === "number" ? String(Number(value.toPrecision(7))) : String(value);
-  const folderOf = (id) => id.includes("/") ? id.slice(0, id.lastIndexOf("/")) : ".";
+  // Where each scenario has a folder of its own, that folder names it, and is no group.
+  function folderOf(id) {
+    const parts = id.split("/");
+    const inner = parts[parts.length - 1] === "scenario.json" ? 2 : 1;
+    return parts.slice(0, -inner).join("/") || ".";
+  }
+  const nameInFolder = (id) => { const folder = folderOf(id); return id.startsWith(`${folder}/`) ? id.slice(folder.length + 1) : id; };
 
   // Colours of the page.
   const themes = ["auto", "light", "dark"];
@@ -76,9 +82,9 @@
     $("verdicts").append(chip);
   }
   $("share").setAttribute("aria-label", inOrder.map((at) => `${counts[at]} ${verdicts[at]}`).join(", "));
-  const severalDevices = data.devices.length > 1;
+  const severalDevices = data.devices.filter(Boolean).length > 1;
   $("deviceLabel").hidden = !severalDevices;
-  $("device").append(make("option", { value: "" }, "all"), ...data.devices.map((name, at) => make("option", { value: at }, name)));
+  $("device").append(make("option", { value: "" }, "all"), ...data.devices.map((name, at) => name && make("option", { value: at }, name)).filter(Boolean));
 
   // The list: `shown` has numbers of rows, and folders where they are grouped.
   let shown = [], chosen = -1, current = -1, texts = null, matches = 0;
@@ -154,7 +160,7 @@
       const row = rows[each], verdict = row[VERDICT];
       element = make("div", { ...common, class: `row${isGrouped ? " inner" : ""}`, "aria-level": isGrouped ? 2 : 1, title: row[REASON] ? `${row[ID]}\n${row[REASON]}` : row[ID] },
         make("span", { class: `verdict ${style[verdict]}` }, verdicts[verdict]),
-        make("span", { class: "name" }, make("bdi", {}, isGrouped ? row[ID].slice(row[ID].lastIndexOf("/") + 1) : row[ID])),
+        make("span", { class: "name" }, make("bdi", {}, isGrouped ? nameInFolder(row[ID]) : row[ID])),
         make("span", { class: "reason" }, row[REASON]),
         severalDevices ? make("span", { class: "device" }, data.devices[row[DEVICE]] || "") : null,
         make("span", { class: "time" }, timeText(row[TIME])));
@@ -163,8 +169,8 @@
       for (const at of each.items) numbers[rows[at][VERDICT]]++;
       const isOpen = openFolders.has(each.name);
       element = make("div", { ...common, class: "row folder", "aria-level": 1, "aria-expanded": String(isOpen) },
-        make("span", { "aria-hidden": "true" }, isOpen ? "▾" : "▸"), make("span", { class: "name" }, each.name),
-        make("span", { class: "counts" }, ...inOrder.filter((at) => numbers[at]).map((at) => make("span", { class: style[at], title: verdicts[at] }, `${numbers[at]} ${verdicts[at]}`))));
+        make("span", { "aria-hidden": "true" }, isOpen ? "▾" : "▸"), make("span", { class: "name" }, make("bdi", {}, each.name)),
+        make("span", { class: "counts" }, ...inOrder.filter((at) => numbers[at]).map((at) => make("span", { class: style[at], title: verdicts[at] }, String(numbers[at]), make("span", { class: "word" }, ` ${verdicts[at]}`)))));
     }
     if (place === chosen) element.classList.add("chosen");
     element.style.top = `${place * height}px`;
@@ -321,7 +327,7 @@
     const all = [];
     if (attempt.reason && attempt.reason !== row[REASON]) all.push(make("div", { class: "what" }, attempt.reason));
     const outputs = attempt.outputs || [], wrong = outputs.filter((each) => each.status !== "Pass"), right = outputs.filter((each) => each.status === "Pass");
-    for (const output of wrong) all.push(outputElement(output));
+    for (const output of wrong) all.push(outputElement(output, attempt.reason || ""));
     if (attempt.diagnostics) {
       all.push(make("h3", {}, "Messages"), make("div", {}, ...attempt.diagnostics.map((each) => make("div", { class: "message" },
         make("strong", { class: each.severity === "error" ? "bad" : "odd" }, `${each.severity} ${each.code}`),
@@ -335,7 +341,7 @@
         make("ol", { class: "before" }, ...attempt.before.map(beforeElement))));
     }
     if (right.length) {
-      all.push(make("details", { class: "part" }, make("summary", {}, `${right.length === 1 ? "1 output" : `${right.length} outputs`} as expected`), ...right.map(outputElement)));
+      all.push(make("details", { class: "part" }, make("summary", {}, `${right.length === 1 ? "1 output" : `${right.length} outputs`} as expected`), ...right.map((each) => outputElement(each, ""))));
     }
     if (attempt.exit_code) all.push(make("p", { class: "quiet" }, `Exit code of the run: ${attempt.exit_code}`));
     return all;
@@ -348,15 +354,15 @@
       if (place >= 0) choose(place); else open(at, true);
     } }, id));
   }
-  function outputElement(output) {
+  function outputElement(output, reason) {
     const element = make("div", { class: "output" }, make("h3", {}, `Output ${output.name}`));
-    if (output.message) element.append(make("div", {}, output.message));
+    if (output.message && !reason.includes(output.message)) element.append(make("div", {}, output.message));
     const pictures = (output.files || []).filter((each) => each.picture);
     if (pictures.length) element.append(...pictureElements(pictures));
-    if (output.metrics) {
-      element.append(table(["metric", "value"], Object.entries(output.metrics).map(([name, value]) => [name, numberText(value)]), [1]));
-    }
-    if (output.worst) element.append(make("h3", {}, "Worst elements"), table(["at", "expected", "actual"], output.worst, [0, 1, 2]));
+    const tables = make("div", { class: "tables" });
+    if (output.worst) tables.append(table(["worst element", "expected", "actual"], output.worst, [0, 1, 2]));
+    if (output.metrics) tables.append(table(["metric", "value"], Object.entries(output.metrics).map(([name, value]) => [name, numberText(value)]), [1]));
+    element.append(tables);
     const links = (output.files || []).filter((each) => each.link);
     if (links.length) {
       element.append(make("p", {}, "Files: ", ...links.flatMap((each, at) => [at ? ", " : "", make("a", { href: each.link, target: "_blank", rel: "noopener" }, each.what)])));
@@ -371,18 +377,19 @@
   // Pictures side by side: one zoom, scrolled together, with the colours under the pointer.
   function pictureElements(pictures) {
     const views = [], texel = make("div", { class: "texel" }), value = make("output", {});
-    const slider = make("input", { type: "range", min: -3, max: 6, step: 1, "aria-label": "Zoom" });
-    const zoomed = () => 2 ** Number(slider.value);
-    function resize() {
-      value.textContent = Number(slider.value) < 0 ? `1/${1 / zoomed()}` : `${zoomed()}×`;
-      for (const { image } of views) if (image.naturalWidth) image.style.width = `${image.naturalWidth * zoomed()}px`;
+    const slider = make("input", { type: "range", min: -3, max: 6, step: "any", "aria-label": "Zoom" });
+    let scale = 1;
+    function zoom(to) {
+      scale = to > 1 ? Math.round(to) : to; // every texel has the same size then
+      slider.value = Math.log2(scale);
+      value.textContent = scale >= 1 ? `${scale}×` : `${Math.round(scale * 100)} %`;
+      for (const { image } of views) if (image.naturalWidth) image.style.width = `${image.naturalWidth * scale}px`;
     }
     function fit() {
       const { image, view } = views.find((each) => each.image.naturalWidth) || {};
       if (!image) return;
-      const scale = Math.min(view.clientWidth / image.naturalWidth, view.clientHeight / image.naturalHeight);
-      slider.value = Math.max(-3, Math.min(6, Math.floor(Math.log2(scale) + 1e-6)));
-      resize();
+      const most = Math.min(view.clientWidth / image.naturalWidth, parseFloat(getComputedStyle(view).maxHeight) / image.naturalHeight);
+      zoom(Math.max(1 / 8, Math.min(64, most > 1 ? Math.floor(most) : most)));
     }
     function follow(view) {
       for (const other of views) {
@@ -403,17 +410,17 @@
       const caption = make("figcaption", {}, each.what);
       image.addEventListener("load", () => {
         caption.textContent = `${each.what}, ${image.naturalWidth} × ${image.naturalHeight}${each.shrunk ? " (made smaller)" : ""}`;
-        if (!views.some((other) => other.fitted)) { views[0].fitted = true; fit(); } else resize();
+        if (!views.some((other) => other.fitted)) { views[0].fitted = true; fit(); } else zoom(scale);
       });
       image.addEventListener("error", () => { caption.textContent = `${each.what}: this picture cannot be shown`; });
       image.addEventListener("mousemove", (event) => {
-        const x = Math.floor(event.offsetX / zoomed()), y = Math.floor(event.offsetY / zoomed());
+        const x = Math.floor(event.offsetX / scale), y = Math.floor(event.offsetY / scale);
         texel.textContent = `x ${x}, y ${y}: ` + views.map((other) => [other.what, colorOf(other.image, x, y)]).filter(([, color]) => color).map(([what, color]) => `${what} ${color}`).join(" | ");
       });
       view.addEventListener("scroll", () => follow(view), { passive: true });
       views.push({ image, view, what: each.what, element: make("figure", {}, caption, view) });
     }
-    slider.addEventListener("input", resize);
+    slider.addEventListener("input", () => zoom(2 ** Number(slider.value)));
     return [make("div", { class: "pictures" }, ...views.map((each) => each.element)),
       make("div", { class: "zoom" }, make("label", {}, "Zoom "), slider, value, make("button", { type: "button", onclick: fit }, "Fit"), texel)];
   }
