@@ -85,6 +85,7 @@ class _Suite:
                 for item in chain(ahead, items):
                     if not lists.skips.match(item.id):
                         print(item.id)
+                self._report_unmatched(lists, include)
                 return self._problems.exit_code
             return self._run(ahead, items, lists, include, earlier, stack)
 

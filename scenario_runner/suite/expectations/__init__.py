@@ -1,0 +1,1 @@
+from scenario_runner.suite.expectations.places import expectations_file, expected_folder
