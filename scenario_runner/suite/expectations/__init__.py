@@ -1,1 +1,0 @@
-from scenario_runner.suite.expectations.places import expectations_file, expected_folder
