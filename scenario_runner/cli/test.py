@@ -80,7 +80,7 @@ class _Suite:
         with ExitStack() as stack:
             earlier = self._earlier(stack)
             items = self._items(lists, include, earlier)
-            ahead = list(islice(items, _LOOKED_AHEAD + 1))
+            ahead = list(items if options.strict else islice(items, _LOOKED_AHEAD + 1))
             if options.list:
                 for item in chain(ahead, items):
                     if not lists.skips.match(item.id):
@@ -169,11 +169,15 @@ class _Suite:
 
     def _run_items(self, session: Session, summary: Summary, ahead: Sequence[Item], items: Iterator[Item]) -> None:
         options = self._options
+        from scenario_runner.suite.evaluation import EvaluationOptions
         from scenario_runner.suite.running.options import WorkerOptions
         from scenario_runner.suite.running.workers import Workers
 
         worker_options = WorkerOptions(
-            devices=options.devices, jobs=options.jobs or 0, runner=runner_arguments(options), task_options=None
+            devices=options.devices,
+            jobs=options.jobs or 0,
+            runner=runner_arguments(options),
+            task_options=EvaluationOptions(self._folder or None),
         )
         if options.timeout is not None:
             worker_options = worker_options._replace(timeout_s=options.timeout)
@@ -183,7 +187,7 @@ class _Suite:
             on_note=lambda text: self._display.note("warning", text),
         ) as workers:
             if not options.quiet:
-                self._display.start(len(ahead) if len(ahead) <= _LOOKED_AHEAD else None)
+                self._display.start(None if len(ahead) == _LOOKED_AHEAD + 1 else len(ahead))
             try:
                 session.run(self._counted(chain(ahead, items)), workers)
             finally:
@@ -199,7 +203,13 @@ class _Suite:
             self._display.start(count)
 
     def _check_expectations(self, items: Sequence[Item]) -> None:
-        """Say what is wrong with expectations before anything runs, where there are few enough items for that."""
+        """Say what is wrong with expectations before anything runs, of all items where they are few or with --strict.
+
+        Such items are Missing; in larger suites the expectations of an item are looked at when it runs."""
+        if len(items) <= _LOOKED_AHEAD or self._options.strict:
+            from scenario_runner.suite.expectations.validation import check
+
+            self._problems.show_all([problem for item in items for problem in check(item)])
 
     def _journal(self, stack: ExitStack) -> tuple[Journal | None, Hasher | None]:
         """A journal in --results, or in a temporary folder where reports are made of it."""

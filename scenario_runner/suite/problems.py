@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from scenario_runner.diagnostics import Diagnostic, Severity
@@ -37,6 +37,13 @@ class SuiteProblems:
         if severity == "error":
             self.exit_code = self.exit_code or error_of([problem]).exit_code
         self._show(problem)
+
+    def show_all(self, problems: Sequence[Diagnostic]) -> None:
+        """Show problems of items, whose results say that they could not run. Raises all of them with ``strict``."""
+        if self._strict and problems:
+            raise error_of(problems)
+        for problem in problems:
+            self._show(problem)
 
     def failed(self, error: ScenarioRunnerError) -> None:
         """Show all problems of an error that something has ended with, and that stops nothing else."""
