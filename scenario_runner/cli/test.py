@@ -108,7 +108,6 @@ class _Suite:
         """Those of the command line, found as they are asked for. Raises UsageError where there are none."""
         options = self._options
         from scenario_runner.suite.discovery import Discovery
-        from scenario_runner.suite.expectations import expectations_file
         from scenario_runner.suite.problems import refuse
         from scenario_runner.suite.records import is_bad
         from scenario_runner.suite.selection import Selection
@@ -116,7 +115,7 @@ class _Suite:
         first: frozenset[str] = frozenset()
         if options.failed_first and earlier is not None:
             first = frozenset(id for id, entry in earlier.entries.items() if is_bad(entry.verdict))
-        discovery = Discovery(options.root, self._problems, expectations_file, sys.stdin)
+        discovery = Discovery(options.root, self._problems, sys.stdin)
         selection = Selection(include, options.fraction, options.fraction_start, options.shuffle, first)
         yield from selection.items(discovery.items(options.paths), lists)
         if not discovery.count:

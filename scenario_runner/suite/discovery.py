@@ -5,25 +5,25 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from typing import Final, TextIO, TypeAlias
 
 from scenario_runner.close_names import close_files_help
 from scenario_runner.files.source import reason_of
+from scenario_runner.suite.expectations.places import expectations_file, is_expectations_file
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import Item
 
 # Files of a suite that are no scenarios, whatever is in them.
-_OTHER_NAMES: Final = frozenset({"check.json", "manifest.json", "results.json"})
-_CHECK_SUFFIX: Final = ".check.json"
+_OTHER_NAMES: Final = frozenset({"manifest.json", "results.json"})
 # The strings and brackets of a JSON text. In JSON a quote inside of a string is escaped.
 _TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*(:?)|[{}\[\]]')
 _KEYS: Final = (b"commands", b"resources")
 _MOST_BYTES_LOOKED_AT: Final = 1 << 20
 
 _Identity: TypeAlias = tuple[int, int]
-# The folders above with the folder itself, its entries that are left, and all of their names.
-_Opened: TypeAlias = tuple[frozenset[_Identity], Iterator[os.DirEntry[str]], frozenset[str]]
+# The folders above with the folder itself, and its entries that are left.
+_Opened: TypeAlias = tuple[frozenset[_Identity], Iterator[os.DirEntry[str]]]
 
 
 class Discovery:
@@ -31,16 +31,13 @@ class Discovery:
 
     A path is a scenario, a folder that is searched, ``@FILE`` for a list of those, or ``-`` for a list on standard
     input. ``root`` is what the ids are relative to. Nothing is opened before it is asked for, and each item comes once.
-    ``expectations`` gives the file with the expectations of a scenario, if there is one. What cannot be read is a
-    problem and stops nothing; a file that was named comes as an item also where it does not exist.
+    What cannot be read is a problem and stops nothing; a file that was named comes as an item also where it does not
+    exist.
     """
 
-    def __init__(
-        self, root: str, problems: SuiteProblems, expectations: Callable[[str], str | None], standard_input: TextIO
-    ) -> None:
+    def __init__(self, root: str, problems: SuiteProblems, standard_input: TextIO) -> None:
         self._root = os.path.abspath(root)
         self._problems = problems
-        self._expectations = expectations
         self._input = standard_input
         self._ids: set[str] = set()
         self._searched: dict[_Identity, str] = {}
@@ -96,7 +93,7 @@ class Discovery:
         """The items below a folder. The folders above the one that is searched are on a stack, not in calls."""
         stack = [self._opened(folder, frozenset())]
         while stack:
-            above, entries, names = stack[-1]
+            above, entries = stack[-1]
             entry = next(entries, None)
             if entry is None:
                 stack.pop()
@@ -112,7 +109,7 @@ class Discovery:
                 self._not_plain(os.path.dirname(entry.path), name)
             elif is_folder:
                 stack.append(self._opened(entry.path, above))
-            elif self._is_scenario(entry.path, name, names):
+            elif self._is_scenario(entry.path):
                 yield from self._item(entry.path)
 
     def _opened(self, folder: str, above: frozenset[_Identity]) -> _Opened:
@@ -123,7 +120,7 @@ class Discovery:
                 entries = sorted(scan, key=lambda entry: entry.name)
         except OSError as error:
             self._problems.found("SR-SUITE-006", folder, f"the folder cannot be searched: {reason_of(error)}")
-            return above, iter(()), frozenset()
+            return above, iter(())
         identity = status.st_dev, status.st_ino
         if identity in above:
             message = "this link leads to a folder above it, and is not followed"
@@ -131,19 +128,11 @@ class Discovery:
             entries = []
         elif self._searched.setdefault(identity, folder) != folder:
             entries = []  # another link to it: its items have been found
-        return above | {identity}, iter(entries), frozenset(entry.name for entry in entries)
+        return above | {identity}, iter(entries)
 
-    def _is_scenario(self, path: str, name: str, names: Set[str]) -> bool:
-        if name in _OTHER_NAMES or name.endswith(_CHECK_SUFFIX):
-            return False
-        if name[: -len(".json")] + _CHECK_SUFFIX in names:
-            return True
+    def _is_scenario(self, path: str) -> bool:
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # does not wait for a pipe's writer
-            with open(descriptor, "rb") as file:
-                return stat.S_ISREG(os.fstat(descriptor).st_mode) and looks_like_scenario(
-                    file.read(_MOST_BYTES_LOOKED_AT)
-                )
+            return is_scenario(path)
         except OSError as error:
             self._problems.found("SR-SUITE-006", path, f"the file cannot be read: {reason_of(error)}")
             return False
@@ -157,7 +146,7 @@ class Discovery:
             self._not_plain(None, path)
         elif id not in self._ids:
             self._ids.add(id)
-            yield Item(id, path, self._expectations(path))
+            yield Item(id, path, expectations_file(path))
 
     def _not_plain(self, path: str | None, name: str, line: int | None = None) -> None:
         self._problems.found(
@@ -167,6 +156,18 @@ class Discovery:
             "rename it: lists and reports cannot hold this name",
             line=line,
         )
+
+
+def is_scenario(path: str) -> bool:
+    """Whether the search of a folder takes this file for a scenario. Raises OSError for one that it cannot read."""
+    if not path.endswith(".json") or os.path.basename(path) in _OTHER_NAMES or is_expectations_file(path):
+        return False
+    if expectations_file(path) is not None:
+        return True
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # does not wait for a pipe's writer
+    with open(descriptor, "rb") as file:
+        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        return is_file and looks_like_scenario(file.read(_MOST_BYTES_LOOKED_AT))
 
 
 def looks_like_scenario(text: bytes) -> bool:

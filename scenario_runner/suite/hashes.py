@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from scenario_runner.scenario.declared_files import declared_files
-from scenario_runner.suite.expectations import expected_folder
+from scenario_runner.suite.expectations.places import expected_folder
 from scenario_runner.suite.records import Hashes, Item
 
 _MOST_KEPT: Final = 20_000

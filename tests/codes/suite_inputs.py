@@ -50,7 +50,7 @@ def searched(make: Callable[[Path], object]) -> Input:
 
     def look(case: Case, problems: SuiteProblems) -> None:
         make(case.scene.folder)
-        discovery = Discovery(str(case.scene.folder), problems, lambda path: None, io.StringIO())
+        discovery = Discovery(str(case.scene.folder), problems, io.StringIO())
         assert not list(discovery.items([str(case.scene.folder)]))
 
     return found(look)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.suite.discovery import Discovery, looks_like_scenario
-from scenario_runner.suite.expectations import expectations_file
 from tests.suite.collected import Collected
 
 SCENARIO = '{"commands": [], "resources": []}'
@@ -29,7 +28,7 @@ class Tree:
         return path
 
     def ids(self, *paths: str, input: str = "", root: Path | None = None) -> list[str]:
-        discovery = Discovery(str(root or self.folder), self.problems, expectations_file, io.StringIO(input))
+        discovery = Discovery(str(root or self.folder), self.problems, io.StringIO(input))
         return [item.id for item in discovery.items(paths)]
 
 
@@ -89,7 +88,7 @@ def test_expectations_stand_beside(tree: Tree) -> None:
     """An item has the path of the file with its expectations."""
     tree.file("x.json")
     check = tree.file("x.check.json", "{}")
-    (item,) = Discovery(".", tree.problems, expectations_file, io.StringIO()).items(["x.json"])
+    (item,) = Discovery(".", tree.problems, io.StringIO()).items(["x.json"])
     assert (item.path, item.expectations) == (str(tree.folder / "x.json"), str(check))
 
 
@@ -110,7 +109,7 @@ def test_items_are_found_as_they_are_asked_for(tree: Tree) -> None:
         yield "x.json\n"
         raise AssertionError("read too far")
 
-    discovery = Discovery(".", tree.problems, expectations_file, lines())  # type: ignore[arg-type]
+    discovery = Discovery(".", tree.problems, lines())  # type: ignore[arg-type]
     assert next(discovery.items(["-"])).id == "x.json"
 
 
