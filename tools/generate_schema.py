@@ -1,4 +1,4 @@
-"""Write schemas/scenario.schema.json from the models: ``python tools/generate_schema.py``."""
+"""Write the files in schemas/ from the models: ``python tools/generate_schema.py``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import json
 from pathlib import Path
 
 from scenario_runner.scenario import json_schema
+from scenario_runner.suite.expectations import schema
 
-SCHEMA = Path(__file__).resolve().parent.parent / "schemas" / "scenario.schema.json"
+FOLDER = Path(__file__).resolve().parent.parent / "schemas"
+SCHEMAS = {"scenario.schema.json": json_schema, "expectations.schema.json": schema.json_schema}
 
 
-def text() -> str:
-    """The file as it should be."""
-    return json.dumps(json_schema(), indent=2) + "\n"
+def text(name: str) -> str:
+    """A file as it should be."""
+    return json.dumps(SCHEMAS[name](), indent=2) + "\n"
 
 
 if __name__ == "__main__":
-    SCHEMA.write_text(text())
+    for name in SCHEMAS:
+        (FOLDER / name).write_text(text(name))

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from scenario_runner.checks import (
     code_table,
+    code_table_expect,
     code_table_flow,
     code_table_frames,
     code_table_modules,
@@ -61,6 +62,7 @@ FAMILIES: Final = {
     "LIMIT": "Limits of the device",
     "FEATURE": "Features of the device",
     "HAZARD": "Missing barriers",
+    "EXPECT": "Expectations of a suite",
     "USAGE": "Command lines and calls",
     "DEVICE": "Devices, drivers and the system",
     "RUN": "Limits of this program",
@@ -84,6 +86,7 @@ CODES: Final = _parsed(
     + code_table_flow.TABLE
     + code_table_frames.TABLE
     + hazard_code_table.TABLE
+    + code_table_expect.TABLE
 )
 """Every code."""
 

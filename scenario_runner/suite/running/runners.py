@@ -30,14 +30,24 @@ class Runners:
 
         self._timeout_s = timeout_s
         self._announce = announce
-        self._runner = Runner(**arguments)
+        self._make = lambda robustness: Runner(**{**arguments, **({"robustness": True} if robustness else {})})
+        self._runners = {False: self._make(False)}
 
-    def runner(self, timeout_s: float | None = None) -> Runner:
+    def runner(self, timeout_s: float | None = None, *, robustness: bool = False) -> Runner:
         """The Runner for the item that runs now, which may take ``timeout_s`` in all (None: the default).
 
-        The limit counts from this call; whoever runs the worker ends it when the item takes longer.
+        The limit counts from this call; whoever runs the worker ends it when the item takes longer. ``robustness`` asks
+        for a device that is opened so; both stay open.
         """
         if timeout_s is not None and timeout_s != self._timeout_s:
             self._announce(timeout_s)
-        self._runner.timeout_s = (timeout_s or self._timeout_s) * _SHARE_OF_FENCE
-        return self._runner
+        if robustness not in self._runners:
+            self._runners[robustness] = self._make(robustness)
+        runner = self._runners[robustness]
+        runner.timeout_s = (timeout_s or self._timeout_s) * _SHARE_OF_FENCE
+        return runner
+
+    def close(self) -> None:
+        """Close what is open; a later item opens its device again."""
+        for runner in self._runners.values():
+            runner.close()
