@@ -289,6 +289,7 @@ _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-LIMIT": UnsupportedError,
     "SR-FEATURE": UnsupportedError,
     "SR-HAZARD": ScenarioError,
+    "SR-CUSTOM": ScenarioError,
     "SR-EXPECT": ExpectationError,
     "SR-USAGE": UsageError,
     "SR-DEVICE-001": DeviceError,

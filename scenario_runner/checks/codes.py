@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from scenario_runner.checks import (
     code_table,
+    code_table_custom,
     code_table_expect,
     code_table_flow,
     code_table_frames,
@@ -62,6 +63,7 @@ FAMILIES: Final = {
     "LIMIT": "Limits of the device",
     "FEATURE": "Features of the device",
     "HAZARD": "Missing barriers",
+    "CUSTOM": "Custom operations of models that are shaders",
     "EXPECT": "Expectations of a suite",
     "USAGE": "Command lines and calls",
     "DEVICE": "Devices, drivers and the system",
@@ -86,6 +88,7 @@ CODES: Final = _parsed(
     + code_table_flow.TABLE
     + code_table_frames.TABLE
     + hazard_code_table.TABLE
+    + code_table_custom.TABLE
     + code_table_expect.TABLE
 )
 """Every code."""

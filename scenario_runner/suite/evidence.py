@@ -7,7 +7,6 @@ import os
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
-
 if TYPE_CHECKING:
     import numpy
 
@@ -32,7 +31,7 @@ def _part(name: str) -> str:
     plain = "__" if plain == ".." else plain.rstrip(". ") or "_"
     if plain == name and len(os.fsencode(plain)) <= _LONGEST_NAME:
         return plain
-    return f"{plain[:_LONGEST_NAME // 2]}~{zlib.crc32(name.encode(errors='surrogatepass')):08x}"
+    return f"{plain[: _LONGEST_NAME // 2]}~{zlib.crc32(name.encode(errors='surrogatepass')):08x}"
 
 
 def write_evidence(bound: Bound, actual: memoryview, results_folder: str, item_id: str) -> dict[str, str]:
@@ -101,7 +100,7 @@ def _write_array(stem: str, bound: Bound, data: memoryview) -> str:
 def _is_picture(planes: tuple[Plane, ...]) -> bool:
     """Whether a picture shows more than the numbers do: two sides of some length."""
     (plane, *_) = planes
-    if not plane.count:
+    if not plane.element_count:
         return False
     return plane.image is not None or (len(plane.shape) > 1 and min(plane.shape[-2:]) > 1)
 
@@ -165,5 +164,3 @@ def _write_picture(picture: Array, what: str, results_folder: str, stem: str) ->
     path = f"{stem}.{what}.png"
     write_picture(os.path.join(results_folder, path), shrunk(picture, _MOST_TEXELS, _MOST_TEXELS))
     return {what: path}
-
-

@@ -15,7 +15,7 @@ from scenario_runner.suite.tolerance.rule import Rule
 from scenario_runner.viewing.element import ELEMENTS, Element
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     import numpy
 
@@ -196,7 +196,7 @@ class _Binder:
         if element is None and output.resource.kind == "buffer":
             element = content.element
             if element is None and expected.model_fields_set - {"file"}:
-                self._add("SR-EXPECT-008", "", "has elements of a type that has no numbers", "'dtype' says what they are")
+                self._add("SR-EXPECT-008", "", "has elements that are no numbers", "'dtype' says what they are")
                 content.close()
                 return None
         rule = Rule(

@@ -62,7 +62,7 @@ class NpyContent:
 class ImageContent:
     """The parts of an image, one after the other, from an image file."""
 
-    element = None
+    element: Element | None = None
 
     def __init__(self, reader: ImageReader, plan: ImagePlan, size_bytes: int) -> None:
         self._reader = reader
@@ -167,5 +167,3 @@ def _one(value: Any, element: Element) -> bytes:
     if isinstance(value, str) and not element.is_float:
         raise ValueError(f"{value!r} is no value of {element.name}")
     return element.encoded([float(value) if isinstance(value, str) else value])
-
-

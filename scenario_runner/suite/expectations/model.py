@@ -52,6 +52,12 @@ def _digest(text: str) -> str:
     return text.lower()
 
 
+def _dtype(name: str) -> str:
+    if name not in ELEMENTS:
+        raise wrong(f"expected one of {', '.join(map(repr, ELEMENTS))}")
+    return name
+
+
 def _several(given: Any) -> Any:
     return (given,) if isinstance(given, str) else given
 
@@ -98,7 +104,7 @@ Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidat
 Digests = Annotated[
     tuple[Annotated[str, AfterValidator(_digest)], ...], BeforeValidator(_several), Field(strict=False, min_length=1)
 ]
-Dtype = Literal[tuple(ELEMENTS)]  # type: ignore[valid-type]
+Dtype = Annotated[str, AfterValidator(_dtype), Field(json_schema_extra={"enum": list(ELEMENTS)})]
 
 
 class Most(ModelBase):
@@ -171,14 +177,14 @@ class Output(ModelBase):
         default=None,
         description="What the bytes of a buffer are. By default that of the file; tensors and images know it.",
     )
-    atol: Tolerance | None = Field(default=None, description="Absolute error that is allowed: atol + rtol * |expected|.")
+    atol: Tolerance | None = Field(default=None, description="Error that is allowed: atol + rtol * |expected|.")
     rtol: Tolerance | None = Field(default=None, description="Error that is allowed, relative to the expected value.")
     ulp: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = Field(
         default=None, description="How many representable values may lie between: an alternative to atol and rtol."
     )
     zero: Tolerance | None = Field(
         default=None,
-        description="For expected values of at most this magnitude: the absolute error that is allowed in place of ulp.",
+        description="For expected values of at most this magnitude: the error that is allowed in place of ulp.",
     )
     denormals: Literal["exact", "any"] | None = Field(
         default=None, description="`any`: a zero of the same sign may stand for a denormal value. Default: `exact`."

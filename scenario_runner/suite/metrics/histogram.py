@@ -40,7 +40,7 @@ def _distance(pair: Pair) -> float:
         if numpy.isnan(actual).any() or numpy.isnan(expected).any():
             return math.nan
         difference += _histogram(actual, least, width) - _histogram(expected, least, width)
-    return float(numpy.abs(difference.cumsum()).sum()) / ((_BINS - 1) * pair.count) if pair.count else 0.0
+    return float(numpy.abs(difference.cumsum()).sum()) / ((_BINS - 1) * pair.number) if pair.number else 0.0
 
 
 def _histogram(values: Array, least: float, width: float) -> Array:

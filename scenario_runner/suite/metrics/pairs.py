@@ -30,7 +30,7 @@ class Pair(NamedTuple):
     counts: Array | None = None
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         """How many elements count."""
         return self.actual.size if self.counts is None else int(self.counts.sum())
 
@@ -52,8 +52,8 @@ def pairs_of(planes: Sequence[Plane], actual: memoryview, expected: memoryview, 
     before = 0
     for plane in planes:
         part = slice(plane.offset_bytes, plane.offset_bytes + plane.size_bytes)
-        flags = None if ignored is None else ignored[before : before + plane.count]
-        before += plane.count
+        flags = None if ignored is None else ignored[before : before + plane.element_count]
+        before += plane.element_count
         if plane.image is None:
             (a,), (e,) = plane.channels(actual[part]), plane.channels(expected[part])
             pairs, shape, width = [(a, e)], plane.shape, 1

@@ -36,5 +36,5 @@ def _mean_square(pairs: Sequence[Pair], *, relative: bool) -> float:
                 error = actual - expected
                 squares += float(error @ error)
             total += squares / pair.peak**2 if relative else squares
-            count += pair.count
+            count += pair.number
     return total / count if count else 0.0

@@ -49,8 +49,9 @@ def _similarities(x: Array, y: Array, peak: float) -> Array:
     variances = _weighted(x * x) - mean_x**2 + _weighted(y * y) - mean_y**2
     covariance = _weighted(x * y) - mean_x * mean_y
     above = (2 * mean_x * mean_y + first) * (2 * covariance + second)
-    below: Array = (mean_x**2 + mean_y**2 + first) * (variances + second)
-    return above / below
+    below = (mean_x**2 + mean_y**2 + first) * (variances + second)
+    result: Array = above / below
+    return result
 
 
 def _weighted(values: Array) -> Array:

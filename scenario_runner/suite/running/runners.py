@@ -30,8 +30,8 @@ class Runners:
 
         self._timeout_s = timeout_s
         self._announce = announce
-        self._make = lambda robustness: Runner(**{**arguments, **({"robustness": True} if robustness else {})})
-        self._runners = {False: self._make(False)}
+        self._arguments = arguments
+        self._runners = {False: Runner(**arguments)}
 
     def runner(self, timeout_s: float | None = None, *, robustness: bool = False) -> Runner:
         """The Runner for the item that runs now, which may take ``timeout_s`` in all (None: the default).
@@ -42,7 +42,9 @@ class Runners:
         if timeout_s is not None and timeout_s != self._timeout_s:
             self._announce(timeout_s)
         if robustness not in self._runners:
-            self._runners[robustness] = self._make(robustness)
+            from scenario_runner.runner import Runner
+
+            self._runners[robustness] = Runner(**{**self._arguments, "robustness": True})
         runner = self._runners[robustness]
         runner.timeout_s = (timeout_s or self._timeout_s) * _SHARE_OF_FENCE
         return runner

@@ -61,7 +61,7 @@ def compare(
     actual: memoryview, source: Source, planes: Sequence[Plane], rule: Rule, ignored: Array | None = None
 ) -> Found:
     """Count the elements that are wrong. ``ignored`` has a flag for each element of all planes, in order."""
-    wrong, total = 0, sum(plane.count for plane in planes)
+    wrong, total = 0, sum(plane.element_count for plane in planes)
     for chunk in _chunks(actual, source, planes):
         if chunk.is_equal and (rule.nan != "error" or not chunk.element.is_float):
             continue
@@ -90,9 +90,9 @@ def details(
             most = numpy.argsort(-errors, kind="stable")[:_MOST_WORST]
             where, errors = where[most], errors[most]
         for at, error in zip(where, errors, strict=True):
-            texts = (chunk.element.text(values[at : at + 1]) for values in (chunk.expected, chunk.actual))
+            wanted, got = (chunk.element.text(values[at : at + 1]) for values in (chunk.expected, chunk.actual))
             position = chunk.first + int(at) * chunk.stride
-            entry = (chunk.plane.index(position), *texts)
+            entry = (chunk.plane.place(position), wanted, got)
             worst.append((float(error), -chunk.plane.offset_bytes - position, entry))
         worst = heapq.nlargest(_MOST_WORST, worst)
     return found._replace(worst=tuple(entry for _, _, entry in worst), error=worst[0][0] if worst else 0.0)
@@ -140,8 +140,8 @@ def _chunks(actual: memoryview, source: Source, planes: Sequence[Plane]) -> Iter
             given = actual[plane.offset_bytes : plane.offset_bytes + plane.size_bytes]
             is_equal = expected == given
             pairs = list(zip(plane.channels(given), plane.channels(expected), strict=True))
-            for number, (a, e) in enumerate(pairs):
-                yield _Chunk(plane, a.element, a.raw, e.raw, number, len(pairs), before, is_equal, fast)
+            for number, (one, other) in enumerate(pairs):
+                yield _Chunk(plane, one.element, one.raw, other.raw, number, len(pairs), before, is_equal, fast)
         else:
             step = CHUNK_BYTES
             held = bytearray(min(step, plane.size_bytes))
@@ -154,4 +154,4 @@ def _chunks(actual: memoryview, source: Source, planes: Sequence[Plane]) -> Iter
                 element = plane.element
                 a, e = numpy.frombuffer(given, element.dtype), numpy.frombuffer(held, element.dtype)
                 yield _Chunk(plane, element, a, e, start // element.size_bytes, 1, before, held == given, fast)
-        before += plane.count
+        before += plane.element_count

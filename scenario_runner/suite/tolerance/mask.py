@@ -74,6 +74,6 @@ def _spread(covered: Array, plane: Plane) -> Array:
         return covered
     if plane.image is not None and shape == plane.shape[:2]:
         return numpy.broadcast_to(covered[..., None], plane.shape)
-    if covered.size == plane.count and plane.image is None:
+    if covered.size == plane.element_count and plane.image is None:
         return covered.reshape(plane.shape)
     raise ValueError(f"the mask has the shape {covered.shape}, but the output has {plane.shape}")

@@ -41,7 +41,7 @@ class Plane(NamedTuple):
     part: ImagePart | None = None
 
     @property
-    def count(self) -> int:
+    def element_count(self) -> int:
         """The number of elements."""
         return prod(self.shape)
 
@@ -57,7 +57,7 @@ class Plane(NamedTuple):
         found = channels_of(self.image.uid, self.image.format, self.part, data)
         return [Channel(each.name, each.raw.reshape(-1), each.element, each.full_range) for each in found]
 
-    def index(self, flat: int) -> str:
+    def place(self, flat: int) -> str:
         """The index of an element as text, behind the label of the plane."""
         found = []
         for size in reversed(self.shape):

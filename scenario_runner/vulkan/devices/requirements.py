@@ -231,7 +231,7 @@ def lacks_capability(physical: PhysicalDevice, name: str) -> str:
         return "no Vulkan version knows it"
     if any(_satisfy(physical, alternative, ()) is not None for alternative in alternatives):
         return ""
-    return ' and '.join(map(_describe, alternatives))
+    return " and ".join(map(_describe, alternatives))
 
 
 def lacks_feature(physical: PhysicalDevice, member: str) -> bool:

@@ -1,0 +1,115 @@
+"""From the text of attributes to `Attributes`, with everything that is wrong in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from scenario_runner.custom_shader.attributes import Attributes
+from scenario_runner.custom_shader.reading import Reader
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import error_of
+from scenario_runner.scenario.syntax import line_and_column, scan
+
+_ABOUT_KEYS = frozenset({"SR-JSON-002", "SR-CUSTOM-002", "SR-CUSTOM-007"})
+"""Codes whose place is a key, not its value."""
+
+
+class _NotUsableError(Exception):
+    """JSON's parser, or a rule for keys, refuses the text."""
+
+
+def parse_attributes(
+    text: str, *, operation: str, operands: int | None = None, results: int | None = None, path: str | None = None
+) -> Attributes:
+    """The attributes of the custom operation ``operation``.
+
+    ``operands`` and ``results`` count what the operation has, None where that is not known. Messages begin with
+    ``path``, the file that holds nothing but the text, else with the name of the operation; their lines and columns
+    count in the text. Raises `ScenarioError` with everything that is wrong.
+    """
+    attributes, found = examine_attributes(text, operation=operation, operands=operands, results=results, path=path)
+    if attributes is None:
+        raise error_of(each for each in found if each.severity == "error")
+    return attributes
+
+
+def examine_attributes(
+    text: str, *, operation: str, operands: int | None = None, results: int | None = None, path: str | None = None
+) -> tuple[Attributes | None, list[Diagnostic]]:
+    """The same with the warnings: the attributes, None where something is wrong, and all findings."""
+    path = path or place_of(operation)
+    try:
+        tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
+    except (ValueError, RecursionError, _NotUsableError) as error:
+        return None, _syntax_problems(text, path, error)
+    attributes, found = examine_tree(tree, operation=operation, operands=operands, results=results)
+    found = placed(found, text, path)
+    return attributes and attributes._replace(warnings=tuple(found)), found
+
+
+def examine_tree(
+    tree: Any, *, operation: str, operands: int | None = None, results: int | None = None
+) -> tuple[Attributes | None, list[Diagnostic]]:
+    """The same for attributes that are parsed already: the findings have pointers, but no file, line or column."""
+    reader = Reader(operation)
+    attributes = reader.read(tree, operands, results)
+    return attributes, reader.found
+
+
+def place_of(operation: str) -> str:
+    """What messages call the text of the attributes of an operation."""
+    return f"<attributes of {operation!r:.200}>"
+
+
+def placed(found: list[Diagnostic], text: str, path: str, above: str = "") -> list[Diagnostic]:
+    """Findings with their file, line and column, in the order of the text; ``above`` is the pointer of the object that
+    their pointers start from."""
+    if not found:
+        return []
+    offsets: dict[str, tuple[int, int]] = {}
+
+    def remember(pointer: str, key_at: int, value_at: int) -> None:
+        offsets.setdefault(pointer, (key_at, value_at))
+
+    scan(text, remember, with_null=True)
+    result = []
+    for finding in found:
+        pointer = f"{above}{finding.pointer or ''}"
+        wanted, at_key = pointer, finding.code in _ABOUT_KEYS
+        while wanted and wanted not in offsets:
+            wanted, at_key = wanted.rpartition("/")[0], False
+        line, column = line_and_column(text, offsets[wanted][0 if at_key else 1])
+        result.append(finding._replace(path=path, pointer=pointer or None, line=line, column=column))
+    return sorted(result, key=lambda each: (each.line or 0, each.column or 0))
+
+
+def _syntax_problems(text: str, path: str, error: Exception) -> list[Diagnostic]:
+    if not text.strip():
+        return [Diagnostic("SR-JSON-001", "error", None, "the text is empty, expected a JSON object", path=path)]
+    faults = scan(text, with_null=True)
+    if faults and faults[-1].fatal:
+        faults = faults[-1:]
+    problems = []
+    for fault in faults:
+        line, column = line_and_column(text, fault.offset)
+        pointer = fault.pointer or None
+        problems.append(
+            Diagnostic(fault.code, "error", pointer, fault.message, fault.help, path=path, line=line, column=column)
+        )
+    return problems or [
+        Diagnostic("SR-JSON-001", "error", None, f"the text is not JSON: {str(error)[:200]}", path=path)
+    ]
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise _NotUsableError("a key appears twice")
+    for key in mapping:
+        key.encode()  # half of a surrogate pair is an error of the text
+    return mapping
+
+
+def _refused(word: str) -> None:
+    raise _NotUsableError(f"{word} is not a number of JSON")
