@@ -8,6 +8,7 @@ import pytest
 
 from scenario_runner.checks.codes import CODES
 from tests.codes import (
+    conversion_inputs,
     custom_inputs,
     device_inputs,
     drawing_inputs,
@@ -31,6 +32,7 @@ TABLES = [
         flow_inputs,
         expect_inputs,
         custom_inputs,
+        conversion_inputs,
         device_inputs,
     )
 ]
