@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     class Runners(Protocol):
         """Gives the open Runner for an item; see `suite.running.runners`."""
 
-        def runner(self, timeout_s: float | None = None, *, robustness: bool = False) -> Runner: ...
+        def runner(self, timeout_s: float | None = None, *, robustness: bool | None = None) -> Runner: ...
 
 
 class EvaluationOptions(NamedTuple):
@@ -93,12 +93,12 @@ class _Evaluation:
     def run(self, runners: Runners) -> Outcome:
         """The outcome, without its time."""
         check = self._check
-        runner = runners.runner(check.timeout, robustness=check.robustness)
+        runner = runners.runner(check.timeout, robustness=check.robustness or None)
         try:
             if check.when:
                 self._check = check = for_device(check, Device.of(runner.physical_device))
                 if check.timeout != self._expectations.check.timeout:
-                    runner = runners.runner(check.timeout, robustness=check.robustness)
+                    runner = runners.runner(check.timeout, robustness=check.robustness or None)
 
             def receive(plan: Plan) -> _Evaluation:
                 self._begin(plan, runner)
