@@ -9,6 +9,7 @@ from scenario_runner.checks import (
     code_table,
     code_table_conversion,
     code_table_custom,
+    code_table_expect,
     code_table_flow,
     code_table_frames,
     code_table_modules,
@@ -66,6 +67,7 @@ FAMILIES: Final = {
     "HAZARD": "Missing barriers",
     "SUITE": "Suites of scenarios",
     "CUSTOM": "Custom operations of models that are shaders",
+    "EXPECT": "Expectations of a suite",
     "USAGE": "Command lines and calls",
     "DEVICE": "Devices, drivers and the system",
     "RUN": "Limits of this program",
@@ -92,6 +94,7 @@ CODES: Final = _parsed(
     + code_table_suite.TABLE
     + code_table_custom.TABLE
     + code_table_conversion.TABLE
+    + code_table_expect.TABLE
 )
 """Every code."""
 

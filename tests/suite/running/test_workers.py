@@ -53,7 +53,7 @@ def test_a_list_is_read_as_it_is_needed() -> None:
             next(run)
             assert taken <= 20
         workers.stop()
-        assert len(list(run)) <= 2  # those that were running
+        assert len(list(run)) <= 4  # those that were running, or had just ended
 
 
 def test_workers_stay_for_later_items(folder: Folder) -> None:
