@@ -409,7 +409,7 @@
       const view = make("div", { class: "view", tabindex: 0 }, image);
       const caption = make("figcaption", {}, each.what);
       image.addEventListener("load", () => {
-        caption.textContent = `${each.what}, ${image.naturalWidth} × ${image.naturalHeight}${each.shrunk ? " (made smaller)" : ""}`;
+        caption.textContent = `${each.what}, ${image.naturalWidth} × ${image.naturalHeight}`;
         if (!views.some((other) => other.fitted)) { views[0].fitted = true; fit(); } else zoom(scale);
       });
       image.addEventListener("error", () => { caption.textContent = `${each.what}: this picture cannot be shown`; });
