@@ -46,4 +46,49 @@ SR-CUSTOM-008 warning another name for the entry point of GLSL
 The entry point of a GLSL shader is its function main. Programs that compile the text for Vulkan find no other name.
 Write "entry_point": "main".
 OpenGL Shading Language specification, "Function Definitions"
+
+SR-CUSTOM-009 error the shader uses a binding that the attributes do not have
+The shader uses a variable at a set and binding that no input or output of the attributes has. Its descriptor would hold nothing.
+Correct the binding and descriptorset of the input or output that is meant, or the numbers in the shader.
+{_ATTRIBUTES}; Vulkan specification, "Shader Interfaces"
+
+SR-CUSTOM-010 warning an input or output that the shader does not use
+The attributes have an input or output at a set and binding that the shader does not use.
+Correct the numbers, or use the variable in the shader.
+{_ATTRIBUTES}; Vulkan specification, "Shader Interfaces"
+
+SR-CUSTOM-011 error the descriptor type is not that of the shader's variable
+The shader declares another kind of variable at this set and binding than the attributes say, such as a uniform buffer for VK_DESCRIPTOR_TYPE_STORAGE_BUFFER.
+Write the descriptor type that the help names, or change the declaration.
+Vulkan specification, "Shader Resource and Descriptor Type Correspondence"
+
+SR-CUSTOM-012 warning the format is not that of the shader's variable
+The elements that the shader declares are not what the format of the input or output says.
+Change the format or the declaration, so that both are the same type.
+{_ATTRIBUTES}
+
+SR-CUSTOM-013 warning the shader does not read or write as inputs and outputs do
+A shader writes one of its inputs, or never writes one of its outputs. Other operations that use the same operand may see what was written, and the content of the output is undefined.
+Exchange the input and the output if they are swapped, or write the result in the shader.
+Vulkan Custom Shader Conversion to VGF
+
+SR-CUSTOM-014 warning workgroup_sizes may not mean what was meant
+The description of the attributes calls workgroup_sizes the local size of the shader. Converters write it as the number of workgroups of the dispatch, and that is how models run.
+Write the number of workgroups, or convert with `--dispatch cover-output`, which computes it from the output and the local size.
+{_ATTRIBUTES}, "workgroup_sizes"; docs/custom_shaders.md
+
+SR-CUSTOM-015 error push_constants do not agree with the shader
+The names, sizes or order of push_constants are not those of the shader's push constant block.
+Write what the help shows, or change the block in the shader.
+{_ATTRIBUTES}, "push_constants"
+
+SR-CUSTOM-016 error an operand or result that the attributes cannot show to the shader
+The element type or the shape of an operand or result of the operation does not fit the format, or cannot be an image: images have the shape [height, width, components] or [1, height, width, components].
+Change the format, the descriptor type, or the type of the value in the model.
+Vulkan Custom Shader Conversion to VGF
+
+SR-CUSTOM-017 warning push constants that only one side has
+The shader has push constants and the attributes have no push_constants, or the other way round.
+Add what is missing, or remove what is not used.
+{_ATTRIBUTES}, "push_constants"
 """

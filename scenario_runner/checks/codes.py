@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from scenario_runner.checks import (
     code_table,
+    code_table_conversion,
     code_table_custom,
     code_table_flow,
     code_table_frames,
@@ -87,6 +88,7 @@ CODES: Final = _parsed(
     + code_table_frames.TABLE
     + hazard_code_table.TABLE
     + code_table_custom.TABLE
+    + code_table_conversion.TABLE
 )
 """Every code."""
 

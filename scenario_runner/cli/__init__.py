@@ -19,6 +19,7 @@ COMMANDS = {
     "diff": "find the first command after which two dumps of a scenario differ",
     "shader": "show the interface of a shader",
     "vgf": "show the contents of a VGF model, or make a scenario that runs it",
+    "convert": "convert a TOSA model, with the shaders in it, to VGF",
     "cache": "show or clear what is kept for later runs",
     "schema": "print the JSON Schema of the scenario format",
     "doctor": "show what is installed on this machine for running scenarios, and what is missing",

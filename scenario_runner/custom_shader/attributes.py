@@ -55,12 +55,31 @@ class PushConstant(NamedTuple):
     offset_bytes: int
 
 
+class Origin(NamedTuple):
+    """Where attributes were read: ``text`` is JSON, ``path`` what messages call it, ``pointer`` their place in it."""
+
+    text: str = ""
+    path: str = ""
+    pointer: str = ""
+
+
+class ValueType(NamedTuple):
+    """The type of an operand or result: its shape, None where no rank is known, with None for open dimensions.
+
+    ``element`` is the element type as MLIR writes it: "f32", "i8", "bf16".
+    """
+
+    shape: tuple[int | None, ...] | None
+    element: str
+
+
 class Attributes(NamedTuple):
     """The attributes of one custom operation.
 
     ``operation`` is the name of the operation. ``language`` is empty for a placeholder, whose ``code`` is None; else
     ``code`` is the module as bytes (SPIR-V) or the source as text. ``inputs`` are the operands in their order,
     ``outputs`` the results. ``warnings`` are about keys and values that are allowed, but probably not meant.
+    ``origin`` is where they were read.
     """
 
     operation: str
@@ -72,6 +91,7 @@ class Attributes(NamedTuple):
     inputs: tuple[View, ...]
     outputs: tuple[View, ...]
     warnings: tuple[Diagnostic, ...] = ()
+    origin: Origin = Origin()
 
     @property
     def module_entry_point(self) -> str:

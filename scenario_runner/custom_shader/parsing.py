@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from scenario_runner.custom_shader.attributes import Attributes
+from scenario_runner.custom_shader.attributes import Attributes, Origin
 from scenario_runner.custom_shader.reading import Reader
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import error_of
@@ -43,18 +43,17 @@ def examine_attributes(
         tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
     except (ValueError, RecursionError, _NotUsableError) as error:
         return None, _syntax_problems(text, path, error)
-    attributes, found = examine_tree(tree, operation=operation, operands=operands, results=results)
-    found = placed(found, text, path)
-    return attributes and attributes._replace(warnings=tuple(found)), found
+    return examine_tree(tree, Origin(text, path), operation=operation, operands=operands, results=results)
 
 
 def examine_tree(
-    tree: Any, *, operation: str, operands: int | None = None, results: int | None = None
+    tree: Any, origin: Origin, *, operation: str, operands: int | None = None, results: int | None = None
 ) -> tuple[Attributes | None, list[Diagnostic]]:
-    """The same for attributes that are parsed already: the findings have pointers, but no file, line or column."""
+    """The same for a part of a text that is parsed already."""
     reader = Reader(operation)
     attributes = reader.read(tree, operands, results)
-    return attributes, reader.found
+    found = placed(reader.found, origin)
+    return attributes and attributes._replace(warnings=tuple(found), origin=origin), found
 
 
 def place_of(operation: str) -> str:
@@ -62,26 +61,29 @@ def place_of(operation: str) -> str:
     return f"<attributes of {operation!r:.200}>"
 
 
-def placed(found: list[Diagnostic], text: str, path: str, above: str = "") -> list[Diagnostic]:
-    """Findings with their file, line and column, in the order of the text; ``above`` is the pointer of the object that
-    their pointers start from."""
-    if not found:
-        return []
+def placed(found: list[Diagnostic], origin: Origin) -> list[Diagnostic]:
+    """Findings with their file, line and column, in the order of the text. Those that have a file already, such as
+    what a compiler says of the code, stay as they are."""
+    if all(finding.path for finding in found):
+        return found
     offsets: dict[str, tuple[int, int]] = {}
 
     def remember(pointer: str, key_at: int, value_at: int) -> None:
         offsets.setdefault(pointer, (key_at, value_at))
 
-    scan(text, remember, with_null=True)
+    scan(origin.text, remember, with_null=True)
     result = []
     for finding in found:
-        pointer = f"{above}{finding.pointer or ''}"
+        if finding.path:
+            result.append(finding)
+            continue
+        pointer = f"{origin.pointer}{finding.pointer or ''}"
         wanted, at_key = pointer, finding.code in _ABOUT_KEYS
         while wanted and wanted not in offsets:
             wanted, at_key = wanted.rpartition("/")[0], False
-        line, column = line_and_column(text, offsets[wanted][0 if at_key else 1])
-        result.append(finding._replace(path=path, pointer=pointer or None, line=line, column=column))
-    return sorted(result, key=lambda each: (each.line or 0, each.column or 0))
+        line, column = line_and_column(origin.text, offsets[wanted][0 if at_key else 1])
+        result.append(finding._replace(path=origin.path, pointer=pointer or None, line=line, column=column))
+    return sorted(result, key=lambda each: (each.path != origin.path, each.line or 0, each.column or 0))
 
 
 def _syntax_problems(text: str, path: str, error: Exception) -> list[Diagnostic]:

@@ -37,6 +37,7 @@ _SHADER_KEYS: Final = tuple(CustomShader.model_fields)
 _RESOURCE_KEYS: Final = tuple(Resource.model_fields)
 _REQUIRED: Final = tuple(name for name, field in Resource.model_fields.items() if field.is_required())
 _OPTIONAL: Final = frozenset({"shader_language", "shader_code", "push_constants", "type", "sampler"})
+_DESCRIPTOR_TYPE: Final = "VK_DESCRIPTOR_TYPE_"
 _MOST_FINDINGS: Final = 100
 _MOST_INDICES: Final = 10_000
 
@@ -107,12 +108,18 @@ class Reader:
         """Warn of a key that is like a known one."""
         if len(self._unknown) >= _MOST_FINDINGS:
             return
-        candidates = list(_SHADER_KEYS)
-        almost = _ALMOST_INDEXED.fullmatch(key)
-        if almost is not None:
-            direction = "input" if almost[1].lower().startswith("in") else "output"
-            candidates += [f"{direction}_{almost[2][:10] or 0}_{name}" for name in _RESOURCE_KEYS]
-        for meant in close_names(key, candidates, most=1, cutoff=0.8):
+        indexed = _INDEXED.fullmatch(key)
+        if indexed is not None:
+            close = close_names(indexed[3], _RESOURCE_KEYS, most=1, cutoff=0.8)
+            close = [f"{indexed[1]}_{indexed[2]}_{name}" for name in close]
+        else:
+            candidates = list(_SHADER_KEYS)
+            almost = _ALMOST_INDEXED.fullmatch(key)
+            if almost is not None:
+                direction = "input" if almost[1].lower().startswith("in") else "output"
+                candidates += [f"{direction}_{almost[2][:10] or 0}_{name}" for name in _RESOURCE_KEYS]
+            close = close_names(key, candidates, most=1, cutoff=0.8)
+        for meant in close:
             self._unknown.setdefault(meant, key)
             self.found.append(
                 warning(
@@ -208,7 +215,8 @@ class Reader:
         number = descriptor_type_named(meant or given)
         if number is None:
             message = f"expected one of {listed(DESCRIPTOR_TYPE_NAMES)}, got {shown(given)}"
-            self._error("SR-JSON-005", pointer, message + close_match(given, DESCRIPTOR_TYPE_NAMES))
+            full = given if given.startswith(_DESCRIPTOR_TYPE) else f"{_DESCRIPTOR_TYPE}{given}"
+            self._error("SR-JSON-005", pointer, message + close_match(full, DESCRIPTOR_TYPE_NAMES))
         return number
 
     def _checked_sampler(self, sampler: dict[str, Any], pointer: str) -> dict[str, Any]:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from scenario_runner.custom_shader import examine_attributes
+from scenario_runner.custom_shader import ValueType
 from scenario_runner.errors import error_class
 from tests.codes.case import Case, Codes, Input
-from tests.custom_shader.attributes import ATTRIBUTES
+from tests.custom_shader.attributes import SOURCE, examined, resource
+
+TWO_WORKGROUPS = {"workgroup_sizes": [2, 1, 1]}
 
 
-def attributes(change: dict[str, Any]) -> Input:
-    """Attributes that are right but for ``change``."""
+def attributes(change: dict[str, Any], *, element: str | None = None) -> Input:
+    """Attributes that are right but for ``change``, and an operation whose values have this type of elements."""
 
     def found(case: Case) -> Codes:
-        text = json.dumps(ATTRIBUTES | change)
-        _, found = examine_attributes(text, operation="scale", operands=1, results=1)
-        assert all(each.line and each.column and each.message for each in found)
-        assert all(error_class(each.code).exit_code == 3 for each in found if each.severity == "error")
+        types = element and ([ValueType((8,), element)], [ValueType((8,), element)])
+        found = examined(TWO_WORKGROUPS | change, types=types or None)
+        for each in found:
+            assert each.line
+            assert each.column
+            assert each.pointer
+            assert error_class(each.code).exit_code == 3
         return {each.code for each in found}
 
     return found
@@ -33,4 +37,13 @@ INPUTS: dict[str, Input] = {
     "SR-CUSTOM-006": attributes({"push_constants": "scale 4"}),
     "SR-CUSTOM-007": attributes({"push_constant": "scale: 4"}),
     "SR-CUSTOM-008": attributes({"entry_point": "scale"}),
+    "SR-CUSTOM-009": attributes({"input_0_binding": 7}),
+    "SR-CUSTOM-010": attributes({"shader_code": SOURCE.replace("* x[gl_GlobalInvocationID.x]", "")}),
+    "SR-CUSTOM-011": attributes({"input_0_vkdescriptortype": "VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER"}),
+    "SR-CUSTOM-012": attributes({"input_0_vkformat": "VK_FORMAT_R16_SFLOAT"}),
+    "SR-CUSTOM-013": attributes(resource("input_0", 1) | resource("output_0", 0)),
+    "SR-CUSTOM-014": attributes({"workgroup_sizes": [4, 1, 1]}),
+    "SR-CUSTOM-015": attributes({"push_constants": "bias: 4, scale: 4"}),
+    "SR-CUSTOM-016": attributes(resource("input_0", 0, "TENSOR_ARM"), element="f16"),
+    "SR-CUSTOM-017": attributes({"push_constants": ""}),
 }

@@ -8,6 +8,7 @@ import pytest
 
 from scenario_runner.checks.codes import CODES
 from tests.codes import (
+    conversion_inputs,
     custom_inputs,
     device_inputs,
     drawing_inputs,
@@ -29,6 +30,7 @@ TABLES = [
         graph_inputs,
         flow_inputs,
         custom_inputs,
+        conversion_inputs,
         device_inputs,
     )
 ]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+from scenario_runner.custom_shader import check_shaders, examine_attributes
+from scenario_runner.diagnostics import Diagnostic
 
 SOURCE = """#version 450
 layout(local_size_x = 4) in;
@@ -32,3 +36,25 @@ ATTRIBUTES: dict[str, Any] = {
     **resource("input_0", 0),
     **resource("output_0", 1),
 }
+
+
+def text_of(change: dict[str, Any]) -> str:
+    """The text of the attributes with a change; ``...`` leaves a key out."""
+    changed = {key: value for key, value in (ATTRIBUTES | change).items() if value is not ...}
+    return json.dumps(changed, indent=2)
+
+
+def examined(
+    change: dict[str, Any], *, operands: int | None = 1, results: int | None = 1, types: Any = None
+) -> list[Diagnostic]:
+    """All that is found in the changed attributes, those that can be read together with their shader."""
+    text = text_of(change)
+    attributes, found = examine_attributes(text, operation="scale", operands=operands, results=results)
+    if attributes is not None:
+        found = [*found, *check_shaders([attributes], [types])[0].findings]
+    return found
+
+
+def messages(found: list[Diagnostic]) -> list[str]:
+    """Each finding with its code and pointer, without its place in the text."""
+    return [f"{each.code} {each.pointer}: {each.message}" for each in found]
