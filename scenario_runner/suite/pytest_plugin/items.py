@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +22,11 @@ _PYTEST_MARKS: Final = frozenset(
 )
 
 
-class ScenarioFlakeWarning(pytest.PytestWarning):
+class ScenarioWarning(pytest.PytestWarning):
+    """A bound for warnings is exceeded."""
+
+
+class ScenarioFlakeWarning(ScenarioWarning):
     """A scenario passed only when it ran again."""
 
 
@@ -92,15 +95,12 @@ class ScenarioItem(pytest.Item):
         if result.verdict in ("ExpectedFail", "KnownFlake"):
             pytest.xfail(f"{result.verdict}: {reason}")
         if result.verdict in ("Flake", "Warn"):
-            text = full_text(result, self._suite.info)
-            self.add_report_section("call", "scenario", text)
-            category = ScenarioFlakeWarning if result.verdict == "Flake" else pytest.PytestWarning
-            first = next((each.reason for each in result.attempts if each.reason), "")
-            warnings.warn(category(one_line(f"{headline(result)}: {first}" if first not in headline(result) else headline(result))), stacklevel=1)
+            self.add_report_section("call", "scenario", full_text(result, self._suite.info))
+            first = next((each.reason for each in result.attempts if each.reason), reason)
+            category = ScenarioFlakeWarning if result.verdict == "Flake" else ScenarioWarning
+            self.warn(category(one_line(f"{result.verdict}: {first}")))
 
-    def repr_failure(
-        self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None
-    ) -> Any:
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The short text of a failure; pytest's own where this program or pytest is the cause."""
         error = excinfo.value
         if isinstance(error, ScenarioFailure):

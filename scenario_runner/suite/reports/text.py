@@ -96,7 +96,10 @@ def _details(outcome: Outcome, limits: _Limits) -> Iterator[str]:
         if output.status != "Pass":
             yield from _output(output, outcome.reason, limits)
     for each in outcome.diagnostics[: limits.messages]:
-        yield diagnostic_text(each)
+        if each.get("message") and each["message"] in outcome.reason:
+            yield f"{each.get('severity', 'error')}[{each.get('code', '')}]"
+        else:
+            yield diagnostic_text(each)
         if each.get("help"):
             yield f"  help: {each['help']}"
     if len(outcome.diagnostics) > limits.messages:

@@ -26,9 +26,9 @@ def run_pytest(shader_cache: Path, checkout: Path, tmp_path: Path) -> RunPytest:
     """Run pytest in the test's folder, with this plugin and xdist alone, whichever are installed."""
 
     def run(*arguments: str, env: dict[str, str] | None = None) -> Ended:
-        command = [sys.executable, "-m", "pytest", "-p", PLUGIN, "-p", "xdist", "-p", "no:cacheprovider", *arguments]
+        command = [sys.executable, "-m", "pytest", "-p", PLUGIN, "-p", "xdist", *arguments]
         done = subprocess.run(
-            [each for each in command if "--lf" not in arguments or each != "no:cacheprovider"],
+            command,
             cwd=tmp_path,
             env={
                 **os.environ,
@@ -55,10 +55,16 @@ def write_scenario(path: Path, *, data: int = 0, expected: list[int] | None = No
     output = {"values": [data] * 4 if expected is None else expected, "dtype": "uint8"}
     commands: list[Any] = []
     buffer = {"uid": "data", "size": 4, "shader_access": "readwrite", "dst": f"{path.stem}.out.npy"}
-    scenario = {"expect": {"outputs": {"data": output}, **expect}, "resources": [{"buffer": buffer}], "commands": commands}
+    scenario = {
+        "expect": {"outputs": {"data": output}, **expect},
+        "resources": [{"buffer": buffer}],
+        "commands": commands,
+    }
     path.write_text(json.dumps(scenario))
 
 
 def outcomes(out: str) -> dict[str, str]:
     """What pytest -rA says of each test, by node id."""
-    return {name: word for word, name in re.findall(r"^(PASSED|FAILED|SKIPPED|XFAIL|XPASS|ERROR) (\S+?)(?= |$)", out, re.M)}
+    return {
+        name: word for word, name in re.findall(r"^(PASSED|FAILED|SKIPPED|XFAIL|XPASS|ERROR) (\S+?)(?= |$)", out, re.M)
+    }
