@@ -50,3 +50,8 @@ class Runners:
             runner = self._runners[robust] = Runner(**{**self._arguments, "robustness": robust})
         runner.timeout_s = limit - min(max(_SHARE * limit, _LEAST_S), limit / 2)
         return runner
+
+    def close(self) -> None:
+        """Close the devices that are open, where the process goes on without them."""
+        for runner in self._runners.values():
+            runner.close()
