@@ -50,10 +50,17 @@ class ScenarioFile(pytest.File):
 
 
 def collected(file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
-    """The collector of a file that is a scenario, or that was named in the command line."""
-    if parent.session.isinitpath(file_path) or is_scenario(str(file_path)):
-        return ScenarioFile.from_parent(parent, path=file_path)  # type: ignore[no-any-return]
+    """The collector of a file that is a scenario, that cannot be read, or that was named in the command line."""
+    if parent.session.isinitpath(file_path) or _may_be_scenario(file_path):
+        return ScenarioFile.from_parent(parent, path=file_path)
     return None
+
+
+def _may_be_scenario(path: Path) -> bool:
+    try:
+        return is_scenario(str(path))
+    except OSError:
+        return True  # its run says why it cannot be read
 
 
 class ScenarioItem(pytest.Item):
@@ -73,7 +80,7 @@ class ScenarioItem(pytest.Item):
     def runtest(self) -> None:
         """Run the scenario in a process of its own, and end as its verdict says."""
         if self._suite.is_skipped(self.scenario):
-            pytest.skip("scenario_skips names it")
+            raise _skipped("scenario_skips names it")
         result = self._suite.run(self.scenario)
         self._describe(result)
         self._end(result)
@@ -91,7 +98,7 @@ class ScenarioItem(pytest.Item):
         if result.is_bad:
             raise ScenarioFailure(result)
         if result.verdict in ("NotSupported", "Skip"):
-            pytest.skip(reason or result.verdict)
+            raise _skipped(reason or result.verdict)
         if result.verdict in ("ExpectedFail", "KnownFlake"):
             pytest.xfail(f"{result.verdict}: {reason}")
         if result.verdict in ("Flake", "Warn"):
@@ -116,6 +123,11 @@ class ScenarioItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where the item is, and how reports call it."""
         return self.path, 0, one_line(self.scenario.id)
+
+
+def _skipped(reason: str) -> BaseException:
+    """What ends a test as skipped. Its place is that of the scenario, not a line of this file."""
+    return pytest.skip.Exception(reason, _use_item_location=True)
 
 
 def _marks(id: str) -> Iterator[str]:

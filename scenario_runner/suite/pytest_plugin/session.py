@@ -12,7 +12,6 @@ import pytest
 
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.suite.discovery import Discovery
-from scenario_runner.suite.expectations.places import expectations_file
 from scenario_runner.suite.lists import Lists, read_baselines, read_patterns
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import Item, Outcome, Result
@@ -41,7 +40,7 @@ class Session:
             read_patterns([str(path) for path in config.getini("scenario_flakes")], problems),
         )
         self._rules = Rules()
-        self._discovery = Discovery(str(config.rootpath), problems, expectations_file, io.StringIO())
+        self._discovery = Discovery(str(config.rootpath), problems, io.StringIO())
         self._results = os.path.abspath(config.rootpath / results) if results else None
         self._timeout_s = _seconds(config.getini("scenario_timeout"))
         self._devices = (str(device),) if device else ()

@@ -33,8 +33,8 @@ def test_no_file(scenario_runner, request):
     assert not (request.config.rootpath / "out.npy").exists()
 
 def test_unsupported(scenario_runner):
-    scenario_runner.run({"resources": [{"image": {"uid": "i", "dims": [1, 65536, 65536, 1], "format": "VK_FORMAT_R8_UNORM",
-        "shader_access": "readonly"}}], "commands": []})
+    image = {"uid": "i", "dims": [1, 65536, 65536, 1], "format": "VK_FORMAT_R8_UNORM", "shader_access": "readonly"}
+    scenario_runner.run({"resources": [{"image": image}], "commands": []})
 """
 
 
