@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.suite.expectations import expectations_file
+from scenario_runner.suite.expectations.places import expectations_file
 from scenario_runner.suite.hashes import Hasher
 from scenario_runner.suite.journal import FILE_NAME, Journal, header
 from scenario_runner.suite.lists import Baseline, Lists, Patterns, Place, given_patterns
