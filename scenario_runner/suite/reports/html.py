@@ -148,6 +148,7 @@ class _Page:
             "outputs": [self._output(each) for each in attempt.outputs[:_OUTPUTS_MAX]],
             "stack": visible(shortened(attempt.stack, _TEXT_MAX)),
             "output": visible(shortened(attempt.output, _TEXT_MAX)),
+            "before_count": max(attempt.before_count, len(attempt.before)),
             "before": [one_line(each, 4096) for each in attempt.before[-_BEFORE_MAX:]],
         }
         return {name: value for name, value in given.items() if value or name in ("status", "seconds")}

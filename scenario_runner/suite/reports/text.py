@@ -57,8 +57,10 @@ def full_text(result: Result, info: SuiteInfo) -> str:
             lines.append(attempt.reason)
         lines += _details(attempt, _EVERYTHING)
         if attempt.before and attempt.status not in ("Pass", "NotSupported"):
-            lines.append("the same process had run before, the last one last:")
-            lines += (f"  {each}" for each in attempt.before[-_BEFORE_MAX:])
+            shown = attempt.before[-_BEFORE_MAX:]
+            before = counted(max(attempt.before_count, len(shown)), "item")
+            lines.append(f"the same process had run {before} before, at last:")
+            lines += (f"  {each}" for each in shown)
     lines.append("")
     lines += [f"device: {result.device}"] if result.device else []
     lines += [f"driver: {result.driver}"] if result.driver else []

@@ -77,7 +77,7 @@ def test_a_crash_that_does_not_come_again_is_a_flake(
     assert ended.code == 0, ended.out
     assert outcomes(ended.out) == {"a.json::a": "PASSED", "b.json::b": "PASSED"}
     assert "ScenarioFlakeWarning: Flake: the process that ran it was ended by SIGSEGV" in ended.out
-    assert "the same process had run before, the last one last:\n  a.json" in ended.out
+    assert "the same process had run 1 item before, at last:\n  a.json" in ended.out
 
 
 def test_a_crash_is_a_failure_with_its_stack(
