@@ -133,6 +133,6 @@ def _skipped(reason: str) -> BaseException:
 def _marks(id: str) -> Iterator[str]:
     """The folders of an item as names of marks."""
     for folder in id.split("/")[:-1]:
-        name = re.sub(r"\W", "_", folder).lstrip("_")
-        if name.isidentifier() and name not in _PYTEST_MARKS:
+        name = re.sub(r"[^\w+.-]", "_", folder).lstrip("_")  # what -m understands
+        if name and name not in _PYTEST_MARKS:
             yield name

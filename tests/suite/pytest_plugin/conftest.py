@@ -20,9 +20,28 @@ TIMEOUT_S = 300
 
 RunPytest = Callable[..., Ended]
 
+# Several runs of pytest in one process, each with the arguments of a line, and what each of them printed and returned.
+_SEVERAL = """
+import contextlib, io, json, sys, pytest
+ended = []
+for arguments in json.loads(sys.argv[1]):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = pytest.main(arguments)
+    ended.append([int(code), out.getvalue(), err.getvalue()])
+print(json.dumps(ended))
+"""
+
 
 @pytest.fixture
-def run_pytest(shader_cache: Path, checkout: Path, tmp_path: Path) -> RunPytest:
+def environment(shader_cache: Path, checkout: Path) -> dict[str, str]:
+    """The environment of a process that runs pytest, without the plugins that are installed."""
+    added = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "COLUMNS": "200"}
+    return {**os.environ, "PYTHONPATH": python_path(checkout), **added}
+
+
+@pytest.fixture
+def run_pytest(environment: dict[str, str], tmp_path: Path) -> RunPytest:
     """Run pytest in the test's folder, with this plugin and xdist alone, whichever are installed."""
 
     def run(*arguments: str, env: dict[str, str] | None = None) -> Ended:
@@ -30,14 +49,7 @@ def run_pytest(shader_cache: Path, checkout: Path, tmp_path: Path) -> RunPytest:
         done = subprocess.run(
             command,
             cwd=tmp_path,
-            env={
-                **os.environ,
-                "PYTHONPATH": python_path(checkout),
-                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-                "PYTEST_ADDOPTS": "",
-                "COLUMNS": "200",
-                **(env or {}),
-            },
+            env={**environment, **(env or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -45,6 +57,27 @@ def run_pytest(shader_cache: Path, checkout: Path, tmp_path: Path) -> RunPytest:
             check=False,
         )
         return Ended(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def run_several(environment: dict[str, str], tmp_path: Path) -> Callable[[list[list[str]]], list[Ended]]:
+    """Run pytest for each list of arguments, in one process; for runs in which no scenario is executed."""
+
+    def run(runs: list[list[str]]) -> list[Ended]:
+        arguments = json.dumps([["-p", PLUGIN, *each] for each in runs])
+        done = subprocess.run(
+            [sys.executable, "-c", _SEVERAL, arguments],
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=True,
+        )
+        return [Ended(*each) for each in json.loads(done.stdout)]
 
     return run
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.program import Ended
 from tests.suite.pytest_plugin.conftest import PLUGIN, RunPytest, outcomes, write_scenario
+
+RunSeveral = Callable[[list[list[str]]], list[Ended]]
 
 
 @pytest.fixture
@@ -28,22 +32,22 @@ def test_nothing_is_collected_unless_asked_for(run_pytest: RunPytest, suite: Pat
     assert outcomes(run_pytest("-rA").out) == {"test_plain.py::test_plain": "PASSED"}
 
 
-@pytest.mark.parametrize(
-    "choice, names",
-    [
-        ([], ["array", "cube", "add"]),
-        (["-k", "images and not cube"], ["array"]),
-        (["-m", "scenario and not images"], ["add"]),
-        (["-m", "2d_array or ml"], ["add"]),
-        (["images/cube/scenario.json"], ["cube"]),
-        (["ml/add.json::add"], ["add"]),
-    ],
-)
-def test_choices(run_pytest: RunPytest, suite: Path, choice: list[str], names: list[str]) -> None:
+def test_choices(run_several: RunSeveral, suite: Path) -> None:
     """-k takes names of folders and files, -m their marks, and node ids name one."""
-    ended = run_pytest("--scenarios", "--collect-only", "-q", *choice)
-    found = [line.split("::")[1] for line in ended.out.splitlines() if "::" in line]
-    assert [name.removeprefix("2d-") for name in found] == names, ended.out + ended.err
+    choices = {
+        (): ["2d-array", "cube", "add"],
+        ("-k", "images and not cube"): ["2d-array"],
+        ("-m", "scenario and not images"): ["add"],
+        ("-m", "2d-array or ml"): ["2d-array", "add"],
+        ("images/cube/scenario.json",): ["cube"],
+        ("ml/add.json::add",): ["add"],
+    }
+    runs = run_several([["--scenarios", "--collect-only", "-q", *choice] for choice in choices])
+    found = {
+        choice: [line.split("::")[1] for line in ended.out.splitlines() if "::" in line]
+        for choice, ended in zip(choices, runs, strict=True)
+    }
+    assert found == choices
 
 
 def test_xdist_and_last_failed(run_pytest: RunPytest, suite: Path) -> None:
@@ -60,24 +64,20 @@ def test_xdist_and_last_failed(run_pytest: RunPytest, suite: Path) -> None:
     assert outcomes(ended.out) == {"images/cube/scenario.json::cube": "FAILED"}, ended.out
 
 
-@pytest.mark.parametrize(
-    "option, message",
-    [
-        ("scenario_baseline=list.txt", "list.txt:1: the status is missing"),
-        ("scenario_skips=list.txt", "list.txt:1: the pattern '(' is invalid"),
-        ("scenario_flakes=none.txt", "none.txt: the list does not exist"),
-        ("scenario_timeout=-1", "scenario_timeout is '-1', expected seconds above 0"),
-    ],
-)
-def test_wrong_options_end_pytest_before_anything_runs(
-    run_pytest: RunPytest, suite: Path, option: str, message: str
-) -> None:
+def test_wrong_options_end_pytest_before_anything_runs(run_several: RunSeveral, suite: Path) -> None:
     """A list or an option that cannot be used is a usage error, in one line."""
     (suite / "list.txt").write_text("(\n")
-    ended = run_pytest("--scenarios", "-o", option)
-    assert ended.code == pytest.ExitCode.USAGE_ERROR
-    assert message in ended.err
-    assert "Traceback" not in ended.err
+    messages = {
+        "scenario_baseline=list.txt": "list.txt:1: the status is missing",
+        "scenario_skips=list.txt": "list.txt:1: the pattern '(' is invalid",
+        "scenario_flakes=none.txt": "none.txt: the list does not exist",
+        "scenario_timeout=-1": "scenario_timeout is '-1', expected seconds above 0",
+    }
+    runs = run_several([["--scenarios", "-o", option] for option in messages])
+    for ended, message in zip(runs, messages.values(), strict=True):
+        assert ended.code == pytest.ExitCode.USAGE_ERROR
+        assert message in ended.err
+        assert "Traceback" not in ended.err
 
 
 def test_a_device_that_is_not_there_fails_each_test(run_pytest: RunPytest, suite: Path) -> None:
