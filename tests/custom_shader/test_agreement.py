@@ -139,9 +139,9 @@ def test_disagreement(change: dict[str, Any], expected: list[str]) -> None:
     [
         (
             {},
-            values((9,)),
+            values((33,)),
             "SR-CUSTOM-014 /workgroup_sizes: 2 x 1 x 1 workgroups of 4 x 1 x 1 invocations are 8 invocations, but the"
-            " largest output has 9 elements or texels",
+            " largest output has 33 elements or texels",
         ),
         (
             {"shader_code": SOURCE.replace("x[]", "x[16]")},
