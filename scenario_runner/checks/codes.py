@@ -9,6 +9,7 @@ from scenario_runner.checks import (
     code_table,
     code_table_conversion,
     code_table_custom,
+    code_table_expect,
     code_table_flow,
     code_table_frames,
     code_table_modules,
@@ -64,6 +65,7 @@ FAMILIES: Final = {
     "FEATURE": "Features of the device",
     "HAZARD": "Missing barriers",
     "CUSTOM": "Custom operations of models that are shaders",
+    "EXPECT": "Expectations of a suite",
     "USAGE": "Command lines and calls",
     "DEVICE": "Devices, drivers and the system",
     "RUN": "Limits of this program",
@@ -89,6 +91,7 @@ CODES: Final = _parsed(
     + hazard_code_table.TABLE
     + code_table_custom.TABLE
     + code_table_conversion.TABLE
+    + code_table_expect.TABLE
 )
 """Every code."""
 
