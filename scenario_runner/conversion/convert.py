@@ -7,17 +7,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scenario_runner.conversion.converter import ConverterCall, ConverterRefusedError
-from scenario_runner.conversion.dispatch import covering_workgroups
 from scenario_runner.conversion.element_types import has_format
-from scenario_runner.conversion.mending import Shader, mended, missing_operands
-from scenario_runner.conversion.model import CustomOperation, Function, Model
-from scenario_runner.conversion.placeholders import equal_operands, folded_operands, joined_results, placeholder_text
+from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
+from scenario_runner.conversion.placeholders import equal_operands, folded_operands, placeholder_text
 from scenario_runner.conversion.reading import parse_model, read_model
-from scenario_runner.conversion.skeleton import skeleton_of
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
 
 if TYPE_CHECKING:
+    from scenario_runner.conversion.mending import Shader
     from scenario_runner.custom_shader import Attributes
     from scenario_runner.vgf import Vgf
 
@@ -94,6 +92,8 @@ def _chosen(model: Model, name: str | None) -> Function:
 def _covering(
     operation: CustomOperation, attributes: Attributes, local_size: tuple[int, int, int]
 ) -> tuple[int, int, int]:
+    from scenario_runner.conversion.dispatch import covering_workgroups
+
     shape = operation.results[0].type.static_shape
     assert shape is not None, "that is checked before"
     return covering_workgroups(shape, attributes.outputs[0], local_size)
@@ -120,13 +120,16 @@ class _Conversion:
 
     def run(self, strict: bool) -> ConvertedModel:
         """Raises everything that is wrong; with ``strict`` warnings too."""
-        from scenario_runner.vgf import find_problems
-        from scenario_runner.vgf.writer import vgf_bytes
-
         self._check_function()
         self._stop_at(("error",))
         text = placeholder_text(self._model, self._function)
         call = None if self._function.is_only_shaders else ConverterCall(text, self._options)
+        # what is imported from here on is imported while the converter is at work
+        from scenario_runner.conversion.mending import mended
+        from scenario_runner.conversion.skeleton import skeleton_of
+        from scenario_runner.vgf import find_problems
+        from scenario_runner.vgf.writer import vgf_bytes
+
         try:
             shaders = self._shaders()
             self._stop_at(("error", "warning") if strict else ("error",))
@@ -238,7 +241,8 @@ class _Conversion:
 
     def _shaders(self) -> list[Shader]:
         """The shaders with their attributes; what is wrong with them is noted."""
-        from scenario_runner.custom_shader import Attributes, ValueType, check_shaders, examine_attributes
+        from scenario_runner.conversion.mending import Shader
+        from scenario_runner.custom_shader import ValueType, check_shaders, examine_attributes
 
         all_attributes: list[Attributes] = []
         for label, operation in self._labels():
@@ -256,13 +260,11 @@ class _Conversion:
             return []
         local_sizes = [attributes.workgroup_sizes for attributes in all_attributes]
         if self._compiled is not None:
-            types = [
-                tuple(
-                    [ValueType(value.type.shape, value.type.element) for value in values]
-                    for values in (operation.operands, operation.results)
-                )
-                for operation in operations
-            ]
+
+            def types_of(values: Sequence[Value]) -> list[ValueType]:
+                return [ValueType(value.type.shape, value.type.element) for value in values]
+
+            types = [(types_of(operation.operands), types_of(operation.results)) for operation in operations]
             for number, checked in enumerate(check_shaders(all_attributes, types, **self._compiled)):
                 self.found += checked.findings
                 size = None if checked.interface is None else checked.interface.local_size()
@@ -287,6 +289,8 @@ class _Conversion:
 
     def _converted(self, call: ConverterCall, text: str) -> Vgf:
         """The skeleton that the converter makes."""
+        from scenario_runner.conversion.joining import joined_results
+        from scenario_runner.conversion.mending import missing_operands
         from scenario_runner.vgf import parse_vgf
 
         try:

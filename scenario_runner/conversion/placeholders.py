@@ -13,15 +13,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import count
 
 from scenario_runner.conversion.converter import later_text
 from scenario_runner.conversion.element_types import format_of_element
-from scenario_runner.conversion.model import DOMAIN, CustomOperation, Function, Model, Value
+from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
 from scenario_runner.conversion.syntax import STRING, VALUE, escaped
 from scenario_runner.conversion.text_model import parse_text
-from scenario_runner.vgf.model import DescriptorSet, Segment, Slot, Vgf
+from scenario_runner.custom_shader.domain import DOMAIN
 
 _FOLDED_BEFORE = "ModelPartitionMarkingPass"
 _USE = re.compile(rf"({STRING})|//[^\n]*|({VALUE})(?:#([0-9]+))?", re.DOTALL)
@@ -97,42 +96,6 @@ def _attributes(number: int, result: int, shader: CustomOperation) -> str:
         attributes[f"{name}_binding"] = binding
         attributes[f"{name}_descriptorset"] = 0
     return escaped(json.dumps(attributes))
-
-
-def joined_results(converted: Vgf, function: Function) -> Vgf:
-    """The skeleton: what the converter made of the placeholders, with one segment for each shader.
-
-    Modules and segments are numbered anew where that leaves out some.
-    """
-    segments: list[Segment] = []
-    of_shader: dict[int, int] = {}
-    for segment in converted.segments:
-        if segment.type == "compute":
-            number, result = map(int, converted.modules[segment.module_index].entry_point.split("_")[1:])
-            operands = len(function.shaders[number].operands)
-            if number in of_shader:
-                first = segments[of_shader[number]]
-                written = [slot for slot in _slots(segment) if slot.binding >= operands]
-                slots = [*_slots(first), *(Slot(operands + result, slot.resource_index) for slot in written)]
-                segments[of_shader[number]] = replace(
-                    first, descriptor_sets=(DescriptorSet(0, tuple(slots)),), outputs=first.outputs + segment.outputs
-                )
-                continue
-            of_shader[number] = len(segments)
-        segments.append(segment)
-    if len(segments) == len(converted.segments):
-        return converted
-    modules, counted = [], {"compute": count(), "graph": count()}
-    for index, segment in enumerate(segments):
-        module = converted.modules[segment.module_index]
-        modules.append(replace(module, name=f"graph_partition_{index}"))
-        name = f"{segment.type}_segment_{next(counted[segment.type])}"
-        segments[index] = replace(segment, index=index, name=name, module_index=index)
-    return replace(converted, modules=tuple(modules), segments=tuple(segments))
-
-
-def _slots(segment: Segment) -> list[Slot]:
-    return [slot for each in segment.descriptor_sets for slot in each.slots]
 
 
 def equal_operands(function: Function) -> list[tuple[int, ...]]:

@@ -314,7 +314,11 @@ def structure(vgf: Vgf) -> dict[str, Any]:
                 segment.dispatch_shape,
                 {view(slot.resource_index) for slot in segment.inputs},
                 {view(slot.resource_index) for slot in segment.outputs},
-                {(s.index, slot.binding, view(slot.resource_index)) for s in segment.descriptor_sets for slot in s.slots},
+                {
+                    (s.index, slot.binding, view(slot.resource_index))
+                    for s in segment.descriptor_sets
+                    for slot in s.slots
+                },
                 segment.constants,
             )
             for segment in vgf.segments
