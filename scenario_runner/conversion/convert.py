@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from scenario_runner.vgf import Vgf
 
 Dispatch = Literal["attributes", "cover-output"]
+# What is said about workgroup_sizes that are too few.
+_ABOUT_WORKGROUPS = frozenset({"SR-CUSTOM-014"})
 DISPATCHES: tuple[Dispatch, ...] = ("attributes", "cover-output")
 
 
@@ -142,12 +144,16 @@ class _Conversion:
         for problem in find_problems(vgf, self._model.path):
             self._add("SR-CUSTOM-036", f"the shaders do not fit together: {problem.pointer}: {problem.message}")
         self._stop_at(("error",))
-        return ConvertedModel(vgf_bytes(vgf), tuple(self.found))
+        return ConvertedModel(vgf_bytes(vgf), self._placed(self.found).problems if self.found else ())
 
     def _stop_at(self, severities: tuple[str, ...]) -> None:
         problems = [each for each in self.found if each.severity in severities]
         if problems:
-            raise error_of(each._replace(severity="error") for each in problems)
+            raise self._placed([each._replace(severity="error") for each in problems])
+
+    def _placed(self, findings: Sequence[Diagnostic]) -> ScenarioRunnerError:
+        """The error of findings, each of which begins with the path of the model."""
+        return error_of(findings).of_scenario(self._model.path)
 
     def _add(
         self,
@@ -266,7 +272,11 @@ class _Conversion:
 
             types = [(types_of(operation.operands), types_of(operation.results)) for operation in operations]
             for number, checked in enumerate(check_shaders(all_attributes, types, **self._compiled)):
-                self.found += checked.findings
+                self.found += [
+                    finding
+                    for finding in checked.findings
+                    if self._dispatch == "attributes" or finding.code not in _ABOUT_WORKGROUPS
+                ]
                 size = None if checked.interface is None else checked.interface.local_size()
                 if size is not None:
                     local_sizes[number] = size
