@@ -78,9 +78,16 @@ def _program() -> str:
 @contextmanager
 def _started(arguments: Sequence[str], stdin: int, stdout: int) -> Iterator[subprocess.Popen[bytes]]:
     """The running program; it does not outlive the block."""
-    program = _program()
+    program = os.path.abspath(_program())
     try:
-        process = subprocess.Popen([program, *arguments], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE)
+        # in its own folder: it takes "-" for a file where there is one of this name
+        process = subprocess.Popen(
+            [program, *arguments],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            cwd=os.path.dirname(program),
+        )
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         message = f"the converter {program} cannot be started: {reason}"
