@@ -45,12 +45,12 @@ def test_a_crash_costs_one_item(folder: Folder) -> None:
 def test_endless_work_ends_at_its_limit(folder: Folder) -> None:
     """The fence's limit comes first: the error names the work. The item's own limit holds, not that of the others."""
     endless = folder.endless()
-    Path(endless.path + ".limit").write_text("2")
+    Path(endless.path + ".limit").write_text("4")
     with Workers(options(jobs=1, task_options="limits")) as workers:
-        outcomes = by_id(list(workers.run([endless, folder.good()])))
+        outcomes = by_id(list(workers.run([folder.good(), endless, folder.good("b")])))
     assert (outcomes["endless"][0].status, outcomes["endless"][0].exit_code) == ("Timeout", FENCE)
-    assert outcomes["endless"][0].reason.endswith("the work of frame 0 did not finish within 1 s")
-    assert outcomes["good"][0].status == "Pass"
+    assert outcomes["endless"][0].reason.endswith("the work of frame 0 did not finish within 2 s")
+    assert outcomes["b"][0].status == "Pass"
 
 
 @pytest.mark.usefixtures("trouble")
