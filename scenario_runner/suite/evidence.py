@@ -62,11 +62,8 @@ def write_evidence(bound: Bound, actual: memoryview, results_folder: str, item_i
 
 def _expected(bound: Bound) -> memoryview:
     held = memoryview(bytearray(bound.output.size_bytes))
-    content = bound.open()
-    try:
+    with bound.opened() as content:
         content.read_into(held, 0)
-    finally:
-        content.close()
     return held
 
 

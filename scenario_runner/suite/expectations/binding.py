@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
@@ -35,7 +37,7 @@ class Bound(NamedTuple):
     """One output and what it must hold.
 
     ``path`` is the expected file, None where the content is held, where it is told by its SHA-256, or not checked.
-    ``content`` is open already, or opened by `open`. ``element`` is what a buffer or a tensor holds.
+    ``content`` is open already, or opened by `opened`. ``element`` is what a buffer or a tensor holds.
     """
 
     output: Output
@@ -46,13 +48,19 @@ class Bound(NamedTuple):
     rule: Rule = Rule()
     mask: str | None = None
 
-    def open(self) -> Content:
-        """The expected content. Raises FileError."""
+    @contextmanager
+    def opened(self) -> Iterator[Content]:
+        """The expected content, open for a block. Raises FileError."""
         if self.content is not None:
-            return self.content
+            yield self.content
+            return
         assert self.path is not None
         assert self.output.resource is not None
-        return open_content(self.path, self.output.resource, self.output.size_bytes)
+        content = open_content(self.path, self.output.resource, self.output.size_bytes)
+        try:
+            yield content
+        finally:
+            content.close()
 
     @property
     def planes(self) -> tuple[Plane, ...]:
@@ -113,7 +121,7 @@ def bind(
     for name in check.outputs:
         if name not in outputs:
             problems.append(_unknown(expectations, name, outputs))
-    frames_count = any("/" in name for name in (*stored, *check.outputs))
+    frames_count = any("/" in name and name in outputs for name in (*stored, *check.outputs))
     for name, output in outputs.items():
         expected = check.outputs.get(name)
         if expected is None and name not in stored:
