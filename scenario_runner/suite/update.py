@@ -171,7 +171,7 @@ class _Update:
         return decoded(actual, element, shape_of(expected.values))
 
     def _write(self, output: Output, bound: Bound | None, actual: memoryview, message: str) -> None:
-        from scenario_runner.suite.expectations.binding import path_of
+        from scenario_runner.suite.expectations.binding import element_of_output, path_of
         from scenario_runner.suite.output_file import write_output
 
         expected = self._check.outputs.get(output.name)
@@ -179,4 +179,5 @@ class _Update:
         kind: Literal["new", "changed"] = "changed" if os.path.lexists(path) else "new"
         self.changes.append(Change(path, output.name, kind, message))
         if self._files is not None:
-            write_output(path, output, None if bound is None else bound.element, actual, self._files.create)
+            element = bound.element if bound is not None else element_of_output(output, expected)
+            write_output(path, output, element, actual, self._files.create)

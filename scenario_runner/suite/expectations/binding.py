@@ -157,11 +157,11 @@ def path_of(expectations: Expectations, expected: Expected | None, output: Outpu
     return os.path.join(expectations.expected_folder, *output.file_name.split("/")) + extension_of(output)
 
 
-def element_of_output(output: Output, expected: Expected) -> Element | None:
+def element_of_output(output: Output, expected: Expected | None) -> Element | None:
     """What an output holds, where it or its expectation says so."""
     resource = output.resource
     if resource is None or resource.kind == "buffer":
-        return None if expected.dtype is None else ELEMENTS[expected.dtype]
+        return None if expected is None or expected.dtype is None else ELEMENTS[expected.dtype]
     if resource.kind == "tensor":
         return element_of_tensor(resource)
     return planes_of(resource, output.size_bytes, ELEMENTS["uint8"])[0].element
