@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "run scenarios (the default command)",
     "validate": "check scenarios without a GPU",
+    "test": "run many scenarios with expectations, isolated from each other",
+    "report": "show, merge and compare the results of suites",
     "bench": "run scenarios many times and show what they take, or compare two measurements",
     "explain": "explain the code of a finding and how to fix it",
     "view": "show images and tensors, or compare two of them",

@@ -216,17 +216,16 @@ def _runner(
     rare: Mapping[str, Any],
     starting: InstanceStart | None = None,
 ) -> Runner:
-    from scenario_runner.cli.arguments import compiler_arguments, device_arguments
+    from scenario_runner.cli.arguments import compiler_arguments, device_arguments, feature_arguments
     from scenario_runner.runner import Runner
 
     return Runner(
-        robustness=options.enable_robustness_features,
-        disabled_extensions=[name for names in options.disable_extension for name in names],
         shader_instrumentation=measured,
         sandbox=options.sandbox,
         strict=options.strict,
         starting=starting,
         **device_arguments(options),
+        **feature_arguments(options),
         **compiler_arguments(options),
         **rare,
     )

@@ -21,6 +21,11 @@ BAD: Final = frozenset({"Fail", "Crash", "Timeout", "Missing"})
 """The statuses that are failures, unless a list says that they are expected."""
 
 
+def is_bad(verdict: str) -> bool:
+    """Whether a verdict is a failure that nothing expects."""
+    return verdict in BAD or verdict.startswith("UnexpectedImprovement")
+
+
 class Item(NamedTuple):
     """A scenario with expectations.
 
@@ -131,7 +136,7 @@ class Result(NamedTuple):
     @property
     def is_bad(self) -> bool:
         """Whether it is unexpected and a failure."""
-        return self.verdict in BAD or self.verdict.startswith("UnexpectedImprovement")
+        return is_bad(self.verdict)
 
     @property
     def last(self) -> Outcome | None:

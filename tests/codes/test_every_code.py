@@ -17,6 +17,7 @@ from tests.codes import (
     graph_inputs,
     scenario_inputs,
     shader_inputs,
+    suite_inputs,
 )
 from tests.codes.case import Case
 from tests.program import Program
@@ -34,6 +35,7 @@ TABLES = [
         custom_inputs,
         conversion_inputs,
         device_inputs,
+        suite_inputs,
     )
 ]
 INPUTS = {code: given for table in TABLES for code, given in table.items()}

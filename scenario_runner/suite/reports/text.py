@@ -57,8 +57,10 @@ def full_text(result: Result, info: SuiteInfo) -> str:
             lines.append(attempt.reason)
         lines += _details(attempt, _EVERYTHING)
         if attempt.before and attempt.status not in ("Pass", "NotSupported"):
-            lines.append("the same process had run before, the last one last:")
-            lines += (f"  {each}" for each in attempt.before[-_BEFORE_MAX:])
+            shown = attempt.before[-_BEFORE_MAX:]
+            before = counted(max(attempt.before_count, len(shown)), "item")
+            lines.append(f"the same process had run {before} before, at last:")
+            lines += (f"  {each}" for each in shown)
     lines.append("")
     lines += [f"device: {result.device}"] if result.device else []
     lines += [f"driver: {result.driver}"] if result.driver else []
@@ -96,7 +98,10 @@ def _details(outcome: Outcome, limits: _Limits) -> Iterator[str]:
         if output.status != "Pass":
             yield from _output(output, outcome.reason, limits)
     for each in outcome.diagnostics[: limits.messages]:
-        yield diagnostic_text(each)
+        if each.get("message") and each["message"] in outcome.reason:
+            yield f"{each.get('severity', 'error')}[{each.get('code', '')}]"
+        else:
+            yield diagnostic_text(each)
         if each.get("help"):
             yield f"  help: {each['help']}"
     if len(outcome.diagnostics) > limits.messages:
