@@ -22,7 +22,7 @@ from urllib.parse import quote
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.records import Outcome, OutputCheck, Result
 from scenario_runner.suite.reports.suite_info import SuiteInfo
-from scenario_runner.suite.reports.text import seconds_text, shortened
+from scenario_runner.suite.reports.text import is_same, seconds_text, shortened
 from scenario_runner.visible import one_line, visible
 
 
@@ -135,7 +135,14 @@ class _Page:
         yield "scenario-runner", info.version
 
     def _detail(self, result: Result) -> dict[str, Any]:
-        attempts = [self._attempt(attempt) for attempt in result.attempts[-_ATTEMPTS_MAX:]]
+        *earlier, last = result.attempts[-_ATTEMPTS_MAX:]
+        attempts = [
+            {"status": each.status, "seconds": each.seconds, "same": True}
+            if is_same(each, last)
+            else self._attempt(each)
+            for each in earlier
+        ]
+        attempts.append(self._attempt(last))
         return {"attempts": attempts, "driver": visible(result.driver)}
 
     def _attempt(self, attempt: Outcome) -> dict[str, Any]:

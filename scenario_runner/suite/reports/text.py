@@ -53,6 +53,9 @@ def full_text(result: Result, info: SuiteInfo) -> str:
     for number, attempt in enumerate(result.attempts, 1):
         if count > 1:
             lines += ["", f"attempt {number} of {count}: {attempt.status} after {seconds_text(attempt.seconds)}"]
+        if number < count and is_same(attempt, result.attempts[-1]):
+            lines[-1] += ", as the last one"
+            continue
         if attempt.reason:
             lines.append(attempt.reason)
         lines += _details(attempt, _EVERYTHING)
@@ -66,6 +69,15 @@ def full_text(result: Result, info: SuiteInfo) -> str:
     lines += [f"driver: {result.driver}"] if result.driver else []
     lines.append(f"repeat: {info.repeat_command(result)}")
     return shortened("\n".join(visible(line) for line in lines), FULL_TEXT_MAX)
+
+
+def is_same(one: Outcome, other: Outcome) -> bool:
+    """Whether two attempts gave the same, whatever time they took and whatever had run before."""
+    return _what(one) == _what(other)
+
+
+def _what(outcome: Outcome) -> Outcome:
+    return outcome._replace(seconds=0.0, output="", before=(), before_count=0)
 
 
 def shortened(text: str, longest: int) -> str:

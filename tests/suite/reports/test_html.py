@@ -62,6 +62,7 @@ def test_the_page_stands_alone(tmp_path: Path) -> None:
     assert sorted(data["devices"]) == ["", "fast device", "software device"]
     assert [data["verdicts"][row[1]] for row in data["rows"]][:3] == ["Pass", "Fail", "Crash"]
     assert scripts.tags.count("script") == 2 + sum(row[5] for row in data["rows"])
+    assert scripts.json("d3")["attempts"][0] == {"status": "Fail", "seconds": 0.25, "same": True}
     (attempt,) = scripts.json("d1")["attempts"]
     wrong = attempt["outputs"][0]
     assert wrong["metrics"] == {"rmse": 0.25, "psnr": "inf"}

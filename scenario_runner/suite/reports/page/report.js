@@ -298,10 +298,11 @@
     const detail = JSON.parse(source.textContent);
     const attempts = detail.attempts;
     attempts.forEach((attempt, number) => {
-      const inside = attemptElements(attempt, row);
-      if (attempts.length === 1) content.append(...inside);
+      const title = `Attempt ${number + 1} of ${attempts.length}: ${attempt.status}, ${timeText(attempt.seconds * 1000)}`;
+      if (attempt.same) content.append(make("p", { class: "quiet" }, `${title}; it gave the same as the last one`));
+      else if (attempts.length === 1) content.append(...attemptElements(attempt, row));
       else content.append(make("details", { class: "part attempt", open: number === attempts.length - 1 || attempts[attempts.length - 1].status === "Pass" },
-        make("summary", {}, `Attempt ${number + 1} of ${attempts.length}: ${attempt.status}, ${timeText(attempt.seconds * 1000)}`), ...inside));
+        make("summary", {}, title), ...attemptElements(attempt, row)));
     });
     if (detail.driver) content.append(make("p", { class: "quiet" }, `Driver: ${detail.driver}`));
   }
