@@ -137,7 +137,6 @@ class _Suite:
         from scenario_runner.suite.session import Limits, Session
         from scenario_runner.suite.verdicts import Rules
 
-        self._check_expectations(ahead)
         journal, hasher = self._journal(stack)
         summary = Summary(self._display, self._info())
         session = Session(
@@ -185,6 +184,7 @@ class _Suite:
             on_start=lambda item, worker: self._display.started(item, str(worker)),
             on_note=lambda text: self._display.note("warning", text),
         ) as workers:
+            self._check_expectations(ahead)  # while the process that workers are forked from imports what they need
             if not options.quiet:
                 self._display.start(None if len(ahead) == _LOOKED_AHEAD + 1 else len(ahead))
             try:
