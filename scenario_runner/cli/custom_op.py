@@ -193,10 +193,11 @@ def _of_model(path: str, content: bytes) -> tuple[list[Examined], list[Types | N
     types: list[Types | None] = []
     model = parse_model(content, "<stdin>" if path == "-" else path)
     shaders = [operation for function in model.functions for operation in function.shaders]
-    names = [shader.name for shader in shaders]
+    names = [shader.name or "unnamed" for shader in shaders]
     for number, shader in enumerate(shaders):
-        several = names.count(shader.name) > 1
-        name = f"{shader.name}[{names[:number].count(shader.name)}]" if several else shader.name
+        name = names[number]
+        if names.count(name) > 1:
+            name += f"[{names[:number].count(name)}]"
         attributes, found = examine_attributes(
             shader.attributes, operation=name, operands=len(shader.operands), results=len(shader.results)
         )

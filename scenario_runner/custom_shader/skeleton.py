@@ -71,8 +71,9 @@ def attributes_of_shader(
         raise error_of(problem._replace(pointer=None, path=path) for problem in problems)
     interface = entry.interface
     slots, problems = slots_of([(os.path.basename(path), interface)], "")
-    if problems:
-        raise error_of(problem._replace(pointer=None, path=path) for problem in problems)
+    errors = [problem._replace(pointer=None, path=path) for problem in problems if problem.severity == "error"]
+    if errors:
+        raise error_of(errors)
     size = workgroups or interface.local_size() or (1, 1, 1)
     attributes: dict[str, Any] = {
         "entry_point": entry_point,

@@ -11,7 +11,7 @@ import pytest
 
 from scenario_runner.custom_shader import check_shaders, parse_attributes
 from scenario_runner.custom_shader.skeleton import attributes_of_shader
-from scenario_runner.errors import ShaderError, UsageError
+from scenario_runner.errors import ScenarioRunnerError, ShaderError, UsageError
 from tests.custom_shader.attributes import ATTRIBUTES, SOURCE
 
 EVERY_KIND = """#version 450
@@ -96,3 +96,12 @@ def test_another_entry_point(tmp_path: Path) -> None:
     (tmp_path / "scale.spv").write_bytes(base64.b64decode(module["shader_code"]))
     with pytest.raises(ShaderError, match=r"no entry point 'scale' .* are: 'main' \(GLCompute\)"):
         attributes_of_shader(str(tmp_path / "scale.spv"), entry_point="scale")
+
+
+def test_what_no_descriptor_type_can_show(tmp_path: Path) -> None:
+    """A shader with what attributes have no descriptor type for is refused, with the place in its interface."""
+    source = SOURCE.replace("buffer In { float x[]; };", "buffer In { float x[]; } all[2];").replace(
+        "* x[", "* all[0].x["
+    )
+    with pytest.raises(ScenarioRunnerError, match="an array of descriptors"):
+        written(tmp_path / "scale.comp", source)
