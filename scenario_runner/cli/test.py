@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from scenario_runner.suite.problems import SuiteProblems
     from scenario_runner.suite.records import Item
     from scenario_runner.suite.reports.suite_info import SuiteInfo
+    from scenario_runner.suite.running.options import WorkerOptions
     from scenario_runner.suite.session import Session
 
 UNEXPECTED: Final = 1
@@ -87,6 +88,11 @@ class _Suite:
                         print(item.id)
                 self._report_unmatched(lists, include)
                 return self._problems.exit_code
+            if options.update:
+                from scenario_runner.cli.test_update import update
+
+                chosen = (item for item in chain(ahead, items) if not lists.skips.match(item.id))
+                return update(options, chosen, self._worker_options()) or self._problems.exit_code
             return self._run(ahead, items, lists, include, earlier, stack)
 
     def _earlier(self, stack: ExitStack) -> MergedJournals | None:
@@ -167,20 +173,10 @@ class _Suite:
 
     def _run_items(self, session: Session, summary: Summary, ahead: Sequence[Item], items: Iterator[Item]) -> None:
         options = self._options
-        from scenario_runner.suite.evaluation import EvaluationOptions
-        from scenario_runner.suite.running.options import WorkerOptions
         from scenario_runner.suite.running.workers import Workers
 
-        worker_options = WorkerOptions(
-            devices=options.devices,
-            jobs=options.jobs or 0,
-            runner=runner_arguments(options),
-            task_options=EvaluationOptions(self._folder or None),
-        )
-        if options.timeout is not None:
-            worker_options = worker_options._replace(timeout_s=options.timeout)
         with Workers(
-            worker_options,
+            self._worker_options(),
             on_start=lambda item, worker: self._display.started(item, str(worker)),
             on_note=lambda text: self._display.note("warning", text),
         ) as workers:
@@ -191,6 +187,19 @@ class _Suite:
                 session.run(self._counted(chain(ahead, items)), workers)
             finally:
                 summary.devices = tuple((device.uuid, device.name) for device in workers.devices)
+
+    def _worker_options(self) -> WorkerOptions:
+        options = self._options
+        from scenario_runner.suite.evaluation import EvaluationOptions
+        from scenario_runner.suite.running.options import WorkerOptions
+
+        worker_options = WorkerOptions(
+            devices=options.devices,
+            jobs=options.jobs or 0,
+            runner=runner_arguments(options),
+            task_options=EvaluationOptions(self._folder or None),
+        )
+        return worker_options if options.timeout is None else worker_options._replace(timeout_s=options.timeout)
 
     def _counted(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items; when there are no more, the display learns how many there were."""
