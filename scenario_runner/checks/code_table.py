@@ -19,7 +19,7 @@ Remove one of the two.
 JSON (RFC 8259), section 4
 
 SR-JSON-003 error unknown key
-An object has a key that its kind does not define. If unknown keys were ignored, a misspelt option would silently have no effect.
+An object has a key that is like one of its own, but is none of them, or it lacks a required key. Other unknown keys are SR-JSON-010.
 Correct the spelling (the message suggests a similar key if there is one), or remove the key.
 JSON Test Description Specification
 
@@ -44,12 +44,12 @@ Save it as UTF-8; keep data in the .npy files that the scenario names.
 JSON (RFC 8259), section 8.1
 
 SR-JSON-008 warning deprecated value
-The value is accepted with the meaning that it has in older programs.
+The value is accepted with the meaning that it has in other programs, such as 16.0 for an integer.
 Replace it as the help of the message says.
 JSON Test Description Specification
 
 SR-JSON-010 warning a key without effect
-The key is not one of this kind of entry. Other programs pass over it, and files written for them hold such keys.
+The object does not have this key, nor one that is like it. Other programs pass over such keys, and files written for them hold them.
 Remove it. The help names the kinds that have it.
 JSON Test Description Specification
 
