@@ -239,7 +239,7 @@ Add an image to color_attachment_refs: attachment 0 is location 0, and so on.
 {_INTERFACES}, "Fragment Output Interface"
 
 SR-ATTACH-002 warning an attachment that is never written
-The drawing has an attachment, and the fragment shader does not have an output at its location. The content of the image is undefined afterwards.
+The drawing has an attachment, and the fragment shader does not have an output at its location. The image keeps its content. In other programs it may become undefined.
 Add the output, or remove the image from color_attachment_refs.
 {_INTERFACES}, "Fragment Output Interface"
 
@@ -249,7 +249,7 @@ Declare the output as vec4, ivec4 or uvec4, as the format requires.
 {_INTERFACES}, "Fragment Output Interface"
 
 SR-ATTACH-004 warning components that are not written
-The format of the attachment has more components than the output. The other components become undefined; they do not keep their values.
+The format of the attachment has more components than the output. The other components keep their values. In other programs they may become undefined.
 Declare the output with all components, such as vec4 for four.
 {_INTERFACES}, "Fragment Output Interface"
 
