@@ -91,4 +91,9 @@ SR-CUSTOM-017 warning push constants that only one side has
 The shader has push constants and the attributes have no push_constants, or the other way round.
 Add what is missing, or remove what is not used.
 {_ATTRIBUTES}, "push_constants"
+
+SR-CUSTOM-018 error the embedded source includes other files
+The shader_code has an #include. A model carries no other files, and where it runs others may have the same names.
+Put the included text in its place, or embed the compiled module: `scenario-runner custom-op attributes --spirv` does.
+{_ATTRIBUTES}, "shader_code"
 """

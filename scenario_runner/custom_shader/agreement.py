@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from scenario_runner.spirv import Interface, Module
 
 _CODE = "/shader_code"
+_ELEMENTS = 4  # that one invocation often makes: those of a vec4
 
 
 def check_agreement(
@@ -65,18 +66,19 @@ def check_workgroup_sizes(
     if size is None:
         return []
     invocations = prod(counts) * prod(size)
-    wanted = 0
+    wanted, images = 0, True
     for view, type in views_and_types(attributes, types):
         if view.name.startswith("output") and type is not None and type.shape is not None and None not in type.shape:
             elements = prod(each for each in type.shape if each is not None)
             wanted = max(wanted, elements // view.format.components)
+            images = images and view.kind == "image"
     runs = f"{_times(counts)} workgroups of {_times(size)} invocations"
     help = "write the number of workgroups, or convert with --dispatch cover-output"
     if counts == size and counts != (1, 1, 1) and invocations != wanted:
         severity = warning
         message = f"{list(counts)} is the local size of the shader; it is used as the number of workgroups: {runs}"
-    elif wanted and invocations < wanted:
-        severity = note  # a shader may make many elements in one invocation
+    elif invocations * (1 if images else _ELEMENTS) < wanted:
+        severity = note  # a shader may make many more elements in one invocation
         message = f"{runs} are {invocations} invocations, but the largest output has {wanted} elements or texels"
     else:
         return []

@@ -39,10 +39,9 @@ def examine_attributes(
 ) -> tuple[Attributes | None, list[Diagnostic]]:
     """The same with the warnings: the attributes, None where something is wrong, and all findings."""
     path = path or place_of(operation)
-    try:
-        tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
-    except (ValueError, RecursionError, _NotUsableError) as error:
-        return None, _syntax_problems(text, path, error)
+    tree, problems = load(text, path)
+    if problems:
+        return None, problems
     return examine_tree(tree, Origin(text, path), operation=operation, operands=operands, results=results)
 
 
@@ -84,6 +83,14 @@ def placed(found: list[Diagnostic], origin: Origin) -> list[Diagnostic]:
         line, column = line_and_column(origin.text, offsets[wanted][0 if at_key else 1])
         result.append(finding._replace(path=origin.path, pointer=pointer or None, line=line, column=column))
     return sorted(result, key=lambda each: (each.path != origin.path, each.line or 0, each.column or 0))
+
+
+def load(text: str, path: str) -> tuple[Any, list[Diagnostic]]:
+    """JSON as data, or what is wrong with the text; each key of an object occurs once."""
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refused), []
+    except (ValueError, RecursionError, _NotUsableError) as error:
+        return None, _syntax_problems(text, path, error)
 
 
 def _syntax_problems(text: str, path: str, error: Exception) -> list[Diagnostic]:

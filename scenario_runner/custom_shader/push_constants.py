@@ -65,10 +65,10 @@ def check_push_constants(attributes: Attributes, interface: Interface) -> list[D
     if block is None or not block.members:
         if not declared:
             return []
-        message = f"the shader uses no push constants, but the attributes have {shown(_written(declared))}"
+        message = f"the shader uses no push constants, but the attributes have {shown(written(declared))}"
         return [warning("SR-CUSTOM-017", _POINTER, message)]
     of_shader = constants_of(block)
-    help = f'the shader has "push_constants": "{_written(of_shader)}"'
+    help = f'the shader has "push_constants": "{written(of_shader)}"'
     if not declared:
         message = f"the shader uses {counted(len(of_shader), 'push constant')}, but the attributes have none"
         return [warning("SR-CUSTOM-017", _POINTER, message, help)]
@@ -108,6 +108,6 @@ def laid_out(attributes: Attributes, interface: Interface | None) -> tuple[tuple
     return declared, max(-(-block.size_bytes // 4) * 4, attributes.push_constants_size_bytes)
 
 
-def _written(constants: Iterable[PushConstant]) -> str:
+def written(constants: Iterable[PushConstant]) -> str:
     """The text of the attribute for these."""
     return ", ".join(f"{constant.name[:100] or 'unnamed'}: {constant.size_bytes}" for constant in constants)

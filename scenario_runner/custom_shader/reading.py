@@ -20,6 +20,7 @@ from scenario_runner.formats import Format, find_format, format_help
 from scenario_runner.scenario.syntax import escape
 from scenario_runner.scenario.validators import build
 from scenario_runner.scenario.wording import close_match, findings, listed, shown
+from scenario_runner.shaders.own_includes import own_include
 from scenario_runner.spirv.index import MAGIC
 from scenario_runner.vgf.descriptor_type import (
     COMBINED_IMAGE_SAMPLER,
@@ -281,7 +282,14 @@ class Reader:
         if language == "GLSL" and shader.entry_point != "main":
             message = f"entry_point is {shown(shader.entry_point)}; the entry point of GLSL is always called main"
             self.found.append(warning("SR-CUSTOM-008", "/entry_point", message, 'write "main"'))
-        return self._module(code) if language == "SPIR-V" else code
+        if language == "SPIR-V":
+            return self._module(code)
+        directive = own_include(code.encode())
+        if directive:
+            message = f"the source has an #{directive}, but a model does not carry other files"
+            help = "put the text in its place, or embed the compiled module as SPIR-V"
+            self._error("SR-CUSTOM-018", "/shader_code", message, help)
+        return code
 
     def _module(self, code: str) -> bytes:
         try:

@@ -82,7 +82,7 @@ def _check_variable(
 def _check_buffer(
     view: View, variable: DescriptorBinding, block: Block, type: ValueType | None
 ) -> Iterator[Diagnostic]:
-    element = _element(block)
+    element = element_of(block)
     if element is not None and not _reads_as(element, view.format):
         message = f"{view.name} is {view.format.name}, but {described(variable)} has elements of {element}"
         yield warning("SR-CUSTOM-012", f"/{view.name}_vkformat", message)
@@ -96,7 +96,7 @@ def _check_buffer(
         yield warning("SR-BIND-005", f"/{view.name}_binding", message)
 
 
-def _element(block: Block) -> Scalar | None:
+def element_of(block: Block) -> Scalar | None:
     """The numbers that the only member of a block holds; None for other blocks."""
     if len(block.members) != 1:
         return None

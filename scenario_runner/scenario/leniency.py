@@ -25,6 +25,7 @@ from scenario_runner.scenario.validators import model_of
 from scenario_runner.scenario.wording import OTHER_NAMES, close_match, name_of, part_of, shown
 
 _ROOT = ("resources", "commands")
+_BESIDE = ("$schema", "expect")
 _COMMENTS = frozenset({"comment", "comments", "description", "note", "notes"})
 _COMMENT_MARKS = ("_", "$", "//", "#")
 
@@ -44,7 +45,7 @@ def accepted(tree: Any, *, in_code: bool = False) -> tuple[Any, list[Diagnostic]
     kept = dict(tree)
     if all(isinstance(tree.get(name), list) for name in _ROOT):
         for key in list(tree)[:_MOST_KEYS]:
-            if key not in (*_ROOT, "$schema") and _is_ignored(key, _ROOT):
+            if key not in (*_BESIDE, *_ROOT) and _is_ignored(key, (*_ROOT, "expect")):
                 del kept[key]
                 found.append(_ignored((key,), "scenario", ""))
     for name, kinds in (("resources", RESOURCES), ("commands", COMMANDS)):

@@ -38,6 +38,10 @@ def json_schema() -> dict[str, Any]:
             "$schema": {"type": "string", "description": "Path or URL of this schema, for editors; not used by a run."},
             "resources": _entries("The resources, in any order.", RESOURCES),
             "commands": _entries("The commands, in the order in which they run.", COMMANDS),
+            "expect": {
+                "$ref": "expectations.schema.json",
+                "description": "What the scenario must give, as in a check.json beside it; not used by a run.",
+            },
         },
         "required": ["resources", "commands"],
         "additionalProperties": _FURTHER,

@@ -46,4 +46,5 @@ INPUTS: dict[str, Input] = {
     "SR-CUSTOM-015": attributes({"push_constants": "bias: 4, scale: 4"}),
     "SR-CUSTOM-016": attributes(resource("input_0", 0, "TENSOR_ARM"), element="f16"),
     "SR-CUSTOM-017": attributes({"push_constants": ""}),
+    "SR-CUSTOM-018": attributes({"shader_code": SOURCE.replace("void main", '#include "a.glsl"\nvoid main')}),
 }

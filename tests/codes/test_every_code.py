@@ -12,10 +12,12 @@ from tests.codes import (
     custom_inputs,
     device_inputs,
     drawing_inputs,
+    expect_inputs,
     flow_inputs,
     graph_inputs,
     scenario_inputs,
     shader_inputs,
+    suite_inputs,
 )
 from tests.codes.case import Case
 from tests.program import Program
@@ -29,9 +31,11 @@ TABLES = [
         drawing_inputs,
         graph_inputs,
         flow_inputs,
+        expect_inputs,
         custom_inputs,
         conversion_inputs,
         device_inputs,
+        suite_inputs,
     )
 ]
 INPUTS = {code: given for table in TABLES for code, given in table.items()}

@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from scenario_runner.custom_shader import ValueType, check_shaders, laid_out, parse_attributes
-from scenario_runner.shaders import find_compilers
 from tests.custom_shader.attributes import SOURCE, examined, messages, resource, text_of
 from tests.scenes import assemble
 
-TENSORS = any(compiler.knows_tensors for compiler in find_compilers(None, language="GLSL"))
 TWO = {"workgroup_sizes": [2, 1, 1]}
 
 IMAGES = """#version 450
@@ -139,9 +137,9 @@ def test_disagreement(change: dict[str, Any], expected: list[str]) -> None:
     [
         (
             {},
-            values((9,)),
+            values((33,)),
             "SR-CUSTOM-014 /workgroup_sizes: 2 x 1 x 1 workgroups of 4 x 1 x 1 invocations are 8 invocations, but the"
-            " largest output has 9 elements or texels",
+            " largest output has 33 elements or texels",
         ),
         (
             {"shader_code": SOURCE.replace("x[]", "x[16]")},
@@ -187,7 +185,6 @@ def test_texels() -> None:
     ]
 
 
-@pytest.mark.skipif(not TENSORS, reason="no compiler here knows GL_ARM_tensors")
 def test_tensors() -> None:
     """Rank and elements of tensors are those of the value and of the shader."""
     source = """#version 460
@@ -250,6 +247,25 @@ def test_spirv_modules() -> None:
     assert (found.path, found.line) == ("<attributes of 'scale'>", 2)
     (found,) = examined(change(module[:-4] + bytes(4)))
     assert (found.code, found.pointer) == ("SR-SHADER-012", "/shader_code")
+
+
+HLSL = """
+struct Push { float scale; float bias; };
+[[vk::push_constant]] Push push;
+[[vk::binding(0)]] StructuredBuffer<float> x;
+[[vk::binding(1)]] RWStructuredBuffer<float> y;
+[numthreads(4, 1, 1)] void scale(uint at : SV_DispatchThreadID) { y[at] = push.scale * x[at] + push.bias; }
+"""
+
+
+def test_hlsl() -> None:
+    """HLSL is compiled for its entry point, whatever that is called, and checked in the same way."""
+    change = TWO | {"shader_language": "HLSL", "shader_code": HLSL, "entry_point": "scale"}
+    assert examined(change, types=values((8,))) == []
+    wrong = change | {"output_0_vkformat": "VK_FORMAT_R16_UINT", "push_constants": "bias: 4, scale: 4"}
+    assert [each.code for each in examined(wrong)] == ["SR-CUSTOM-015", "SR-CUSTOM-015", "SR-CUSTOM-012"]
+    (found,) = examined(change | {"entry_point": "main"})
+    assert (found.code, found.path) == ("SR-SHADER-010", "<shader_code of 'scale'>")
 
 
 def test_many_shaders() -> None:

@@ -199,6 +199,10 @@ def test_more_than_ten_inputs() -> None:
                 " 'VK_FILTER_LINEAR'?)",
             ],
         ),
+        (
+            {"shader_code": '#version 450\n// #include "a"\n# include <b>\nvoid main() {}'},
+            ["SR-CUSTOM-018 /shader_code: the source has an #include, but a model does not carry other files"],
+        ),
         ({"input_0_sampler": 3}, ["SR-JSON-005 /input_0_sampler: expected an object, got 3"]),
     ],
 )
