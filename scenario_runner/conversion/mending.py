@@ -153,7 +153,7 @@ class _Mending:
             row = bound.get(binding)
             if row is None:  # nobody reads it, but the shader writes it
                 shape = tuple(-1 if size is None else size for size in value.type.shape or ())
-                resource = ModelResource("intermediate", TENSOR, view.format, shape, (), None, None)
+                resource = ModelResource("intermediate", TENSOR, view.format.value, shape, (), None, None)
                 row = self._add(resource, len(self._skeleton.resources), self._next_number)
                 self._next_number += 1
             writes.append(self._view(row, view))
