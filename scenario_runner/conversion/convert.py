@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scenario_runner.conversion.converter import ConverterCall, ConverterRefusedError
-from scenario_runner.conversion.element_types import has_format
+from scenario_runner.conversion.element_types import format_name_of_element
 from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
 from scenario_runner.conversion.placeholders import equal_operands, folded_operands, placeholder_text
 from scenario_runner.conversion.reading import parse_model, read_model
@@ -201,7 +201,7 @@ class _Conversion:
         for direction, values in (("operand", operation.operands), ("result", operation.results)):
             for number, value in enumerate(values):
                 what = f"{direction} {number} of the shader {operation.name!r} has the type {value.type.text}"
-                if not has_format(value.type.element):
+                if format_name_of_element(value.type.element) is None:
                     message = f"{what}, whose elements no Vulkan format holds"
                     self._add("SR-CUSTOM-034", message, "expected a tensor of a TOSA type", at=operation)
                 elif value.type.static_shape is None:
