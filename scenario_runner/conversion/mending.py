@@ -41,8 +41,8 @@ def missing_operands(skeleton: Vgf, equal: Sequence[tuple[int, ...]]) -> bool:
     for segment in skeleton.segments:
         if segment.type == "compute":
             bound = {slot.binding for each in segment.descriptor_sets for slot in each.slots}
-            firsts = equal[shader_number(skeleton.modules[segment.module_index].entry_point)]
-            if not bound.issuperset(firsts):
+            places = equal[shader_number(skeleton.modules[segment.module_index].entry_point)]
+            if not bound.issuperset(places):
                 return True
     return False
 
@@ -144,7 +144,7 @@ class _Mending:
         operation, attributes, workgroups = self._shaders[number]
         bound = {slot.binding: slot.resource_index for each in segment.descriptor_sets for slot in each.slots}
         reads = [
-            self._view(bound[first], view) for first, view in zip(self._equal[number], attributes.inputs, strict=True)
+            self._view(bound[place], view) for place, view in zip(self._equal[number], attributes.inputs, strict=True)
         ]
         writes = []
         for binding, (value, view) in enumerate(

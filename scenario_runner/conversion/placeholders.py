@@ -1,7 +1,7 @@
 """The skeleton of a converted model: the converter is called once, on the model with placeholders for its shaders.
 
-A placeholder binds operand *i* at the binding *i*, its result behind them, all as tensors, and its entry point tells
-what it stands for. So the segments, numbers and rows that the converter makes of it say which values each shader reads
+A placeholder binds operand *i* at the binding *i* (`equal_operands`), its result behind them, all as tensors, and its
+entry point tells what it stands for. So the segments, numbers and rows that the converter makes of it say which values each shader reads
 and writes, whatever the attributes of the shader are. They are put in afterwards (`mending`).
 
 A shader of several results has one placeholder for each: the converter gives the results of one operation to the
@@ -99,8 +99,11 @@ def _attributes(number: int, result: int, shader: CustomOperation) -> str:
 
 
 def equal_operands(function: Function) -> list[tuple[int, ...]]:
-    """For each shader the first operand that is the same value, for each operand: of (a, b, a) it is (0, 1, 0)."""
-    return [_first_equal([operand.name for operand in shader.operands]) for shader in function.shaders]
+    """For each shader the binding at which the skeleton has each operand: (0, 0, 1) where the operands are (a, a, b).
+
+    The converter binds a value once: operands are at the bindings of their places among those that differ.
+    """
+    return [_places([operand.name for operand in shader.operands]) for shader in function.shaders]
 
 
 def folded_operands(text: str, path: str) -> list[tuple[int, ...]]:
@@ -113,9 +116,10 @@ def folded_operands(text: str, path: str) -> list[tuple[int, ...]]:
     found: dict[int, tuple[int, ...]] = {}
     for shader in function.shaders:
         number = shader_number(json.loads(shader.attributes)["entry_point"])
-        found[number] = _first_equal([operand.name for operand in shader.operands])
+        found[number] = _places([operand.name for operand in shader.operands])
     return [found[number] for number in range(len(found))]
 
 
-def _first_equal(names: Sequence[str]) -> tuple[int, ...]:
-    return tuple(names.index(name) for name in names)
+def _places(names: Sequence[str]) -> tuple[int, ...]:
+    different = list(dict.fromkeys(names))
+    return tuple(different.index(name) for name in names)
