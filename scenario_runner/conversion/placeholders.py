@@ -22,7 +22,7 @@ from scenario_runner.conversion.syntax import STRING, VALUE, escaped
 from scenario_runner.conversion.text_model import parse_text
 from scenario_runner.custom_shader.domain import DOMAIN
 
-_FOLDED_BEFORE = "ModelPartitionMarkingPass"
+_SIMPLIFIED_BEFORE = "ModelPartitionMarkingPass"
 _USE = re.compile(rf"({STRING})|//[^\n]*|({VALUE})(?:#([0-9]+))?", re.DOTALL)
 
 
@@ -47,7 +47,7 @@ def placeholder_text(model: Model, function: Function) -> str:
         else:
             operations = [_operation(number, result, shader, renamed) for result in range(len(shader.results))]
             changes.append((shader.span, " ".join(operations)))
-    for other in model.functions:
+    for other in (*model.functions, *model.declarations):
         if other is not function:
             changes.append((other.span, "\n" * text.count("\n", *other.span)))
     parts, at = [], 0
@@ -106,18 +106,15 @@ def equal_operands(function: Function) -> list[tuple[int, ...]]:
     return [_places([operand.name for operand in shader.operands]) for shader in function.shaders]
 
 
-def folded_operands(text: str, path: str) -> list[tuple[int, ...]]:
-    """The same after the converter has simplified the model with these placeholders: an operation that changes nothing,
-    such as a reshape to the same shape, is replaced by its operand then.
+def simplified(text: str, path: str) -> Function:
+    """The function as the converter has simplified it, with one placeholder of each shader: an operation that changes
+    nothing, such as a reshape to the same shape, is replaced by its operand, and what nobody reads is gone.
 
     Raises ConverterRefusedError, and NotUnderstoodError where the converter writes what is not read here.
     """
-    (function,) = parse_text(later_text(text, _FOLDED_BEFORE), path).functions
-    found: dict[int, tuple[int, ...]] = {}
-    for shader in function.shaders:
-        number = shader_number(json.loads(shader.attributes)["entry_point"])
-        found[number] = _places([operand.name for operand in shader.operands])
-    return [found[number] for number in range(len(found))]
+    (function,) = parse_text(later_text(text, _SIMPLIFIED_BEFORE), path).functions
+    found = {shader_number(json.loads(shader.attributes)["entry_point"]): shader for shader in function.shaders}
+    return function._replace(operations=tuple(found[number] for number in range(len(found))))
 
 
 def _places(names: Sequence[str]) -> tuple[int, ...]:

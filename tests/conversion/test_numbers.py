@@ -77,6 +77,18 @@ CASES = {
         function(["x", "y"], [add("%0", "%x", "%y"), shader("%1", ["%0", "%x", "%0"], [1, 10, 100, 0])], ["%1"]),
         lambda x, y: (101 * (x + y) + 10 * x,),
     ),
+    "operands behind a repeated one": Case(
+        function(
+            ["x", "y"],
+            [add("%0", "%x", "%y"), shader("%1", ["%0", "%0", "%y", "%x"], [1, 10, 100, 1000, 0], inputs=TENSOR)],
+            ["%1"],
+        ),
+        lambda x, y: (11 * (x + y) + 100 * y + 1000 * x,),
+    ),
+    "one shader that is left when the model is simplified": Case(
+        function(["x", "y"], [add("%0", "%x", "%y"), shader("%1", ["%y", "%x", "%y"], [1, 10, 100, 0])], ["%1"]),
+        lambda x, y: (101 * y + 10 * x,),
+    ),
     "a repeated argument of the only shader": Case(
         function(["x", "y"], [shader("%1", ["%y", "%y", "%x"], [1, 10, 100, 0])], ["%1"]),
         lambda x, y: (11 * y + 100 * x,),
