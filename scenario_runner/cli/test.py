@@ -254,6 +254,7 @@ class _Suite:
             command=command,
             folder=os.getcwd(),
             results=self._folder,
+            is_temporary=self._options.results is None,
             repeat=tuple(self._options.repeating),
         )
 
