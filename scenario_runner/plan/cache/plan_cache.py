@@ -11,6 +11,7 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+import zlib
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
