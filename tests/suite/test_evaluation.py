@@ -304,6 +304,21 @@ def test_results_that_cannot_be_written(doubled: Scene, run: Run) -> None:
     assert "(no files about it: " in outcome.outputs[0].message
 
 
+def test_in_a_sandbox(doubled: Scene, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The folder of the results may lie outside; a file that is expected may not."""
+    doubled.npy("expected/x.npy", VALUES)
+    path, results = str(doubled.write()), tmp_path_factory.mktemp("results")
+    runners = Runners({"sandbox": True}, 60)
+    outcome = run_item(Item("item", path), runners, EvaluationOptions(str(results)))
+    assert (outcome.status, len(outcome.outputs[0].files)) == ("Fail", 3)
+    assert (results / "item" / "x.actual.npy").is_file()
+    doubled.npy("../outside.npy", VALUES)
+    check = doubled.file("check.json", json.dumps({"outputs": {"x": {"file": "../outside.npy"}}}))
+    outcome = run_item(Item("item", path, str(check)), runners)
+    assert (outcome.status, outcome.exit_code) == ("Fail", 14)
+    runners.close()
+
+
 @pytest.mark.parametrize(
     "id, folder",
     [
