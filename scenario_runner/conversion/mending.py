@@ -179,7 +179,11 @@ class _Mending:
         """The row through which a shader sees the value of a row of the skeleton."""
         of = self._rows[row]
         sampler = None if view.sampler is None else Sampler(*view.sampler)
-        wanted = replace(of, descriptor_type=view.descriptor_type, format=view.format.value, sampler=sampler)
+        # without a shape a file does not say how large a buffer is
+        shape = of.shape or ((1,) if view.kind == "buffer" else ())
+        wanted = replace(
+            of, descriptor_type=view.descriptor_type, format=view.format.value, shape=shape, sampler=sampler
+        )
         number = self._number[row]
         other = self._views.get((number, wanted))
         if other is None:

@@ -1,8 +1,8 @@
 """The skeleton of a converted model: the converter is called once, on the model with placeholders for its shaders.
 
 A placeholder binds operand *i* at the binding *i* (`equal_operands`), its result behind them, all as tensors, and its
-entry point tells what it stands for. So the segments, numbers and rows that the converter makes of it say which values each shader reads
-and writes, whatever the attributes of the shader are. They are put in afterwards (`mending`).
+entry point tells what it stands for. So the segments, numbers and rows that the converter makes of it say which values
+each shader reads and writes, whatever the attributes of the shader are. They are put in afterwards (`mending`).
 
 A shader of several results has one placeholder for each: the converter gives the results of one operation to the
 bindings in the order in which they are used, without saying so. Their segments are joined again.
