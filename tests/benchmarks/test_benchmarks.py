@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import captures, comparing, labels, timestamps
+from benchmarks import captures, comparing, conversion, labels, timestamps
 from benchmarks.__main__ import main
 from benchmarks.bounds import Bound, Spread, ratio
 from benchmarks.launcher import Launcher
@@ -215,3 +215,9 @@ def test_the_cost_of_captures_is_measured(
     """The benchmark of captures runs, and its captures are right."""
     assert captures.main(["--quick", "--runs", "1", "--folder", str(tmp_path)]) == 0
     assert "with captures / plain copies: " in capsys.readouterr().out
+
+
+def test_the_cost_of_conversions_is_measured(shader_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The benchmark of conversions runs, and compares three ways with the existing converter."""
+    assert conversion.main(["--operations", "20", "--runs", "1"]) == 0
+    assert capsys.readouterr().out.count(" / model-converter: ") == 3
