@@ -29,7 +29,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Final, NoReturn
 
-from scenario_runner.plan.cache.plan_cache import program_version
+from scenario_runner.program_version import program_version
 from scenario_runner.suite.running import worker
 from scenario_runner.suite.running.options import WorkerOptions
 
@@ -42,6 +42,7 @@ _FREED_SELDOM: Final = 50_000  # allocations between two searches for garbage: w
 _IMPORTED: Final = (
     "numpy",
     "scenario_runner.runner",
+    "scenario_runner.plan.cache.plan_cache",
     "scenario_runner.vulkan.devices.device",
     "scenario_runner.vulkan.devices.instance",
     "scenario_runner.vulkan.devices.requirements",
