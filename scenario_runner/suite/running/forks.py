@@ -17,7 +17,7 @@ from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.system_limits import refusal
 
 _MOST_BYTES: Final = 1 << 17
-_END_S: Final = 5.0
+_END_S: Final = 2.0
 _CODE: Final = "from scenario_runner.suite.running.zygote import main; main({})"
 
 
