@@ -14,6 +14,7 @@ _WHAT = {
     "shaders": "compiled shaders",
     "checked": "results of spirv-val",
     "pipelines": "the driver's pipelines",
+    "contents": "files of suites of other hosts",
 }
 
 

@@ -20,7 +20,9 @@ _MISSING: Final = "missing"
 # Files that expectations name; in JSON a quote inside of a string is escaped, so that these can only be keys.
 _EXPECTED: Final = re.compile(rb'"(?:file|mask)"\s*:\s*("(?:[^"\\]|\\.)+")')
 _INCLUDE_DIRS: Final = re.compile(rb'"include_dirs"\s*:\s*(\[[^\]]*\])')
+_BUILD_OPTIONS: Final = re.compile(rb'"build_options"\s*:\s*("(?:[^"\\]|\\.)+")')
 _INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
+_INCLUDE_OPTION: Final = re.compile(r"""(?:^|\s)-I(?:\s+([^\s"']+)|([^\s"']+))""")
 _NO_SOURCES: Final = (".npy", ".dds", ".png", ".spv", ".vgf")
 _MOST_SOURCE_BYTES: Final = 1 << 20
 
@@ -63,10 +65,25 @@ def file_hash(path: str) -> str:
         return _MISSING
 
 
+def is_missing(hash: str) -> bool:
+    """Whether `file_hash` has found no file."""
+    return hash == _MISSING
+
+
+def files_of(item: Item) -> Iterator[str]:
+    """The paths of all files that a run of an item reads: the scenario, its expectations, and what these name."""
+    text, check = _content(item.path) or b"", _content(item.expectations) or b""
+    yield item.path
+    if item.expectations is not None:
+        yield item.expectations
+    yield from _inputs(item.path, text)
+    yield from _expected(item.path, text + check)
+
+
 def _inputs(path: str, text: bytes) -> Iterator[str]:
     folder = os.path.dirname(path)
     sources = declared_files(text.decode("utf-8", "replace"), folder).reads
-    dirs = [os.path.join(folder, each) for found in _INCLUDE_DIRS.findall(text) for each in _strings(found)]
+    dirs = [os.path.join(folder, each) for each in _include_dirs(text)]
     known: set[str] = set()
     waiting = list(sources)
     while waiting:
@@ -79,6 +96,15 @@ def _inputs(path: str, text: bytes) -> Iterator[str]:
             for name in _includes(source):
                 found = (os.path.join(each, name) for each in (os.path.dirname(source), *dirs))
                 waiting += [each for each in found if os.path.isfile(each)][:1]
+
+
+def _include_dirs(text: bytes) -> Iterator[str]:
+    for found in _INCLUDE_DIRS.findall(text):
+        yield from _strings(found)
+    for found in _BUILD_OPTIONS.findall(text):
+        for options in _strings(b"[" + found + b"]"):
+            for separate, joined in _INCLUDE_OPTION.findall(options):
+                yield separate or joined
 
 
 def _expected(path: str, texts: bytes) -> Iterator[str]:

@@ -74,7 +74,7 @@ class Session:
             item = finished.item
             verdict = self._rules.verdict(self._lists.expected(item.id), finished.attempts)
             hashes = self._hashes.pop(item.id, Hashes())
-            self._add(Result(item, verdict, finished.attempts, finished.device, finished.driver, hashes))
+            self._add(Result(item, verdict, finished.attempts, finished.device, finished.driver, hashes, finished.host))
             if self._limits.fail_fast is not None and self.bad >= self._limits.fail_fast and not self._stopped:
                 self._stopped = True
                 workers.stop()
