@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from scenario_runner.cli.suite_display import SuiteDisplay
     from scenario_runner.cli.suite_summary import Summary
     from scenario_runner.diagnostics import Diagnostic
+    from scenario_runner.suite.cluster.workers import ClusterWorkers
     from scenario_runner.suite.hashes import Hasher
     from scenario_runner.suite.journal import Journal
     from scenario_runner.suite.lists import Lists, Patterns
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from scenario_runner.suite.problems import SuiteProblems
     from scenario_runner.suite.records import Item
     from scenario_runner.suite.reports.suite_info import SuiteInfo
+    from scenario_runner.suite.running.options import WorkerOptions
+    from scenario_runner.suite.running.workers import Workers
     from scenario_runner.suite.session import Session
 
 UNEXPECTED: Final = 1
@@ -87,6 +90,11 @@ class _Suite:
                         print(item.id)
                 self._report_unmatched(lists, include)
                 return self._problems.exit_code
+            if options.update:
+                from scenario_runner.cli.test_update import update
+
+                chosen = (item for item in chain(ahead, items) if not lists.skips.match(item.id))
+                return update(options, chosen, self._worker_options()) or self._problems.exit_code
             return self._run(ahead, items, lists, include, earlier, stack)
 
     def _earlier(self, stack: ExitStack) -> MergedJournals | None:
@@ -137,7 +145,6 @@ class _Suite:
         from scenario_runner.suite.session import Limits, Session
         from scenario_runner.suite.verdicts import Rules
 
-        self._check_expectations(ahead)
         journal, hasher = self._journal(stack)
         summary = Summary(self._display, self._info())
         session = Session(
@@ -168,9 +175,36 @@ class _Suite:
 
     def _run_items(self, session: Session, summary: Summary, ahead: Sequence[Item], items: Iterator[Item]) -> None:
         options = self._options
+        with self._workers(session) as workers:
+            self._check_expectations(ahead)  # while the process that workers are forked from imports what they need
+            if not options.quiet:
+                self._display.start(None if len(ahead) == _LOOKED_AHEAD + 1 else len(ahead))
+            try:
+                session.run(self._counted(chain(ahead, items)), workers)
+            finally:
+                summary.devices = tuple((device.uuid, device.name) for device in workers.devices)
+
+    def _workers(self, session: Session) -> Workers | ClusterWorkers:
+        def note(text: str) -> None:
+            self._display.note("warning", text)
+
+        if self._options.cluster is not None:
+            from scenario_runner.suite.cluster.workers import ClusterWorkers
+
+            options = self._worker_options()
+            return ClusterWorkers(
+                self._options.cluster, options, session.rules, session.lists.expected, self._problems, on_note=note
+            )
+        from scenario_runner.suite.running.workers import Workers
+
+        return Workers(
+            self._worker_options(), on_start=lambda item, worker: self._display.started(item, str(worker)), on_note=note
+        )
+
+    def _worker_options(self) -> WorkerOptions:
+        options = self._options
         from scenario_runner.suite.evaluation import EvaluationOptions
         from scenario_runner.suite.running.options import WorkerOptions
-        from scenario_runner.suite.running.workers import Workers
 
         worker_options = WorkerOptions(
             devices=options.devices,
@@ -178,19 +212,7 @@ class _Suite:
             runner=runner_arguments(options),
             task_options=EvaluationOptions(self._folder or None),
         )
-        if options.timeout is not None:
-            worker_options = worker_options._replace(timeout_s=options.timeout)
-        with Workers(
-            worker_options,
-            on_start=lambda item, worker: self._display.started(item, str(worker)),
-            on_note=lambda text: self._display.note("warning", text),
-        ) as workers:
-            if not options.quiet:
-                self._display.start(None if len(ahead) == _LOOKED_AHEAD + 1 else len(ahead))
-            try:
-                session.run(self._counted(chain(ahead, items)), workers)
-            finally:
-                summary.devices = tuple((device.uuid, device.name) for device in workers.devices)
+        return worker_options if options.timeout is None else worker_options._replace(timeout_s=options.timeout)
 
     def _counted(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items; when there are no more, the display learns how many there were."""
@@ -245,6 +267,7 @@ class _Suite:
             command=command,
             folder=os.getcwd(),
             results=self._folder,
+            is_temporary=self._options.results is None,
             repeat=tuple(self._options.repeating),
         )
 

@@ -61,7 +61,8 @@ class _Mending:
         for slot in ends + [slot for each in skeleton.segments for slot in (*each.inputs, *each.outputs)]:
             self._number[slot.resource_index] = slot.binding
         self._next_number = max([*self._number.values(), len(function.arguments) - 1], default=-1) + 1
-        self._rows: list[ModelResource] = list(skeleton.resources)
+        self._rows = [replace(row, alias_group=None) for row in skeleton.resources]
+        self._views = {(number, self._rows[row]): row for row, number in reversed(self._number.items())}
         self._origin: list[int] = list(range(len(self._rows)))
         self._first_use: dict[int, int] = {}
 
@@ -75,8 +76,10 @@ class _Mending:
         ends = {slot.resource_index for slot in (*arguments, *skeleton.outputs)}
         order, stands_for = self._order(ends)
         index = {row: position for position, row in enumerate(order)}
-        for row, other in stands_for.items():
-            index[row] = index[other]
+
+        def moved_ends(slots: Sequence[Slot]) -> tuple[Slot, ...]:
+            rows = (stands_for.get(slot.resource_index, slot.resource_index) for slot in slots)
+            return tuple(Slot(slot.binding, index[row]) for slot, row in zip(slots, rows, strict=True))
 
         def moved(slots: Iterable[Slot]) -> tuple[Slot, ...]:
             return tuple(Slot(slot.binding, index[slot.resource_index]) for slot in slots)
@@ -99,8 +102,8 @@ class _Mending:
             constants=tuple(
                 replace(constant, resource_index=index[constant.resource_index]) for constant in skeleton.constants
             ),
-            inputs=moved(arguments),
-            outputs=moved(skeleton.outputs),
+            inputs=moved_ends(arguments),
+            outputs=moved_ends(skeleton.outputs),
         )
 
     def _arguments(self) -> list[Slot]:
@@ -124,6 +127,7 @@ class _Mending:
         self._origin.append(origin)
         row = len(self._rows) - 1
         self._number[row] = number
+        self._views[number, resource] = row
         return row
 
     def _use(self, row: int) -> None:
@@ -177,17 +181,15 @@ class _Mending:
         sampler = None if view.sampler is None else Sampler(*view.sampler)
         wanted = replace(of, descriptor_type=view.descriptor_type, format=view.format.value, sampler=sampler)
         number = self._number[row]
-        for other, resource in enumerate(self._rows):
-            if self._number.get(other) == number and replace(resource, alias_group=of.alias_group) == wanted:
-                break
-        else:
+        other = self._views.get((number, wanted))
+        if other is None:
             other = self._add(wanted, self._origin[row], number)
         self._use(other)
         return other
 
     def _order(self, ends: set[int]) -> tuple[list[int], dict[int, int]]:
-        """The rows of the new table in their order, and for inputs and outputs that no segment sees as tensors, but
-        as something else, the row that stands for them."""
+        """The rows of the new table in their order, and for inputs and outputs of the skeleton the row that the model
+        lists in place of theirs: the view that is used first."""
         used = self._first_use
         last = len(used)
         views: dict[tuple[int, Category], list[int]] = {}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from scenario_runner.custom_shader.attributes import DOMAIN
+from scenario_runner.custom_shader.domain import DOMAIN
 
 
 @dataclass(frozen=True, slots=True)

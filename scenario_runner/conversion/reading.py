@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from scenario_runner.conversion.converter import ConverterRefusedError, later_text, text_of
+from scenario_runner.conversion.converter import ConverterFailedError, ConverterRefusedError, later_text, text_of
 from scenario_runner.conversion.model import Model
 from scenario_runner.conversion.syntax import NotUnderstoodError
 from scenario_runner.conversion.text_model import parse_text
@@ -36,7 +36,12 @@ def parse_model(content: bytes, path: str = "<memory>") -> Model:
         if content.startswith(_BYTECODE):
             return _converted(content, path, ".mlirbc")
         if content[_FLATBUFFER_AT : _FLATBUFFER_AT + len(_FLATBUFFER)] == _FLATBUFFER:
-            return _converted(content, path, ".tosa")
+            try:
+                return _converted(content, path, ".tosa")
+            except ConverterFailedError as error:
+                from scenario_runner.conversion.flatbuffer import why_not_loaded
+
+                raise unreadable(path, why_not_loaded(content)) from error
         text = _decoded(content, path)
         try:
             model = parse_text(text, path)

@@ -97,6 +97,20 @@ def add(result: str, one: str, other: str) -> str:
     return f"{result} = tosa.add {one}, {other} : ({GRID}, {GRID}) -> {GRID}"
 
 
+def constant(result: str, values: Any) -> str:
+    """A constant of the type `GRID`."""
+    return f'{result} = "tosa.const"() {{values = dense<{values.tolist()}> : {GRID}}} : () -> {GRID}'
+
+
+def reshape(result: str, operand: str) -> list[str]:
+    """A reshape to the same shape."""
+    shape = f"%shape_of_{result[1:]}"
+    return [
+        f"{shape} = tosa.const_shape {{values = dense<[4, 16]> : tensor<2xindex>}} : () -> !tosa.shape<2>",
+        f"{result} = tosa.reshape {operand}, {shape} : ({GRID}, !tosa.shape<2>) -> {GRID}",
+    ]
+
+
 def function(arguments: Sequence[str], body: Sequence[str], returned: Sequence[str], name: str = "main") -> str:
     """A function of values of one type whose inputs have the names of the arguments, and its outputs ``out0``, ..."""
     outputs = [f"out{i}" for i in range(len(returned))]

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from scenario_runner.content_cache import default_cache_dir, distrust
-from scenario_runner.errors import FileError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.source import reason_of
 from scenario_runner.kept_files import bound
 
@@ -33,7 +34,7 @@ class Piece(NamedTuple):
 
 
 class ContentStore:
-    """The store of this user on this host. Raises FileError where its folder cannot be used."""
+    """The store of this user on this host. Its errors are those of SR-CLUSTER-006."""
 
     def __init__(self, sender: str) -> None:
         """``sender`` tells apart those who bring the same file at the same time."""
@@ -44,9 +45,9 @@ class ContentStore:
             for folder in (self._root, self._folder):
                 os.makedirs(folder, mode=0o700, exist_ok=True)
                 if reason := distrust(os.stat(folder)):
-                    raise FileError(f"files of suites cannot be kept there: {reason}", path=folder)
+                    raise _error(folder, reason)
         except OSError as error:
-            raise _error(self._folder, error) from error
+            raise _error(self._folder, reason_of(error)) from error
 
     def path(self, hash: str) -> str:
         """Where the file with this hash is, if it is there."""
@@ -74,7 +75,7 @@ class ContentStore:
                 if piece.is_last:
                     self._complete(piece.hash, temporary)
             except OSError as error:
-                raise _error(temporary, error) from error
+                raise _error(temporary, reason_of(error)) from error
 
     def _complete(self, hash: str, temporary: str) -> None:
         with open(temporary, "rb") as file:
@@ -89,8 +90,9 @@ class ContentStore:
         bound(self._root, KIND, _MOST_FILES, _MOST_BYTES)
 
 
-def _error(path: str, error: OSError) -> FileError:
-    return FileError(f"files of suites cannot be kept there: {reason_of(error)}", path=path)
+def _error(path: str, reason: str) -> ScenarioRunnerError:
+    message = f"files of suites cannot be kept there: {reason}"
+    return error_of([Diagnostic("SR-CLUSTER-006", "error", None, message, None, path)])
 
 
 def _private(path: str, flags: int) -> int:

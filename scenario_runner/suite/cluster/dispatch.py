@@ -54,7 +54,9 @@ class Host:
     only who receives the messages changes them.
     """
 
-    def __init__(self, suite: Suite, address: str, resources: dict[str, float], tell: Callable[[Message], None]) -> None:
+    def __init__(
+        self, suite: Suite, address: str, resources: dict[str, float], tell: Callable[[Message], None]
+    ) -> None:
         self.address = address
         self.name = address
         self.pending: dict[str, Job] = {}

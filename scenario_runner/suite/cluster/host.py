@@ -20,7 +20,6 @@ from scenario_runner.suite.cluster.contents import ContentStore, Piece
 _LAST_BYTES: Final = 2000
 
 
-
 class _Supervisor(NamedTuple):
     process: subprocess.Popen[bytes]
     orders: IO[bytes]
@@ -92,7 +91,7 @@ def run_shard(session: str, order: str, shard: str, topic: str) -> str:
 def _start(order: str) -> _Supervisor:
     from tempfile import TemporaryFile
 
-    said = TemporaryFile()
+    said = TemporaryFile()  # noqa: SIM115  (for as long as the process)
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "scenario_runner.suite.cluster.shard"],
         stdin=subprocess.PIPE,

@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any, NamedTuple
 
-from scenario_runner.suite.hashes import file_hash, files_of, is_missing
+from scenario_runner.suite.hashes import files_of
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.verdicts import Expected
 
@@ -28,9 +28,7 @@ class Job(NamedTuple):
 
     @classmethod
     def of_json(cls, given: dict[str, Any]) -> Job:
-        return cls(
-            Item(*given["item"]), Expected(*given["expected"]), dict(given["files"]), tuple(given["absolute"])
-        )
+        return cls(Item(*given["item"]), Expected(*given["expected"]), dict(given["files"]), tuple(given["absolute"]))
 
 
 def job_of(item: Item, expected: Expected) -> Job:
@@ -39,9 +37,8 @@ def job_of(item: Item, expected: Expected) -> Job:
     absolute: list[str] = []
     folder = os.path.join(os.path.dirname(item.path), "")
     spelled = b"".join(_content(path) for path in (item.path, item.expectations) if path is not None)
-    for path in files_of(item):
-        hash = file_hash(path)
-        if is_missing(hash):
+    for path, hash in files_of(item):
+        if not hash:
             continue
         # "a/../b" is b on another host, where no part of it is a link.
         plain = os.path.normpath(path)

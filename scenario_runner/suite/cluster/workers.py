@@ -177,7 +177,8 @@ class ClusterWorkers:
         match message.what:
             case "ready":
                 self._idle.append(host)
-            case "finished" if message.finished is not None and host.pending.pop(message.finished.item.id, None):
+            case "finished" if message.finished is not None and message.finished.item.id in host.pending:
+                del host.pending[message.finished.item.id]
                 host.failures = 0
                 self._has_results = True
                 yield message.finished

@@ -1,8 +1,8 @@
-"""Whether a whole chunk of elements is certainly right, by a few passes that stay in the processor's cache.
+"""Which elements of a chunk are not certainly right, by a few passes that stay in the processor's cache.
 
-The answer "no" means nothing: then `elements` looks at each element. Bounds are taken a little narrower than asked for,
-so that no rounding in here makes a wrong element right. (Where rtol times an expected value is denormal in single
-precision, the product may be off by half of the smallest denormal value.)
+`elements` looks at those that are left. Bounds are taken a little narrower than asked for, so that no rounding in here
+makes a wrong element right. (Where rtol times an expected value is denormal in single precision, the product may be off
+by half of the smallest denormal value.)
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 _NARROWER: Final = 1 - 1e-6  # several times the rounding of single precision
-_EXPONENTS: Final = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F80_0000, "float64": 0x7FF0_0000_0000_0000}
+# The bits of the least magnitude that is not finite.
+_NOT_FINITE: Final = {
+    "float8_e4m3": 0x7F,
+    "float8_e5m2": 0x7C,
+    "float16": 0x7C00,
+    "bfloat16": 0x7F80,
+    "float32": 0x7F80_0000,
+    "float64": 0x7FF0_0000_0000_0000,
+}
 
 
 class FastCheck:
@@ -27,32 +35,35 @@ class FastCheck:
     def __init__(self, element: Element, rule: Rule, size: int) -> None:
         import numpy
 
-        self._rule = rule
         self.element = element
         self.size = size
-        self._is_single = element.is_float and element.size_bytes < 8
-        self._bounded = bool(rule.atol or rule.rtol)
-        kind = "<f4" if self._is_single else "<f8"
+        self._rule = rule
+        kind = "<f4" if element.size_bytes < 8 else "<f8"
         self._errors = numpy.empty(size, kind)
         self._allowed = numpy.empty(size, kind)
-        self._steps = (
-            numpy.empty((2, size), f"<i{element.size_bytes}")
-            if rule.ulp and not rule.zero and element.name in _EXPONENTS
-            else None
-        )
+        self._steps = numpy.empty((2, size), f"<i{element.size_bytes}")
 
-    def are_right(self, actual: Array, expected: Array) -> bool:
-        """Whether every element is right, as far as that can be told quickly."""
+    def suspects(self, actual: Array, expected: Array) -> Array:
+        """The indices of the elements that may be wrong."""
         import numpy
 
-        if not self.element.is_float:
-            return self._integers(actual, expected)
-        with numpy.errstate(all="ignore"):
-            if self._bounded and self._near(actual, expected):
-                return True
-            return self._steps is not None and self._few_steps(actual, expected)
+        rule = self._rule
+        right: Array | None = None
+        with numpy.errstate(all="ignore"):  # about NaN and infinity
+            if not self.element.is_float:
+                if rule.atol and self.element.name != "bool":
+                    right = self._near_integers(actual, expected)
+            else:
+                if rule.atol or rule.rtol:
+                    right = self._near(actual, expected)
+                if rule.ulp and (right is None or not right.all()):
+                    few = self._few_steps(actual, expected)
+                    right = few if right is None else right | few
+        if right is None:
+            return numpy.arange(actual.size)
+        return numpy.flatnonzero(~right) if not right.all() else numpy.empty(0, numpy.intp)
 
-    def _near(self, actual: Array, expected: Array) -> bool:
+    def _near(self, actual: Array, expected: Array) -> Array:
         import numpy
 
         count = actual.size
@@ -63,33 +74,33 @@ class FastCheck:
         numpy.subtract(a, e, out=errors)
         numpy.abs(errors, out=errors)
         if self._rule.rtol:
-            numpy.multiply(e, self._rule.rtol * _NARROWER, out=allowed, casting="same_kind")
+            numpy.multiply(e, self._rule.rtol * _NARROWER, out=allowed)
             numpy.abs(allowed, out=allowed)
             numpy.subtract(errors, allowed, out=errors)
-        # a NaN, also one of infinite values, is the greatest of all and not within any bound
-        return bool(errors.max() <= self._rule.atol * _NARROWER)
+        # what infinity less infinity gives is NaN, and not within any bound
+        near: Array = errors <= self._rule.atol * _NARROWER
+        return near
 
-    def _few_steps(self, actual: Array, expected: Array) -> bool:
+    def _few_steps(self, actual: Array, expected: Array) -> Array:
         import numpy
 
-        assert self._steps is not None
         count = actual.size
         steps, other = self._steps[0, :count], self._steps[1, :count]
         a, e = actual.view(steps.dtype), expected.view(steps.dtype)
         numpy.bitwise_xor(a, e, out=other)
-        if other.min() < 0:  # the signs differ
-            return False
+        few: Array = other >= 0  # the signs are equal, so that the difference of the bits counts steps
         numpy.subtract(a, e, out=steps)
-        if steps.max() > self._rule.ulp or steps.min() < -self._rule.ulp:
-            return False
-        exponent = _EXPONENTS[self.element.name]
+        few &= steps <= self._rule.ulp
+        few &= steps >= -self._rule.ulp
         numpy.bitwise_and(e, (1 << (8 * self.element.size_bytes - 1)) - 1, out=other)
-        return bool(other.max() < exponent - self._rule.ulp)  # so that both are finite
+        few &= other < _NOT_FINITE[self.element.name] - self._rule.ulp  # so that both are finite
+        if self._rule.zero:
+            few &= numpy.abs(self.element.numbers(expected)) > self._rule.zero * (2 - _NARROWER)
+        return few
 
-    def _integers(self, actual: Array, expected: Array) -> bool:
+    def _near_integers(self, actual: Array, expected: Array) -> Array:
         import numpy
 
-        if not self._rule.atol or actual.dtype.kind == "b":
-            return False
         apart = numpy.maximum(actual, expected) - numpy.minimum(actual, expected)
-        return bool(apart.view(f"u{actual.dtype.itemsize}").max() <= self._rule.atol)
+        near: Array = apart.view(f"u{actual.dtype.itemsize}") <= self._rule.atol
+        return near
