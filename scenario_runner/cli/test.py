@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.suite.cluster.workers import ClusterWorkers
     from scenario_runner.suite.hashes import Hasher
-    from scenario_runner.suite.journal import Journal
+    from scenario_runner.suite.journal import Header, Journal
     from scenario_runner.suite.lists import Lists, Patterns
     from scenario_runner.suite.merging import MergedJournals
     from scenario_runner.suite.problems import SuiteProblems
@@ -67,6 +67,7 @@ class _Suite:
         self._problems = problems
         self._argv = argv
         self._started = time.time()
+        self._header: Header | None = None
         self._folder = ""  # of the results; a temporary one where reports need it and nobody named one
 
     def run(self) -> int:
@@ -168,7 +169,8 @@ class _Suite:
             ended = "stopped by an error"
             raise
         finally:
-            if journal is not None:
+            if journal is not None and self._header is not None:
+                journal.begin(self._header._replace(devices=dict(summary.devices)))
                 journal.close()
             summary.end(session, self._written(session, journal, summary), ended)
         return UNEXPECTED if session.bad else self._problems.exit_code
@@ -249,7 +251,8 @@ class _Suite:
         arguments = runner_arguments(options)
         hash = program_hash(arguments)
         journal = stack.enter_context(Journal(self._folder, resume=options.resume))
-        journal.begin(header(hash, {"command": ["scenario-runner", "test", *self._argv], "runner": arguments}))
+        self._header = header(hash, {"command": ["scenario-runner", "test", *self._argv], "runner": arguments})
+        journal.begin(self._header)
         return journal, Hasher(hash)
 
     def _info(self) -> SuiteInfo:

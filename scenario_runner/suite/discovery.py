@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Final, TextIO, TypeAlias
 
 from scenario_runner.close_names import close_files_help
@@ -91,7 +92,8 @@ class Discovery:
 
     def _folder(self, folder: str) -> Iterator[Item]:
         """The items below a folder. The folders above the one that is searched are on a stack, not in calls."""
-        stack = [self._opened(folder, frozenset())]
+        self._searched = {}
+        stack = [self._opened(folder, _identities_above(folder))]
         while stack:
             above, entries = stack[-1]
             entry = next(entries, None)
@@ -156,6 +158,17 @@ class Discovery:
             "rename it: lists and reports cannot hold this name",
             line=line,
         )
+
+
+def _identities_above(folder: str) -> frozenset[_Identity]:
+    """Those of the folders above an absolute path, which a link must not lead back to."""
+    found = set()
+    while folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+        with suppress(OSError):  # the search says so where it matters
+            status = os.stat(folder)
+            found.add((status.st_dev, status.st_ino))
+    return frozenset(found)
 
 
 def is_scenario(path: str) -> bool:

@@ -126,6 +126,16 @@ def test_links_in_a_circle(tree: Tree) -> None:
     assert tree.problems.exit_code == 0
 
 
+def test_a_link_out_of_the_folder(tree: Tree) -> None:
+    """One that leads above the searched folder is a circle as well; a folder that is named later is searched."""
+    tree.file("a/x.json")
+    tree.file("b/y.json")
+    (tree.folder / "a" / "out").symlink_to(tree.folder)
+    (tree.folder / "a" / "side").symlink_to(tree.folder / "b")
+    assert tree.ids("a", "b") == ["a/side/y.json", "a/x.json", "b/y.json"]
+    assert [each.code for each in tree.problems.diagnostics] == ["SR-SUITE-007"]
+
+
 def test_what_cannot_be_read(tree: Tree) -> None:
     """A link to nothing and a list that does not exist are problems, a pipe is no scenario, and the others come."""
     tree.file("x.json")

@@ -26,6 +26,10 @@ from scenario_runner.plan.model.plan import Plan
 from scenario_runner.plan.sources import NpySource
 
 _LARGEST_TEXT_BYTES = 16 << 20
+_MOST_PLANS = 16384  # those of a suite must all fit: of one that is a little larger none would be found again
+# To look for what must go is to look at each file of the folder, which takes as long as a few plans: for so many that
+# are kept, it is done about once, whichever process keeps them.
+_KEPT_BETWEEN_LOOKS = 64
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # scenario_runner/
 _PLAIN = frozenset({int, str, bytes, bool, float, type(None)})
 _RECORDS = "scenario_runner.plan.model."  # where the records of plans are
@@ -71,7 +75,7 @@ class PlanCache:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._cache = ContentCache(settings.cache_dir, "plans", max_entries=2048, max_total_bytes=256 << 20)
+        self._cache = ContentCache(settings.cache_dir, "plans", max_entries=_MOST_PLANS, max_total_bytes=256 << 20)
         self._key: bytes | None = None
         self.text: bytes | None = None
 
@@ -98,7 +102,8 @@ class PlanCache:
         except _NotKeptError:
             return
         self._cache.store(self._key, value)
-        self._cache.evict()
+        if zlib.crc32(self._key) % _KEPT_BETWEEN_LOOKS == 0:
+            self._cache.evict()
 
     def _made_key(self) -> bytes | None:
         try:

@@ -62,9 +62,10 @@ class Forks:
         """Signal a worker, and with SIGKILL all that it has started."""
         self._ask(("signal", number, int(sent)))
 
-    def load(self, path: str) -> None:
-        """Have workers that are forked from now on begin with this library."""
-        self._ask(("load", path))
+    def load(self, names: Sequence[str]) -> None:
+        """Have workers that are forked from now on begin with these modules, and libraries by their paths."""
+        for name in names:
+            self._ask(("load", name))
 
     def _ask(self, request: Any, descriptors: Sequence[int] = ()) -> None:
         with suppress(OSError):  # it is gone, which `answers` is about to say

@@ -5,6 +5,7 @@ It is a fork of the zygote. The supervisor sends an item and gets the outcome, s
     [number of the run, id, path, expectations]     ["ready", physical device]
                                                     ["limit", seconds]      where it is not the one of the options
                                                     ["done", outcome, why the process ends now]
+                                                    ["imported", modules]   that the next workers may begin with
                                                     ["devices", what to ask for to get each]    instead of "ready"
                                                     ["failed", whether for good, code, message, help]   likewise
 """
@@ -17,6 +18,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -53,6 +55,7 @@ STACK_SIGNAL: Final = signal.SIGUSR2
 _SPOILED: Final = frozenset(
     each.exit_code for each in (DeviceError, OutOfMemoryError, FenceTimeoutError, DeviceLostError, LimitError)
 )
+_SHARED: Final = ("libLLVM", "libvulkan", "libVkLayer_MESA")
 _LOOKED_AT: Final = 64  # after so many items the size of the process is looked at
 
 
@@ -133,6 +136,7 @@ class _Worker:
         module, _, name = options.task.partition(":")
         self._task: Callable[[Item, Runners, Any], Outcome] = getattr(import_module(module), name)
         self._count = 0
+        self._modules = set(sys.modules)
         self._channel.send("ready", self._device())
         self._bytes, self._files = 0, _open_files()
 
@@ -142,6 +146,8 @@ class _Worker:
                 progress.started(number)
                 outcome = self._outcome(Item(*item))
                 end = self._end(outcome)
+                if self._count & (self._count - 1) == 0:  # 1, 2, 4, 8…
+                    self._tell_imports()
                 self._channel.send("done", outcome.as_json(), end)
                 if end:
                     return
@@ -170,6 +176,12 @@ class _Worker:
             seconds, code = time.perf_counter() - started, ScenarioRunnerError.exit_code
             return Outcome("Crash", seconds, reason, code, stack=traceback.format_exc())
 
+    def _tell_imports(self) -> None:
+        new = [name for name in sys.modules if name not in self._modules and name.startswith("scenario_runner.")]
+        if new:
+            self._modules.update(new)
+            self._channel.send("imported", new)
+
     def _end(self, outcome: Outcome) -> str:
         """Why this process must not run another item: it may be "spoiled", or has "grown". Or nothing."""
         self._count += 1
@@ -197,7 +209,9 @@ def _used_bytes() -> int:
 
 
 def _shared_libraries() -> list[str]:
-    """The libraries that the driver has loaded and that the zygote may load as well."""
+    """The libraries of the driver that the zygote may load as well, so that workers find them loaded.
+
+    Mesa's start no thread before an instance is made; of other drivers that is not known."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
-        paths = {line.rstrip("\n").split(maxsplit=5)[-1] for line in file if "/libLLVM" in line}
-    return sorted(path for path in paths if path.startswith("/") and path.isprintable())
+        paths = {line.rstrip("\n").split(maxsplit=5)[-1] for line in file if ".so" in line}
+    return sorted(path for path in paths if os.path.basename(path).startswith(_SHARED) and path.isprintable())

@@ -9,7 +9,7 @@ all workers need; then::
 
     ("fork", number, device) and descriptors    ("refused", number, why) where there is none
     ("signal", number, signal)
-    ("load", path of a shared library)
+    ("load", module, or path of a library)
                                                 ("ended", number, status as of os.waitpid)
 
 Whatever ends the supervisor ends the workers and what they have started, compilers for instance: this process reads the
@@ -37,19 +37,11 @@ MOST_BYTES: Final = 1 << 17
 
 _FREED_SELDOM: Final = 50_000  # allocations between two searches for garbage: what was imported stays in use
 
-# On the way of every run. What only some scenarios need is imported by the workers that get one.
+# On the way of every run. What only some scenarios need is loaded when the first of them has run.
 _IMPORTED: Final = (
     "numpy",
-    "scenario_runner.files.npy_codec",
-    "scenario_runner.plan.cache.plan_cache",
-    "scenario_runner.plan.destinations",
-    "scenario_runner.plan.resolve",
-    "scenario_runner.run.result",
     "scenario_runner.runner",
-    "scenario_runner.scenario",
-    "scenario_runner.scenario.places",
-    "scenario_runner.shaders.compile",
-    "scenario_runner.shaders.discovery",
+    "scenario_runner.plan.cache.plan_cache",
     "scenario_runner.vulkan.devices.device",
     "scenario_runner.vulkan.devices.instance",
     "scenario_runner.vulkan.devices.requirements",
@@ -162,14 +154,19 @@ def _signal_group(process: int, number: int) -> None:
         os.killpg(process, number)
 
 
-def _load(path: str) -> None:
-    """Load a library that a driver uses, so that workers need not: LLVM takes longer than all else of their start.
+def _load(name: str) -> None:
+    """Load what a worker has needed, so that the next ones need not: a module, or a library of the driver.
 
     It must be one that starts no thread."""
-    import ctypes
+    if name.startswith("/"):
+        import ctypes
 
-    with suppress(OSError):
-        ctypes.CDLL(path)
+        with suppress(OSError):
+            ctypes.CDLL(name)
+    elif name.startswith("scenario_runner."):
+        with suppress(ImportError):
+            import_module(name)
+    gc.freeze()
 
 
 def main(descriptor: int) -> None:
