@@ -15,6 +15,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -32,6 +33,7 @@ from scenario_runner.suite.running.options import Finished, WorkerOptions
 from scenario_runner.suite.running.workers import Workers
 from scenario_runner.suite.verdicts import Expected
 
+_EVICTED_AFTER: Final = 20  # shards: it looks at all files that are kept
 _END_S: Final = 10.0  # so long has what runs to end
 
 Say = Callable[[Mapping[str, Any]], None]
@@ -78,11 +80,16 @@ def _serve(order: Order, scratch: str, lines: SimpleQueue[str], say: Say) -> Non
         shard = _Shard(order, workers, layout, results, say)
         signal.signal(signal.SIGTERM, lambda *_: workers.stop())
         signal.signal(signal.SIGINT, lambda *_: workers.stop(now=True))
-        while line := lines.get():
+        for number in count(1):
+            line = lines.get()
+            if not line:
+                break
             jobs = [Job.of_json(each) for each in json.loads(line)]
             say({"end": shard.run(jobs), "devices": [device._asdict() for device in workers.devices]})
             layout.clear()
-            store.evict()
+            if number % _EVICTED_AFTER == 0:
+                store.evict()
+    store.evict()
 
 
 class _Shard:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,14 @@ import numpy
 
 from tests.program import COMMAND, Program, python_path
 from tests.scenes import Scene, glsl
-from tests.suite.cluster.conftest import Cluster, cluster_of
+from tests.suite.cluster.hosts import Cluster, cluster_of
 
 DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
 INCLUDING = (
     '#version 450\n#include "add.glsl"\nlayout(binding = 0) buffer B { uint a[]; };\nvoid main() { a[0] += ADDED; }'
 )
 CRASH = glsl("s[a[0] * 400000000u] = 7u; barrier(); a[1] = s[a[2] * 300000000u];", DATA + "shared uint s[4];\n")
-WAIT = glsl("for (uint i = 0u; i < a[0] * 3000000u; i++) a[3] = a[3] * 3u + i;", DATA)
+WAIT = glsl("for (uint i = 0u; i < a[0] * 6000000u; i++) a[3] = a[3] * 3u + i;", DATA)
 
 
 def scenario(folder: Path, shader: str, expected: int | None = None) -> Path:
@@ -37,7 +36,8 @@ def scenario(folder: Path, shader: str, expected: int | None = None) -> Path:
 
 def results(folder: Path) -> dict[str, dict[str, Any]]:
     """The results of a journal by the names of the items. Each has one."""
-    lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()[1:]]
+    lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+    lines = [line for line in lines if "item" in line]
     assert len({line["item"]["id"] for line in lines}) == len(lines)
     return {line["item"]["id"]: line for line in lines}
 
@@ -48,7 +48,7 @@ def test_a_suite_on_two_hosts(cluster: Cluster, program: Program, tmp_path: Path
     suite = tmp_path / "suite"
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "add.glsl").write_text("#define ADDED 4\n")
-    for number in range(12):
+    for number in range(6):
         shader = INCLUDING.replace("add.glsl", "../../shared/add.glsl")
         scenario(suite / f"good-{number:02}", shader, 5)
     scenario(suite / "wrong", INCLUDING.replace("add.glsl", "../../shared/add.glsl"), 6)
@@ -61,22 +61,21 @@ def test_a_suite_on_two_hosts(cluster: Cluster, program: Program, tmp_path: Path
     assert verdicts.pop("wrong") == verdicts.pop("broken") == "Fail"
     assert verdicts.pop("crash") == "Crash"
     assert set(verdicts.values()) == {"Pass"}
-    assert len(verdicts) == 12
+    assert len(verdicts) == 6
     assert all(each["host"] and each["device"] and each["driver"] for each in found.values())
     (output,) = found["suite/wrong/scenario.json"]["attempts"][-1]["outputs"]
     assert numpy.load(tmp_path / "r" / output["files"]["actual"]).view("u4").tolist() == [5, 1, 1, 1]
     assert f"{suite}/broken/x.comp" in json.dumps(found["suite/broken/scenario.json"]["attempts"])
     assert str(cluster.folder) not in json.dumps(found)
     assert len(found["suite/crash/scenario.json"]["attempts"]) == 2
-    kept = cluster.kept()
-    assert kept[0] | kept[1] > {"", *kept[0]} - {""}
+    assert any(cluster.kept())
     again = program("test", "suite", "--cluster", cluster.address, "--results", "r", "--resume", "--quiet")
-    assert "15 results of the run before taken over" in again.out
+    assert "9 results of the run before taken over" in again.out
 
 
 def test_a_host_that_is_killed(program: Program, checkout: Path, tmp_path: Path, shader_cache: Path) -> None:
     """The worker of Dask that is killed in the middle costs nothing but time: each item has one result, and passes."""
-    for number in range(24):
+    for number in range(12):
         scenario(tmp_path / "suite" / f"{number:02}", WAIT)
         output = {"unchecked": True}
         (tmp_path / "suite" / f"{number:02}" / "check.json").write_text(json.dumps({"outputs": {"a": output}}))
@@ -95,6 +94,5 @@ def test_a_host_that_is_killed(program: Program, checkout: Path, tmp_path: Path,
     assert process.returncode == 0, (out, err)
     assert "is lost" in err
     found = results(tmp_path / "r")
-    assert len(found) == 24
+    assert len(found) == 12
     assert {each["verdict"] for each in found.values()} == {"Pass"}
-    assert sys.platform == "linux"
