@@ -47,7 +47,7 @@ def _local(count: int) -> Iterator[Client]:
         LocalCluster(
             n_workers=count,
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             silence_logs=50,  # logging.CRITICAL: a worker that ends is ours to report
         ) as cluster,
         Client(cluster, set_as_default=False) as client,

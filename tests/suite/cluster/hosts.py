@@ -65,7 +65,8 @@ def main() -> None:
             "dashboard": False,
         }
         workers[number] = {"cls": Nanny, "options": options}
-    scheduler = {"cls": Scheduler, "options": {"dashboard": False, "host": "127.0.0.1", "port": 0}}
+    address = {"host": "127.0.0.1", "port": 0, "dashboard_address": "127.0.0.1:0"}
+    scheduler = {"cls": Scheduler, "options": {"dashboard": False, **address}}
     with (
         SpecCluster(workers, scheduler, silence_logs=50) as cluster,
         Client(cluster, set_as_default=False) as client,
