@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -124,7 +123,7 @@ class _Suite:
         first: frozenset[str] = frozenset()
         if options.failed_first and earlier is not None:
             first = frozenset(id for id, entry in earlier.entries.items() if is_bad(entry.verdict))
-        discovery = Discovery(options.root, self._problems, sys.stdin)
+        discovery = Discovery(options.root, self._problems)
         selection = Selection(include, options.fraction, options.fraction_start, options.shuffle, first)
         yield from selection.items(discovery.items(options.paths), lists)
         if not discovery.count:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from scenario_runner.conversion.element_types import format_of_element
+from scenario_runner.conversion.element_types import format_value_of_element
 from scenario_runner.conversion.model import CustomOperation, Function
 from scenario_runner.conversion.placeholders import shader_number
 from scenario_runner.custom_shader import Attributes, View
@@ -113,9 +113,9 @@ class _Mending:
         for number, argument in enumerate(self._function.arguments):
             slot = bound.get(number)
             if slot is None:
-                format = format_of_element(argument.type.element)
+                format = format_value_of_element(argument.type.element)
                 shape = tuple(-1 if size is None else size for size in argument.type.shape or ())
-                resource = ModelResource("input", TENSOR, format.value, shape, (), None, None)
+                resource = ModelResource("input", TENSOR, format, shape, (), None, None)
                 # behind the inputs before it
                 behind = self._origin[found[-1].resource_index] if found else -1
                 slot = Slot(number, self._add(resource, behind, number))

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from scenario_runner.conversion.converter import later_text
-from scenario_runner.conversion.element_types import format_of_element
+from scenario_runner.conversion.element_types import format_name_of_element
 from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
 from scenario_runner.conversion.syntax import STRING, VALUE, escaped
 from scenario_runner.conversion.text_model import parse_text
@@ -92,7 +92,7 @@ def _attributes(number: int, result: int, shader: CustomOperation) -> str:
     named.append(("output_0", shader.results[result]))
     for binding, (name, value) in enumerate(named):
         attributes[f"{name}_vkdescriptortype"] = "VK_DESCRIPTOR_TYPE_TENSOR_ARM"
-        attributes[f"{name}_vkformat"] = format_of_element(value.type.element).name
+        attributes[f"{name}_vkformat"] = format_name_of_element(value.type.element)
         attributes[f"{name}_binding"] = binding
         attributes[f"{name}_descriptorset"] = 0
     return escaped(json.dumps(attributes))

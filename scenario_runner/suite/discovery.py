@@ -7,7 +7,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Final, TextIO, TypeAlias
+from typing import Final, TypeAlias
 
 from scenario_runner.close_names import close_files_help
 from scenario_runner.files.source import reason_of
@@ -38,10 +38,10 @@ class Discovery:
     exist.
     """
 
-    def __init__(self, root: str, problems: SuiteProblems, standard_input: TextIO) -> None:
+    def __init__(self, root: str, problems: SuiteProblems, standard_input: int = 0) -> None:
         self._root = os.path.abspath(root)
         self._problems = problems
-        self._input = standard_input
+        self._input = standard_input  # a descriptor
         self._ids: set[str] = set()
         self._searched: dict[_Identity, str] = {}
 
@@ -54,9 +54,9 @@ class Discovery:
         """The items, found as they are asked for."""
         for path in paths:
             if path == "-":
-                yield from self._listed(self._input, "standard input", os.getcwd())
+                yield from self._list_file(self._input, "standard input", os.getcwd())
             elif path.startswith("@"):
-                yield from self._list_file(path[1:])
+                yield from self._list_file(path[1:], path[1:], os.path.dirname(os.path.abspath(path[1:])))
             else:
                 yield from self._path(path)
 
@@ -70,13 +70,14 @@ class Discovery:
         else:
             yield from self._item(os.path.abspath(path))
 
-    def _list_file(self, path: str) -> Iterator[Item]:
+    def _list_file(self, file: str | int, name: str, folder: str) -> Iterator[Item]:
         try:
-            with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
-                yield from self._listed(file, path, os.path.dirname(os.path.abspath(path)))
+            # bytes that are no text stand in names that are refused one by one
+            with open(file, encoding="utf-8-sig", errors="surrogateescape", closefd=file != self._input) as lines:
+                yield from self._listed(lines, name, folder)
         except (OSError, ValueError) as error:
-            help = close_files_help(path, error) if isinstance(error, OSError) else None
-            self._problems.found("SR-SUITE-006", path, f"the list cannot be read: {reason_of(error)}", help)
+            help = close_files_help(name, error) if isinstance(error, OSError) else None
+            self._problems.found("SR-SUITE-006", name, f"the list cannot be read: {reason_of(error)}", help)
 
     def _listed(self, lines: Iterable[str], name: str, folder: str) -> Iterator[Item]:
         """Each line is relative to the root, as ids are, or else to the folder of the list."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 from pathlib import Path
@@ -43,7 +42,7 @@ class Session:
             read_patterns([str(path) for path in config.getini("scenario_flakes")], problems),
         )
         self._rules = Rules()
-        self._discovery = Discovery(str(config.rootpath), problems, io.StringIO())
+        self._discovery = Discovery(str(config.rootpath), problems)
         self._results = os.path.abspath(config.rootpath / results) if results else None
         self._timeout_s = _seconds(config.getini("scenario_timeout"))
         self._devices = (str(device),) if device else ()

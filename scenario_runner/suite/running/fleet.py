@@ -65,7 +65,7 @@ class Fleet:
         self._next_tick = 0.0
         self._refused_until = 0.0
         self._refusals = 0
-        self._loaded: set[str] = set()
+        self._loaded: dict[str, None] = {}
         self._kills = counted_kills()
         self._zygotes = 0
         self._closing = False
@@ -75,6 +75,8 @@ class Fleet:
     def _fork_zygote(self) -> Forks:
         self._zygotes += 1
         forks = Forks(self._options)
+        if self._loaded:
+            forks.load(self._loaded)
         self._selector.register(forks.control, selectors.EVENT_READ, (self._hear_zygote, None))
         return forks
 
@@ -242,14 +244,16 @@ class Fleet:
                     self._refusals = 0
                     worker.device.found(described)
                     new = [path for path in described["libraries"] if path not in self._loaded]
-                    self._loaded.update(new)
-                    self._forks.load(new)
+                    self._loaded.update(dict.fromkeys(new))
+                    if new:
+                        self._forks.load(new)
                     worker.state = "idle"
                     self.idle.append(worker)
                 case ["imported", list(names)]:
                     new = [name for name in names if isinstance(name, str) and name not in self._loaded]
-                    self._loaded.update(new)
-                    self._forks.load(new)
+                    self._loaded.update(dict.fromkeys(new))
+                    if new:
+                        self._forks.load(new)
                 case ["devices", list(found)] if worker.state == "starting":
                     self._retire(worker)
                     self._events.found(worker.device, found)

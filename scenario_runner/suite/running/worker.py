@@ -56,10 +56,11 @@ _SPOILED: Final = frozenset(
     each.exit_code for each in (DeviceError, OutOfMemoryError, FenceTimeoutError, DeviceLostError, LimitError)
 )
 _SHARED: Final = ("libLLVM", "libvulkan", "libVkLayer_MESA")
+_TELLING: Final = 2  # the first so many workers tell of them: one may only tell which devices there are
 _LOOKED_AT: Final = 64  # after so many items the size of the process is looked at
 
 
-def main(options: WorkerOptions, device: Asked, descriptors: Iterable[int], alive: int) -> int:
+def main(options: WorkerOptions, number: int, device: Asked, descriptors: Iterable[int], alive: int) -> int:
     """Serve the supervisor until it closes the socket, or tell it which devices these are where several are asked for.
 
     ``alive`` is a pipe whose end is this process's, too. Returns the exit code of the process."""
@@ -79,7 +80,7 @@ def main(options: WorkerOptions, device: Asked, descriptors: Iterable[int], aliv
             if isinstance(device, tuple):
                 channel.send("devices", chosen(device))
                 return 0
-            worker = _Worker(options, device, channel)
+            worker = _Worker(options, number, device, channel)
         except ScenarioRunnerError as error:
             first = error.problems[0]
             channel.send("failed", isinstance(error, NoDeviceError), first.code, first.message, first.help)
@@ -127,7 +128,7 @@ def _die_with(alive: int) -> None:
 class _Worker:
     """Life cycle: made with the driver started, or a ScenarioRunnerError; then it serves."""
 
-    def __init__(self, options: WorkerOptions, device: str | None, channel: Channel) -> None:
+    def __init__(self, options: WorkerOptions, number: int, device: str | None, channel: Channel) -> None:
         self._options = options
         self._channel = channel
         self._runners = Runners(
@@ -137,7 +138,7 @@ class _Worker:
         self._task: Callable[[Item, Runners, Any], Outcome] = getattr(import_module(module), name)
         self._count = 0
         self._modules = set(sys.modules)
-        self._channel.send("ready", self._device())
+        self._channel.send("ready", self._device(tell_libraries=number <= _TELLING))
         self._bytes, self._files = 0, _open_files()
 
     def serve(self) -> None:
@@ -152,14 +153,14 @@ class _Worker:
                 if end:
                     return
 
-    def _device(self) -> dict[str, Any]:
+    def _device(self, *, tell_libraries: bool) -> dict[str, Any]:
         physical = self._runners.runner().physical_device
         return {
             "uuid": physical.uuid,
             "name": physical.name,
             "driver": physical.driver,
             "type": physical.type,
-            "libraries": _shared_libraries(),
+            "libraries": _shared_libraries() if tell_libraries else [],
         }
 
     def _outcome(self, item: Item) -> Outcome:

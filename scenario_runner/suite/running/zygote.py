@@ -9,7 +9,7 @@ all workers need; then::
 
     ("fork", number, device) and descriptors    ("refused", number, why) where there is none
     ("signal", number, signal)
-    ("load", module, or path of a library)
+    ("load", modules, and paths of libraries)
                                                 ("ended", number, status as of os.waitpid)
 
 Whatever ends the supervisor ends the workers and what they have started, compilers for instance: this process reads the
@@ -29,6 +29,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Final, NoReturn
 
+from scenario_runner.program_version import program_version
 from scenario_runner.suite.running import worker
 from scenario_runner.suite.running.options import WorkerOptions
 
@@ -94,8 +95,10 @@ class Zygote:
                     _signal_group(process, sent)
                 else:
                     os.kill(process, sent)
-            case ("load", str(path)):
-                _load(path)
+            case ("load", list(names)):
+                for name in names:
+                    _load(name)
+                gc.freeze()
         return True
 
     def _fork(self, number: int, device: worker.Asked, descriptors: list[int]) -> None:
@@ -109,13 +112,13 @@ class Zygote:
             return
         if not process:
             os.close(held)
-            self._become(device, descriptors, alive)
+            self._become(number, device, descriptors, alive)
         os.close(alive)
         with suppress(OSError):
             os.setpgid(process, process)  # here as well: it may have to be killed before it has done so
         self._workers[number] = process, held
 
-    def _become(self, device: worker.Asked, descriptors: list[int], alive: int) -> NoReturn:
+    def _become(self, number: int, device: worker.Asked, descriptors: list[int], alive: int) -> NoReturn:
         """What the child of a fork does, to its end."""
         os.setpgid(0, 0)
         signal.set_wakeup_fd(-1)
@@ -125,7 +128,7 @@ class Zygote:
             each.close()
         for _, held in self._workers.values():
             os.close(held)
-        os._exit(worker.main(self._options, device, descriptors, alive))
+        os._exit(worker.main(self._options, number, device, descriptors, alive))
 
     def _collect(self) -> None:
         """Report the workers that have ended, and end what they have started."""
@@ -166,7 +169,6 @@ def _load(name: str) -> None:
     elif name.startswith("scenario_runner."):
         with suppress(ImportError):
             import_module(name)
-    gc.freeze()
 
 
 def main(descriptor: int) -> None:
@@ -176,6 +178,7 @@ def main(descriptor: int) -> None:
     options, sys.path[:] = pickle.loads(control.recv(MOST_BYTES))
     for name in (*_IMPORTED, options.task.partition(":")[0]):
         import_module(name)
+    program_version()  # kept, for the plans of all workers
     gc.set_threshold(_FREED_SELDOM)
     gc.collect()
     gc.freeze()  # so that no search for garbage writes to memory that all workers share

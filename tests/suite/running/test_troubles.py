@@ -53,35 +53,34 @@ def test_endless_work_ends_at_its_limit(folder: Folder) -> None:
     assert outcomes["b"][0].status == "Pass"
 
 
+ENDS = {
+    "exits": "ended by itself with exit code 3",
+    "aborts": "was ended by SIGABRT",
+    "garbage": "was killed, since it sent something that is no result (b'\\xff{'),",
+    "is_killed": "was ended by SIGKILL",
+    "floods": "was ended by SIGSEGV",
+    "leaves_a_child": "was ended by SIGSEGV",
+    "closes_files": "was killed, since it closed its connection,",
+}
+LAST_WORDS = {"aborts": "driver: assertion 'false' failed\n", "floods": "x\nthe last words\n"}
+
+
 @pytest.mark.usefixtures("trouble")
-@pytest.mark.parametrize(
-    "what, end",
-    [
-        ("exits", "ended by itself with exit code 3"),
-        ("aborts", "was ended by SIGABRT"),
-        ("garbage", "was killed, since it sent something that is no result (b'\\xff{'),"),
-        ("is_killed", "was ended by SIGKILL"),
-        ("floods", "was ended by SIGSEGV"),
-        ("leaves_a_child", "was ended by SIGSEGV"),
-        ("closes_files", "was killed, since it closed its connection,"),
-    ],
-)
-def test_ways_to_end(folder: Folder, monkeypatch: pytest.MonkeyPatch, what: str, end: str) -> None:
+def test_ways_to_end(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is told from the others; the next item finds a worker as if nothing had been."""
     child = folder.path / "child"
     monkeypatch.setenv("TROUBLE_FILE", str(child))
-    with Workers(options(jobs=1)) as workers:
-        outcomes = by_id(list(workers.run([folder.troubled(what), folder.good()])))
-        if child.exists():  # it has ended with its parent
-            process = int(child.read_text())
-            while is_running(process):
-                time.sleep(0.01)
-    (outcome,) = outcomes[what]
-    assert (outcome.status, outcome.exit_code) == ("Crash", CRASHED)
-    assert outcome.reason == f"the process that ran it {end} while creating its resources"
-    last = {"aborts": "driver: assertion 'false' failed\n", "floods": "x\nthe last words\n"}.get(what, "")
-    assert outcome.output.endswith(last)
-    assert len(outcome.output) <= 16 << 10
+    items = [folder.troubled(what) for what in ENDS]
+    with Workers(options()) as workers:
+        outcomes = by_id(list(workers.run([*items, folder.good()])))
+        while is_running(int(child.read_text())):  # it ends with its parent
+            time.sleep(0.01)
+    for what, end in ENDS.items():
+        (outcome,) = outcomes[what]
+        assert (outcome.status, outcome.exit_code) == ("Crash", CRASHED)
+        assert outcome.reason == f"the process that ran it {end} while creating its resources"
+        assert outcome.output.endswith(LAST_WORDS.get(what, ""))
+        assert len(outcome.output) <= 16 << 10
     assert outcomes["good"][0].status == "Pass"
 
 
@@ -150,7 +149,7 @@ def test_a_driver_that_cannot_be_started(
 ) -> None:
     """Where every worker ends at its start, a few are tried, and then there is one error."""
     monkeypatch.setenv("TROUBLE_START", str(TROUBLES.index(how)))
-    with Workers(options(start_timeout_s=3)) as workers, pytest.raises(DriverCrashError, match=message) as raised:
+    with Workers(options(start_timeout_s=1.5)) as workers, pytest.raises(DriverCrashError, match=message) as raised:
         list(workers.run([folder.good()]))
     assert str(raised.value).endswith("while starting the driver, 3 times in a row")
 
