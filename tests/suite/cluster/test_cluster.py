@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +97,61 @@ def test_a_host_that_is_killed(program: Program, checkout: Path, tmp_path: Path,
     found = results(tmp_path / "r")
     assert len(found) == 12
     assert {each["verdict"] for each in found.values()} == {"Pass"}
+
+
+def supervisors(cluster: Cluster) -> list[int]:
+    """The processes that run shards on the hosts of a cluster."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes()
+            if b"suite.cluster.shard" in command and os.readlink(folder / "cwd") == str(cluster.folder):
+                found.append(int(folder.name))
+        except OSError:
+            pass  # it has ended
+    return found
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait for something that must happen."""
+    for _ in range(1200):
+        if holds():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen")
+
+
+def test_ctrl_c(cluster: Cluster, checkout: Path, tmp_path: Path, shader_cache: Path) -> None:
+    """Ctrl-C ends what runs on the hosts, and keeps the results that there are."""
+    until(lambda: not supervisors(cluster))
+    scenario(tmp_path / "suite" / "1", INCLUDING.replace('#include "add.glsl"', "#define ADDED 1"), 2)
+    scene = Scene(tmp_path / "suite" / "2")
+    scene.shader("x", WAIT).buffer("a", numpy.full(4, 1, numpy.uint32)).dispatch("x", ["a"], (65535, 65535)).write()
+    journal = tmp_path / "r" / "journal.jsonl"
+    command = [*COMMAND, "test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1"]
+    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=-1, stderr=-1, text=True) as process:
+        until(lambda: journal.exists() and '"Pass"' in journal.read_text())
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, (out, err)
+    assert "suite interrupted: 0 of 1 item unexpected" in out
+    assert "Traceback" not in err
+    until(lambda: not supervisors(cluster))
+
+
+def test_fail_fast(cluster: Cluster, program: Program, tmp_path: Path) -> None:
+    """After the first failure the shards that run end, and what they have not begun with has no result."""
+    for number in range(8):
+        scenario(tmp_path / "suite" / str(number), WAIT, 7)
+    ended = program("test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1", "--fail-fast")
+    assert ended.code == 1, ended
+    assert 0 < len(results(tmp_path / "r")) < 8
+
+
+def test_no_scheduler(program: Program, tmp_path: Path) -> None:
+    """Where nobody answers at an address, it says so."""
+    Scene(tmp_path).write()
+    ended = program("test", "scenario.json", "--cluster", "nowhere://host:8786")
+    assert ended.code == 2, ended
+    assert "no scheduler of Dask answers at 'nowhere://host:8786'" in ended.err
