@@ -10,7 +10,7 @@ from scenario_runner.conversion.converter import ConverterCall, ConverterRefused
 from scenario_runner.conversion.element_types import format_name_of_element
 from scenario_runner.conversion.examining import CheckOptions, examine
 from scenario_runner.conversion.model import CustomOperation, Function, Model
-from scenario_runner.conversion.placeholders import equal_operands, folded_operands, placeholder_text
+from scenario_runner.conversion.placeholders import equal_operands, placeholder_text, simplified
 from scenario_runner.conversion.reading import parse_model, read_model
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
@@ -275,12 +275,18 @@ class _Conversion:
         """The skeleton that the converter makes."""
         from scenario_runner.conversion.joining import joined_results
         from scenario_runner.conversion.mending import missing_operands
+        from scenario_runner.conversion.skeleton import skeleton_of
         from scenario_runner.vgf import parse_vgf
 
         try:
-            skeleton = joined_results(parse_vgf(call.result(), name=self._model.path), self._function)
-            if missing_operands(skeleton, self._equal):
-                self._equal = folded_operands(text, self._model.path)
+            converted = parse_vgf(call.result(), name=self._model.path)
+            skeleton = joined_results(converted, self._function)
+            is_one_shader = [segment.type for segment in converted.segments] == ["compute"]
+            if is_one_shader or missing_operands(skeleton, self._equal):
+                function = simplified(text, self._model.path)
+                self._equal = equal_operands(function)
+                if is_one_shader:  # the operands of which the converter mixes up
+                    skeleton = skeleton_of(function)
         except ConverterRefusedError as error:
             # what was left to the converter may be the reason
             left = [each for each in self.found if each.code == "SR-CUSTOM-035"]

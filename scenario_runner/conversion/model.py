@@ -87,10 +87,12 @@ class Function(NamedTuple):
 class Model(NamedTuple):
     """A model. ``path`` is what messages call it; ``text`` is MLIR.
 
-    ``is_users_text`` says that the file was text, so that its lines can be named.
+    ``is_users_text`` says that the file was text, so that its lines can be named. ``declarations`` are the functions
+    without a body.
     """
 
     path: str
     text: str
     functions: tuple[Function, ...]
     is_users_text: bool = True
+    declarations: tuple[Function, ...] = ()
