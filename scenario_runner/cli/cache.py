@@ -12,7 +12,7 @@ from scenario_runner.visible import counted, size_in_units
 _WHAT = {
     "plans": "plans of scenarios",
     "shaders": "compiled shaders",
-    "checked": "results of spirv-val",
+    "checked": "modules and shaders of models that were checked",
     "pipelines": "the driver's pipelines",
 }
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from scenario_runner import progress
+from scenario_runner import log, progress
 from scenario_runner.cli import supervisor
-from scenario_runner.errors import DriverCrashError, UsageError
+from scenario_runner.errors import DeviceError, UsageError
 
 if TYPE_CHECKING:
     from scenario_runner.run.crash import Crash
@@ -74,10 +74,12 @@ def main(argv: Sequence[str]) -> int:
         announce(options)
         return run_files(files, streams, outputs, options, starting)
     show_error(_crashed(crash, files[crash.file] if crash.file < len(files) else None))
+    if crash.stack:
+        log.debug(__name__, "%s", crash.stack)
     return run_files(files, streams, outputs, options, None, crash.file + 1)
 
 
-def _crashed(crash: Crash, file: str | None) -> DriverCrashError:
+def _crashed(crash: Crash, file: str | None) -> DeviceError:
     from scenario_runner.run.crash import crash_error
 
     return crash_error(crash, file)

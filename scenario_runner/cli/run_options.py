@@ -57,6 +57,11 @@ def parse_run(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
         action="store_true",
         help="with --repeat: do not restore the inputs before each iteration",
     )
+    parser.add_argument(
+        "--isolate",
+        action=argparse.BooleanOptionalAction,
+        help="outlive a driver that crashes, and with --timeout one that hangs (default: crashes, for several files)",
+    )
     parser.add_argument("--clean", action="store_true", help="remove the outputs of earlier runs before each run")
     add_feature_options(parser)
     parser.add_argument(

@@ -131,6 +131,8 @@ def _check(options: argparse.Namespace) -> None:
             raise UsageError(f"--{name.replace('_', '-')} needs --results, the folder of the run before")
     if options.dry_run and not options.update:
         raise UsageError("--dry-run belongs to --update", help="--list shows what would run")
+    if options.update and options.results is not None:
+        raise UsageError("--update writes expectations, and --results results: give one of them")
     if options.device is not None:
         if options.devices:
             raise UsageError("--device and --devices were given; --devices takes several")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from scenario_runner.conversion.converter import ConverterCall, ConverterRefusedError
-from scenario_runner.conversion.element_types import has_format
-from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
-from scenario_runner.conversion.placeholders import equal_operands, folded_operands, placeholder_text
+from scenario_runner.conversion.element_types import format_name_of_element
+from scenario_runner.conversion.examining import CheckOptions, examine
+from scenario_runner.conversion.model import CustomOperation, Function, Model
+from scenario_runner.conversion.placeholders import equal_operands, placeholder_text, simplified
 from scenario_runner.conversion.reading import parse_model, read_model
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
@@ -52,7 +53,7 @@ def convert(
     The dispatch of a shader has ``workgroup_sizes`` workgroups, or with ``dispatch="cover-output"`` as many of that
     local size as its first result needs (where shaders are checked: of the local size that the code has).
     Shaders are compiled and compared with their attributes, unless ``check`` is false; ``compiler`` is the GLSL
-    compiler, and ``use_cache`` says whether the cache of compiled shaders is used. With ``strict`` warnings are
+    compiler, and ``use_cache`` says whether the caches are used. With ``strict`` warnings are
     errors. ``converter_options`` are given to Arm's model-converter, which lowers all other operations.
 
     Raises FileError, ScenarioError for what is wrong with the model and its shaders, and UnsupportedError for what
@@ -66,8 +67,8 @@ def convert(
 
         check_destination(path)
     read = parse_model(model) if isinstance(model, bytes) else read_model(model)
-    compiled = {"compiler": compiler, "use_cache": use_cache} if check else None
-    converted = _Conversion(read, function, dispatch, compiled, converter_options).run(strict)
+    options = CheckOptions(check, compiler, use_cache)
+    converted = _Conversion(read, function, dispatch, options, converter_options).run(strict)
     if path is not None:
         from scenario_runner.files.output import OutputFile
 
@@ -109,14 +110,14 @@ class _Conversion:
         model: Model,
         function: str | None,
         dispatch: Dispatch,
-        compiled: dict[str, Any] | None,
-        options: Sequence[str],
+        options: CheckOptions,
+        converter_options: Sequence[str],
     ) -> None:
         self._model = model
-        self._compiled = compiled
         self._function = _chosen(model, function)
         self._dispatch = dispatch
         self._options = options
+        self._converter_options = converter_options
         self._equal = equal_operands(self._function)
         self.found: list[Diagnostic] = []
 
@@ -125,7 +126,7 @@ class _Conversion:
         self._check_function()
         self._stop_at(("error",))
         text = placeholder_text(self._model, self._function)
-        call = None if self._function.is_only_shaders else ConverterCall(text, self._options)
+        call = None if self._function.is_only_shaders else ConverterCall(text, self._converter_options)
         # what is imported from here on is imported while the converter is at work
         from scenario_runner.conversion.mending import mended
         from scenario_runner.conversion.skeleton import skeleton_of
@@ -201,7 +202,7 @@ class _Conversion:
         for direction, values in (("operand", operation.operands), ("result", operation.results)):
             for number, value in enumerate(values):
                 what = f"{direction} {number} of the shader {operation.name!r} has the type {value.type.text}"
-                if not has_format(value.type.element):
+                if format_name_of_element(value.type.element) is None:
                     message = f"{what}, whose elements no Vulkan format holds"
                     self._add("SR-CUSTOM-034", message, "expected a tensor of a TOSA type", at=operation)
                 elif value.type.static_shape is None:
@@ -248,44 +249,17 @@ class _Conversion:
     def _shaders(self) -> list[Shader]:
         """The shaders with their attributes; what is wrong with them is noted."""
         from scenario_runner.conversion.mending import Shader
-        from scenario_runner.custom_shader import ValueType, check_shaders, examine_attributes
 
-        all_attributes: list[Attributes] = []
-        for label, operation in self._labels():
-            attributes, findings = examine_attributes(
-                operation.attributes,
-                operation=label,
-                operands=len(operation.operands),
-                results=len(operation.results),
-            )
-            self.found += findings
-            if attributes is not None:
-                all_attributes.append(attributes)
-        operations = self._function.shaders
-        if len(all_attributes) < len(operations):
-            return []
-        local_sizes = [attributes.workgroup_sizes for attributes in all_attributes]
-        if self._compiled is not None:
-
-            def types_of(values: Sequence[Value]) -> list[ValueType]:
-                return [ValueType(value.type.shape, value.type.element) for value in values]
-
-            types = [(types_of(operation.operands), types_of(operation.results)) for operation in operations]
-            for number, checked in enumerate(check_shaders(all_attributes, types, **self._compiled)):
-                self.found += [
-                    finding
-                    for finding in checked.findings
-                    if self._dispatch == "attributes" or finding.code not in _ABOUT_WORKGROUPS
-                ]
-                size = None if checked.interface is None else checked.interface.local_size()
-                if size is not None:
-                    local_sizes[number] = size
-        if self._dispatch == "attributes":
-            return [Shader(*each, each[1].workgroup_sizes) for each in zip(operations, all_attributes, strict=True)]
-        return [
-            Shader(operation, attributes, _covering(operation, attributes, local_size))
-            for operation, attributes, local_size in zip(operations, all_attributes, local_sizes, strict=True)
-        ]
+        examined = examine(list(self._labels()), self._options)
+        covers = self._dispatch == "cover-output"
+        self.found += [each for each in examined.findings if not (covers and each.code in _ABOUT_WORKGROUPS)]
+        found = []
+        for operation, attributes, local_size in zip(
+            self._function.shaders, examined.attributes, examined.local_sizes, strict=False
+        ):
+            workgroups = _covering(operation, attributes, local_size) if covers else attributes.workgroup_sizes
+            found.append(Shader(operation, attributes, workgroups))
+        return found
 
     def _labels(self) -> Iterator[tuple[str, CustomOperation]]:
         """What messages call each shader: its name, with the line where there are several of that name."""
@@ -301,12 +275,18 @@ class _Conversion:
         """The skeleton that the converter makes."""
         from scenario_runner.conversion.joining import joined_results
         from scenario_runner.conversion.mending import missing_operands
+        from scenario_runner.conversion.skeleton import skeleton_of
         from scenario_runner.vgf import parse_vgf
 
         try:
-            skeleton = joined_results(parse_vgf(call.result(), name=self._model.path), self._function)
-            if missing_operands(skeleton, self._equal):
-                self._equal = folded_operands(text, self._model.path)
+            converted = parse_vgf(call.result(), name=self._model.path)
+            skeleton = joined_results(converted, self._function)
+            is_one_shader = [segment.type for segment in converted.segments] == ["compute"]
+            if is_one_shader or missing_operands(skeleton, self._equal):
+                function = simplified(text, self._model.path)
+                self._equal = equal_operands(function)
+                if is_one_shader:  # the operands of which the converter mixes up
+                    skeleton = skeleton_of(function)
         except ConverterRefusedError as error:
             # what was left to the converter may be the reason
             left = [each for each in self.found if each.code == "SR-CUSTOM-035"]

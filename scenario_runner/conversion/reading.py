@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from scenario_runner.conversion.converter import ConverterFailedError, ConverterRefusedError, later_text, text_of
 from scenario_runner.conversion.model import Model
@@ -47,7 +46,7 @@ def parse_model(content: bytes, path: str = "<memory>") -> Model:
             model = parse_text(text, path)
         except NotUnderstoodError:
             # It may be right all the same: as the converter writes it, it is read.
-            model = replace(parse_text(later_text(text, ""), path), is_users_text=False)
+            model = parse_text(later_text(text, ""), path)._replace(is_users_text=False)
     except ConverterRefusedError as error:
         raise unreadable(path, f"is not a valid TOSA model: {error}", line=error.refusal.line) from error
     except ScenarioRunnerError as error:
@@ -80,7 +79,7 @@ def _converted(content: bytes, path: str, suffix: str) -> Model:
         with open(copy, "wb") as file:
             file.write(content)
         text = text_of(copy)
-    return replace(parse_text(text, path), is_users_text=False)
+    return parse_text(text, path)._replace(is_users_text=False)
 
 
 def unreadable(path: str, message: str, help: str | None = None, *, line: int | None = None) -> ScenarioRunnerError:

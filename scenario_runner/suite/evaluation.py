@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from contextvars import copy_context
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from scenario_runner.errors import (
@@ -88,6 +89,7 @@ class _Evaluation:
         self._check: Check = expectations.check
         self._bound: dict[str, Bound] = {}
         self._checks: list[OutputCheck] = []
+        self._context = copy_context()
 
     def run(self, runners: Runners) -> Outcome:
         """The outcome, without its time."""
@@ -190,8 +192,9 @@ class _Evaluation:
         if found.status != "Pass" and self._options.results_folder is not None:
             from scenario_runner.suite.evidence import write_evidence
 
-            try:
-                files = write_evidence(bound, actual, self._options.results_folder, self._item.id)
+            folder, item_id = self._options.results_folder, self._item.id
+            try:  # a sandbox is one for scenarios, not for what is written about them
+                files = self._context.run(write_evidence, bound, actual, folder, item_id)
                 found = found._replace(files=files)
             except FileError as error:
                 found = found._replace(message=f"{found.message} (no files about it: {error})")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from scenario_runner.suite.hashes import Hasher
-from scenario_runner.suite.journal import Journal
-from scenario_runner.suite.lists import Lists
-from scenario_runner.suite.merging import MergedJournals
 from scenario_runner.suite.records import Hashes, Item, Outcome, Result, is_bad
 from scenario_runner.suite.running.options import Again, Finished
 from scenario_runner.suite.tables import Row
 from scenario_runner.suite.verdicts import Rules
+
+if TYPE_CHECKING:
+    from scenario_runner.suite.hashes import Hasher
+    from scenario_runner.suite.journal import Journal
+    from scenario_runner.suite.lists import Lists
+    from scenario_runner.suite.merging import MergedJournals
 
 
 class Workers(Protocol):

@@ -34,7 +34,9 @@ def linear(inputs: Sequence[str], outputs: Sequence[str], *factors: Sequence[flo
 
     Tensors are of the type `GRID`. Workgroups have 8 invocations.
     """
-    lines = ["#version 460", "#extension GL_ARM_tensors : require", "layout(local_size_x = 8) in;"]
+    lines = ["#version 460", "layout(local_size_x = 8) in;"]
+    if TENSOR in (*inputs, *outputs):
+        lines.insert(1, "#extension GL_ARM_tensors : require")
     for binding, descriptor in enumerate((*inputs, *outputs)):
         place = f"layout(set = 0, binding = {binding})"
         lines.append(

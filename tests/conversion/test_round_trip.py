@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -187,3 +188,34 @@ def test_command_line(program: Program, tmp_path: Path) -> None:
     assert not (tmp_path / "model.vgf").exists()
     ended = program("convert", "model.mlir", "-o", "x.vgf", "--dispatch=all")
     assert ended.code == 2
+
+
+def test_shaders_that_were_right_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found about the same shaders is found again without looking; errors, changes and --no-cache look."""
+    from scenario_runner.custom_shader import checking
+
+    looked: list[int] = []
+
+    def check(shaders: Any, *arguments: Any, **options: Any) -> Any:
+        looked.append(len(shaders))
+        return real(shaders, *arguments, **options)
+
+    real = checking.check_shaders
+    monkeypatch.setattr("scenario_runner.custom_shader.check_shaders", check)
+    monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(tmp_path / "cache"))
+    text = function(["x"], [shader("%0", ["%x"], [1, 0], push_constant="a: 4")], ["%0"]).encode()
+    first = convert(text)
+    assert (looked, len(first.findings)) == ([1], 1)
+    assert convert(text) == first
+    assert looked == [1]
+    assert convert(text, use_cache=False) == first
+    assert convert(text.replace(b"* 1.0", b"* 2.0")).content != first.content
+    assert looked == [1, 1, 1]
+    monkeypatch.setenv("SCENARIO_RUNNER_GLSLANG", str(shutil.which("glslangValidator")))
+    convert(text)
+    assert looked == [1, 1, 1, 1]
+    for entry in (tmp_path / "cache" / "checked").iterdir():
+        content = entry.read_bytes()
+        entry.write_bytes(content[:-9] + b"\0" * 9)
+    assert convert(text) == first
+    assert looked == [1, 1, 1, 1, 1]

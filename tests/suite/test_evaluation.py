@@ -289,6 +289,22 @@ def test_robustness_has_a_device_of_its_own(doubled: Scene, run: Run) -> None:
     assert run(outputs=expected()).status == "Pass"
 
 
+def test_outputs_that_come_in_pieces(scene: Scene, shader_cache: Path) -> None:
+    """Through staging memory, a large output is compared as a whole, also between small ones."""
+    size = (16 << 20) + 4096
+    scene.buffer("a", VALUES).buffer("large", size=size).buffer("b", VALUES)
+    keys = {"values": 0, "dtype": "float32"}
+    small = {"values": VALUES.tolist(), "dtype": "float32"}
+    check = scene.file("check.json", json.dumps({"outputs": {"a": small, "large": keys, "b": small}}))
+    runners = Runners({"staging": True}, 60)
+    item = Item("i", str(scene.write()), str(check))
+    assert [each.status for each in run_item(item, runners).outputs] == ["Pass"] * 3
+    check.write_text(json.dumps({"outputs": {"a": small, "large": keys | {"values": 1}, "b": small}}))
+    outcome = run_item(item, runners)
+    assert outcome.reason.startswith(f"large: {size // 4} of {size // 4} elements (100 %) are wrong at [0]: 0.0 (0x0")
+    runners.close()
+
+
 def test_warnings_are_among_the_diagnostics(doubled: Scene, run: Run) -> None:
     """They do not change the status."""
     doubled.resources[1]["buffer"]["format"] = "VK_FORMAT_R32_SFLOAT"
@@ -302,6 +318,21 @@ def test_results_that_cannot_be_written(doubled: Scene, run: Run) -> None:
     outcome = run(outputs=expected(values=0))
     assert outcome.outputs[0].files == {}
     assert "(no files about it: " in outcome.outputs[0].message
+
+
+def test_in_a_sandbox(doubled: Scene, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The folder of the results may lie outside; a file that is expected may not."""
+    doubled.npy("expected/x.npy", VALUES)
+    path, results = str(doubled.write()), tmp_path_factory.mktemp("results")
+    runners = Runners({"sandbox": True}, 60)
+    outcome = run_item(Item("item", path), runners, EvaluationOptions(str(results)))
+    assert (outcome.status, len(outcome.outputs[0].files)) == ("Fail", 3)
+    assert (results / "item" / "x.actual.npy").is_file()
+    doubled.npy("../outside.npy", VALUES)
+    check = doubled.file("check.json", json.dumps({"outputs": {"x": {"file": "../outside.npy"}}}))
+    outcome = run_item(Item("item", path, str(check)), runners)
+    assert (outcome.status, outcome.exit_code) == ("Fail", 14)
+    runners.close()
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def encoded(values: Any, element: Element, count: int) -> bytes:
     """
     flat = _flat(values)
     if not isinstance(values, list):
-        flat = flat * count
+        return encoded([values], element, 1) * count
     if len(flat) != count:
         raise ValueError(f"there are {len(flat)} values, but the output has {count} elements of {element.name}")
     if any(isinstance(each, str) for each in flat):

@@ -16,6 +16,8 @@ from scenario_runner.suite.records import Item, Result
 from scenario_runner.suite.reports.text import details, full_text, headline
 from scenario_runner.visible import one_line, visible
 
+_NAMELESS: Final = "scenario.json"  # the folder of such a file names it
+
 # Marks that do something.
 _PYTEST_MARKS: Final = frozenset(
     {"filterwarnings", "parametrize", "skip", "skipif", "tryfirst", "trylast", "usefixtures", "xfail"}
@@ -45,7 +47,7 @@ class ScenarioFile(pytest.File):
         """The item, named like the file, or like its folder where the file is a scenario.json."""
         scenario = session_of(self.config).item(self.path)
         if scenario is not None:
-            name = self.path.parent.name if self.path.stem == "scenario" else self.path.stem
+            name = self.path.parent.name if self.path.name == _NAMELESS else self.path.stem
             yield ScenarioItem.from_parent(self, name=one_line(name), scenario=scenario)
 
 
@@ -70,8 +72,7 @@ class ScenarioItem(pytest.Item):
         super().__init__(**arguments)
         self.scenario = scenario
         for name in ("scenario", *_marks(scenario.id)):
-            self.config.addinivalue_line("markers", f"{name}: scenarios of this folder")  # for --strict-markers
-            self.add_marker(name)
+            self.add_marker(self._suite.mark(name))
 
     @property
     def _suite(self) -> Session:
@@ -131,8 +132,9 @@ def _skipped(reason: str) -> BaseException:
 
 
 def _marks(id: str) -> Iterator[str]:
-    """The folders of an item as names of marks."""
-    for folder in id.split("/")[:-1]:
+    """The folders that an item lies in as names of marks; one that has the item alone is its name."""
+    *folders, name = id.split("/")
+    for folder in folders[:-1] if name == _NAMELESS else folders:
         name = re.sub(r"[^\w+.-]", "_", folder).lstrip("_")  # what -m understands
         if name and name not in _PYTEST_MARKS:
             yield name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 from pathlib import Path
@@ -20,6 +19,7 @@ from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.suite.verdicts import Rules
 
 if TYPE_CHECKING:
+    from scenario_runner.suite.evaluation import EvaluationOptions
     from scenario_runner.suite.running.workers import Workers
 
 
@@ -33,6 +33,8 @@ class Session:
     def __init__(self, config: pytest.Config) -> None:
         device = config.getoption("--scenario-device") or config.getini("scenario_device")
         results = config.getoption("--scenario-results") or config.getini("scenario_results")
+        self._config = config
+        self._marks: dict[str, pytest.MarkDecorator] = {}
         problems = SuiteProblems(lambda problem: None, strict=True)
         self._lists = Lists(
             read_baselines([str(path) for path in config.getini("scenario_baseline")]),
@@ -40,7 +42,7 @@ class Session:
             read_patterns([str(path) for path in config.getini("scenario_flakes")], problems),
         )
         self._rules = Rules()
-        self._discovery = Discovery(str(config.rootpath), problems, io.StringIO())
+        self._discovery = Discovery(str(config.rootpath), problems)
         self._results = os.path.abspath(config.rootpath / results) if results else None
         self._timeout_s = _seconds(config.getini("scenario_timeout"))
         self._devices = (str(device),) if device else ()
@@ -55,6 +57,14 @@ class Session:
     def item(self, path: Path) -> Item | None:
         """The item of a scenario file; None for one that was found before, or whose name lists cannot hold."""
         return next(self._discovery.items([str(path)]), None)
+
+    def mark(self, name: str) -> pytest.MarkDecorator:
+        """A mark for items. Each is registered once, as --strict-markers wants it: pytest goes through all of them for
+        each that is new to it."""
+        if name not in self._marks:
+            self._config.addinivalue_line("markers", f"{name}: scenarios in a folder of this name")
+            self._marks[name] = getattr(pytest.mark, name)
+        return self._marks[name]
 
     def is_skipped(self, item: Item) -> bool:
         """Whether a list says that it is not run."""
@@ -76,14 +86,10 @@ class Session:
         if self._refused is not None:
             raise self._refused
         if self._workers is None:
-            from scenario_runner.suite.evaluation import EvaluationOptions
             from scenario_runner.suite.running.workers import Workers
 
             options = WorkerOptions(
-                devices=self._devices,
-                jobs=1,
-                timeout_s=self._timeout_s,
-                task_options=EvaluationOptions(results_folder=self._results),
+                devices=self._devices, jobs=1, timeout_s=self._timeout_s, task_options=_task_options(self._results)
             )
             try:
                 self._workers = Workers(options)
@@ -120,6 +126,15 @@ def end(config: pytest.Config) -> None:
     session = config.stash.get(_KEY, None)
     if session is not None:
         session.close()
+
+
+def _task_options(results_folder: str | None) -> EvaluationOptions | None:
+    """What a worker is told of each item. Nothing where there is no folder: the import takes 0.2 s."""
+    if results_folder is None:
+        return None
+    from scenario_runner.suite.evaluation import EvaluationOptions
+
+    return EvaluationOptions(results_folder=results_folder)
 
 
 def _seconds(text: str) -> float:

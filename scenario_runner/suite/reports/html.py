@@ -128,7 +128,7 @@ class _Page:
         info = self._info
         yield "Command", shortened(shlex.join(info.command), 4096)
         yield "Folder", info.folder
-        yield "Results", info.results
+        yield "Results", "" if info.is_temporary else info.results
         yield from (("Device", f"{name} ({uuid})") for uuid, name in info.devices)
         yield from (("Driver", driver) for driver in info.drivers)
         yield "Host", info.host
@@ -176,11 +176,10 @@ class _Page:
 
     def _files(self, output: OutputCheck) -> Iterator[dict[str, str]]:
         for what, path in self._info.files_of(output).items():
-            link = _link(path, self._folder)
-            given = {"what": visible(what), "link": link}
-            if path.lower().endswith(".png"):
-                given["picture"] = self._embedded(path) or link
-            yield given
+            link = "" if self._info.is_temporary else _link(path, self._folder)
+            picture = (self._embedded(path) or link) if path.lower().endswith(".png") else ""
+            given = {"what": visible(what), "link": link, "picture": picture}
+            yield {name: value for name, value in given.items() if value}
 
     def _embedded(self, path: str) -> str | None:
         """A PNG file as a data URI; None where it is too large, the page has enough, or it is not there."""

@@ -7,7 +7,7 @@ import pickle
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.system_limits import refusal
 
 _MOST_BYTES: Final = 1 << 17
-_END_S: Final = 5.0
+_END_S: Final = 2.0
 _CODE: Final = "from scenario_runner.suite.running.zygote import main; main({})"
 
 
@@ -62,9 +62,9 @@ class Forks:
         """Signal a worker, and with SIGKILL all that it has started."""
         self._ask(("signal", number, int(sent)))
 
-    def load(self, path: str) -> None:
-        """Have workers that are forked from now on begin with this library."""
-        self._ask(("load", path))
+    def load(self, names: Iterable[str]) -> None:
+        """Have workers that are forked from now on begin with these modules, and libraries by their paths."""
+        self._ask(("load", list(names)))
 
     def _ask(self, request: Any, descriptors: Sequence[int] = ()) -> None:
         with suppress(OSError):  # it is gone, which `answers` is about to say

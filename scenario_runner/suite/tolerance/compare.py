@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 CHUNK_BYTES: Final = 1 << 18  # with the memory of `fast`, it stays in the caches of the processor
+_CHUNK_ELEMENTS: Final = 1 << 16  # for which that memory has four bytes at least
 _MOST_WORST: Final = 10
 
 
@@ -144,7 +145,7 @@ def _chunks(actual: memoryview, source: Source, planes: Sequence[Plane]) -> Iter
             for number, (one, other) in enumerate(pairs):
                 yield _Chunk(plane, one.element, one.raw, other.raw, number, len(pairs), before, is_equal, fast)
         else:
-            step = CHUNK_BYTES
+            step = min(CHUNK_BYTES, _CHUNK_ELEMENTS * plane.element.size_bytes)
             held = bytearray(min(step, plane.size_bytes))
             for start in range(0, plane.size_bytes, step):
                 if plane.size_bytes - start < len(held):

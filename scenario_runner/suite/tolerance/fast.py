@@ -2,7 +2,8 @@
 
 `elements` looks at those that are left. Bounds are taken a little narrower than asked for, so that no rounding in here
 makes a wrong element right. (Where rtol times an expected value is denormal in single precision, the product may be off
-by half of the smallest denormal value.)
+by half of the smallest denormal value.) All passes write into memory that is used again: new memory of this size would
+cost more than they do.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _NOT_FINITE: Final = {
 
 
 class FastCheck:
-    """Asked chunk by chunk, with memory for chunks of up to ``size`` elements that is used again."""
+    """Asked chunk by chunk, of up to ``size`` elements each."""
 
     def __init__(self, element: Element, rule: Rule, size: int) -> None:
         import numpy
@@ -39,68 +40,113 @@ class FastCheck:
         self.size = size
         self._rule = rule
         kind = "<f4" if element.size_bytes < 8 else "<f8"
-        self._errors = numpy.empty(size, kind)
-        self._allowed = numpy.empty(size, kind)
-        self._steps = numpy.empty((2, size), f"<i{element.size_bytes}")
+        self._errors, self._allowed = numpy.empty((2, size), kind)
+        self._steps = numpy.empty(size, f"<i{element.size_bytes}")
+        self._zero_bits = 0
+        if rule.zero and element.is_float:  # magnitudes with more bits than these are larger
+            with numpy.errstate(over="ignore"):
+                rounded = element.encoded([rule.zero * (2 - _NARROWER)])
+            self._zero_bits = int.from_bytes(rounded, "little") + 1
 
     def suspects(self, actual: Array, expected: Array) -> Array:
         """The indices of the elements that may be wrong."""
         import numpy
 
         rule = self._rule
+        none = numpy.empty(0, numpy.intp)
         right: Array | None = None
         with numpy.errstate(all="ignore"):  # about NaN and infinity
             if not self.element.is_float:
                 if rule.atol and self.element.name != "bool":
-                    right = self._near_integers(actual, expected)
+                    apart = self._apart(actual, expected)
+                    if apart.max() <= rule.atol:
+                        return none
+                    right = apart <= rule.atol
             else:
                 if rule.atol or rule.rtol:
-                    right = self._near(actual, expected)
-                if rule.ulp and (right is None or not right.all()):
+                    errors = self._errors_beyond_rtol(actual, expected)
+                    if errors.max() <= rule.atol * _NARROWER:  # a NaN would be the greatest, and within no bound
+                        return none
+                    right = errors <= rule.atol * _NARROWER
+                if rule.ulp:
                     few = self._few_steps(actual, expected)
+                    if few is None:
+                        return none
                     right = few if right is None else right | few
-        if right is None:
-            return numpy.arange(actual.size)
-        return numpy.flatnonzero(~right) if not right.all() else numpy.empty(0, numpy.intp)
+        return numpy.arange(actual.size) if right is None else numpy.flatnonzero(~right)
 
-    def _near(self, actual: Array, expected: Array) -> Array:
+    def _errors_beyond_rtol(self, actual: Array, expected: Array) -> Array:
+        """|actual - expected| - rtol |expected|; NaN where a value is not finite."""
         import numpy
 
         count = actual.size
         errors, allowed = self._errors[:count], self._allowed[:count]
-        a, e = self.element.numbers(actual), self.element.numbers(expected)
-        if a.dtype != errors.dtype:  # half precision
-            a, e = a.astype(errors.dtype), e.astype(errors.dtype)
-        numpy.subtract(a, e, out=errors)
+        e = self._numbers(expected, allowed)
+        numpy.subtract(self._numbers(actual, errors), e, out=errors)
         numpy.abs(errors, out=errors)
         if self._rule.rtol:
             numpy.multiply(e, self._rule.rtol * _NARROWER, out=allowed)
             numpy.abs(allowed, out=allowed)
             numpy.subtract(errors, allowed, out=errors)
-        # what infinity less infinity gives is NaN, and not within any bound
-        near: Array = errors <= self._rule.atol * _NARROWER
-        return near
+        return errors
 
-    def _few_steps(self, actual: Array, expected: Array) -> Array:
+    def _numbers(self, raw: Array, room: Array) -> Array:
+        """The values in the type of ``room``: as they are, or in there."""
         import numpy
 
-        count = actual.size
-        steps, other = self._steps[0, :count], self._steps[1, :count]
-        a, e = actual.view(steps.dtype), expected.view(steps.dtype)
-        numpy.bitwise_xor(a, e, out=other)
-        few: Array = other >= 0  # the signs are equal, so that the difference of the bits counts steps
+        if raw.dtype == room.dtype:
+            return raw
+        if self.element.name == "bfloat16":
+            numpy.left_shift(raw, 16, out=room.view("<u4"), dtype="<u4")
+        elif self.element.name == "float16":
+            numpy.copyto(room, raw)
+        else:
+            numpy.copyto(room, self.element.numbers(raw))
+        return room
+
+    def _few_steps(self, actual: Array, expected: Array) -> Array | None:
+        """Where a few steps lead from one to the other: None where they do everywhere."""
+        import numpy
+
+        ulp, steps = self._rule.ulp, self._steps[: actual.size]
+        kind = steps.dtype
+        a, e = actual.view(kind), expected.view(kind)
+        rank = f"<u{kind.itemsize}"
+        if ulp >= 1 << (8 * kind.itemsize - 2):
+            return self._few_steps_each(a, e)
+        numpy.bitwise_xor(a, e, out=steps)
+        if steps.min() >= 0:  # the signs are equal, so that the difference of the bits counts steps
+            numpy.bitwise_and(e, numpy.iinfo(kind).max, out=steps)
+            are_far = not self._rule.zero or steps.min() > self._zero_bits
+            if are_far and steps.max() < _NOT_FINITE[self.element.name] - ulp:  # so that both are finite
+                numpy.subtract(a, e, out=steps)
+                numpy.add(steps, ulp, out=steps)
+                if steps.view(rank).max() <= 2 * ulp:
+                    return None
+        return self._few_steps_each(a, e)
+
+    def _few_steps_each(self, a: Array, e: Array) -> Array:
+        """The same of each element; both are bits as signed integers."""
+        import numpy
+
+        ulp, steps = self._rule.ulp, self._steps[: a.size]
         numpy.subtract(a, e, out=steps)
-        few &= steps <= self._rule.ulp
-        few &= steps >= -self._rule.ulp
-        numpy.bitwise_and(e, (1 << (8 * self.element.size_bytes - 1)) - 1, out=other)
-        few &= other < _NOT_FINITE[self.element.name] - self._rule.ulp  # so that both are finite
+        few: Array = (a ^ e) >= 0
+        few &= (steps <= ulp) & (steps >= -ulp)
+        few &= (e & numpy.iinfo(steps.dtype).max) < _NOT_FINITE[self.element.name] - ulp
         if self._rule.zero:
-            few &= numpy.abs(self.element.numbers(expected)) > self._rule.zero * (2 - _NARROWER)
+            expected = self._numbers(e.view(self.element.dtype), self._allowed[: a.size])
+            few &= numpy.abs(expected) > self._rule.zero * (2 - _NARROWER)
         return few
 
-    def _near_integers(self, actual: Array, expected: Array) -> Array:
+    def _apart(self, actual: Array, expected: Array) -> Array:
+        """Exact differences of integers."""
         import numpy
 
-        apart = numpy.maximum(actual, expected) - numpy.minimum(actual, expected)
-        near: Array = apart.view(f"u{actual.dtype.itemsize}") <= self._rule.atol
-        return near
+        apart = self._steps[: actual.size].view(actual.dtype)
+        least = self._allowed[: actual.size].view(f"V{self._allowed.itemsize}")
+        smaller = numpy.ndarray(actual.size, actual.dtype, least)
+        numpy.maximum(actual, expected, out=apart)
+        numpy.minimum(actual, expected, out=smaller)
+        numpy.subtract(apart, smaller, out=apart)
+        return apart.view(f"<u{actual.dtype.itemsize}")

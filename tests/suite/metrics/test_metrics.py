@@ -171,7 +171,6 @@ def test_values_that_are_not_finite_are_errors(name: str, value: float) -> None:
 
 def test_flip() -> None:
     """It is that of NVIDIA's package: 0 for equal pictures, more for black against white than for noise."""
-    pytest.importorskip("flip_evaluator")
     actual, expected = noisy(16, 16)
     black, white = np.zeros((16, 16, 3), "u1"), np.full((16, 16, 3), 255, "u1")
     assert metric("flip", picture(expected, expected)) == 0

@@ -98,4 +98,6 @@ def write_scenario(path: Path, *, data: int = 0, expected: list[int] | None = No
 
 def outcomes(out: str) -> dict[str, str]:
     """What pytest -rA says of each test that was not skipped, by node id."""
-    return {name: word for word, name in re.findall(r"^(PASSED|FAILED|XFAIL|XPASS|ERROR) (\S+?)(?= |$)", out, re.M)}
+    return {
+        name: word for word, name in re.findall(r"^(PASSED|FAILED|XFAIL|XPASS|ERROR) (\S.*?::\S+)(?= |$)", out, re.M)
+    }

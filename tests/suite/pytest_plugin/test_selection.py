@@ -19,7 +19,7 @@ RunSeveral = Callable[[list[list[str]]], list[Ended]]
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
     """Three scenarios in folders, of which one fails, and a file that is none."""
-    write_scenario(tmp_path / "images" / "2d-array" / "scenario.json")
+    write_scenario(tmp_path / "images" / "2d array" / "flat" / "scenario.json")
     write_scenario(tmp_path / "images" / "cube" / "scenario.json", expected=[0, 0, 0, 1])
     write_scenario(tmp_path / "ml" / "add.json")
     (tmp_path / "ml" / "settings.json").write_text("[1]")
@@ -35,10 +35,10 @@ def test_nothing_is_collected_unless_asked_for(run_pytest: RunPytest, suite: Pat
 def test_choices(run_several: RunSeveral, suite: Path) -> None:
     """-k takes names of folders and files, -m their marks, and node ids name one."""
     choices = {
-        (): ["2d-array", "cube", "add"],
-        ("-k", "images and not cube"): ["2d-array"],
+        (): ["flat", "cube", "add"],
+        ("-k", "images and not cube"): ["flat"],
         ("-m", "scenario and not images"): ["add"],
-        ("-m", "2d-array or ml"): ["2d-array", "add"],
+        ("-m", "2d_array or ml"): ["flat", "add"],
         ("images/cube/scenario.json",): ["cube"],
         ("ml/add.json::add",): ["add"],
     }
@@ -54,7 +54,7 @@ def test_xdist_and_last_failed(run_pytest: RunPytest, suite: Path) -> None:
     """Two processes run the scenarios, each with workers of its own; --lf then runs what failed."""
     ended = run_pytest("--scenarios", "-rA", "-n", "2")
     expected = {
-        "images/2d-array/scenario.json::2d-array": "PASSED",
+        "images/2d array/flat/scenario.json::flat": "PASSED",
         "images/cube/scenario.json::cube": "FAILED",
         "ml/add.json::add": "PASSED",
     }

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from scenario_runner.suite.records import Item, Outcome, OutputCheck, Result
+from scenario_runner.suite.reports.ctrf import write_ctrf
 from scenario_runner.suite.reports.html import Limits, write_html
+from scenario_runner.suite.reports.junit import write_junit
 from scenario_runner.suite.reports.suite_info import SuiteInfo
 from tests.suite.reports.results import every_verdict, info, pictures
 
@@ -98,6 +100,19 @@ def test_details_beyond_the_limit_are_left_out(tmp_path: Path) -> None:
     scripts = Scripts(page)
     assert len(scripts.json("data")["rows"]) == 100
     assert len(scripts.texts) < 20
+
+
+def test_files_of_a_temporary_folder_are_not_named(tmp_path: Path) -> None:
+    """Where the results are removed later, pictures are in the page and no report leads to their files."""
+    given = info(tmp_path)._replace(is_temporary=True)
+    result = failure({**pictures(tmp_path, "fail"), "expected_array": "e.npy"})
+    page, junit, ctrf = (tmp_path / name for name in ("report.html", "junit.xml", "ctrf.json"))
+    write_html(str(page), [result], given)
+    files = detail_of(page)["attempts"][0]["outputs"][0]["files"]
+    assert [set(each) for each in files] == [{"what", "picture"}] * 3 + [{"what"}]
+    write_junit(str(junit), [result], given)
+    write_ctrf(str(ctrf), [result], given)
+    assert not any("results/" in each.read_text(encoding="utf-8") for each in (page, junit, ctrf))
 
 
 def test_files_that_are_no_pictures_are_links(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@
     found.sort(sorters[$("sort").value]);
     matches = found.length;
     shown = $("group").checked ? grouped(found) : found;
-    $("count").textContent = found.length === rows.length ? `${rows.length} results` : `${found.length} of ${rows.length} results`;
+    $("count").textContent = `${found.length === rows.length ? "" : `${found.length} of `}${rows.length === 1 ? "1 result" : `${rows.length} results`}`;
     $("nothing").hidden = found.length > 0;
     const still = current >= 0 ? shown.indexOf(current) : -1;
     chosen = still >= 0 ? still : shown.length ? Math.min(Math.max(chosen, 0), shown.length - 1) : -1;

@@ -14,7 +14,7 @@ from scenario_runner.conversion.converter import VARIABLE
 from scenario_runner.conversion.flatbuffer import why_not_loaded
 from scenario_runner.errors import FileError, MissingFileError, UnsupportedError, UsageError
 from tests.conversion.models import BUFFER, GRID, TENSOR, add, attributes, custom, function, linear, shader
-from tests.conversion.test_reading import FIXTURES, flatbuffer
+from tests.conversion.test_reading_models import FIXTURES, flatbuffer
 
 RIGHT = attributes([BUFFER], [BUFFER], linear([BUFFER], [BUFFER], [1, 0]), workgroup_sizes=[8, 1, 1])
 STATIC = "but a shader needs a shape of which all sizes are known"
