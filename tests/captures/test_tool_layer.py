@@ -95,6 +95,14 @@ def test_labels_and_names(two_frames: Scene, program: Program, layer: dict[str, 
     ]  # fmt: skip
 
 
+def test_views_of_images_have_names(scene: Scene, program: Program, layer: dict[str, str]) -> None:
+    """Tools that are about a view, such as a hazard of an image in a shader, can name the image."""
+    scene.shader("store", glsl("imageStore(p, ivec2(0), vec4(1));", "layout(rgba8, binding = 0) uniform image2D p;"))
+    keys = {"dims": [1, 4, 4, 1], "format": "VK_FORMAT_R8G8B8A8_UNORM", "shader_access": "readwrite"}
+    scene.resource("image", uid="picture", **keys).dispatch("store", ["picture"])
+    assert {"name 10 picture", "name 14 picture"} <= set(seen(scene, program, layer))
+
+
 def test_nothing_is_labelled_without_a_tool(two_frames: Scene, program: Program, layer: dict[str, str]) -> None:
     """A layer that the environment does not name sees no label, unless --debug-labels (or the reference's
     --enable-gpu-debug-markers) asks for them."""

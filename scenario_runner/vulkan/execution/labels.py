@@ -78,6 +78,9 @@ class Labels:
                 self._set_name(_TYPES[resource.plan.kind], resource.handle, uid)
         if layered:
             return
+        for uid, resource in prepared.resources.items():
+            for view in resource.views if resource.plan.kind == "image" else ():
+                self._set_name(vk.OBJECT_TYPE_IMAGE_VIEW, view, uid)
         pipelines: list[tuple[Any, Any]] = [
             *zip(plan.pipelines, prepared.pipelines, strict=True),
             *zip(plan.graphics_pipelines, prepared.graphics, strict=True),
