@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from scenario_runner.conversion.convert import ConvertedModel, convert
     from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.errors import ScenarioRunnerError
     from scenario_runner.run.graph_report_files import GraphReportFiles
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ConvertedModel",
     "Diagnostic",
     "Frame",
     "GraphReportFiles",
@@ -31,12 +33,14 @@ __all__ = [
     "Scenario",
     "ScenarioRunnerError",
     "__version__",
+    "convert",
     "from_dict",
     "load",
     "loads",
 ]
 
 _HOME = {
+    "ConvertedModel": "conversion.convert",
     "Diagnostic": "diagnostics",
     "Frame": "run.result",
     "GraphReportFiles": "run.graph_report_files",
@@ -46,6 +50,7 @@ _HOME = {
     "Runner": "runner",
     "Scenario": "scenario",
     "ScenarioRunnerError": "errors",
+    "convert": "conversion.convert",
     "from_dict": "scenario",
     "load": "scenario",
     "loads": "scenario",

@@ -57,3 +57,8 @@ def error(code: str, pointer: str, message: str, help: str | None = None) -> Dia
 def warning(code: str, pointer: str, message: str, help: str | None = None) -> Diagnostic:
     """What a run logs, at a place of the scenario."""
     return Diagnostic(code, "warning", pointer, message, help)
+
+
+def note(code: str, pointer: str, message: str, help: str | None = None) -> Diagnostic:
+    """What is worth knowing, at a place of the scenario."""
+    return Diagnostic(code, "note", pointer, message, help)

@@ -5,6 +5,7 @@
     ScenarioRunnerError               1   something of ours failed
     ├── UsageError                    2   the command line or the API call cannot be understood
     ├── ScenarioError                 3   the scenario is wrong: syntax, shape, references, contradictions
+    │   └── ExpectationError          3   what a suite is to expect of a scenario is wrong, or does not fit it
     ├── FileError                     4   a file that the scenario names cannot be read, used or written
     │   └── MissingFileError          4   it does not exist (Python's FileNotFoundError as well)
     ├── ShaderError                   5   a shader cannot be used
@@ -109,6 +110,12 @@ class ScenarioError(ScenarioRunnerError):
 
     exit_code = 3
     code = "SR-JSON-005"
+
+
+class ExpectationError(ScenarioError):
+    """What a suite is to expect of a scenario is wrong in itself, or does not fit the scenario."""
+
+    code = "SR-EXPECT-003"
 
 
 class FileError(ScenarioRunnerError):
@@ -282,6 +289,17 @@ _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-LIMIT": UnsupportedError,
     "SR-FEATURE": UnsupportedError,
     "SR-HAZARD": ScenarioError,
+    "SR-SUITE": UsageError,
+    "SR-SUITE-006": FileError,
+    "SR-SUITE-008": FileError,
+    "SR-SUITE-010": FileError,
+    "SR-SUITE-011": FileError,
+    "SR-CUSTOM": ScenarioError,
+    "SR-CUSTOM-030": FileError,
+    "SR-CUSTOM-031": UnsupportedError,
+    "SR-CUSTOM-032": UnsupportedError,
+    "SR-CUSTOM-033": ScenarioRunnerError,
+    "SR-EXPECT": ExpectationError,
     "SR-USAGE": UsageError,
     "SR-DEVICE-001": DeviceError,
     "SR-DEVICE-002": NoDeviceError,

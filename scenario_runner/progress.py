@@ -21,7 +21,10 @@ CODE = 2
 MEASURED = 3
 """How many runs are in the file of shader instrumentation."""
 
-TEXT = 4 * 4
+STARTED = 4
+"""The number of what was started last, where a process is given one after the other."""
+
+TEXT = 4 * 5
 """Where the text begins, behind these numbers: what is being done, and the JSON pointer, each ended by a zero byte."""
 
 _SIZE_BYTES = 4096
@@ -48,16 +51,31 @@ def number(which: int) -> int:
 
 def work() -> tuple[str, str]:
     """What was done last, and the JSON pointer of what it was done for, in the file number `ENDED`."""
-    if _page is None:
-        return "", ""
-    what, pointer, *_ = _page[TEXT:].decode("utf-8", "replace").split("\0")
-    return what, pointer
+    return ("", "") if _page is None else _texts(_page[TEXT:])
+
+
+def kept(descriptor: int) -> tuple[int, str, str]:
+    """What another process, which shares its progress in this file, has `STARTED` last, and its `work`."""
+    page = os.pread(descriptor, _SIZE_BYTES, 0).ljust(_SIZE_BYTES, b"\0")
+    return memoryview(page)[:TEXT].cast("i")[STARTED], *_texts(page[TEXT:])
+
+
+def _texts(kept: bytes) -> tuple[str, str]:
+    what, _, rest = kept.partition(b"\0")
+    return what.decode("utf-8", "replace"), rest.partition(b"\0")[0].decode("utf-8", "replace")
 
 
 def files(total: int) -> None:
     """So many files will be run."""
     if _numbers is not None:
         _numbers[TOTAL] = total
+
+
+def started(number: int) -> None:
+    """The process has begun with what has this number."""
+    if _numbers is not None:
+        _numbers[STARTED] = number
+        doing("")
 
 
 def ended(code: int) -> None:

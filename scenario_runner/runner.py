@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from scenario_runner.run.capture_tools import RenderDocCaptures
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.run.dump_files import DumpRequest
-    from scenario_runner.run.dump_run import DumpSink
     from scenario_runner.run.graph_report_files import GraphReportFiles
     from scenario_runner.run.instrumentation_file import InstrumentationFile
     from scenario_runner.run.pipeline_caching import PipelineCaching
     from scenario_runner.run.prepared import Prepared
-    from scenario_runner.run.result import Collector, Result
+    from scenario_runner.run.result import Result
     from scenario_runner.run.session import Validation
+    from scenario_runner.run.sink import Sink
     from scenario_runner.run.timings import Timings
     from scenario_runner.vulkan.devices.ml_emulation import Mode
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
@@ -283,6 +283,23 @@ class Runner:
                 self._execute(scenario, plan, (writer,), **options)
         return plan
 
+    @_of_scenario
+    def run_into(
+        self,
+        scenario: AnyScenario,
+        receive: Callable[[Plan], Sink],
+        *,
+        repeat: int = 1,
+        keep_state: bool = False,
+    ) -> Plan:
+        """Run a scenario and hand what it gives, piece by piece, to what ``receive`` makes of the plan before it runs.
+
+        No file is written. The other arguments, what is returned and the errors are those of `run_to_files`.
+        """
+        plan = self._plan_for_files(scenario, None)
+        self._execute(scenario, plan, (receive(plan),), repeat=repeat, keep_state=keep_state, dry_run=False)
+        return plan
+
     def _plan_for_files(self, scenario: AnyScenario, output_dir: str | None) -> Plan:
         """The plan of a scenario file, from the plan cache where nothing changed since."""
         if not (isinstance(scenario, (str, os.PathLike)) and self.compiler.use_cache):
@@ -308,7 +325,7 @@ class Runner:
         self,
         scenario: AnyScenario,
         plan: Plan,
-        sinks: tuple[Collector | FileWriter | DumpSink, ...],
+        sinks: tuple[Sink, ...],
         *,
         repeat: int,
         keep_state: bool,

@@ -28,6 +28,21 @@ def start(thread: threading.Thread) -> None:
         raise refusal("thread") from error
 
 
+def processors() -> int:
+    """How many processors this process may use, which in a container can be fewer than there are."""
+    import os
+
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for folder in _control_groups("cpu"):
+        try:
+            with open(f"{folder}/cpu.max", encoding="ascii") as file:  # "max 100000" or microseconds of a period
+                quota, period = file.read().split()
+            count = min(count, max(1, int(quota) // int(period)))
+        except (OSError, ValueError, ZeroDivisionError):
+            continue
+    return count
+
+
 def refusal(what: str) -> LimitError:
     """The error for a ``what`` ('thread', 'process') that could not be started: it names the limit that was met, or all
     known limits where none of them seems to be."""
@@ -58,7 +73,7 @@ def _limits() -> Iterator[Limit]:
     processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     if processes != resource.RLIM_INFINITY:
         yield Limit("processes and threads of this user (ulimit -u)", _threads(os.getuid()), processes)
-    for folder in _control_groups():
+    for folder in _control_groups("pids"):
         used, most = _number(f"{folder}/pids.current"), _number(f"{folder}/pids.max")
         if used is not None and most is not None:
             yield Limit(f"processes and threads of the control group ({folder}/pids.max)", used, most)
@@ -92,7 +107,7 @@ def _threads(user: int | None) -> int:
     return count
 
 
-def _control_groups() -> Iterator[str]:
+def _control_groups(controller: str) -> Iterator[str]:
     """The folders of the control groups that limit this process: its own and those around it (cgroups(7))."""
     import os
 
@@ -102,7 +117,7 @@ def _control_groups() -> Iterator[str]:
     except OSError:
         return
     for _, controllers, path in lines:
-        if controllers in ("", "pids"):
+        if controllers in ("", controller):
             root = f"/sys/fs/cgroup/{controllers}".rstrip("/")
             folder = root + path.rstrip("/")
             while folder != root:

@@ -22,7 +22,8 @@ def build_layer(source: Path, folder: Path, description: str, extensions: Sequen
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     assert compiler, f"a C compiler builds {source.name}: {install_here('c_compiler')}"
     library = folder / f"lib{source.stem}.so"
-    subprocess.run([compiler, *_FLAGS, "-o", str(library), str(source)], check=True)
+    headers = f"-I{Path(__file__).parent}"  # loader_interface.h
+    subprocess.run([compiler, *_FLAGS, headers, "-o", str(library), str(source)], check=True)
     name = f"VK_LAYER_TEST_{source.stem.removesuffix('_layer')}"
     manifest = {
         "name": name,

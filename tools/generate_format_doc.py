@@ -124,6 +124,8 @@ def _type(value: dict[str, Any], definitions: dict[str, Any]) -> str:
     """The type of a value in words."""
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
+        if name not in definitions:  # another schema
+            return "[expectations](expectations.md)"
         link = f"[{name}](#{name.lower()})"
         forms = [_type(each, definitions) for each in definitions[name].get("anyOf", ()) if "properties" not in each]
         return " or ".join([*forms, link])

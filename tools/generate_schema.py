@@ -1,19 +1,31 @@
-"""Write schemas/scenario.schema.json from the models: ``python tools/generate_schema.py``."""
+"""Write the files in schemas/ from the models: ``python tools/generate_schema.py``."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from scenario_runner.scenario import json_schema
+from scenario_runner.custom_shader.json_schema import json_schema as of_custom_shader
+from scenario_runner.scenario import json_schema as of_scenario
+from scenario_runner.suite.expectations.schema import json_schema as of_expectations
 
-SCHEMA = Path(__file__).resolve().parent.parent / "schemas" / "scenario.schema.json"
+_FOLDER = Path(__file__).resolve().parent.parent / "schemas"
+
+SCHEMAS: dict[Path, Callable[[], dict[str, Any]]] = {
+    _FOLDER / "scenario.schema.json": of_scenario,
+    _FOLDER / "expectations.schema.json": of_expectations,
+    _FOLDER / "custom_shader.schema.json": of_custom_shader,
+}
+"""Each file, and what makes it."""
 
 
-def text() -> str:
-    """The file as it should be."""
-    return json.dumps(json_schema(), indent=2) + "\n"
+def text(path: Path) -> str:
+    """A file as it should be."""
+    return json.dumps(SCHEMAS[path](), indent=2) + "\n"
 
 
 if __name__ == "__main__":
-    SCHEMA.write_text(text())
+    for path in SCHEMAS:
+        path.write_text(text(path))

@@ -7,10 +7,14 @@ from typing import Final, NamedTuple
 
 from scenario_runner.checks import (
     code_table,
+    code_table_conversion,
+    code_table_custom,
+    code_table_expect,
     code_table_flow,
     code_table_frames,
     code_table_modules,
     code_table_rules,
+    code_table_suite,
     hazard_code_table,
 )
 from scenario_runner.errors import error_class
@@ -61,6 +65,9 @@ FAMILIES: Final = {
     "LIMIT": "Limits of the device",
     "FEATURE": "Features of the device",
     "HAZARD": "Missing barriers",
+    "SUITE": "Suites of scenarios",
+    "CUSTOM": "Custom operations of models that are shaders",
+    "EXPECT": "Expectations of a suite",
     "USAGE": "Command lines and calls",
     "DEVICE": "Devices, drivers and the system",
     "RUN": "Limits of this program",
@@ -84,6 +91,10 @@ CODES: Final = _parsed(
     + code_table_flow.TABLE
     + code_table_frames.TABLE
     + hazard_code_table.TABLE
+    + code_table_suite.TABLE
+    + code_table_custom.TABLE
+    + code_table_conversion.TABLE
+    + code_table_expect.TABLE
 )
 """Every code."""
 

@@ -13,12 +13,16 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "run scenarios (the default command)",
     "validate": "check scenarios without a GPU",
+    "test": "run many scenarios with expectations, isolated from each other",
+    "report": "show, merge and compare the results of suites",
     "bench": "run scenarios many times and show what they take, or compare two measurements",
     "explain": "explain the code of a finding and how to fix it",
     "view": "show images and tensors, or compare two of them",
     "diff": "find the first command after which two dumps of a scenario differ",
     "shader": "show the interface of a shader",
     "vgf": "show the contents of a VGF model, or make a scenario that runs it",
+    "convert": "convert a TOSA model, with the shaders in it, to VGF",
+    "custom-op": "check shaders of custom operations in TOSA models, or write their attributes",
     "cache": "show or clear what is kept for later runs",
     "schema": "print the JSON Schema of the scenario format",
     "doctor": "show what is installed on this machine for running scenarios, and what is missing",
@@ -37,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     try:
         name, arguments = _command(arguments)
-        return int(import_module(f"scenario_runner.cli.{name}").main(arguments))
+        return int(import_module(f"scenario_runner.cli.{name.replace('-', '_')}").main(arguments))
     except SystemExit as end:  # --help
         return end.code if isinstance(end.code, int) else 0
     except KeyboardInterrupt as interrupt:

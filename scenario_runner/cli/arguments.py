@@ -107,6 +107,31 @@ def device_arguments(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def add_feature_options(parser: argparse.ArgumentParser) -> None:
+    """Options for what of the device is used."""
+    parser.add_argument(
+        "--disable-extension",
+        action="append",
+        nargs="+",
+        default=[],
+        metavar="E",
+        help="device extensions that are not used",
+    )
+    parser.add_argument(
+        "--enable-robustness-features",
+        action="store_true",
+        help="robust buffer and image access, if the device supports it",
+    )
+
+
+def feature_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """The values of `add_feature_options` as arguments of Runner."""
+    return {
+        "robustness": options.enable_robustness_features,
+        "disabled_extensions": [name for names in options.disable_extension for name in names],
+    }
+
+
 def add_compiler_options(parser: argparse.ArgumentParser) -> None:
     """Options for compiling shaders."""
     parser.add_argument("--glslang", metavar="PATH", help="GLSL compiler to use (or set SCENARIO_RUNNER_GLSLANG)")

@@ -14,9 +14,9 @@ from scenario_runner.visible import counted, one_line
 if TYPE_CHECKING:
     import argparse
 
-    from scenario_runner.cli.crash import Crash
     from scenario_runner.cli.run_outputs import RunOutputs
     from scenario_runner.cli.timing_files import TimingFiles
+    from scenario_runner.run.crash import Crash
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.run.dump_files import DumpRequest
     from scenario_runner.run.instrumentation_file import InstrumentationFile
@@ -89,7 +89,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _crashed(crash: Crash, file: str | None) -> DriverCrashError:
-    from scenario_runner.cli.crash import crash_error
+    from scenario_runner.run.crash import crash_error
 
     return crash_error(crash, file)
 
@@ -216,17 +216,16 @@ def _runner(
     rare: Mapping[str, Any],
     starting: InstanceStart | None = None,
 ) -> Runner:
-    from scenario_runner.cli.arguments import compiler_arguments, device_arguments
+    from scenario_runner.cli.arguments import compiler_arguments, device_arguments, feature_arguments
     from scenario_runner.runner import Runner
 
     return Runner(
-        robustness=options.enable_robustness_features,
-        disabled_extensions=[name for names in options.disable_extension for name in names],
         shader_instrumentation=measured,
         sandbox=options.sandbox,
         strict=options.strict,
         starting=starting,
         **device_arguments(options),
+        **feature_arguments(options),
         **compiler_arguments(options),
         **rare,
     )

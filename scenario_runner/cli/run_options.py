@@ -10,6 +10,7 @@ from scenario_runner.cli.arguments import (
     Parser,
     add_compiler_options,
     add_device_options,
+    add_feature_options,
     add_logging_option,
     add_sandbox_option,
 )
@@ -49,19 +50,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         help="with --output and --capture-dir: a separate folder for each scenario",
     )
     parser.add_argument("--clean", action="store_true", help="remove the outputs of earlier runs before each scenario")
-    parser.add_argument(
-        "--disable-extension",
-        action="append",
-        nargs="+",
-        default=[],
-        metavar="E",
-        help="device extensions that are not used",
-    )
-    parser.add_argument(
-        "--enable-robustness-features",
-        action="store_true",
-        help="robust buffer and image access, if the device supports it",
-    )
+    add_feature_options(parser)
     parser.add_argument(
         "--shader-instrumentation",
         metavar="FILE",

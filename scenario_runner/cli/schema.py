@@ -1,4 +1,4 @@
-"""``scenario-runner schema``: the JSON Schema of the scenario format, for editors and other checkers."""
+"""``scenario-runner schema``: the JSON Schemas of the formats, for editors and other checkers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,18 @@ from scenario_runner.cli.arguments import Parser
 
 def main(argv: Sequence[str]) -> int:
     """Print the schema and return 0."""
-    Parser(prog="scenario-runner schema", description="Print the JSON Schema of the scenario format.").parse_args(argv)
-    from scenario_runner.scenario import json_schema
+    parser = Parser(prog="scenario-runner schema", description="Print a JSON Schema.")
+    parser.add_argument(
+        "format",
+        nargs="?",
+        choices=("scenario", "custom-op"),
+        default="scenario",
+        help="scenario: of scenario files (default); custom-op: of the attributes of custom operations with shaders",
+    )
+    if parser.parse_args(argv).format == "custom-op":
+        from scenario_runner.custom_shader.json_schema import json_schema
+    else:
+        from scenario_runner.scenario import json_schema
 
     print(json.dumps(json_schema(), indent=2))
     return 0

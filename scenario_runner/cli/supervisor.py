@@ -20,7 +20,7 @@ from scenario_runner.cli import COMMANDS, signals
 if TYPE_CHECKING:
     from types import FrameType
 
-    from scenario_runner.cli.crash import Crash
+    from scenario_runner.run.crash import Crash
 
 # What follows these is a file that is written, whatever it is called.
 _WRITING = frozenset({"--shader-instrumentation", "--profiling-dump-path", "--perf-counters-dump-path", "--trace"})
@@ -97,8 +97,8 @@ class _Supervisor:
             number = self._asked or os.WTERMSIG(status)
             if number in signals.INTERRUPTING:
                 return signals.EXIT_CODE_BASE + number
-            from scenario_runner.cli.crash import Crash
             from scenario_runner.errors import DriverCrashError
+            from scenario_runner.run.crash import Crash
 
             found = Crash.by(number)
             progress.ended(DriverCrashError.exit_code)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from scenario_runner.cli.arguments import Parser
 from scenario_runner.cli.tolerance_options import add_tolerance_options, element
-from scenario_runner.cli.viewed_file import check_picture, shown_content, write_picture
+from scenario_runner.cli.viewed_file import check_picture, shown_content
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.visible import one_line
 
@@ -121,7 +121,7 @@ def _shape(text: str) -> tuple[int, ...]:
 
 def _show(content: Content, options: argparse.Namespace) -> None:
     from scenario_runner.cli.terminal_picture import color_console, draw
-    from scenario_runner.viewing.picture import picture_of, shown_channels, value_range
+    from scenario_runner.viewing.picture import picture_of, shown_channels, value_range, write_picture
 
     print(f"{one_line(content.path)}: {content.title}")
     for line in _table(content):

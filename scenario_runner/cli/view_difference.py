@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from scenario_runner.cli.viewed_file import check_picture, shown_content, write_picture
+from scenario_runner.cli.viewed_file import check_picture, shown_content
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.visible import counted, one_line
 
@@ -62,7 +62,7 @@ def _show_folders(options: argparse.Namespace) -> int:
 def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
     from scenario_runner.cli.terminal_picture import color_console, draw
     from scenario_runner.viewing.difference import Tolerance, compare, error_map
-    from scenario_runner.viewing.picture import heat
+    from scenario_runner.viewing.picture import heat, write_picture
 
     one, other = (shown_content(path, options) for path in (first, second))
     found = compare(one, other, Tolerance(options.atol, options.rtol, options.ulp))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import argparse
@@ -32,12 +32,3 @@ def check_picture(content: Content) -> None:
             f"makes a picture of {sides[0]}x{sides[1]}, expected at most {_PNG_SIDE} each way",
             help="give it another shape: --shape",
         )
-
-
-def write_picture(path: str, picture: Any) -> None:
-    from scenario_runner.files.png import write_png
-    from scenario_runner.formats import format_named
-
-    height, width, count = picture.shape
-    format = format_named("VK_FORMAT_R8G8B8_UNORM" if count == 3 else "VK_FORMAT_R8G8B8A8_UNORM")
-    write_png(path, format, width, height, picture.tobytes())

@@ -98,7 +98,7 @@ def _given(
     problems: Problems,
 ) -> dict[str, bytes]:
     """The modules of shaders that are SPIR-V already, by uid; those that cannot be used are noted and left out."""
-    from scenario_runner.plan.module_check import check_modules
+    from scenario_runner.shaders.module_check import check_modules
 
     found = {}
     for shader in shaders:

@@ -48,8 +48,7 @@ class Timings:
 
     ``valid_bits`` is 0 where the device has no timestamps (``why_none`` says so then): there are no dispatches then.
     ``period_ns`` is the time of a tick of the device, ``calibrated_by`` the extension that tied its counter to the
-    host's clock, None where there is none. ``session_memory`` has the name of each dispatch of a graph, and the bytes
-    of the session that it uses. ``on_start`` is called when everything is ready to run.
+    host's clock, None where there is none. ``on_start`` is called when everything is ready to run.
     """
 
     def __init__(self) -> None:
@@ -63,7 +62,7 @@ class Timings:
         self.calibrated_by: str | None = None
         self.why_none: str | None = None
         self.frames: list[FrameTimes] = []
-        self.session_memory: list[tuple[str, int]] = []
+        self._session_bytes: Sequence[int] = ()
         self.on_start: Callable[[Plan], None] | None = None
 
     def starting(self, plan: Plan, device: Device, repeat: int, dry_run: bool) -> None:
@@ -84,10 +83,15 @@ class Timings:
     def take(self, found: Timestamps, session_bytes: Sequence[int]) -> None:
         """Take over what the device measured, and the memory of the session of each graph pipeline of the plan."""
         self.frames = found.frames
-        self.session_memory = list(self._sessions(session_bytes))
+        self._session_bytes = session_bytes
         self.calibrated_by = found.device_clock.extension
 
-    def _sessions(self, session_bytes: Sequence[int]) -> Iterator[tuple[str, int]]:
+    @cached_property
+    def session_memory(self) -> list[tuple[str, int]]:
+        """The name of each dispatch of a graph, and the bytes of the session that it uses."""
+        return list(self._sessions())
+
+    def _sessions(self) -> Iterator[tuple[str, int]]:
         names = _Names(self.plan)
         for frame in self.plan.frames if self.plan is not None else ():
             for each in frame.operations:
@@ -95,7 +99,7 @@ class Timings:
                 if operation.kind in MEASURED:
                     work = names.of(operation)
                     if work.type == "DataGraphDispatch":
-                        yield work.name, session_bytes[operation.pipeline]
+                        yield work.name, self._session_bytes[operation.pipeline]
 
     def ticks_between(self, begin: int, end: int) -> int:
         """How many ticks lie between two values of the device's counter, which wraps around at its valid bits."""

@@ -105,9 +105,12 @@ def _shape(tree: Any, *, in_code: bool = False) -> list[Diagnostic]:
         if key == "$schema":
             if not isinstance(value, str):
                 found.append(at((key,), f"expected a string, got {shown(value)}"))
+        elif key == "expect":
+            if not isinstance(value, dict):
+                found.append(at((key,), f"expected an object, got {shown(value)}"))
         elif key not in ("resources", "commands"):
-            hint = close_match(key, ("resources", "commands"))
-            advice = "the keys of a scenario: resources, commands, $schema"
+            hint = close_match(key, ("resources", "commands", "expect"))
+            advice = "the keys of a scenario: resources, commands, expect, $schema"
             found.append(at((key,), f"unknown key {shown(key)}{hint}", advice, code="SR-JSON-003"))
             if len(found) > 4 * MAX_PROBLEMS:
                 break

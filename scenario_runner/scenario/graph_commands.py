@@ -22,7 +22,7 @@ class PushConstantMap(Model):
     """Push constants of one shader inside a graph."""
 
     push_data_ref: Reference = Field(description="uid of the raw_data with the push constants of the shader.")
-    shader_target: str = Field(min_length=1, description="Name of the shader's module in the VGF file.")
+    shader_target: str = Field(min_length=1, description="Name of the shader's module or segment in the VGF file.")
 
 
 class DispatchGraph(Command):

@@ -21,14 +21,14 @@ class SpecializationConstantMap(Model):
     """Specialization constants of one shader inside a graph."""
 
     specialization_constants: SpecializationConstants = Field(description="Values of the constants.")
-    shader_target: str = Field(min_length=1, description="Name of the shader's module in the VGF file.")
+    shader_target: str = Field(min_length=1, description="Name of the shader's module or segment in the VGF file.")
 
 
 class ShaderSubstitution(Model):
     """A shader in place of a placeholder node of a graph."""
 
     shader_ref: Reference = Field(description="uid of a compute shader.")
-    target: str = Field(min_length=1, description="Name of the placeholder's module in the VGF file.")
+    target: str = Field(min_length=1, description="Name of the placeholder's module or segment in the VGF file.")
 
 
 ShaderSubstitutions = Annotated[tuple[ShaderSubstitution, ...], Field(strict=False)]

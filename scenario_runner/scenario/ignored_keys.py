@@ -43,8 +43,8 @@ def drop_ignored(tree: Any, *, in_code: bool = False) -> tuple[Any, list[Diagnos
     kept = dict(tree)
     if all(isinstance(tree.get(name), list) for name in _ROOT):
         for key in list(tree)[:_MOST_KEYS]:
-            is_known = key in (*_ROOT, "$schema") or not isinstance(key, str)
-            if not is_known and _is_text(key) and (_is_comment(key) or not close_match(key, _ROOT)):
+            is_known = key in (*_ROOT, "expect", "$schema") or not isinstance(key, str)
+            if not is_known and _is_text(key) and (_is_comment(key) or not close_match(key, (*_ROOT, "expect"))):
                 del kept[key]
                 found.append(_warning(f"/{escape(key)}", key, "scenario", ""))
     for name, kinds in (("resources", RESOURCES), ("commands", COMMANDS)):

@@ -26,6 +26,14 @@ MAX_VALUES = 2_000_000
 """Values in one file, enough for a hundred thousand commands. Parsed, a small one costs ten times its text."""
 
 
+# Keys beside the resources and commands that a run does not look at: the schema of editors, the expectations of suites.
+_BESIDE = {"$schema": str, "expect": dict}
+
+
+def _are_right(tree: Mapping[str, Any]) -> bool:
+    return all(isinstance(tree[key], kind) for key, kind in _BESIDE.items() if key in tree)
+
+
 class _Suspect(Exception):  # noqa: N818  (control flow inside this module)
     """Something is wrong; the slow way finds out what and where."""
 
@@ -70,7 +78,7 @@ def from_dict(
 
     tree = {key: list(value) if isinstance(value, tuple) else value for key, value in tree.items()}
     try:
-        if tree.keys() - {"$schema"} != {"resources", "commands"}:
+        if tree.keys() - _BESIDE.keys() != {"resources", "commands"} or not _are_right(tree):
             raise _Suspect
         resources, resource_keys = _entries(tree["resources"], RESOURCES, in_code=True)
         commands, command_keys = _entries(tree["commands"], COMMANDS, in_code=True)
@@ -128,10 +136,9 @@ def _parsed(text: str, path: str | None, base_dir: str, without_ignored: bool) -
         from scenario_runner.scenario.ignored_keys import drop_ignored
 
         tree, ignored = drop_ignored(tree)
-    if type(tree) is not dict or not {"resources", "commands"} <= tree.keys() <= {"resources", "commands", "$schema"}:
+    if type(tree) is not dict or tree.keys() - _BESIDE.keys() != {"resources", "commands"} or not _are_right(tree):
         raise _Suspect
-    if type(tree.get("$schema", "")) is not str:
-        raise _Suspect
+    tree.pop("expect", None)
     # A null can only be the one of an optional field, which a file leaves out instead.
     if "null" in text and _has_null(tree):
         raise _Suspect

@@ -36,6 +36,10 @@ def json_schema() -> dict[str, Any]:
             "$schema": {"type": "string", "description": "Path or URL of this schema, for editors; not used by a run."},
             "resources": _entries("The resources, in any order.", RESOURCES),
             "commands": _entries("The commands, in the order in which they run.", COMMANDS),
+            "expect": {
+                "$ref": "expectations.schema.json",
+                "description": "What the scenario must give, as in a check.json beside it; not used by a run.",
+            },
         },
         "required": ["resources", "commands"],
         "additionalProperties": False,
@@ -62,7 +66,7 @@ def _entry(key: str, name: str) -> dict[str, Any]:
 
 def _definition(model: type[Model], definition: dict[str, Any]) -> dict[str, Any]:
     """A model's schema as pydantic makes it, less what only code can give and what only code can leave out."""
-    cleaned: dict[str, Any] = _without_null(definition)
+    cleaned: dict[str, Any] = without_null(definition)
     cleaned.pop("title", None)
     cleaned["description"] = model.summary()
     properties = {name: part for name, part in cleaned["properties"].items() if name not in model.code_only}
@@ -75,13 +79,13 @@ def _definition(model: type[Model], definition: dict[str, Any]) -> dict[str, Any
     return model.in_schema(cleaned)
 
 
-def _without_null(schema: Any) -> Any:
+def without_null(schema: Any) -> Any:
     """The same without null, which no file needs: a key that is not wanted is left out."""
     if isinstance(schema, list):
-        return [_without_null(part) for part in schema]
+        return [without_null(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    cleaned = {key: _without_null(part) for key, part in schema.items() if not (key == "default" and part is None)}
+    cleaned = {key: without_null(part) for key, part in schema.items() if not (key == "default" and part is None)}
     choices = [part for part in cleaned.get("anyOf", ()) if part != {"type": "null"}]
     if choices and len(choices) < len(cleaned["anyOf"]):
         del cleaned["anyOf"]

@@ -71,6 +71,7 @@ class _Enough(Exception):  # noqa: N818  (control flow inside this module)
 
 
 _COMMENT = ("//", "/*", "#")
+_NULL = "null is not used in scenarios"
 _NO_COMMENTS = "JSON has no comments; remove it"
 
 
@@ -79,11 +80,14 @@ class _Fatal(Exception):  # noqa: N818  (control flow inside this module)
         self.fault = Fault(offset, pointer, message, help, fatal=True)
 
 
-def scan(text: str, visit: Visit | None = None, *, start: int = 0, pointer: str = "") -> list[Fault]:
+def scan(
+    text: str, visit: Visit | None = None, *, start: int = 0, pointer: str = "", with_null: bool = False
+) -> list[Fault]:
     """Read one JSON value and report what is wrong with it, in the order of the text.
 
     ``visit(pointer, key_offset, value_offset)`` is called for every value; the key offset of an array's entry is that
-    of the entry. With ``start``, only the value that begins there is read; ``pointer`` is its name.
+    of the entry. With ``start``, only the value that begins there is read; ``pointer`` is its name. ``with_null`` is
+    for texts that may have nulls, which scenarios may not.
     """
     faults: list[Fault] = []
     try:
@@ -92,7 +96,7 @@ def scan(text: str, visit: Visit | None = None, *, start: int = 0, pointer: str 
         faults.append(stop.fault)
     except _Enough:
         pass
-    return faults
+    return [fault for fault in faults if fault.message != _NULL] if with_null else faults
 
 
 def _scan(text: str, visit: Visit, start: int, pointer: str, faults: list[Fault], *, whole: bool) -> None:
@@ -195,9 +199,7 @@ def _scalar(text: str, at: int, pointer: str, stack: list[_Container], faults: l
     if match and word == "null":
         _add(
             faults,
-            Fault(
-                at, pointer, "null is not used in scenarios", "leave the key out to get its default", code="SR-JSON-005"
-            ),
+            Fault(at, pointer, _NULL, "leave the key out to get its default", code="SR-JSON-005"),
         )
         return match.end()
     if match and word in ("NaN", "Infinity", "-Infinity"):

@@ -89,7 +89,7 @@ def compile_each(
         wanted.append((job, unique.setdefault(job.key(able[0]), job)))
     missing = [job for job in unique.values() if not _from_cache(job, cache)]
     if missing:
-        jobs = jobs or _cores()
+        jobs = jobs or system_limits.processors()
         _compile_missing(missing, cache, jobs, timeout_s)
         # A failure speaks of one shader and its file; others with the same text have one that speaks of theirs.
         again = [own for own, shared in (one for one in wanted if isinstance(one, tuple)) if _differs(own, shared)]
@@ -109,13 +109,6 @@ def compile_each(
 
 def _differs(own: Job, shared: Job) -> bool:
     return shared.failure is not None and own is not shared and own.request != shared.request
-
-
-def _cores() -> int:
-    """How many this process may use, which in a container can be fewer than there are."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _check(request: CompileRequest) -> None:

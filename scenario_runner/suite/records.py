@@ -21,6 +21,11 @@ BAD: Final = frozenset({"Fail", "Crash", "Timeout", "Missing"})
 """The statuses that are failures, unless a list says that they are expected."""
 
 
+def is_bad(verdict: str) -> bool:
+    """Whether a verdict is a failure that nothing expects."""
+    return verdict in BAD or verdict.startswith("UnexpectedImprovement")
+
+
 class Item(NamedTuple):
     """A scenario with expectations.
 
@@ -71,7 +76,7 @@ class Outcome(NamedTuple):
     ``reason`` says in one sentence why the status is not Pass. ``exit_code`` is what ``scenario-runner run`` would have
     ended with (see `errors`). ``diagnostics`` are those of the run, as `Diagnostic.as_json` gives them. ``stack`` is
     the Python stack of a worker that crashed or was killed, ``output`` the end of what its process wrote to standard
-    error, ``before`` the items that the same process had run before it, most recent last.
+    error, ``before`` the last of the ``before_count`` items that the same process had run before it, most recent last.
     """
 
     status: Status
@@ -83,6 +88,7 @@ class Outcome(NamedTuple):
     stack: str = ""
     output: str = ""
     before: tuple[str, ...] = ()
+    before_count: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Only what differs from the defaults, so that the line of an item that passed is short."""
@@ -130,7 +136,7 @@ class Result(NamedTuple):
     @property
     def is_bad(self) -> bool:
         """Whether it is unexpected and a failure."""
-        return self.verdict in BAD or self.verdict.startswith("UnexpectedImprovement")
+        return is_bad(self.verdict)
 
     @property
     def last(self) -> Outcome | None:

@@ -13,6 +13,13 @@ _NAMES = {
     STORAGE_BUFFER: "VK_DESCRIPTOR_TYPE_STORAGE_BUFFER",
     TENSOR: "VK_DESCRIPTOR_TYPE_TENSOR_ARM",
 }
+_NUMBERS = {name: number for number, name in _NAMES.items()}
+DESCRIPTOR_TYPE_NAMES = tuple(sorted(_NUMBERS))
+
+
+def descriptor_type_named(name: str) -> int | None:
+    """The VkDescriptorType with this name, None for one that VGF files do not use."""
+    return _NUMBERS.get(name)
 
 
 def descriptor_type_name(descriptor_type: int | None) -> str | None:

@@ -84,7 +84,7 @@ def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Diff
         only_one += int((nan & ~other_nan).sum())
         only_other += int((other_nan & ~nan).sum())
         in_both += int((nan & other_nan).sum())
-        where = numpy.flatnonzero(_unequal(values, wanted) & ~(nan & other_nan))
+        where = numpy.flatnonzero(unequal(values, wanted) & ~(nan & other_nan))
         if not where.size:
             continue
         counts = numpy.ones(where.size, bool)
@@ -134,7 +134,7 @@ def error_map(one: Content, other: Content) -> Array:
     for a, b in _pairs(one, other):
         values, wanted = a.numbers.reshape(-1), b.numbers.reshape(-1)
         nan, other_nan = _is_nan(a, values), _is_nan(b, wanted)
-        found = numpy.where(_unequal(values, wanted) & ~(nan & other_nan), _distance(values, wanted), 0.0)
+        found = numpy.where(unequal(values, wanted) & ~(nan & other_nan), distance(values, wanted), 0.0)
         errors = numpy.maximum(errors, found)
     return errors.reshape(-1, width) if errors.size else errors.reshape(0, max(width, 1))
 
@@ -166,11 +166,11 @@ def _errors(a: Channel, b: Channel, where: Array) -> dict[str, Array]:
 
     values, wanted = a.raw.reshape(-1)[where], b.raw.reshape(-1)[where]
     numbers, expected = a.element.numbers(values), b.element.numbers(wanted)
-    distance = _distance(numbers, expected)
+    absolute = distance(numbers, expected)
     magnitude = numpy.maximum(numpy.abs(numbers.astype("f8")), numpy.abs(expected.astype("f8")))
     with numpy.errstate(all="ignore"):
-        relative = numpy.where(numpy.isfinite(distance), distance / magnitude, numpy.inf)
-    found = {"absolute": distance, "relative": relative}
+        relative = numpy.where(numpy.isfinite(absolute), absolute / magnitude, numpy.inf)
+    found = {"absolute": absolute, "relative": relative}
     if a.element is b.element and a.element.is_float:
         found["ulp"] = a.element.steps(values, wanted)
     return found
@@ -203,7 +203,8 @@ def _is_nan(channel: Channel, values: Array) -> Array:
     return numpy.isnan(values) if channel.element.is_float else numpy.zeros(values.shape, bool)
 
 
-def _unequal(values: Array, wanted: Array) -> Array:
+def unequal(values: Array, wanted: Array) -> Array:
+    """Whether numbers differ, exactly also between 64-bit integers and floats; NaN differs from everything."""
     import numpy
 
     if values.dtype.kind == "f" and wanted.dtype.kind in "iu":
@@ -229,7 +230,7 @@ def _are_integers(integers: Array, floats: Array) -> Array:
     return numpy.asarray(fits & (numpy.where(fits, floats, 0).astype(integers.dtype) == integers))
 
 
-def _distance(values: Array, wanted: Array) -> Array:
+def distance(values: Array, wanted: Array) -> Array:
     """Absolute differences: exact ones of integers of one type, in double precision otherwise."""
     import numpy
 

@@ -10,6 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy
 
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
@@ -60,6 +62,33 @@ class Element:
             ranks.append(numpy.where(bits < half, bits + half, half - (bits - half)))
         return numpy.where(ranks[0] > ranks[1], ranks[0] - ranks[1], ranks[1] - ranks[0])
 
+    def encoded(self, values: Sequence[int | float]) -> bytes:
+        """The bytes of numbers, rounded to the nearest (halfway cases to the even one).
+
+        Raises ValueError for a number that no value of this kind is.
+        """
+        import numpy
+
+        if not self.is_float:
+            least, greatest = (0, 1) if self.name == "bool" else _limits(self.dtype)
+            for value in values:
+                if value != int(value) or not least <= value <= greatest:
+                    raise ValueError(f"{value!r} is no value of {self.name}: {least} to {greatest}")
+            return numpy.array([int(value) for value in values], self.dtype).tobytes()
+        precise = numpy.asarray(values, "<f8")
+        with numpy.errstate(over="ignore"):  # beyond the range lies infinity
+            if self.name == "bfloat16" or "float8" in self.name:
+                return _rounded(self, precise)
+            return precise.astype(self.dtype).tobytes()
+
+    @property
+    def least_normal(self) -> float:
+        """The smallest magnitude that is not denormal; only floats have one."""
+        import numpy
+
+        known = {"bfloat16": 2.0**-126, "float8_e4m3": 2.0**-6, "float8_e5m2": 2.0**-14}
+        return known.get(self.name) or float(numpy.finfo(self.dtype).smallest_normal)
+
     def text(self, raw: Array) -> str:
         """One value in decimal and its bits in hexadecimal."""
         value, bits = self.numbers(raw.reshape(1))[0], int(self.bits(raw.reshape(1))[0])
@@ -88,6 +117,47 @@ def element_of(kind: str, size_bytes: int) -> Element | None:
     if letter is None:
         return None
     return ELEMENTS.get(letter if letter == "bool" else f"{letter}{8 * size_bytes}")
+
+
+def _limits(dtype: str) -> tuple[int, int]:
+    import numpy
+
+    limits = numpy.iinfo(dtype)
+    return int(limits.min), int(limits.max)
+
+
+def _rounded(element: Element, values: Array) -> bytes:
+    """The bits of the nearest values of a type that NumPy does not have."""
+    import numpy
+
+    magnitudes, count = _magnitudes(element.name)
+    above = numpy.clip(numpy.searchsorted(magnitudes, numpy.abs(values)), 1, count - 1)
+    low, high = magnitudes[above - 1], magnitudes[above]
+    middle = low + (high - low) / 2
+    is_high = (numpy.abs(values) > middle) | ((numpy.abs(values) == middle) & (above % 2 == 0))
+    bits = numpy.where(is_high, above, above - 1)
+    if element.name == "float8_e4m3":  # has no infinities: what would round to one is NaN
+        bits = numpy.where(bits == count - 1, 127, bits)
+    bits = numpy.where(numpy.isnan(values), _NAN_BITS[element.name], bits)
+    bits = bits | (numpy.signbit(values).astype(bits.dtype) << (8 * element.size_bytes - 1))
+    encoded: bytes = bits.astype(f"<u{element.size_bytes}").tobytes()
+    return encoded
+
+
+_NAN_BITS = {"bfloat16": 0x7FC0, "float8_e4m3": 0x7F, "float8_e5m2": 0x7E}
+
+
+@cache
+def _magnitudes(name: str) -> tuple[Array, int]:
+    """All values from zero up, by their bits, then the one that would come next instead of infinity."""
+    import numpy
+
+    element = ELEMENTS[name]
+    every = numpy.arange(1 << (8 * element.size_bytes - 1), dtype=element.dtype)
+    with numpy.errstate(invalid="ignore"):  # about NaN that signal
+        values = element.numbers(every).astype("<f8")
+    finite = values[numpy.isfinite(values)]
+    return numpy.append(finite, 2 * finite[-1] - finite[-2]), len(finite) + 1
 
 
 @cache

@@ -111,6 +111,16 @@ def shrunk(picture: Array, width: int, height: int) -> Array:
     return (result + 0.5).astype(numpy.uint8)
 
 
+def write_picture(path: str, picture: Array) -> None:
+    """Write 8-bit colours of three or four channels as a .png file. Raises FileError."""
+    from scenario_runner.files.png import write_png
+    from scenario_runner.formats import format_named
+
+    height, width, count = picture.shape
+    format = format_named("VK_FORMAT_R8G8B8_UNORM" if count == 3 else "VK_FORMAT_R8G8B8A8_UNORM")
+    write_png(path, format, width, height, picture.tobytes())
+
+
 def _shades(values: Array, limits: Sequence[float], channel: Channel) -> Array:
     import numpy
 

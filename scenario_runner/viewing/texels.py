@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy
 
     from scenario_runner.files.codec import Codec
+    from scenario_runner.plan.model.images import ImagePart
 
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
@@ -50,6 +51,18 @@ def read_image(path: str, codec: Codec, mip: int) -> Content:
     if channel_names is not None:
         channels = tuple(channel._replace(name=name) for channel, name in zip(channels, channel_names, strict=True))
     return image(path, title, channels)
+
+
+def channels_of(
+    name: str, format: Format, part: ImagePart, data: memoryview | bytes | bytearray
+) -> tuple[Channel, ...]:
+    """The channels of one part of an image, from the bytes that a device hands back. Raises FileError."""
+    import numpy
+
+    array = numpy.frombuffer(data, "u1")
+    if "depth" in format.aspects or "stencil" in format.aspects:
+        return (_depth(part.aspect, format, array, part.width, part.height),)
+    return _channels(name, format, part.width, part.height, [array])
 
 
 def _channels(path: str, format: Format, width: int, height: int, parts: list[Array]) -> tuple[Channel, ...]:

@@ -12,7 +12,7 @@ NOT_OURS = {"__pycache__", "out", "results", ".hypothesis"}
 
 LINES_MAX = 450
 # Absolute paths of one developer's or one container's machine, and hosts that users replace by their own mirrors.
-MACHINE_PATH = re.compile(rb"(?<![\w.*}>)-])/(?:work|root|opt/(?!homebrew)|tmp/\w)[/\w]")
+MACHINE_PATH = re.compile(rb"(?<![\w.*}>)-])/(?:work(?!group)|root|opt/(?!homebrew)|tmp/\w)[/\w]")
 REGISTRY_HOST = re.compile(
     rb"\b(?:pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)|(?:deb|archive)\.(?:debian|ubuntu)\.)"
 )
@@ -74,5 +74,11 @@ def test_the_search_for_machine_paths_finds_them() -> None:
         assert MACHINE_PATH.search(f"see /{place}/thing".encode())
     assert MACHINE_PATH.search(b"cd /" + b"tmp/build/x")
     assert REGISTRY_HOST.search(b"https://" + b"pypi" + b".org/simple")
-    for harmless in (b"/usr/share/vulkan", b"network/root/x", b"$HOME/work/x", b"/opt/homebrew/lib"):
+    for harmless in (
+        b"/usr/share/vulkan",
+        b"network/root/x",
+        b"$HOME/work/x",
+        b"/opt/homebrew/lib",
+        b"/workgroup_sizes",
+    ):
         assert not MACHINE_PATH.search(harmless), harmless

@@ -23,7 +23,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("vulkan",),
     ("plan",),
     ("conversion",),
-    ("custom_shader", "checks"),
+    ("custom_shader",),
+    ("checks",),
     ("vgf", "shaders", "scenario"),
     ("files",),
     ("tosa",),
@@ -54,6 +55,8 @@ ONLY_IN = {
 }
 # What is not said through an exception or a log record is said by these alone.
 SPEAKERS = {"cli", "__main__"}
+# A worker ends as the command line does: without the interpreter's tear-down, which a damaged process may not survive.
+ENDING = {"scenario_runner.suite.running.zygote": "os._exit"}
 
 SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if "_generated" not in path.parts)
 
@@ -140,7 +143,8 @@ def test_imports_go_down_only(path: Path) -> None:
 def test_only_the_command_line_speaks(path: Path) -> None:
     """Nothing outside cli/ and __main__ prints, touches the standard streams or ends the process."""
     if part_of(module_name(path)) not in SPEAKERS:
-        assert list(spoken(ast.parse(path.read_text(encoding="utf-8")))) == []
+        allowed = ENDING.get(module_name(path))
+        assert [each for each in spoken(ast.parse(path.read_text(encoding="utf-8"))) if each[1] != allowed] == []
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@
      CACHE_LAYER_DOES  "refuse": a cache with initial data cannot be created; "silent": pipelines have no feedback;
                        "old": the device is one of Vulkan 1.2, where feedback is an extension
 
-   What is declared here is the binary interface of Vulkan and of the loader; handles are pointers on the 64-bit systems
+   What is declared here is the binary interface of Vulkan; handles are pointers on the 64-bit systems
    where the tests run. */
 
 #include <stdint.h>
@@ -18,22 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef int32_t VkResult;
-typedef void *Handle;
-typedef void (*Function)(void);
-typedef Function (*GetProcAddr)(Handle, const char *);
+#include "loader_interface.h"
 
-typedef struct Base { int32_t type; struct Base *next; } Base;
-typedef struct InstanceLink { struct InstanceLink *next; GetProcAddr get_instance, get_physical; } InstanceLink;
-typedef struct DeviceLink { struct DeviceLink *next; GetProcAddr get_instance, get_device; } DeviceLink;
-typedef struct { int32_t type; const void *next; int32_t function; union { InstanceLink *instance; DeviceLink *device; } link; } LayerInfo;
-typedef struct { int32_t type; void *next; uint32_t version; GetProcAddr get_instance, get_device, get_physical; } Negotiation;
 typedef struct { int32_t type; const void *next; uint32_t flags; size_t size; const char *data; } Info; /* of a cache and of a module */
 typedef struct { uint32_t flags; uint64_t duration; } Feedback;
 typedef struct { int32_t type; const void *next; Feedback *whole; uint32_t count; Feedback *stages; } FeedbackInfo;
 
-#define EXPORT __attribute__((visibility("default")))
-enum { LOADER_INSTANCE = 47, LOADER_DEVICE = 48, LINK_INFO = 0, INCOMPLETE = 5, FEEDBACK = 1000192000, HEADER = 32, MOST = 1024 };
+enum { INCOMPLETE = 5, FEEDBACK = 1000192000, HEADER = 32, MOST = 1024 };
 enum { VALID = 1, HIT = 2 };
 
 typedef struct { size_t count; uint64_t hashes[MOST]; } Cache;
@@ -123,12 +114,6 @@ static VkResult layer_vkCreateComputePipelines(Handle owner, Cache *cache, uint3
   return code;
 }
 
-static LayerInfo *link_of(const void *info, int32_t type) {
-  for (Base *each = ((const Base *)info)->next; each; each = each->next)
-    if (each->type == type && ((LayerInfo *)each)->function == LINK_INFO) return (LayerInfo *)each;
-  return NULL;
-}
-
 static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
   LayerInfo *chain = link_of(info, LOADER_INSTANCE);
   if (!chain) return -3;
@@ -193,12 +178,4 @@ static Function layer_get_instance(Handle which, const char *name) {
   FIND(instance_functions);
   FIND(device_functions);
   return which && next_instance ? next_instance(which, name) : NULL;
-}
-
-EXPORT VkResult vkNegotiateLoaderLayerInterfaceVersion(Negotiation *wish) {
-  if (wish->version > 2) wish->version = 2;
-  wish->get_instance = layer_get_instance;
-  wish->get_device = layer_get_device;
-  wish->get_physical = NULL;
-  return 0;
 }

@@ -9,7 +9,7 @@
 
    Where its manifest lists VK_EXT_frame_boundary, it takes the extension away from what the driver gets.
 
-   What is declared here is the binary interface of Vulkan and of the loader; handles are pointers on the 64-bit systems
+   What is declared here is the binary interface of Vulkan; handles are pointers on the 64-bit systems
    where the tests run. */
 
 #include <stdint.h>
@@ -17,16 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef int32_t VkResult;
-typedef void *Handle;
-typedef void (*Function)(void);
-typedef Function (*GetProcAddr)(Handle, const char *);
+#include "loader_interface.h"
 
-typedef struct Base { int32_t type; struct Base *next; } Base;
-typedef struct InstanceLink { struct InstanceLink *next; GetProcAddr get_instance, get_physical; } InstanceLink;
-typedef struct DeviceLink { struct DeviceLink *next; GetProcAddr get_instance, get_device; } DeviceLink;
-typedef struct { int32_t type; const void *next; int32_t function; union { InstanceLink *instance; DeviceLink *device; } link; } LayerInfo;
-typedef struct { int32_t type; void *next; uint32_t version; GetProcAddr get_instance, get_device, get_physical; } Negotiation;
 typedef struct { int32_t type; const void *next; const char *text; float color[4]; } Label;
 typedef struct { int32_t type; const void *next; int32_t kind; uint64_t handle; const char *text; } Name;
 typedef struct { int32_t type; void *next; uint32_t flags; uint64_t id; uint32_t images; const void *image; uint32_t buffers; const void *buffer; } Boundary;
@@ -34,8 +26,7 @@ typedef struct { int32_t type; void *next; uint32_t count; const void *tensors; 
 typedef struct { int32_t type; const void *next; uint32_t waits; const void *semaphores, *stages; uint32_t count; const Handle *commands; uint32_t signals; const void *signalled; } Submit;
 typedef struct { int32_t type; const void *next; uint32_t flags, queues; const void *queue; uint32_t layers; const void *layer; uint32_t extensions; const char *const *names; const void *features; } DeviceInfo;
 
-#define EXPORT __attribute__((visibility("default")))
-enum { LOADER_INSTANCE = 47, LOADER_DEVICE = 48, LINK_INFO = 0, MOST = 64 };
+enum { MOST = 64 };
 enum { BOUNDARY = 1000375001, BOUNDARY_TENSORS = 1000460023 };
 
 static GetProcAddr next_instance, next_device;
@@ -43,11 +34,6 @@ static Handle instance, device;
 static FILE *log_file;
 
 #define LOG(...) do { if (log_file) { fprintf(log_file, __VA_ARGS__); fputc('\n', log_file); fflush(log_file); } } while (0)
-
-static Base *find(const void *chain, int32_t type) {
-  for (Base *each = (Base *)chain; each; each = each->next) if (each->type == type) return each;
-  return NULL;
-}
 
 static VkResult layer_vkSetDebugUtilsObjectNameEXT(Handle owner, const Name *name) {
   VkResult (*below)(Handle, const Name *) = (VkResult (*)(Handle, const Name *))next_device(device, "vkSetDebugUtilsObjectNameEXT");
@@ -82,12 +68,6 @@ static VkResult layer_vkQueueSubmit(Handle queue, uint32_t count, const Submit *
     LOG("frame %llu %u %u %u %u", (unsigned long long)found->id, found->flags, found->images, found->buffers, tensors ? tensors->count : 0);
   }
   return ((VkResult (*)(Handle, uint32_t, const Submit *, Handle))next_device(device, "vkQueueSubmit"))(queue, count, submits, fence);
-}
-
-static LayerInfo *link_of(const void *info, int32_t type) {
-  for (Base *each = ((const Base *)info)->next; each; each = each->next)
-    if (each->type == type && ((LayerInfo *)each)->function == LINK_INFO) return (LayerInfo *)each;
-  return NULL;
 }
 
 static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
@@ -137,12 +117,4 @@ static Function layer_get_instance(Handle which, const char *name) {
   if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) if (!strcmp(name, functions[i].name)) return functions[i].function;
   return which && next_instance ? next_instance(which, name) : NULL;
-}
-
-EXPORT VkResult vkNegotiateLoaderLayerInterfaceVersion(Negotiation *wish) {
-  if (wish->version > 2) wish->version = 2;
-  wish->get_instance = layer_get_instance;
-  wish->get_device = layer_get_device;
-  wish->get_physical = NULL;
-  return 0;
 }

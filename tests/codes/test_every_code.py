@@ -7,13 +7,36 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.checks.codes import CODES
-from tests.codes import device_inputs, drawing_inputs, flow_inputs, graph_inputs, scenario_inputs, shader_inputs
+from tests.codes import (
+    conversion_inputs,
+    custom_inputs,
+    device_inputs,
+    drawing_inputs,
+    expect_inputs,
+    flow_inputs,
+    graph_inputs,
+    scenario_inputs,
+    shader_inputs,
+    suite_inputs,
+)
 from tests.codes.case import Case
 from tests.program import Program
 from tests.scenes import Scene
 
 TABLES = [
-    each.INPUTS for each in (scenario_inputs, shader_inputs, drawing_inputs, graph_inputs, flow_inputs, device_inputs)
+    each.INPUTS
+    for each in (
+        scenario_inputs,
+        shader_inputs,
+        drawing_inputs,
+        graph_inputs,
+        flow_inputs,
+        expect_inputs,
+        custom_inputs,
+        conversion_inputs,
+        device_inputs,
+        suite_inputs,
+    )
 ]
 INPUTS = {code: given for table in TABLES for code, given in table.items()}
 

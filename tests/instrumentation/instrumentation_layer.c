@@ -15,7 +15,7 @@
                            "lost": the third reading of values in a process loses the device
                            "crash": the third reading of values in a process ends it
 
-   What is declared here is the binary interface of Vulkan and of the loader; handles are pointers on the 64-bit systems
+   What is declared here is the binary interface of Vulkan; handles are pointers on the 64-bit systems
    where the tests run. */
 
 #include <signal.h>
@@ -24,16 +24,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef int32_t VkResult;
-typedef void *Handle;
-typedef void (*Function)(void);
-typedef Function (*GetProcAddr)(Handle, const char *);
+#define HAS_PHYSICAL_COMMANDS
+#include "loader_interface.h"
 
-typedef struct Base { int32_t type; struct Base *next; } Base;
-typedef struct InstanceLink { struct InstanceLink *next; GetProcAddr get_instance, get_physical; } InstanceLink;
-typedef struct DeviceLink { struct DeviceLink *next; GetProcAddr get_instance, get_device; } DeviceLink;
-typedef struct { int32_t type; const void *next; int32_t function; union { InstanceLink *instance; DeviceLink *device; } link; } LayerInfo;
-typedef struct { int32_t type; void *next; uint32_t version; GetProcAddr get_instance, get_device, get_physical; } Negotiation;
 typedef struct { char name[256]; uint32_t revision; } Extension;
 typedef struct { int32_t type; void *next; uint32_t enabled; } Feature;
 typedef struct { int32_t type; void *next; uint32_t metrics, per_block; } Properties;
@@ -41,8 +34,7 @@ typedef struct { int32_t type; void *next; char name[256], description[256]; } D
 typedef struct { int32_t type; void *next; uint64_t flags; } Flags2;
 typedef struct { uint32_t result, sub, stages, block; uint64_t values[2]; } Values;
 
-#define EXPORT __attribute__((visibility("default")))
-enum { LOADER_INSTANCE = 47, LOADER_DEVICE = 48, LINK_INFO = 0, INCOMPLETE = 5, METRICS = 2, COMPUTE = 0x20 };
+enum { INCOMPLETE = 5, METRICS = 2, COMPUTE = 0x20 };
 enum { VULKAN14 = 55, MAINTENANCE5 = 1000470000, FLAGS2 = 1000470005, FEATURES = 1000607000, PROPERTIES, CREATE_INFO, DESCRIPTION };
 #define INSTRUMENT 0x8000000000ull
 /* Maintenance5 is a feature of its own extension, and of VkPhysicalDeviceVulkan14Features, where it is the 16th. */
@@ -93,11 +85,6 @@ static Instance *instance_of(Handle handle) {
 }
 
 static int is(const char *text, const char *word) { return text && !strcmp(text, word); }
-
-static Base *find(const void *chain, int32_t type) {
-  for (Base *each = (Base *)chain; each; each = each->next) if (each->type == type) return each;
-  return NULL;
-}
 
 static VkResult layer_vkCreateShaderInstrumentationARM(Handle owner, const Base *info, const void *allocator, Handle *out) {
   (void)owner; (void)allocator;
@@ -282,12 +269,6 @@ static VkResult layer_vkEnumerateDeviceExtensionProperties(Handle physical, cons
   return code;
 }
 
-static LayerInfo *link_of(const void *info, int32_t type) {
-  for (Base *each = ((const Base *)info)->next; each; each = each->next)
-    if (each->type == type && ((LayerInfo *)each)->function == LINK_INFO) return (LayerInfo *)each;
-  return NULL;
-}
-
 static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
   LayerInfo *chain = link_of(info, LOADER_INSTANCE);
   const char *path = getenv("INSTRUMENTATION_LOG");
@@ -368,16 +349,8 @@ static Function layer_get_instance(Handle which, const char *name) {
   return found ? found->next(which, name) : NULL;
 }
 
-EXPORT Function vk_layerGetPhysicalDeviceProcAddr(Handle which, const char *name) {
+static Function layer_get_physical(Handle which, const char *name) {
   (void)which;
   FIND(physical_functions);
   return NULL;
-}
-
-EXPORT VkResult vkNegotiateLoaderLayerInterfaceVersion(Negotiation *wish) {
-  if (wish->version > 2) wish->version = 2;
-  wish->get_instance = layer_get_instance;
-  wish->get_device = layer_get_device;
-  wish->get_physical = vk_layerGetPhysicalDeviceProcAddr;
-  return 0;
 }

@@ -8,7 +8,7 @@
    Environment:
      NEURAL_LOG   file that calls that break the extension's rules (WRONG ...), and created devices, are added to
 
-   What is declared here is the binary interface of Vulkan and of the loader; handles are pointers on the 64-bit systems
+   What is declared here is the binary interface of Vulkan; handles are pointers on the 64-bit systems
    where the tests run. */
 
 #include <stdint.h>
@@ -16,16 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef int32_t VkResult;
-typedef void *Handle;
-typedef void (*Function)(void);
-typedef Function (*GetProcAddr)(Handle, const char *);
+#include "loader_interface.h"
 
-typedef struct Base { int32_t type; struct Base *next; } Base;
-typedef struct InstanceLink { struct InstanceLink *next; GetProcAddr get_instance, get_physical; } InstanceLink;
-typedef struct DeviceLink { struct DeviceLink *next; GetProcAddr get_instance, get_device; } DeviceLink;
-typedef struct { int32_t type; const void *next; int32_t function; union { InstanceLink *instance; DeviceLink *device; } link; } LayerInfo;
-typedef struct { int32_t type; void *next; uint32_t version; GetProcAddr get_instance, get_device, get_physical; } Negotiation;
 typedef struct { char name[256]; uint32_t revision; } Extension;
 typedef struct { int32_t type; void *next; uint32_t value; } Word; /* of a feature, a pipeline and a session */
 typedef struct { int32_t type; void *next; Handle object; } About;
@@ -36,8 +28,7 @@ typedef struct { int32_t type; void *next; Handle session; int32_t point; uint32
 typedef struct { int32_t type; void *next; int32_t property; uint32_t is_text; size_t size; void *data; } Result;
 typedef struct { int32_t type; const void *next; uint64_t flags; Handle pipeline; } SessionInfo;
 
-#define EXPORT __attribute__((visibility("default")))
-enum { LOADER_INSTANCE = 47, LOADER_DEVICE = 48, LINK_INFO = 0, INCOMPLETE = 5, MOST = 64, SIZE = 256 };
+enum { INCOMPLETE = 5, MOST = 64, SIZE = 256 };
 enum { PIPELINE_INFO = 1000676000, SESSION_INFO, FEATURE, POINT = 1000676000, DATABASE = 1000676000 };
 
 static const Extension extension = {"VK_ARM_data_graph_neural_accelerator_statistics", 1};
@@ -64,11 +55,6 @@ static void note(const char *text) {
 
 static Instance *instance_of(Handle handle) {
   for (size_t i = instance_count; i-- > 0;) if (handle && instances[i].key == *(void **)handle) return &instances[i];
-  return NULL;
-}
-
-static Base *find(const void *chain, int32_t type) {
-  for (Base *each = (Base *)chain; each; each = each->next) if (each->type == type) return each;
   return NULL;
 }
 
@@ -201,12 +187,6 @@ static VkResult layer_vkEnumerateDeviceExtensionProperties(Handle physical, cons
   return code;
 }
 
-static LayerInfo *link_of(const void *info, int32_t type) {
-  for (Base *each = ((const Base *)info)->next; each; each = each->next)
-    if (each->type == type && ((LayerInfo *)each)->function == LINK_INFO) return (LayerInfo *)each;
-  return NULL;
-}
-
 static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
   LayerInfo *chain = link_of(info, LOADER_INSTANCE);
   if (!chain) return -3;
@@ -271,12 +251,4 @@ static Function layer_get_instance(Handle which, const char *name) {
   FIND(device_functions);
   Instance *found = instance_of(which);
   return found ? found->next(which, name) : NULL;
-}
-
-EXPORT VkResult vkNegotiateLoaderLayerInterfaceVersion(Negotiation *wish) {
-  if (wish->version > 2) wish->version = 2;
-  wish->get_instance = layer_get_instance;
-  wish->get_device = layer_get_device;
-  wish->get_physical = NULL;
-  return 0;
 }

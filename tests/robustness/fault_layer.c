@@ -24,19 +24,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef int32_t VkResult;
-typedef void *Handle;
-typedef void (*Function)(void);
-typedef Function (*GetProcAddr)(Handle, const char *);
+#include "loader_interface.h"
 
-typedef struct { int32_t type; const void *next; } Base;
-typedef struct InstanceLink { struct InstanceLink *next; GetProcAddr get_instance, get_physical; } InstanceLink;
-typedef struct DeviceLink { struct DeviceLink *next; GetProcAddr get_instance, get_device; } DeviceLink;
-typedef struct { int32_t type; const void *next; int32_t function; union { InstanceLink *instance; DeviceLink *device; } link; } LayerInfo;
-typedef struct { int32_t type; void *next; uint32_t version; GetProcAddr get_instance, get_device, get_physical; } Negotiation;
-
-#define EXPORT __attribute__((visibility("default")))
-enum { LOADER_INSTANCE = 47, LOADER_DEVICE = 48, LINK_INFO = 0, TIMEOUT = 2 };
+enum { TIMEOUT = 2 };
 
 static GetProcAddr next_device;
 static Handle device;
@@ -221,12 +211,6 @@ static void layer_vkDestroyDevice(Handle which, const void *allocator) {
   alive[Device]--;
 }
 
-static LayerInfo *link_of(const void *info, int32_t type) {
-  for (const Base *each = ((const Base *)info)->next; each; each = each->next)
-    if (each->type == type && ((const LayerInfo *)each)->function == LINK_INFO) return (LayerInfo *)each;
-  return NULL;
-}
-
 static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
   LayerInfo *chain = link_of(info, LOADER_INSTANCE);
   if (!chain) return -3;
@@ -313,8 +297,6 @@ static const struct { const char *name; Function function; } instance_functions[
 #define FIND(table) for (size_t i = 0; i < sizeof table / sizeof *table; i++) \
   if (!strcmp(name, table[i].name)) return table[i].function
 
-static Function layer_get_device(Handle which, const char *name);
-
 static Function layer_get_instance(Handle which, const char *name) {
   if (!strcmp(name, "vkGetInstanceProcAddr")) return (Function)layer_get_instance;
   if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
@@ -329,12 +311,4 @@ static Function layer_get_device(Handle which, const char *name) {
   if (!strcmp(name, "vkCreateDataGraphPipelinesARM"))
     return which && next_device && next_device(which, name) ? (Function)layer_vkCreateDataGraphPipelinesARM : NULL;
   return which && next_device ? next_device(which, name) : NULL;
-}
-
-EXPORT VkResult vkNegotiateLoaderLayerInterfaceVersion(Negotiation *wish) {
-  if (wish->version > 2) wish->version = 2;
-  wish->get_instance = layer_get_instance;
-  wish->get_device = layer_get_device;
-  wish->get_physical = NULL;
-  return 0;
 }

@@ -12,20 +12,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-typedef int32_t VkResult;
-typedef void *Handle;
-typedef void (*Function)(void);
-typedef Function (*GetProcAddr)(Handle, const char *);
+#include "loader_interface.h"
 
-typedef struct { int32_t type; const void *next; } Base;
-typedef struct InstanceLink { struct InstanceLink *next; GetProcAddr get_instance, get_physical; } InstanceLink;
-typedef struct DeviceLink { struct DeviceLink *next; GetProcAddr get_instance, get_device; } DeviceLink;
-typedef struct { int32_t type; const void *next; int32_t function; union { InstanceLink *instance; DeviceLink *device; } link; } LayerInfo;
-typedef struct { int32_t type; void *next; uint32_t version; GetProcAddr get_instance, get_device, get_physical; } Negotiation;
 typedef struct { int32_t type; const void *next; uint64_t size; uint32_t type_index; } AllocateInfo;
 
-#define EXPORT __attribute__((visibility("default")))
-enum { LOADER_INSTANCE = 47, LOADER_DEVICE = 48, LINK_INFO = 0, MOST = 4096 };
+enum { MOST = 4096 };
 
 static GetProcAddr next_instance, next_device;
 static Handle instance, device;
@@ -104,12 +95,6 @@ static VkResult layer_vkQueueSubmit(Handle queue, uint32_t submits, const void *
   return BELOW("vkQueueSubmit", VkResult (*)(Handle, uint32_t, const void *, Handle))(queue, submits, infos, fence);
 }
 
-static LayerInfo *link_of(const void *info, int32_t type) {
-  for (const Base *each = ((const Base *)info)->next; each; each = each->next)
-    if (each->type == type && ((const LayerInfo *)each)->function == LINK_INFO) return (LayerInfo *)each;
-  return NULL;
-}
-
 static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
   LayerInfo *chain = link_of(info, LOADER_INSTANCE);
   if (!chain) return -3;
@@ -160,12 +145,4 @@ static Function layer_get_instance(Handle which, const char *name) {
   if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
   Function found = ours(name);
   return found ? found : which && next_instance ? next_instance(which, name) : NULL;
-}
-
-EXPORT VkResult vkNegotiateLoaderLayerInterfaceVersion(Negotiation *wish) {
-  if (wish->version > 2) wish->version = 2;
-  wish->get_instance = layer_get_instance;
-  wish->get_device = layer_get_device;
-  wish->get_physical = NULL;
-  return 0;
 }

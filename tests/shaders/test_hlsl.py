@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import struct
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from scenario_runner.errors import CompileError, CompilerNotFoundError
 from scenario_runner.shaders import CompileRequest, compile_all, compile_each, find_compilers
+from scenario_runner.shaders.compilers import dxc_library
 from scenario_runner.shaders.compilers.dxc_library import EXTRA, DxcLibrary
 from scenario_runner.spirv import DescriptorBinding, read_module
 
@@ -316,3 +318,14 @@ def test_the_help_names_compilers_of_hlsl(name: str, monkeypatch: pytest.MonkeyP
         compile_all([hlsl(source(1.0))], use_cache=False)
     assert "dxc or libdxcompiler.so" in (caught.value.problems[0].help or "")
     assert "glslang" not in (caught.value.problems[0].help or "")
+
+
+def test_the_process_imports_little() -> None:
+    """What each process of a batch imports before it loads the library: typing and re would take as long as shaders."""
+    folder = Path(dxc_library.__file__).parent
+    program = f"import sys; sys.path.insert(0, {str(folder)!r}); import dxc_process; print(*sys.modules)"
+    modules = subprocess.run(
+        [sys.executable, "-ISc", program], check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert "ctypes" in modules
+    assert not {"typing", "re", "dataclasses"} & set(modules)

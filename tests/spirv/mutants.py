@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.plan.module_check import check_module
 from scenario_runner.plan.shaders import compile_request
 from scenario_runner.scenario import Shader, load
 from scenario_runner.shaders import compile_all
+from scenario_runner.shaders.module_check import check_module
 
 _EDGES = (0, 1, 2, 3, 4, 7, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF)
 

@@ -70,3 +70,16 @@ class VgfGraph:
         """The names of the modules that substitutions, push constants and specialization can be for."""
         used = dict.fromkeys(segment.module_index for segment in self.vgf.segments if segment.type == "compute")
         return [self.vgf.modules[index].name for index in used]
+
+    def targets(self) -> dict[str, frozenset[str]]:
+        """What a substitution, push constants or specialization can name, and the compute modules that it means.
+
+        These are the modules, and the segments where no module has the same name: a converted model has the names of
+        its custom operations there, one name for each of them.
+        """
+        found: dict[str, frozenset[str]] = {}
+        for segment in self.vgf.segments:
+            if segment.type == "compute" and segment.name:
+                module = self.vgf.modules[segment.module_index].name
+                found[segment.name] = found.get(segment.name, frozenset()) | {module}
+        return found | {name: frozenset({name}) for name in self.compute_names()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.checks.push_constants import check_data, check_size, declared_size, padded
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.scenario import DispatchGraph, Scenario, Shader
     from scenario_runner.vgf import Segment
+
+
+# The name of a segment that says nothing but its number.
+_COUNTED = re.compile(r"compute_segment_[0-9]+")
 
 
 class _SegmentBinding(NamedTuple):
@@ -69,16 +74,17 @@ def shader_of(graph: VgfGraph, command: DispatchGraph, name: str, scenario: Scen
     """The shader that runs as the compute module ``name``: a substitute, the file's own, or None where it has none."""
     from scenario_runner.scenario import Shader
 
+    targets = graph.targets()
     specialization = next(
         (
             each.specialization_constants
             for each in graph.graph.specialization_constants_map
-            if each.shader_target == name
+            if name in targets.get(each.shader_target, ())
         ),
         None,
     )
     for substitution in (*command.shader_substitutions, *graph.graph.shader_substitutions):
-        if substitution.target == name:
+        if name in targets.get(substitution.target, ()):
             shader: Any = scenario.resource(substitution.shader_ref)
             if specialization is None:
                 return shader  # type: ignore[no-any-return]
@@ -102,8 +108,10 @@ def shader_of(graph: VgfGraph, command: DispatchGraph, name: str, scenario: Scen
 
 def check_targets(graph: VgfGraph, command: DispatchGraph, pointer: str, problems: Problems) -> None:
     """Note names of shaders that the model does not have, and modules without code."""
-    names = graph.compute_names()
-    there_are = ", ".join(map(repr, names)) or "none"
+    targets = graph.targets()
+    modules = graph.compute_names()
+    others = [name for name in targets if name not in modules and not _COUNTED.fullmatch(name)]
+    there_are = ", ".join(map(repr, [*others, *modules])) or "none"
     resource = graph.graph
     named = (
         (f"{graph.pointer}/shader_substitutions", "target", resource.shader_substitutions),
@@ -114,7 +122,7 @@ def check_targets(graph: VgfGraph, command: DispatchGraph, pointer: str, problem
     for place, key, entries in named:
         for index, entry in enumerate(entries):
             name = getattr(entry, key)
-            if name not in names:
+            if name not in targets:
                 problems.error(
                     "SR-GRAPH-008",
                     f"{place}/{index}/{key}",
@@ -267,8 +275,9 @@ class VgfDispatch:
         problems = self._problems
         if not problems.report(check_size(loaded.uid, loaded.interface, size, self._graph.pointer)):
             return None
+        targets = self._graph.targets()
         for index, entry in enumerate(self._command.push_constants):
-            if entry.shader_target == name:
+            if name in targets.get(entry.shader_target, ()):
                 data = self._push_data.data(entry.push_data_ref)
                 if data is None:
                     return None  # reported where it is

@@ -81,5 +81,7 @@ def has_wheels() -> bool:
 
 
 def _process(path: str) -> list[str]:
-    # Without site-packages and the user's environment: nothing but the standard library is needed.
-    return [sys.executable, "-ISBc", _PROGRAM, os.path.dirname(os.path.abspath(__file__)), path]
+    # Without site-packages and the user's environment: nothing but the standard library is needed. As any module of
+    # ours, the one that is imported is kept compiled, unless Python was told not to: compiling it takes 10 ms.
+    flags = "-ISBc" if sys.dont_write_bytecode else "-ISc"
+    return [sys.executable, flags, _PROGRAM, os.path.dirname(os.path.abspath(__file__)), path]

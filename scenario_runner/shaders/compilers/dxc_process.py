@@ -1,4 +1,5 @@
-"""What the process does that calls a DXC library. Imports nothing but the standard library.
+"""What the process does that calls a DXC library. Imports nothing but the standard library, and of that little: each
+process begins anew, and `typing` alone takes as long as five shaders.
 
 Its arguments are:
 
@@ -16,8 +17,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
-from typing import Any
+
+TYPE_CHECKING = False  # what typing has under this name, for tools that check types
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 _COMPILER = "73e22d93-e6ce-47f3-b5bf-f0664f39c1b0"  # CLSID_DxcCompiler
 _COMPILER_3 = "228b4687-5a6a-4730-900c-9702b2203f54"  # IDxcCompiler3

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from scenario_runner.suite.records import Outcome, OutputCheck, Result
-from scenario_runner.visible import counted, one_line
+from scenario_runner.suite.reports.suite_info import SuiteInfo
+from scenario_runner.visible import counted, one_line, visible
 
 WORST_MAX: Final = 5
 """How many of the worst elements the short text of an output has."""
 
-_LAST_WORDS_MAX: Final = 5  # lines of what a process that ended badly wrote last
-_DIAGNOSTICS_MAX: Final = 10
-_STACK_MAX: Final = 12
+FULL_TEXT_MAX: Final = 65536
+"""How many characters `full_text` has at most."""
+
+_BEFORE_MAX: Final = 100  # items that ran before
+
+
+class _Limits(NamedTuple):
+    """How many elements of an output, messages and lines are shown."""
+
+    worst: int
+    messages: int
+    stack: int
+    output: int
+
+
+_SHORT: Final = _Limits(WORST_MAX, 10, 12, 5)
+_EVERYTHING: Final = _Limits(64, 1000, 1000, 1000)
 
 
 def headline(result: Result) -> str:
@@ -28,7 +43,35 @@ def details(result: Result) -> list[str]:
     last = result.last
     if last is None or last.status == "Pass":
         return []
-    return [one_line(line) for line in _details(last)]
+    return [one_line(line) for line in _details(last, _SHORT)]
+
+
+def full_text(result: Result, info: SuiteInfo) -> str:
+    """All that is known of a result, for a report without pictures; no longer than `FULL_TEXT_MAX` characters."""
+    lines = [f"{result.verdict}: {result.item.id}"]
+    count = len(result.attempts)
+    for number, attempt in enumerate(result.attempts, 1):
+        if count > 1:
+            lines += ["", f"attempt {number} of {count}: {attempt.status} after {seconds_text(attempt.seconds)}"]
+        if attempt.reason:
+            lines.append(attempt.reason)
+        lines += _details(attempt, _EVERYTHING)
+        if attempt.before and attempt.status not in ("Pass", "NotSupported"):
+            lines.append("the same process had run before, the last one last:")
+            lines += (f"  {each}" for each in attempt.before[-_BEFORE_MAX:])
+    lines.append("")
+    lines += [f"device: {result.device}"] if result.device else []
+    lines += [f"driver: {result.driver}"] if result.driver else []
+    lines.append(f"repeat: {info.repeat_command(result)}")
+    return shortened("\n".join(visible(line) for line in lines), FULL_TEXT_MAX)
+
+
+def shortened(text: str, longest: int) -> str:
+    """Text without its middle where it has more characters than ``longest``: how it began, and how it ended."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2 - 40
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters are left out ...\n{text[-half:]}"
 
 
 def seconds_text(seconds: float) -> str:
@@ -48,34 +91,35 @@ def number_text(value: float) -> str:
     return f"{value:.6g}"
 
 
-def _details(last: Outcome) -> Iterator[str]:
-    for output in last.outputs:
+def _details(outcome: Outcome, limits: _Limits) -> Iterator[str]:
+    for output in outcome.outputs:
         if output.status != "Pass":
-            yield from _output(output, last.reason)
-    for each in last.diagnostics[:_DIAGNOSTICS_MAX]:
-        place = ":".join(str(each[part]) for part in ("path", "line", "column") if each.get(part) is not None)
-        where = ": ".join(part for part in (place, each.get("pointer")) if part)
-        yield (
-            f"{each.get('severity', 'error')}[{each.get('code', '')}]: "
-            + (f"{where}: " if where else "")
-            + str(each.get("message", ""))
-        )
+            yield from _output(output, outcome.reason, limits)
+    for each in outcome.diagnostics[: limits.messages]:
+        yield diagnostic_text(each)
         if each.get("help"):
             yield f"  help: {each['help']}"
-    if len(last.diagnostics) > _DIAGNOSTICS_MAX:
-        yield f"and {counted(len(last.diagnostics) - _DIAGNOSTICS_MAX, 'message')} more"
-    if last.status in ("Crash", "Timeout"):
-        if last.stack:
+    if len(outcome.diagnostics) > limits.messages:
+        yield f"and {counted(len(outcome.diagnostics) - limits.messages, 'message')} more"
+    if outcome.status in ("Crash", "Timeout"):
+        if outcome.stack:
             yield "Python stack:"
-            yield from (f"  {line}" for line in last.stack.splitlines()[:_STACK_MAX])
-        if last.output:
+            yield from (f"  {line}" for line in outcome.stack.splitlines()[: limits.stack])
+        if outcome.output:
             yield "last lines on standard error:"
-            yield from (f"  {line}" for line in last.output.splitlines()[-_LAST_WORDS_MAX:])
+            yield from (f"  {line}" for line in outcome.output.splitlines()[-limits.output :])
 
 
-def _output(output: OutputCheck, reason: str) -> Iterator[str]:
+def diagnostic_text(given: dict[str, Any]) -> str:
+    """A message of a run in one line: 'error[SR-BIND-003]: a.json:3:4: /commands/0: ...'."""
+    place = ":".join(str(given[part]) for part in ("path", "line", "column") if given.get(part) is not None)
+    parts = [part for part in (place, given.get("pointer"), given.get("message")) if part]
+    return f"{given.get('severity', 'error')}[{given.get('code', '')}]: {': '.join(parts)}"
+
+
+def _output(output: OutputCheck, reason: str, limits: _Limits) -> Iterator[str]:
     yield f"{output.name}: {output.message}" if output.message not in reason else f"{output.name}:"
-    for index, expected, actual in output.worst[:WORST_MAX]:
+    for index, expected, actual in output.worst[: limits.worst]:
         yield f"  {index}: expected {expected}, got {actual}"
     if output.metrics:
         yield "  " + ", ".join(f"{name} {number_text(value)}" for name, value in output.metrics.items())

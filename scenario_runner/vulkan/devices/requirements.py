@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.plan.model.records import ML_STRUCTURES, Requirements
+from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.devices.companion_features import companions
 from scenario_runner.vulkan.devices.features import CORE, Feature
@@ -221,3 +222,20 @@ def _robustness(physical: PhysicalDevice, disabled: Collection[str]) -> set[Feat
     ]
     found = (physical.features.find(structure, member) for structure, member in wanted)
     return {feature for feature in found if feature is not None and feature.extension not in disabled}
+
+
+def lacks_capability(physical: PhysicalDevice, name: str) -> str:
+    """What a device lacks for a capability of SPIR-V, in words; empty where it has the capability."""
+    alternatives = CAPABILITIES.get(_RENAMED.get(name, name))
+    if alternatives is None:
+        return "no Vulkan version knows it"
+    if any(_satisfy(physical, alternative, ()) is not None for alternative in alternatives):
+        return ""
+    return " and ".join(map(_describe, alternatives))
+
+
+def lacks_feature(physical: PhysicalDevice, member: str) -> bool:
+    """Whether a device has no feature of this name, in any structure."""
+    structures = [CORE] if member in CORE_FEATURES else []
+    structures += [name for name, (_, _, _, members) in FEATURES.items() if member in members]
+    return not any(physical.features.find(structure, member) for structure in structures)

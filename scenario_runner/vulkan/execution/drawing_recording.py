@@ -40,9 +40,9 @@ class DrawingRecorder(Recorder):
         self._set_viewport, self._set_scissor = fn.vkCmdSetViewport, fn.vkCmdSetScissor
         self._pipeline_barrier = fn.vkCmdPipelineBarrier
         self._everything = new("VkMemoryBarrier", srcAccessMask=vk.ACCESS_MEMORY_WRITE_BIT, dstAccessMask=_MEMORY)
-        self._renderings: dict[tuple[tuple[Target, ...], tuple[int, int]], tuple[Any, list[Any]]] = {}
+        self._renderings: dict[tuple[tuple[Target, ...], tuple[int, int]], tuple[Any, list[CompanionImage]]] = {}
         self._open: tuple[tuple[Target, ...], tuple[int, int]] | None = None
-        self._open_companions: list[tuple[CompanionImage, int]] = []
+        self._open_companions: list[CompanionImage] = []
         self.disturbed()
 
     def disturbed(self) -> None:
@@ -97,8 +97,8 @@ class DrawingRecorder(Recorder):
         self._open = None
         self._end(self.commands)
         if self._open_companions:
-            for companion, level in self._open_companions:
-                companion.record_out(self.commands, level)
+            for companion in self._open_companions:
+                companion.record_out(self.commands)
             self._open_companions = []
             self._barrier()
 
@@ -112,18 +112,19 @@ class DrawingRecorder(Recorder):
         if companions:
             self._barrier()  # the scenario's barriers are about the attachments, not about copies of them
             self._open_companions = companions
-            for companion, level in companions:
-                companion.record_in(self.commands, level)
+            for companion in companions:
+                companion.record_in(self.commands)
         self._begin(self.commands, info)
 
-    def _rendering(self, targets: Sequence[Target], extent: tuple[int, int]) -> tuple[Any, list[Any]]:
-        """VkRenderingInfo, and the (companion image, level) that are drawn into in place of others."""
-        attachments, companions = [], []
+    def _rendering(self, targets: Sequence[Target], extent: tuple[int, int]) -> tuple[Any, list[CompanionImage]]:
+        """VkRenderingInfo, and the companion images that are drawn into in place of others."""
+        attachments: list[dict[str, Any]] = []
+        companions: list[CompanionImage] = []
         for uid, level in targets:
             image = self.prepared.resources[uid]
             view, layout = image.render_target(level)
-            if image.companion is not None:
-                companions.append((image.companion, level))
+            if image.companions:
+                companions.append(image.companions[level])
             attachments.append(
                 {
                     "sType": vk.STRUCTURE_TYPE_RENDERING_ATTACHMENT_INFO,

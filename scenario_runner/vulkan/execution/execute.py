@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +21,7 @@ from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
 from scenario_runner.vulkan.resources.creation import create_resources
 
 if TYPE_CHECKING:
+    from scenario_runner.vulkan.execution.flow_inputs import FlowInputs
     from scenario_runner.vulkan.execution.frame_capture import FrameCapture
     from scenario_runner.vulkan.execution.labels import Labels
     from scenario_runner.vulkan.execution.timestamps import Timestamps
@@ -72,14 +73,19 @@ class Execution:
         with clock.phase("create", "descriptor sets"):
             sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
         self.graphs = graphs
-        self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics)
+        self._flows: list[Any] = [graph for graph in graphs if graph.kind == "optical_flow"]
+        inputs: Mapping[int, FlowInputs] = {}
+        if self._flows:
+            from scenario_runner.vulkan.execution.flow_inputs import flow_inputs
+
+            inputs = flow_inputs(device, stack, plan, self.resources, objects.pipelines.set_layouts)
+        self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics, inputs)
         self._labels: Labels | None = None
         if device.instance.labels:
             from scenario_runner.vulkan.execution.labels import Labels
 
             self._labels = Labels(self._prepared, plan)
             self._labels.name_objects()
-        self._flows: list[Any] = [graph for graph in graphs if graph.kind == "optical_flow"]
         self._sessions = stack.enter_context(ExitStack())
         self._transfer = objects.transfer
         self._pool = CommandPool(device, stack)

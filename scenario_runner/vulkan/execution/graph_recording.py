@@ -38,7 +38,7 @@ class GraphRecorder(Recorder):
         for operation in operations:
             self._record(operation)
 
-    def _record(self, operation: GraphDispatch) -> None:
+    def _record(self, operation: Any) -> None:
         """One dispatch, and the barrier after it."""
         commands, graph = self.commands, self.prepared.graphs[operation.pipeline]
         if operation.pipeline in self._running:
@@ -47,13 +47,18 @@ class GraphRecorder(Recorder):
         if wanted != self._bound:
             self._bound = wanted
             self._bind_pipeline(commands, vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM, graph.handle)
-            sets, count = self.prepared.descriptor_sets[operation.descriptors]
+            sets, count = self._sets(operation)
             self._bind_sets(commands, vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM, graph.layout, 0, count, sets, 0, ffi.NULL)
         self._dispatch(commands, graph.session, self._info(operation))
         if operation.barrier_after:
             self.barrier()
         else:
             self._running.add(operation.pipeline)
+
+    def _sets(self, operation: Any) -> tuple[Any, int]:
+        """What is bound for a dispatch: VkDescriptorSet*, count."""
+        sets: tuple[Any, int] = self.prepared.descriptor_sets[operation.descriptors]
+        return sets
 
     def _info(self, operation: Any) -> Any:
         """The VkDataGraphPipelineDispatchInfoARM of a dispatch."""

@@ -13,7 +13,8 @@ class Prepared(NamedTuple):
     """Operations name pipelines, graphs and descriptor lists by their index in the plan, resources by uid.
 
     ``pipelines`` are those of compute shaders, ``graphics`` those of drawings, ``graphs`` `GraphPipeline` objects;
-    ``descriptor_sets`` are (VkDescriptorSet*, count) of each list.
+    ``descriptor_sets`` are (VkDescriptorSet*, count) of each list. ``flow_inputs`` has `FlowInputs` by the index of the
+    list that they replace.
     """
 
     device: Device
@@ -22,6 +23,7 @@ class Prepared(NamedTuple):
     graphs: Sequence[Any]
     descriptor_sets: Sequence[tuple[Any, int]]
     graphics: Sequence[Pipeline] = ()
+    flow_inputs: Mapping[int, Any] = {}
 
 
 class Recorder:

@@ -1,9 +1,9 @@
-"""Images that are drawn into in place of others.
+"""Images that are used in place of a mip level of others, with OPTIMAL tiling and memory of their own.
 
 A LINEAR image that shares memory with buffers or tensors is not drawn into itself: a driver may leave what it draws in
 a compressed form that the others do not know of (see `images.Image`), and some devices draw into OPTIMAL images only.
-Such an image has a companion with OPTIMAL tiling and memory of its own. Before a drawing the texels are copied into it,
-and after it back.
+Before a drawing the texels are copied into the companion, and after it back. What optical flows read has companions
+where a driver reads levels wrongly (`execution.flow_inputs`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scenario_runner.vulkan.resources.image_layouts import Transition, image_bar
 from scenario_runner.vulkan.resources.image_views import create_view
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.images import ImagePlan
+    from scenario_runner.plan.model.images import ImagePlan, Tiling
     from scenario_runner.vulkan.devices.device import Device
 
     class Original(Protocol):
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
         @property
         def handle(self) -> Any: ...
         @property
+        def tiling(self) -> Tiling: ...
+        @property
         def buffer(self) -> Any: ...
         @property
         def start_bytes(self) -> int: ...
@@ -40,33 +42,34 @@ if TYPE_CHECKING:
         def row_pitch_bytes(self) -> int: ...
 
 
-_USAGE = vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT | vk.IMAGE_USAGE_TRANSFER_SRC_BIT | vk.IMAGE_USAGE_TRANSFER_DST_BIT
+_COPIED = vk.IMAGE_USAGE_TRANSFER_SRC_BIT | vk.IMAGE_USAGE_TRANSFER_DST_BIT
 _ANYTHING = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
 
 
 class CompanionImage:
-    """An OPTIMAL image with the extent, format and mip levels of ``original``, to be drawn into."""
+    """An image with the extent and format of one mip ``level`` of ``original``, its ``view`` and the ``layout`` in
+    which it is used as ``usage`` says."""
 
-    layout = vk.IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL
-
-    def __init__(self, device: Device, stack: ExitStack, original: Original) -> None:
+    def __init__(
+        self, device: Device, stack: ExitStack, original: Original, level: int, usage: int, layout: int
+    ) -> None:
         """Raises OutOfMemoryError and DeviceError with the place."""
         self._device = device
-        self._stack = stack
         self._original = original
-        self._views: dict[int, Any] = {}
-        plan = original.plan
-        purpose = f"the attachment for image {plan.uid!r}, {plan.width}x{plan.height} texels of {plan.format.name}"
+        self._level = level
+        self.layout = layout
+        plan, part = original.plan, original.plan.part_of(level)
+        purpose = f"a copy of image {plan.uid!r}, {part.width}x{part.height} texels of {plan.format.name}"
         info = new(
             "VkImageCreateInfo",
             imageType=vk.IMAGE_TYPE_2D,
             format=plan.format.value,
-            extent={"width": plan.width, "height": plan.height, "depth": 1},
-            mipLevels=plan.mips,
+            extent={"width": part.width, "height": part.height, "depth": 1},
+            mipLevels=1,
             arrayLayers=1,
             samples=vk.SAMPLE_COUNT_1_BIT,
             tiling=vk.IMAGE_TILING_OPTIMAL,
-            usage=_USAGE,
+            usage=usage | _COPIED,
         )
         try:
             handle = ffi.new("VkImage*")
@@ -80,45 +83,41 @@ class CompanionImage:
             allocation = allocate(device, stack, needs.size, kind, purpose, mapped=False)
             code = device.fn.vkBindImageMemory(device.handle, self._handle, allocation.handle, 0)
             check(code, "vkBindImageMemory", purpose)
+            self.view = create_view(device, stack, self._handle, plan.format.value, vk.IMAGE_ASPECT_COLOR_BIT, 0, 1)
         except errors.ScenarioRunnerError as error:
             raise error.at(pointer=plan.pointer) from None
 
-    def view(self, level: int) -> Any:
-        """The VkImageView of one mip level."""
-        if level not in self._views:
-            format, aspect = self._original.plan.format.value, vk.IMAGE_ASPECT_COLOR_BIT
-            self._views[level] = create_view(self._device, self._stack, self._handle, format, aspect, level, 1)
-        return self._views[level]
-
-    def record_in(self, commands: Any, level: int) -> None:
-        """Copy a level of the original into this one, ready to be drawn into; everything before must have finished."""
+    def record_in(self, commands: Any) -> None:
+        """Copy the level of the original into this one, ready to be used; everything before must have finished."""
         fn, original = self._device.fn, self._original
         filled = vk.IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL
-        self._change(commands, level, vk.IMAGE_LAYOUT_UNDEFINED, filled)
+        rest = vk.IMAGE_LAYOUT_GENERAL
+        read = rest if original.tiling == "LINEAR" else vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL
+        self._change(commands, vk.IMAGE_LAYOUT_UNDEFINED, filled, (rest, read))
         if original.buffer is not None:
-            regions = self._regions(level)
+            regions = self._regions()
             fn.vkCmdCopyBufferToImage(commands, original.buffer, self._handle, filled, len(regions), regions)
         else:
-            region = self._whole(level)
-            fn.vkCmdCopyImage(commands, original.handle, vk.IMAGE_LAYOUT_GENERAL, self._handle, filled, 1, region)
-        self._change(commands, level, filled, self.layout)
+            region = self._whole(into_original=False)
+            fn.vkCmdCopyImage(commands, original.handle, read, self._handle, filled, 1, region)
+        self._change(commands, filled, self.layout, (read, rest))
 
-    def record_out(self, commands: Any, level: int) -> None:
-        """Copy a level back; what comes next must wait for it."""
+    def record_out(self, commands: Any) -> None:
+        """Copy the level back; what comes next must wait for it."""
         fn, original = self._device.fn, self._original
         read = vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL
-        self._change(commands, level, self.layout, read)
+        self._change(commands, self.layout, read)
         if original.buffer is not None:
-            regions = self._regions(level)
+            regions = self._regions()
             fn.vkCmdCopyImageToBuffer(commands, self._handle, read, original.buffer, len(regions), regions)
         else:
-            region = self._whole(level)
+            region = self._whole(into_original=True)
             fn.vkCmdCopyImage(commands, self._handle, read, original.handle, vk.IMAGE_LAYOUT_GENERAL, 1, region)
 
-    def _regions(self, level: int) -> Any:
-        """VkBufferImageCopy[] of a level: one for all rows, or one a row where their distance is not whole texels."""
+    def _regions(self) -> Any:
+        """VkBufferImageCopy[] of all texels: for all rows, or one a row where their distance is not whole texels."""
         original = self._original
-        part = original.plan.part_of(level)
+        part = original.plan.part_of(self._level)
         pitch, texel = original.row_pitch_bytes, original.plan.format.block_size_bytes
         together = pitch % texel == 0
         regions = ffi.new("VkBufferImageCopy[]", 1 if together else part.height)
@@ -126,27 +125,29 @@ class CompanionImage:
             region.bufferOffset = original.start_bytes + number * pitch
             region.bufferRowLength = pitch // texel if together else 0
             region.imageSubresource.aspectMask = vk.IMAGE_ASPECT_COLOR_BIT
-            region.imageSubresource.mipLevel = level
             region.imageSubresource.layerCount = 1
             region.imageOffset.y = number
             region.imageExtent = (part.width, part.height if together else 1, 1)
         return regions
 
-    def _whole(self, level: int) -> Any:
-        """VkImageCopy of a level."""
-        part = self._original.plan.part_of(level)
+    def _whole(self, *, into_original: bool) -> Any:
+        """VkImageCopy of all texels."""
+        part = self._original.plan.part_of(self._level)
         region = ffi.new("VkImageCopy*")
         for subresource in (region.srcSubresource, region.dstSubresource):
             subresource.aspectMask = vk.IMAGE_ASPECT_COLOR_BIT
-            subresource.mipLevel = level
             subresource.layerCount = 1
+        (region.dstSubresource if into_original else region.srcSubresource).mipLevel = self._level
         region.extent = (part.width, part.height, 1)
         return region
 
-    def _change(self, commands: Any, level: int, old: int, new_layout: int) -> None:
-        change = Transition(self._handle, vk.IMAGE_ASPECT_COLOR_BIT, level, 1, old, new_layout)
+    def _change(self, commands: Any, old: int, new_layout: int, of_original: tuple[int, int] = (0, 0)) -> None:
+        """Change the layout, and where it differs that of the original's level as well."""
+        changes = [Transition(self._handle, vk.IMAGE_ASPECT_COLOR_BIT, 0, 1, old, new_layout)]
+        if of_original[0] != of_original[1]:
+            changes.append(Transition(self._original.handle, vk.IMAGE_ASPECT_COLOR_BIT, self._level, 1, *of_original))
         everything = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT
+        barriers = image_barriers(changes, _ANYTHING, _ANYTHING)
         self._device.fn.vkCmdPipelineBarrier(
-            commands, everything, everything, 0, 0, ffi.NULL, 0, ffi.NULL, 1,
-            image_barriers([change], _ANYTHING, _ANYTHING),
-        )  # fmt: skip
+            commands, everything, everything, 0, 0, ffi.NULL, 0, ffi.NULL, len(changes), barriers
+        )

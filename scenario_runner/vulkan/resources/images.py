@@ -121,11 +121,13 @@ class Image:
             dims = plan.parts[0].row_count, plan.parts[0].row_size_bytes
             self._packed_rows = Rows(dims, (self.row_pitch_bytes, 1), plan.size_bytes, self.start_bytes)
 
-        self.companion: CompanionImage | None = None
+        self.companions: list[CompanionImage] = []
         if needs_companion(device, plan, tiling):
             from scenario_runner.vulkan.resources.companion_image import CompanionImage
 
-            self.companion = CompanionImage(device, stack, self)
+            usage, layout = vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT, vk.IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL
+            for level in range(plan.mips):
+                self.companions.append(CompanionImage(device, stack, self, level, usage, layout))
 
     def __repr__(self) -> str:
         return f"<Image {self.plan.uid!r} {self.tiling} {readable_size(self.needs.size_bytes)}>"
@@ -288,8 +290,8 @@ class Image:
 
     def render_target(self, level: int) -> tuple[Any, int]:
         """VkImageView and VkImageLayout of the mip level that is drawn into."""
-        if self.companion is not None:
-            return self.companion.view(level), self.companion.layout
+        if self.companions:
+            return self.companions[level].view, self.companions[level].layout
         return self.image_view(level), self.rest_layout
 
     def _part_at(self, offset_bytes: int) -> ImagePart:

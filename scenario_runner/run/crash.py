@@ -35,22 +35,26 @@ class Crash(NamedTuple):
 
 def crash_error(crash: Crash, file: str | None) -> DriverCrashError:
     """The error for ``file``, the scenario or model that was being run (None: no file was)."""
+    return DriverCrashError([crash_problem(crash, file, f"was ended by {signal_name(crash.number)}")])
+
+
+def crash_problem(crash: Crash, file: str | None, end: str, code: str = "SR-DEVICE-006", help: str = "") -> Diagnostic:
+    """What is to be said of a process that came to this end ("was ended by SIGSEGV"), for ``file`` as above."""
     from signal import SIGKILL
 
-    help = _HELP_WHEN_KILLED if crash.number == SIGKILL else _HELP
-    message = f"the process that ran it was ended by {_name(crash.number)} while {crash.what or 'starting'}"
+    help = help or (_HELP_WHEN_KILLED if crash.number == SIGKILL else _HELP)
+    message = f"the process that ran it {end} while {crash.what or 'starting'}"
     if file is None:
-        return DriverCrashError(message.replace(" that ran it", ""), help=help)
+        return Diagnostic(code, "error", None, message.replace(" that ran it", ""), help)
     pointer = crash.pointer
     scenario = _loaded(file) if pointer else None
     if scenario is None:
-        return DriverCrashError(Diagnostic("SR-DEVICE-006", "error", None, message, help, path=file))
-    return DriverCrashError(
-        scenario.placed(Diagnostic("SR-DEVICE-006", "error", pointer, message + _used_by(scenario, pointer), help))
-    )
+        return Diagnostic(code, "error", None, message, help, path=file)
+    return scenario.placed(Diagnostic(code, "error", pointer, message + _used_by(scenario, pointer), help))
 
 
-def _name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """Its name, such as 'SIGSEGV'."""
     from signal import Signals
 
     try:

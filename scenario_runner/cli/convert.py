@@ -1,0 +1,71 @@
+"""``scenario-runner convert MODEL -o FILE``: a TOSA model, with the shaders in it, to VGF."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from scenario_runner.cli.arguments import Parser
+from scenario_runner.errors import FileError, UsageError
+
+
+def main(argv: Sequence[str]) -> int:
+    """Returns 0. Raises FileError, ScenarioError and UnsupportedError; nothing is written then."""
+    parser = Parser(
+        prog="scenario-runner convert",
+        description="Convert a TOSA model to VGF. Custom operations of the domain com.arm.VulkanCustomShader become"
+        " compute segments; Arm's model-converter lowers all others.",
+    )
+    parser.add_argument(
+        "model", metavar="MODEL", help="MLIR text, MLIR bytecode or a TOSA FlatBuffer; - is standard input"
+    )
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="the VGF file to write; - is standard output"
+    )
+    parser.add_argument(
+        "--function", metavar="NAME", help="the function to convert, where the model has several (default: main)"
+    )
+    parser.add_argument(
+        "--dispatch",
+        choices=("attributes", "cover-output"),
+        default="attributes",
+        help="workgroups of a shader: its workgroup_sizes (attributes), or as many of that local size as its first"
+        " result needs (default: attributes)",
+    )
+    parser.add_argument("--strict", action="store_true", help="warnings are errors")
+    parser.add_argument(
+        "--converter-option",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        dest="converter_options",
+        help="an option for model-converter, such as --converter-option=--emit-debug-info; can be repeated",
+    )
+    options = parser.parse_args(argv)
+    from scenario_runner.cli.messages import write
+    from scenario_runner.conversion.convert import convert
+
+    to_stdout = options.output == "-"
+    if to_stdout and sys.stdout.isatty():
+        raise UsageError("a VGF file is not shown on a terminal", help="write it to a file: --output model.vgf")
+    converted = convert(
+        _standard_input() if options.model == "-" else options.model,
+        None if to_stdout else options.output,
+        function=options.function,
+        dispatch=options.dispatch,
+        strict=options.strict,
+        converter_options=options.converter_options,
+    )
+    for finding in converted.findings:
+        write(finding.severity, str(finding), finding.help)
+    if to_stdout:
+        sys.stdout.buffer.write(converted.content)
+        sys.stdout.buffer.flush()
+    return 0
+
+
+def _standard_input() -> bytes:
+    try:
+        return sys.stdin.buffer.read()
+    except (OSError, AttributeError) as error:
+        raise FileError("standard input cannot be read") from error

@@ -1,0 +1,275 @@
+"""``scenario-runner custom-op check FILE…`` and ``custom-op attributes SHADER``: shaders of custom operations."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scenario_runner.cli.arguments import Parser, add_compiler_options, compiler_arguments
+from scenario_runner.errors import FileError, ScenarioRunnerError, error_class
+from scenario_runner.visible import counted, one_line
+
+if TYPE_CHECKING:
+    from scenario_runner.custom_shader import CheckedShader
+    from scenario_runner.custom_shader.checking import Types
+    from scenario_runner.custom_shader.documents import Examined
+    from scenario_runner.diagnostics import Diagnostic
+
+SCHEMA = 1
+"""Version of the JSON of ``check --json``; a key that changes its meaning raises it."""
+_MAX_BYTES = 1 << 30
+
+
+class Operation(NamedTuple):
+    """One operation of a file and what was found; ``checked`` is None where its attributes are wrong."""
+
+    examined: Examined
+    checked: CheckedShader | None
+
+    @property
+    def findings(self) -> tuple[Diagnostic, ...]:
+        """Those about the attributes, then those about the shader."""
+        return (*self.examined.findings, *(self.checked.findings if self.checked else ()))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Returns 0, or the exit code of the first error that was found."""
+    parser = Parser(
+        prog="scenario-runner custom-op",
+        description="Shaders of custom operations in TOSA models and their attributes.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="check|attributes", parser_class=Parser)
+    _add_check(commands)
+    _add_attributes(commands)
+    options = parser.parse_args(argv)
+    return _check(options) if options.command == "check" else _write_attributes(options)
+
+
+def _add_check(commands: Any) -> None:
+    check = commands.add_parser(
+        "check",
+        help="check attributes, and shaders against their attributes",
+        description="Check attributes, compile the shaders and compare them with their attributes. "
+        "'scenario-runner explain CODE' explains a finding.",
+    )
+    check.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="a .json file with the attributes of one operation or a list of them (- is standard input), or a TOSA"
+        " model, all of whose shaders are checked",
+    )
+    check.add_argument("--json", action="store_true", help="print the findings as JSON")
+    check.add_argument("--strict", action="store_true", help="warnings are errors")
+    add_compiler_options(check)
+
+
+def _add_attributes(commands: Any) -> None:
+    attributes = commands.add_parser(
+        "attributes",
+        help="print attributes that fit a shader",
+        description="Print attributes that fit a compute shader, made from its interface: what it writes are outputs,"
+        " everything else are inputs. Check the formats and the order of inputs and outputs before use.",
+    )
+    attributes.add_argument("shader", metavar="SHADER", help="a GLSL, .hlsl or SPIR-V file")
+    attributes.add_argument("--entry-point", metavar="NAME", default="main", help="entry point (default: main)")
+    attributes.add_argument(
+        "--workgroups",
+        nargs=3,
+        type=int,
+        metavar=("X", "Y", "Z"),
+        help="workgroup_sizes: the number of workgroups (default: the local size, for --dispatch cover-output)",
+    )
+    attributes.add_argument("--spirv", action="store_true", help="embed the compiled module, not the source")
+    attributes.add_argument("-I", action="append", default=[], metavar="DIR", dest="include_dirs", help="includes")
+    add_compiler_options(attributes)
+
+
+def _write_attributes(options: argparse.Namespace) -> int:
+    import json
+
+    from scenario_runner.custom_shader.skeleton import attributes_of_shader
+    from scenario_runner.errors import UsageError
+
+    if options.workgroups is not None and min(options.workgroups) < 1:
+        raise UsageError("--workgroups takes three numbers of at least 1")
+    attributes = attributes_of_shader(
+        options.shader,
+        entry_point=options.entry_point,
+        workgroups=None if options.workgroups is None else tuple(options.workgroups),
+        spirv=options.spirv,
+        include_dirs=options.include_dirs,
+        **compiler_arguments(options),
+    )
+    print(json.dumps(attributes, indent=2))
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    files = []
+    codes = []
+    for path in options.files:
+        operations, found, kind = _checked_file(path, options)
+        if options.strict:
+            found = [each._replace(severity="error") if each.severity == "warning" else each for each in found]
+        errors = [each for each in found if each.severity == "error"]
+        codes.append(error_class(errors[0].code).exit_code if errors else 0)
+        if options.json:
+            files.append(_as_json(path, operations, found, codes[-1]))
+        else:
+            _show(path, operations, found, kind)
+    if options.json:
+        import json
+
+        print(json.dumps({"schema": SCHEMA, "files": files}, indent=2))
+    return next((code for code in codes if code), 0)
+
+
+def _checked_file(path: str, options: argparse.Namespace) -> tuple[list[Operation], list[Diagnostic], str]:
+    """The operations of a file, everything found in it, and what it is in a sentence."""
+    from scenario_runner.custom_shader.checking import check_shaders
+
+    try:
+        content = _content(path)
+        if _is_json(path, content):
+            kind = "attributes"
+            examined, types = _of_document(path, content)
+        else:
+            kind = "model"
+            examined, types = _of_model(path, content)
+    except ScenarioRunnerError as error:
+        return [], list(error.at(path=path).problems), ""
+    good = [index for index, each in enumerate(examined) if each.attributes is not None]
+    checked = check_shaders(
+        [each.attributes for each in examined if each.attributes is not None],
+        [types[index] for index in good],
+        **compiler_arguments(options),
+    )
+    by_index = dict(zip(good, checked, strict=True))
+    operations = [Operation(each, by_index.get(index)) for index, each in enumerate(examined)]
+    found = [finding for operation in operations for finding in operation.findings]
+    return operations, found, kind
+
+
+def _is_json(path: str, content: bytes) -> bool:
+    return path.lower().endswith(".json") or content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
+
+
+def _content(path: str) -> bytes:
+    if path == "-":
+        try:
+            return sys.stdin.buffer.read()
+        except (OSError, AttributeError) as error:
+            raise FileError("standard input cannot be read") from error
+    from scenario_runner.files.source import SourceFile
+
+    with SourceFile(path) as file:
+        if file.size_bytes > _MAX_BYTES:
+            raise FileError(f"has {file.size_bytes} bytes, too many for attributes or a model")
+        return file.read(file.size_bytes)
+
+
+def _of_document(path: str, content: bytes) -> tuple[list[Examined], list[Types | None]]:
+    from scenario_runner.custom_shader.documents import examine_document
+
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"the byte {content[error.start]:#04x} at the offset {error.start} is not UTF-8"
+        raise FileError(message, help="save the file as UTF-8", code="SR-JSON-007") from None
+    examined = examine_document(text, "<stdin>" if path == "-" else path)
+    return examined, [None] * len(examined)
+
+
+def _of_model(path: str, content: bytes) -> tuple[list[Examined], list[Types | None]]:
+    """The shaders of all functions of a model, with the types of their values."""
+    from scenario_runner.conversion.reading import parse_model
+    from scenario_runner.custom_shader import ValueType, examine_attributes
+    from scenario_runner.custom_shader.documents import Examined
+
+    examined: list[Examined] = []
+    types: list[Types | None] = []
+    model = parse_model(content, "<stdin>" if path == "-" else path)
+    shaders = [operation for function in model.functions for operation in function.shaders]
+    names = [shader.name or "unnamed" for shader in shaders]
+    for number, shader in enumerate(shaders):
+        name = names[number]
+        if names.count(name) > 1:
+            name += f"[{names[:number].count(name)}]"
+        attributes, found = examine_attributes(
+            shader.attributes, operation=name, operands=len(shader.operands), results=len(shader.results)
+        )
+        examined.append(Examined(name, attributes, tuple(found)))
+        operands, results = (
+            [ValueType(value.type.shape, value.type.element) for value in values]
+            for values in (shader.operands, shader.results)
+        )
+        types.append((operands, results))
+    return examined, types
+
+
+def _show(path: str, operations: Sequence[Operation], found: Sequence[Diagnostic], kind: str) -> None:
+    from scenario_runner.cli.messages import write
+
+    if kind == "model" and found:  # their places are those within the attributes
+        found = ScenarioRunnerError(found).of_scenario(path).problems
+    for problem in found:
+        first, newline, rest = str(problem).partition("\n")
+        write(problem.severity, f"{first} [{problem.code}]{newline}{rest}", problem.help)
+    if any(problem.severity == "error" for problem in found):
+        return
+    if not operations:
+        print(f"{one_line(path)}: valid: no shaders")
+    for operation in operations:
+        if operation.checked is not None:
+            name = f"{operation.examined.operation}: " if kind == "model" or len(operations) > 1 else ""
+            print(f"{one_line(path)}: {one_line(name)}valid: {_summary(operation.checked)}")
+
+
+def _summary(checked: CheckedShader) -> str:
+    attributes, interface = checked.attributes, checked.interface
+    size = None if interface is None else interface.local_size()
+    parts = [f"{attributes.language} shader" if attributes.language else "placeholder without code"]
+    parts += [f"entry point {one_line(attributes.module_entry_point, 200)!r}"]
+    parts += [f"local size {' x '.join(map(str, size))}"] if size is not None else []
+    parts += [f"workgroups {' x '.join(map(str, attributes.workgroup_sizes))}"]
+    parts += [counted(len(attributes.inputs), "input"), counted(len(attributes.outputs), "output")]
+    if attributes.push_constants:
+        parts.append(counted(len(attributes.push_constants), "push constant"))
+    return ", ".join(parts)
+
+
+def _as_json(path: str, operations: Sequence[Operation], found: Sequence[Diagnostic], exit_code: int) -> dict[str, Any]:
+    return {
+        "file": path,
+        "valid": not exit_code,
+        "exit_code": exit_code,
+        "operations": [_operation_as_json(operation) for operation in operations],
+        "findings": [finding.as_json() for finding in found],
+    }
+
+
+def _operation_as_json(operation: Operation) -> dict[str, Any]:
+    examined, checked = operation
+    described: dict[str, Any] = {
+        "operation": examined.operation,
+        "is_shader": examined.is_shader,
+        "errors": sum(finding.severity == "error" for finding in operation.findings),
+    }
+    if checked is None:
+        return described
+    from scenario_runner.custom_shader import laid_out
+
+    attributes, interface = checked.attributes, checked.interface
+    constants, size = laid_out(attributes, interface)
+    local_size = None if interface is None else interface.local_size()
+    return described | {
+        "language": attributes.language,
+        "entry_point": attributes.module_entry_point,
+        "workgroup_sizes": attributes.workgroup_sizes,
+        "local_size": local_size,
+        "push_constants_size_bytes": size,
+        "push_constants": [constant._asdict() for constant in constants],
+    }

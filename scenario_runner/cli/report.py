@@ -1,0 +1,135 @@
+"""``scenario-runner report JOURNAL…``: show, merge and compare the results of suites."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from scenario_runner.cli.arguments import Parser
+from scenario_runner.cli.suite_reports import add_report_options, write_reports
+from scenario_runner.cli.suite_summary import verdict_line
+from scenario_runner.visible import one_line
+
+if TYPE_CHECKING:
+    from scenario_runner.diagnostics import Diagnostic
+    from scenario_runner.suite.comparison import Comparison
+    from scenario_runner.suite.merging import MergedJournals
+    from scenario_runner.suite.problems import SuiteProblems
+    from scenario_runner.suite.reports.suite_info import SuiteInfo
+
+_MOST_SHOWN: Final = 50
+
+
+def main(argv: Sequence[str]) -> int:
+    """Returns 0 where no result is an unexpected failure (with --compare: none that was not one before), else 1, or the
+    exit code of what is wrong with the journals."""
+    parser = Parser(
+        prog="scenario-runner report",
+        description="Show the results in journals of 'scenario-runner test --results', merged where there are several.",
+        epilog="exit codes: 0: nothing unexpected (with --compare: nothing new); 1: unexpected failures; 4: a journal"
+        " cannot be read",
+    )
+    parser.add_argument("journals", nargs="+", metavar="JOURNAL", help="journal.jsonl, or the folder that has it")
+    parser.add_argument("--compare", metavar="OLD", help="show what has changed since the results of this journal")
+    parser.add_argument("--csv", metavar="DIR", help="write results.csv and failures.csv into this folder")
+    parser.add_argument("--strict", action="store_true", help="stop at damaged lines and at verdicts that contradict")
+    add_report_options(parser)
+    options = parser.parse_args(argv)
+    from scenario_runner.cli.messages import write
+    from scenario_runner.suite.merging import MergedJournals
+    from scenario_runner.suite.problems import SuiteProblems
+    from scenario_runner.suite.records import is_bad
+
+    def show(problem: Diagnostic) -> None:
+        write(problem.severity, f"{problem} [{problem.code}]", problem.help)
+
+    problems = SuiteProblems(show, strict=options.strict)
+    with MergedJournals(options.journals, problems) as merged:
+        if options.csv is not None:
+            from scenario_runner.suite.tables import write_tables
+
+            write_tables(options.csv, merged.rows())
+        lines = write_reports(options, merged, _info(options.journals, merged))
+        bad = sorted(id for id, entry in merged.entries.items() if is_bad(entry.verdict))
+        if options.compare is not None:
+            bad = _compare(options.compare, merged, problems)
+        else:
+            _show_failures(bad, merged)
+        counts = Counter(entry.verdict for entry in merged.entries.values())
+        if counts:
+            print(", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
+        for line in lines:
+            print(one_line(line))
+        print(verdict_line(len(bad), len(merged)))
+        return 1 if bad else problems.exit_code
+
+
+def _show_failures(bad: Sequence[str], merged: MergedJournals) -> None:
+    from scenario_runner.suite.reports.text import headline
+
+    for id in bad[:_MOST_SHOWN]:
+        print(headline(merged.result(id)))
+    if len(bad) > _MOST_SHOWN:
+        print(f"and {len(bad) - _MOST_SHOWN} more")
+
+
+def _compare(old: str, merged: MergedJournals, problems: SuiteProblems) -> list[str]:
+    """Print what has changed since an older journal; the items that are failures only now."""
+    from scenario_runner.suite.comparison import compare
+    from scenario_runner.suite.merging import MergedJournals
+
+    with MergedJournals([old], problems) as before:
+        comparison = compare(before.rows(), merged.rows())
+    for title, lines in _parts(comparison):
+        if lines:
+            print(f"{title} ({len(lines)}):")
+            for line in lines[:_MOST_SHOWN]:
+                print(f"  {one_line(line)}")
+            if len(lines) > _MOST_SHOWN:
+                print(f"  and {len(lines) - _MOST_SHOWN} more")
+    if not any(lines for _, lines in _parts(comparison)):
+        print("nothing has changed")
+    return [change.id for change in comparison.new_failures]
+
+
+def _parts(comparison: Comparison) -> list[tuple[str, list[str]]]:
+    from scenario_runner.suite.reports.text import seconds_text
+
+    changes = (
+        ("new failures", comparison.new_failures),
+        ("fixed", comparison.fixed),
+        ("changed", comparison.changed),
+    )
+    slower = [
+        f"{each.id}: {seconds_text(each.before)} -> {seconds_text(each.after)}, {each.after / each.before:.1f} times"
+        for each in comparison.slower
+    ]
+    note = f"slower, where the typical item takes {comparison.factor:.2f} times as long"
+    return [
+        *(
+            (title, [f"{each.id}: {each.before or 'new'} -> {each.after}" for each in each_kind])
+            for title, each_kind in changes
+        ),
+        (note, slower),
+        ("new items", list(comparison.added)),
+        ("items without a result now", list(comparison.removed)),
+    ]
+
+
+def _info(journals: Sequence[str], merged: MergedJournals) -> SuiteInfo:
+    from scenario_runner.suite.reports.suite_info import SuiteInfo
+
+    first = merged.headers[0]
+    folder = os.path.abspath(journals[0])
+    return SuiteInfo(
+        title=", ".join(journals),
+        started=min(header.started for header in merged.headers),
+        seconds=sum(entry.seconds for entry in merged.entries.values()),
+        host=", ".join(dict.fromkeys(header.host for header in merged.headers)),
+        version=first.program,
+        command=tuple(map(str, first.options.get("command", ()))),
+        folder=os.getcwd(),
+        results=folder if os.path.isdir(folder) else os.path.dirname(folder),
+    )

@@ -1,0 +1,43 @@
+"""The reports of a suite that the command line asks for."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scenario_runner.suite.records import Result
+    from scenario_runner.suite.reports.suite_info import SuiteInfo
+
+
+def add_report_options(group: argparse._ActionsContainer) -> None:
+    """--junit, --json and --html."""
+    group.add_argument("--junit", metavar="FILE", help="write a report as JUnit XML")
+    group.add_argument("--json", metavar="FILE", help="write a report as JSON (CTRF)")
+    group.add_argument("--html", metavar="FILE", help="write a report as one HTML page")
+
+
+def wants_reports(options: argparse.Namespace) -> bool:
+    """Whether one of them is given."""
+    return any(path is not None for path in (options.junit, options.json, options.html))
+
+
+def write_reports(options: argparse.Namespace, results: Iterable[Result], info: SuiteInfo) -> list[str]:
+    """Write those that are given; a line about each. ``results`` can be iterated several times. Raises FileError."""
+    written = []
+    if options.junit is not None:
+        from scenario_runner.suite.reports.junit import write_junit
+
+        written += write_junit(options.junit, results, info)
+    if options.json is not None:
+        from scenario_runner.suite.reports.ctrf import write_ctrf
+
+        write_ctrf(options.json, results, info)
+        written.append(options.json)
+    if options.html is not None:
+        from scenario_runner.suite.reports.html import write_html
+
+        write_html(options.html, results, info)
+        written.append(options.html)
+    return [f"report: {path}" for path in written]

@@ -1,0 +1,64 @@
+"""The end of a suite's output: what failed, how each failure is repeated, and one line for all."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from scenario_runner.suite.reports.text import headline
+from scenario_runner.visible import counted
+
+if TYPE_CHECKING:
+    from scenario_runner.cli.suite_display import SuiteDisplay
+    from scenario_runner.suite.records import Result
+    from scenario_runner.suite.reports.suite_info import SuiteInfo
+    from scenario_runner.suite.session import Session
+
+_MOST_FAILURES: Final = 50
+
+
+class Summary:
+    """Life cycle: each result is added as it comes; `end` shows what there is to say."""
+
+    def __init__(self, display: SuiteDisplay, info: SuiteInfo) -> None:
+        self._display = display
+        self._info = info
+        self._failures: list[str] = []
+        self._drivers: dict[str, None] = {}
+        self.devices: tuple[tuple[str, str], ...] = ()
+
+    def add(self, result: Result) -> None:
+        """Show a result as far as it is shown at once."""
+        self._display.finished(result)
+        if result.driver:
+            self._drivers[result.driver] = None
+        if result.is_bad and len(self._failures) < 2 * _MOST_FAILURES:
+            self._failures += [headline(result), f"  {self._info.repeat_command(result)}"]
+
+    def info(self) -> SuiteInfo:
+        """The suite as it is now."""
+        seconds = time.time() - self._info.started
+        return self._info._replace(seconds=seconds, devices=self.devices, drivers=tuple(self._drivers))
+
+    def end(self, session: Session, written: list[str], ended: str = "") -> None:
+        """Show the counts, the failures with the commands that repeat them, the files that were written, and the
+        result. ``ended`` says why the suite ended before its time, if it did."""
+        lines = []
+        if self._failures:
+            lines += ["", "unexpected, and how to repeat it:", *self._failures]
+            more = session.bad - _MOST_FAILURES
+            if more > 0:
+                lines.append(f"and {more} more")
+            lines.append("")
+        self._display.end(*lines, *written, verdict_line(session.bad, len(session.rows), ended))
+
+
+def verdict_line(bad: int, items: int, ended: str = "") -> str:
+    """The last line, which stays as it is from version to version."""
+    if ended:
+        return f"suite {ended}: {bad} of {counted(items, 'item')} unexpected"
+    return (
+        f"suite failed: {bad} of {counted(items, 'item')} unexpected"
+        if bad
+        else f"suite passed: {counted(items, 'item')}"
+    )

@@ -1,0 +1,277 @@
+"""``scenario-runner test PATH…``: run scenarios with expectations, isolated from each other, and judge them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final
+
+from scenario_runner.cli.suite_reports import wants_reports, write_reports
+from scenario_runner.cli.test_options import parse, runner_arguments
+from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.visible import counted
+
+if TYPE_CHECKING:
+    from scenario_runner.cli.suite_display import SuiteDisplay
+    from scenario_runner.cli.suite_summary import Summary
+    from scenario_runner.diagnostics import Diagnostic
+    from scenario_runner.suite.hashes import Hasher
+    from scenario_runner.suite.journal import Journal
+    from scenario_runner.suite.lists import Lists, Patterns
+    from scenario_runner.suite.merging import MergedJournals
+    from scenario_runner.suite.problems import SuiteProblems
+    from scenario_runner.suite.records import Item
+    from scenario_runner.suite.reports.suite_info import SuiteInfo
+    from scenario_runner.suite.session import Session
+
+UNEXPECTED: Final = 1
+"""The exit code where results are unexpected failures."""
+
+# So many items are found before the first one runs: their expectations are checked, and the end may be known.
+_LOOKED_AHEAD: Final = 1000
+
+
+def main(argv: Sequence[str]) -> int:
+    """Returns 0 where every result is expected, 1 where some are not, or the exit code of what is wrong with the suite
+    itself."""
+    options = parse(argv)
+    from scenario_runner.cli.messages import set_up_logging
+    from scenario_runner.cli.suite_display import suite_display
+    from scenario_runner.suite.problems import SuiteProblems
+
+    set_up_logging(options.log_level)
+    with suite_display(verbose=options.verbose) as display:
+
+        def show(problem: Diagnostic) -> None:
+            display.note(problem.severity, f"{problem} [{problem.code}]", problem.help)
+
+        return _Suite(options, display, SuiteProblems(show, strict=options.strict), argv).run()
+
+
+class _Suite:
+    """Life cycle: made; `run` once."""
+
+    def __init__(
+        self, options: argparse.Namespace, display: SuiteDisplay, problems: SuiteProblems, argv: Sequence[str]
+    ) -> None:
+        self._options = options
+        self._display = display
+        self._problems = problems
+        self._argv = argv
+        self._started = time.time()
+        self._folder = ""  # of the results; a temporary one where reports need it and nobody named one
+
+    def run(self) -> int:
+        """Run it; the exit code."""
+        options = self._options
+        from scenario_runner.suite.lists import Lists, given_patterns, read_baselines, read_patterns
+
+        lists = Lists(
+            read_baselines(options.baseline),
+            read_patterns(options.skips, self._problems),
+            read_patterns(options.flakes, self._problems),
+        )
+        include = given_patterns(options.include_tests, self._problems)
+        with ExitStack() as stack:
+            earlier = self._earlier(stack)
+            items = self._items(lists, include, earlier)
+            ahead = list(items if options.strict else islice(items, _LOOKED_AHEAD + 1))
+            if options.list:
+                for item in chain(ahead, items):
+                    if not lists.skips.match(item.id):
+                        print(item.id)
+                self._report_unmatched(lists, include)
+                return self._problems.exit_code
+            return self._run(ahead, items, lists, include, earlier, stack)
+
+    def _earlier(self, stack: ExitStack) -> MergedJournals | None:
+        """The results of the run before, where they are asked for and there are any.
+
+        They are opened before the journal is locked, and closed after it was (`journal` says why)."""
+        options = self._options
+        if not (options.resume or options.failed_first):
+            return None
+        from scenario_runner.suite.journal import FILE_NAME
+        from scenario_runner.suite.merging import MergedJournals
+
+        path = os.path.join(options.results, FILE_NAME)
+        if not os.path.exists(path) or not os.path.getsize(path):
+            return None
+        return stack.enter_context(MergedJournals([path], self._problems))
+
+    def _items(self, lists: Lists, include: Patterns, earlier: MergedJournals | None) -> Iterator[Item]:
+        """Those of the command line, found as they are asked for. Raises UsageError where there are none."""
+        options = self._options
+        from scenario_runner.suite.discovery import Discovery
+        from scenario_runner.suite.problems import refuse
+        from scenario_runner.suite.records import is_bad
+        from scenario_runner.suite.selection import Selection
+
+        first: frozenset[str] = frozenset()
+        if options.failed_first and earlier is not None:
+            first = frozenset(id for id, entry in earlier.entries.items() if is_bad(entry.verdict))
+        discovery = Discovery(options.root, self._problems, sys.stdin)
+        selection = Selection(include, options.fraction, options.fraction_start, options.shuffle, first)
+        yield from selection.items(discovery.items(options.paths), lists)
+        if not discovery.count:
+            names = ", ".join(map(repr, options.paths))
+            help = 'name scenario files, or folders with .json files that have "commands" or "resources"'
+            refuse("SR-SUITE-009", None, f"no scenario was found in {names}", help)
+
+    def _run(
+        self,
+        ahead: Sequence[Item],
+        items: Iterator[Item],
+        lists: Lists,
+        include: Patterns,
+        earlier: MergedJournals | None,
+        stack: ExitStack,
+    ) -> int:
+        options = self._options
+        from scenario_runner.cli.suite_summary import Summary
+        from scenario_runner.suite.session import Limits, Session
+        from scenario_runner.suite.verdicts import Rules
+
+        self._check_expectations(ahead)
+        journal, hasher = self._journal(stack)
+        summary = Summary(self._display, self._info())
+        session = Session(
+            lists,
+            Rules(options.retries, options.repeat),
+            Limits(options.fail_fast, options.max_failures),
+            summary.add,
+            journal=journal,
+            hasher=hasher,
+            earlier=earlier if options.resume else None,
+        )
+        ended = ""
+        try:
+            self._run_items(session, summary, ahead, items)
+            if session.is_complete:
+                self._report_unmatched(lists, include)
+        except KeyboardInterrupt:
+            ended = "interrupted"
+            raise
+        except BaseException:
+            ended = "stopped by an error"
+            raise
+        finally:
+            if journal is not None:
+                journal.close()
+            summary.end(session, self._written(session, journal, summary), ended)
+        return UNEXPECTED if session.bad else self._problems.exit_code
+
+    def _run_items(self, session: Session, summary: Summary, ahead: Sequence[Item], items: Iterator[Item]) -> None:
+        options = self._options
+        from scenario_runner.suite.evaluation import EvaluationOptions
+        from scenario_runner.suite.running.options import WorkerOptions
+        from scenario_runner.suite.running.workers import Workers
+
+        worker_options = WorkerOptions(
+            devices=options.devices,
+            jobs=options.jobs or 0,
+            runner=runner_arguments(options),
+            task_options=EvaluationOptions(self._folder or None),
+        )
+        if options.timeout is not None:
+            worker_options = worker_options._replace(timeout_s=options.timeout)
+        with Workers(
+            worker_options,
+            on_start=lambda item, worker: self._display.started(item, str(worker)),
+            on_note=lambda text: self._display.note("warning", text),
+        ) as workers:
+            if not options.quiet:
+                self._display.start(None if len(ahead) == _LOOKED_AHEAD + 1 else len(ahead))
+            try:
+                session.run(self._counted(chain(ahead, items)), workers)
+            finally:
+                summary.devices = tuple((device.uuid, device.name) for device in workers.devices)
+
+    def _counted(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items; when there are no more, the display learns how many there were."""
+        count = 0
+        for item in items:
+            count += 1
+            yield item
+        if not self._options.quiet:
+            self._display.start(count)
+
+    def _check_expectations(self, items: Sequence[Item]) -> None:
+        """Say what is wrong with expectations before anything runs, of all items where they are few or with --strict.
+
+        Such items are Missing; in larger suites the expectations of an item are looked at when it runs."""
+        if len(items) <= _LOOKED_AHEAD or self._options.strict:
+            from scenario_runner.suite.expectations.validation import check
+
+            self._problems.show_all([problem for item in items for problem in check(item)])
+
+    def _journal(self, stack: ExitStack) -> tuple[Journal | None, Hasher | None]:
+        """A journal in --results, or in a temporary folder where reports are made of it."""
+        options = self._options
+        from scenario_runner.suite.hashes import Hasher, program_hash
+        from scenario_runner.suite.journal import Journal, header
+
+        if options.results is not None:
+            self._folder = os.path.abspath(options.results)
+        elif wants_reports(options):
+            from tempfile import TemporaryDirectory
+
+            self._folder = stack.enter_context(TemporaryDirectory(prefix="scenario-runner-"))
+        else:
+            return None, None
+        arguments = runner_arguments(options)
+        hash = program_hash(arguments)
+        journal = stack.enter_context(Journal(self._folder, resume=options.resume))
+        journal.begin(header(hash, {"command": ["scenario-runner", "test", *self._argv], "runner": arguments}))
+        return journal, Hasher(hash)
+
+    def _info(self) -> SuiteInfo:
+        from socket import gethostname
+
+        from scenario_runner import __version__
+        from scenario_runner.suite.reports.suite_info import SuiteInfo
+
+        command = ("scenario-runner", "test", *self._argv)
+        return SuiteInfo(
+            title=" ".join(self._options.paths),
+            started=self._started,
+            host=gethostname(),
+            version=__version__,
+            command=command,
+            folder=os.getcwd(),
+            results=self._folder,
+            repeat=tuple(self._options.repeating),
+        )
+
+    def _written(self, session: Session, journal: Journal | None, summary: Summary) -> list[str]:
+        """Write the tables and reports; what there is to say about them."""
+        options = self._options
+        lines = []
+        if session.taken_over:
+            lines.append(f"{counted(session.taken_over, 'result')} of the run before taken over")
+        try:
+            if options.results is not None:
+                from scenario_runner.suite.tables import write_tables
+
+                write_tables(options.results, session.rows)
+                lines.append(f"results: {options.results}")
+            if journal is not None and wants_reports(options):
+                from scenario_runner.suite.merging import MergedJournals
+
+                with MergedJournals([journal.path], self._problems) as merged:
+                    merged.keep(session.rows)
+                    lines += write_reports(options, merged, summary.info())
+        except ScenarioRunnerError as error:
+            self._problems.failed(error)
+        return lines
+
+    def _report_unmatched(self, lists: Lists, include: Patterns) -> None:
+        for entry, place in chain(include.unmatched(), lists.unmatched()):
+            where = "--include-tests" if place.path is None else place.path
+            message = f"{entry!r} matches no scenario of the suite"
+            self._problems.found("SR-SUITE-004", where, message, line=place.line, severity="warning")

@@ -1,0 +1,179 @@
+"""The options of ``scenario-runner test``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, Final
+
+from scenario_runner.cli.arguments import (
+    Parser,
+    add_compiler_options,
+    add_device_options,
+    add_feature_options,
+    add_logging_option,
+    add_sandbox_option,
+    compiler_arguments,
+    device_arguments,
+    feature_arguments,
+)
+from scenario_runner.cli.suite_reports import add_report_options
+from scenario_runner.errors import UsageError
+
+_DESCRIPTION: Final = """\
+Run scenarios with expectations, each in a process that may crash, and say which results are unexpected.
+PATH is a scenario, a folder that is searched, @FILE for a list of those, or - for a list on standard input.
+"""
+_EPILOG: Final = """\
+exit codes: 0: nothing unexpected; 1: unexpected failures; 2: the command line or a list is wrong; others: see
+'scenario-runner run --help' and docs/suites.md
+"""
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The options as a namespace; ``repeating`` has the words of the command that runs one item again in the same way.
+
+    Raises UsageError.
+    """
+    parser = Parser(prog="scenario-runner test", description=_DESCRIPTION, epilog=_EPILOG)
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="scenarios, folders, @lists, or -")
+    _add_selection(parser)
+    _add_running(parser)
+    _add_results(parser)
+    repeated = parser.add_argument_group("how each scenario runs")
+    add_device_options(repeated)  # type: ignore[arg-type]
+    add_feature_options(repeated)  # type: ignore[arg-type]
+    add_compiler_options(repeated)  # type: ignore[arg-type]
+    add_sandbox_option(repeated)  # type: ignore[arg-type]
+    add_logging_option(parser)
+    options = parser.parse_args(argv)
+    _check(options)
+    options.repeating = ["scenario-runner", "test", *_given(repeated, options)]
+    return options
+
+
+def runner_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """The options as arguments of Runner, but for the device and the timeout."""
+    given = {**device_arguments(options), **feature_arguments(options), **compiler_arguments(options)}
+    return {
+        **{name: value for name, value in given.items() if name not in ("device", "timeout_s")},
+        "sandbox": options.sandbox,
+    }
+
+
+def _add_selection(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("which scenarios run")
+    group.add_argument("--root", default=".", metavar="DIR", help="names are relative to DIR (default: here)")
+    group.add_argument(
+        "-t",
+        "--include-tests",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="REGEX",
+        help="only those whose name matches one of these; FILE.txt: one a line",
+    )
+    lists: dict[str, Any] = {"nargs": "+", "action": "extend", "default": [], "metavar": "FILE"}
+    group.add_argument("--skips", help="do not run names that match a regular expression of these lists", **lists)
+    group.add_argument("--flakes", help="accept failures of names that match one of these lists", **lists)
+    group.add_argument("--baseline", help="expect 'name,status' of these lists, such as failures.csv", **lists)
+    group.add_argument("--fraction", type=_count, default=1, metavar="M", help="run every M-th scenario")
+    group.add_argument(
+        "--fraction-start", type=_count, default=1, metavar="N", help="begin with the N-th, which counts from 1"
+    )
+    group.add_argument("--shuffle", type=int, metavar="SEED", help="run in an order that SEED determines")
+    group.add_argument("--failed-first", action="store_true", help="begin with those that failed in --results before")
+    group.add_argument("--list", action="store_true", help="print the names of what would run, and run nothing")
+
+
+def _add_running(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how they run")
+    group.add_argument(
+        "--devices", type=_names, default=(), metavar="D,…", help="'all', or indexes, UUIDs or names of devices"
+    )
+    group.add_argument("--jobs", type=_count, metavar="N", help="processes for each device (default: what suits it)")
+    group.add_argument(
+        "--retries", type=_number, metavar="N", help="run unexpected results up to N times more (default: 1)"
+    )
+    group.add_argument("--repeat", type=_count, default=1, metavar="N", help="run each N times, or until it fails")
+    group.add_argument(
+        "--fail-fast", type=_count, nargs="?", const=1, metavar="N", help="start nothing more after N failures (1)"
+    )
+    group.add_argument("--max-failures", type=_count, metavar="N", help="skip what is left after N failures")
+    group.add_argument(
+        "--strict", action="store_true", help="stop at anything that is wrong with lists, folders and expectations"
+    )
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what is written")
+    group.add_argument("--results", metavar="DIR", help="folder of journal.jsonl, results.csv and failures.csv")
+    group.add_argument("--resume", action="store_true", help="keep the results in --results that are still valid")
+    add_report_options(group)
+    group.add_argument("--update", action="store_true", help="write expectations from this run, showing what changes")
+    group.add_argument("--dry-run", action="store_true", help="with --update: only show what would change")
+    group.add_argument("--quiet", action="store_true", help="show failures and the last line only")
+    group.add_argument("--verbose", action="store_true", help="show a line for each scenario")
+
+
+def _check(options: argparse.Namespace) -> None:
+    if not options.paths:
+        raise UsageError(
+            "no scenario, folder or list was given",
+            help="scenario-runner test FOLDER; options that take several values, such as --skips, come after it",
+        )
+    if options.fraction_start > options.fraction:
+        raise UsageError(
+            f"--fraction-start is {options.fraction_start}, expected at most --fraction ({options.fraction})"
+        )
+    for name in ("resume", "failed_first"):
+        if getattr(options, name) and options.results is None:
+            raise UsageError(f"--{name.replace('_', '-')} needs --results, the folder of the run before")
+    if options.dry_run and not options.update:
+        raise UsageError("--dry-run belongs to --update", help="--list shows what would run")
+    if options.device is not None:
+        if options.devices:
+            raise UsageError("--device and --devices were given; --devices takes several")
+        options.devices = (options.device,)
+    if options.paths.count("-") > 1:
+        raise UsageError("standard input was given twice")
+    if options.retries is None:
+        options.retries = 1 if options.repeat == 1 else 0
+
+
+def _given(group: argparse._ActionsContainer, options: argparse.Namespace) -> list[str]:
+    """The options of a group that were given, as words of a command line."""
+    words: list[str] = []
+    for action in group._group_actions:  # type: ignore[attr-defined]
+        value = getattr(options, action.dest)
+        if value == action.default or action.dest == "timeout":
+            continue
+        name = action.option_strings[0]
+        if value is True:
+            words.append(name)
+        elif isinstance(value, list):
+            words += [f"{name}={each}" for several in value for each in several]
+        else:
+            words.append(f"{name}={value}")
+    return words
+
+
+def _count(text: str) -> int:
+    return _least(text, 1)
+
+
+def _number(text: str) -> int:
+    return _least(text, 0)
+
+
+def _least(text: str, least: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of {least} or more")
+    return int(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name for name in (each.strip() for each in text.split(",")) if name)
+    if not names:
+        raise argparse.ArgumentTypeError("expected 'all', or indexes, UUIDs or names of devices")
+    return names

@@ -1,0 +1,281 @@
+"""From a TOSA model to a VGF file: read, checked, lowered, and written only when everything is right."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from scenario_runner.conversion.converter import ConverterCall, ConverterRefusedError
+from scenario_runner.conversion.dispatch import covering_workgroups
+from scenario_runner.conversion.element_types import has_format
+from scenario_runner.conversion.mending import Shader, mended, missing_operands
+from scenario_runner.conversion.model import CustomOperation, Function, Model
+from scenario_runner.conversion.placeholders import equal_operands, folded_operands, placeholder_text
+from scenario_runner.conversion.reading import parse_model, read_model
+from scenario_runner.conversion.skeleton import skeleton_of
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
+
+if TYPE_CHECKING:
+    from scenario_runner.vgf import Vgf
+
+Dispatch = Literal["attributes", "cover-output"]
+DISPATCHES: tuple[Dispatch, ...] = ("attributes", "cover-output")
+
+
+class ConvertedModel(NamedTuple):
+    """A converted model: ``content`` is the VGF file, ``findings`` are warnings and notes about the model."""
+
+    content: bytes
+    findings: tuple[Diagnostic, ...]
+
+
+def convert(
+    model: str | os.PathLike[str] | bytes,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    function: str | None = None,
+    dispatch: Dispatch = "attributes",
+    strict: bool = False,
+    converter_options: Sequence[str] = (),
+) -> ConvertedModel:
+    """Convert a TOSA model to VGF, custom operations of the domain com.arm.VulkanCustomShader to compute segments.
+
+    ``model`` is the path of a file with MLIR text, MLIR bytecode or a TOSA FlatBuffer, or the content of one.
+    ``output`` is the file to write, which appears complete or not at all; without it nothing is written.
+    ``function`` names the function where the model has several; without it that is the only one, or ``main``.
+    The dispatch of a shader has ``workgroup_sizes`` workgroups, or with ``dispatch="cover-output"`` as many of that
+    local size as its first result needs. With ``strict`` warnings are errors. ``converter_options`` are given to Arm's
+    model-converter, which lowers all other operations.
+
+    Raises FileError, ScenarioError for what is wrong with the model and its shaders, and UnsupportedError for what
+    the converter refuses, and where it is not installed; all problems of the shaders travel in one error.
+    """
+    if dispatch not in DISPATCHES:
+        raise UsageError(f"the dispatch is {dispatch!r}, expected 'attributes' or 'cover-output'")
+    path = None if output is None else os.fspath(output)
+    if path is not None:
+        from scenario_runner.files.output import check_destination
+
+        check_destination(path)
+    read = parse_model(model) if isinstance(model, bytes) else read_model(model)
+    converted = _Conversion(read, function, dispatch, converter_options).run(strict)
+    if path is not None:
+        from scenario_runner.files.output import OutputFile
+
+        with OutputFile(path, len(converted.content)) as file:
+            file.write(converted.content)
+    return converted
+
+
+def _chosen(model: Model, name: str | None) -> Function:
+    """The function to convert."""
+    names = [function.name for function in model.functions]
+    wanted = name
+    if wanted is None:
+        wanted = names[0] if len(names) == 1 else "main"
+    for function in model.functions:
+        if function.name == wanted:
+            return function
+    there_are = ", ".join(map(repr, names))
+    if name is None:
+        raise UsageError(f"{model.path}: the model has the functions {there_are}", help="choose one with --function")
+    raise UsageError(f"{model.path}: the model has no function {name!r:.100}; it has {there_are}")
+
+
+class _Conversion:
+    """One conversion; problems are collected in ``found``."""
+
+    def __init__(self, model: Model, function: str | None, dispatch: Dispatch, options: Sequence[str]) -> None:
+        self._model = model
+        self._function = _chosen(model, function)
+        self._dispatch = dispatch
+        self._options = options
+        self._equal = equal_operands(self._function)
+        self.found: list[Diagnostic] = []
+
+    def run(self, strict: bool) -> ConvertedModel:
+        """Raises everything that is wrong; with ``strict`` warnings too."""
+        from scenario_runner.vgf import find_problems
+        from scenario_runner.vgf.writer import vgf_bytes
+
+        self._check_function()
+        self._stop_at(("error",))
+        text = placeholder_text(self._model, self._function)
+        call = None if self._function.is_only_shaders else ConverterCall(text, self._options)
+        try:
+            shaders = self._shaders()
+            self._stop_at(("error", "warning") if strict else ("error",))
+        except BaseException:
+            if call is not None:
+                call.stop()
+            raise
+        skeleton = skeleton_of(self._function) if call is None else self._converted(call, text)
+        vgf = mended(skeleton, self._function, shaders, self._equal)
+        for problem in find_problems(vgf, self._model.path):
+            self._add("SR-CUSTOM-036", f"the shaders do not fit together: {problem.pointer}: {problem.message}")
+        self._stop_at(("error",))
+        return ConvertedModel(vgf_bytes(vgf), tuple(self.found))
+
+    def _stop_at(self, severities: tuple[str, ...]) -> None:
+        problems = [each for each in self.found if each.severity in severities]
+        if problems:
+            raise error_of(each._replace(severity="error") for each in problems)
+
+    def _add(
+        self,
+        code: str,
+        message: str,
+        help: str | None = None,
+        *,
+        at: CustomOperation | None = None,
+        severity: Literal["error", "warning", "note"] = "error",
+    ) -> None:
+        line = at.line if at is not None and self._model.is_users_text else None
+        self.found.append(Diagnostic(code, severity, None, message, help, self._model.path, line))
+
+    def _check_function(self) -> None:
+        function = self._function
+        others = [each.name for each in self._model.functions if each is not function]
+        if others:
+            names = ", ".join(map(repr, others))
+            message = f"only the function {function.name!r} is converted, not {names}"
+            self._add("SR-CUSTOM-037", message, "choose another one with --function", severity="note")
+        for called in function.calls:
+            message = f"the function {function.name!r} calls {called!r}, which no segment of a VGF file can"
+            self._add("SR-CUSTOM-038", message, "put the operations of that function in place of the call (inline it)")
+        for operation in function.nested:
+            if operation.is_shader:
+                message = f"the shader {operation.name!r} is inside of a region of another operation"
+                help = "only operations of the function itself can become segments: move it out of the region"
+                self._add("SR-CUSTOM-038", message, help, at=operation)
+        for operation in function.operations:
+            if operation.is_shader:
+                self._check_types(operation)
+            else:
+                self._check_domain(operation)
+        self._check_order()
+
+    def _check_domain(self, operation: CustomOperation) -> None:
+        message = (
+            f"the custom operation {operation.name!r} has the domain {operation.domain!r:.100}, which is not that of "
+            "Vulkan shaders: it is left to the converter"
+        )
+        help = "shaders have the domain_name 'com.arm.VulkanCustomShader'"
+        self._add("SR-CUSTOM-035", message, help, at=operation, severity="warning")
+
+    def _check_types(self, operation: CustomOperation) -> None:
+        for direction, values in (("operand", operation.operands), ("result", operation.results)):
+            for number, value in enumerate(values):
+                what = f"{direction} {number} of the shader {operation.name!r} has the type {value.type.text}"
+                if not has_format(value.type.element):
+                    message = f"{what}, whose elements no Vulkan format holds"
+                    self._add("SR-CUSTOM-034", message, "expected a tensor of a TOSA type", at=operation)
+                elif value.type.static_shape is None:
+                    message = f"{what}, but a shader needs a shape of which all sizes are known"
+                    self._add("SR-CUSTOM-034", message, "give the model static shapes", at=operation)
+        if not operation.results:
+            self._add("SR-CUSTOM-034", f"the shader {operation.name!r} has no result", at=operation)
+
+    def _check_order(self) -> None:
+        """That values are made before they are used, where no converter checks it."""
+        function = self._function
+        if not function.is_only_shaders:
+            return
+        known = {argument.name: argument.type.text for argument in function.arguments}
+        made = {result.name for operation in function.operations for result in operation.results}
+        for operation in function.operations:
+            for number, value in enumerate(operation.operands):
+                self._check_value(operation, f"operand {number}", value.name, value.type.text, known, made)
+            known |= {result.name: result.type.text for result in operation.results}
+        for number, value in enumerate(function.returned):
+            self._check_value(None, f"the returned value {number}", value.name, value.type.text, known, made)
+
+    def _check_value(
+        self,
+        at: CustomOperation | None,
+        what: str,
+        name: str,
+        type: str,
+        known: dict[str, str],
+        made: set[str],
+    ) -> None:
+        where = what if at is None else f"{what} of the shader {at.name!r}"
+        shown = name.removesuffix("#0")
+        if name not in known:
+            if name in made:
+                message = f"{where} is {shown}, which is made by the same operation or a later one"
+                help = "the operations of a model are in the order of their execution, and form no cycle"
+            else:
+                message, help = f"{where} is {shown}, which nothing defines", None
+            self._add("SR-CUSTOM-030", message, help, at=at)
+        elif known[name] != type:
+            self._add("SR-CUSTOM-030", f"{where} is {shown} as {type}, but {shown} is {known[name]}", at=at)
+
+    def _shaders(self) -> list[Shader]:
+        """The shaders with their attributes; what is wrong with them is noted."""
+        from scenario_runner.custom_shader import examine_attributes
+
+        found: list[Shader] = []
+        for label, operation in self._labels():
+            attributes, findings = examine_attributes(
+                operation.attributes,
+                operation=label,
+                operands=len(operation.operands),
+                results=len(operation.results),
+            )
+            self.found += findings
+            if attributes is None:
+                continue
+            workgroups = attributes.workgroup_sizes
+            if self._dispatch == "cover-output":
+                shape = operation.results[0].type.static_shape
+                assert shape is not None, "that is checked before"
+                workgroups = covering_workgroups(shape, attributes.outputs[0], workgroups)
+            found.append(Shader(operation, attributes, workgroups))
+        return found
+
+    def _labels(self) -> Iterator[tuple[str, CustomOperation]]:
+        """What messages call each shader: its name, with the line where there are several of that name."""
+        shaders = self._function.shaders
+        names = [shader.name for shader in shaders]
+        for number, shader in enumerate(shaders):
+            label = shader.name or "custom operation"
+            if names.count(shader.name) > 1 or not shader.name:
+                label += f", line {shader.line}" if self._model.is_users_text else f", shader {number}"
+            yield label, shader
+
+    def _converted(self, call: ConverterCall, text: str) -> Vgf:
+        """The skeleton that the converter makes."""
+        from scenario_runner.vgf import parse_vgf
+
+        try:
+            skeleton = parse_vgf(call.result(), name=self._model.path)
+            if missing_operands(skeleton, self._equal):
+                self._equal = folded_operands(text, self._model.path)
+        except ConverterRefusedError as error:
+            # what was left to the converter may be the reason
+            left = [each for each in self.found if each.code == "SR-CUSTOM-035"]
+            raise error_of([self._refused(error), *left]) from error
+        except ScenarioRunnerError as error:
+            raise error.at(path=self._model.path) from error
+        return skeleton
+
+    def _refused(self, error: ConverterRefusedError) -> Diagnostic:
+        """What the converter says about the model: that it is no valid one, or that it cannot lower it."""
+        reason, line = error.refusal
+        path, place = self._model.path, None
+        if line is not None and self._model.is_users_text:
+            place = line
+        shader = next((each for each in self._function.shaders if each.line == line), None)
+        where = f"the shader {shader.name!r}: " if shader is not None else ""
+        if line is None:
+            message = f"the converter cannot lower this model: {reason}"
+            return Diagnostic("SR-CUSTOM-032", "error", None, message, path=path)
+        help = None
+        if "does not dominate" in reason:
+            help = "a value is used before it is made: the operations of a model form no cycle"
+        return Diagnostic(
+            "SR-CUSTOM-030", "error", None, f"is not a valid TOSA model: {where}{reason}", help, path, place
+        )

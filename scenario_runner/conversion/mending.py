@@ -1,0 +1,237 @@
+"""From the skeleton of a converted model to the model: shaders, views, and everything that the converter leaves out.
+
+In the skeleton every value is a tensor (`placeholders`). Each shader has views of its own here: other descriptor types,
+formats and samplers become further rows that share the memory of the value (alias groups). Of an input or output that
+has several views, the one that is used first is what the caller binds; the others are intermediates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from scenario_runner.conversion.element_types import format_of_element
+from scenario_runner.conversion.model import CustomOperation, Function
+from scenario_runner.conversion.placeholders import shader_number
+from scenario_runner.custom_shader import Attributes, View
+from scenario_runner.vgf import DescriptorSet, ModelResource, Module, PushConstantRange, Sampler, Segment, Slot, Vgf
+from scenario_runner.vgf.descriptor_type import TENSOR
+from scenario_runner.vgf.model import Category
+
+_COMPUTE_STAGE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
+
+
+class Shader(NamedTuple):
+    """One shader of the function: the operation, its attributes, and how many workgroups its dispatch has."""
+
+    operation: CustomOperation
+    attributes: Attributes
+    workgroups: tuple[int, int, int]
+
+
+def mended(skeleton: Vgf, function: Function, shaders: Sequence[Shader], equal: Sequence[tuple[int, ...]]) -> Vgf:
+    """The model with its shaders. ``equal`` are the `equal_operands` of the shaders."""
+    return _Mending(skeleton, function, shaders, equal).model()
+
+
+def missing_operands(skeleton: Vgf, equal: Sequence[tuple[int, ...]]) -> bool:
+    """Whether a placeholder lacks an operand that is not the same value as an earlier one: the converter has found
+    out that it is, and `folded_operands` knows which."""
+    for segment in skeleton.segments:
+        if segment.type == "compute":
+            bound = {slot.binding for each in segment.descriptor_sets for slot in each.slots}
+            firsts = equal[shader_number(skeleton.modules[segment.module_index].entry_point)]
+            if not bound.issuperset(firsts):
+                return True
+    return False
+
+
+class _Mending:
+    def __init__(
+        self, skeleton: Vgf, function: Function, shaders: Sequence[Shader], equal: Sequence[tuple[int, ...]]
+    ) -> None:
+        self._skeleton = skeleton
+        self._function = function
+        self._shaders = shaders
+        self._equal = equal
+        # Of each row of the skeleton: the number of its value. New values follow.
+        self._number: dict[int, int] = {}
+        ends = [*skeleton.inputs, *skeleton.outputs]
+        for slot in ends + [slot for each in skeleton.segments for slot in (*each.inputs, *each.outputs)]:
+            self._number[slot.resource_index] = slot.binding
+        self._next_number = max([*self._number.values(), len(function.arguments) - 1], default=-1) + 1
+        self._rows: list[ModelResource] = list(skeleton.resources)
+        self._origin: list[int] = list(range(len(self._rows)))
+        self._first_use: dict[int, int] = {}
+
+    def model(self) -> Vgf:
+        skeleton = self._skeleton
+        arguments = self._arguments()
+        segments = [
+            self._compute(segment) if segment.type == "compute" else self._graph(segment)
+            for segment in skeleton.segments
+        ]
+        ends = {slot.resource_index for slot in (*arguments, *skeleton.outputs)}
+        order, stands_for = self._order(ends)
+        index = {row: position for position, row in enumerate(order)}
+        for row, other in stands_for.items():
+            index[row] = index[other]
+
+        def moved(slots: Iterable[Slot]) -> tuple[Slot, ...]:
+            return tuple(Slot(slot.binding, index[slot.resource_index]) for slot in slots)
+
+        return replace(
+            skeleton,
+            modules=self._modules(),
+            resources=self._resources(order),
+            segments=tuple(
+                replace(
+                    segment,
+                    inputs=moved(segment.inputs),
+                    outputs=moved(segment.outputs),
+                    descriptor_sets=tuple(
+                        DescriptorSet(each.index, moved(each.slots)) for each in segment.descriptor_sets
+                    ),
+                )
+                for segment in segments
+            ),
+            constants=tuple(
+                replace(constant, resource_index=index[constant.resource_index]) for constant in skeleton.constants
+            ),
+            inputs=moved(arguments),
+            outputs=moved(skeleton.outputs),
+        )
+
+    def _arguments(self) -> list[Slot]:
+        """The inputs of the model: all arguments, those that nothing reads as well."""
+        bound = {slot.binding: slot for slot in self._skeleton.inputs}
+        found: list[Slot] = []
+        for number, argument in enumerate(self._function.arguments):
+            slot = bound.get(number)
+            if slot is None:
+                format = format_of_element(argument.type.element)
+                shape = tuple(-1 if size is None else size for size in argument.type.shape or ())
+                resource = ModelResource("input", TENSOR, format.value, shape, (), None, None)
+                # behind the inputs before it
+                behind = self._origin[found[-1].resource_index] if found else -1
+                slot = Slot(number, self._add(resource, behind, number))
+            found.append(slot)
+        return found
+
+    def _add(self, resource: ModelResource, origin: int, number: int) -> int:
+        self._rows.append(resource)
+        self._origin.append(origin)
+        row = len(self._rows) - 1
+        self._number[row] = number
+        return row
+
+    def _use(self, row: int) -> None:
+        self._first_use.setdefault(row, len(self._first_use))
+
+    def _graph(self, segment: Segment) -> Segment:
+        for each in segment.descriptor_sets:
+            for slot in each.slots:
+                self._use(slot.resource_index)
+        return segment
+
+    def _compute(self, segment: Segment) -> Segment:
+        number = shader_number(self._skeleton.modules[segment.module_index].entry_point)
+        operation, attributes, workgroups = self._shaders[number]
+        bound = {slot.binding: slot.resource_index for each in segment.descriptor_sets for slot in each.slots}
+        reads = [
+            self._view(bound[first], view) for first, view in zip(self._equal[number], attributes.inputs, strict=True)
+        ]
+        writes = []
+        for binding, (value, view) in enumerate(
+            zip(operation.results, attributes.outputs, strict=True), start=len(reads)
+        ):
+            row = bound.get(binding)
+            if row is None:  # nobody reads it, but the shader writes it
+                shape = tuple(-1 if size is None else size for size in value.type.shape or ())
+                resource = ModelResource("intermediate", TENSOR, view.format.value, shape, (), None, None)
+                row = self._add(resource, len(self._skeleton.resources), self._next_number)
+                self._next_number += 1
+            writes.append(self._view(row, view))
+        sets: dict[int, list[Slot]] = {}
+        for view, row in zip(attributes.views, (*reads, *writes), strict=True):
+            sets.setdefault(view.set, []).append(Slot(view.binding, row))
+        size = attributes.push_constants_size_bytes
+        return replace(
+            segment,
+            name=operation.name or segment.name,
+            descriptor_sets=tuple(DescriptorSet(index, tuple(slots)) for index, slots in sorted(sets.items())),
+            inputs=self._slots(reads),
+            outputs=self._slots(writes),
+            dispatch_shape=workgroups,
+            push_constant_ranges=(PushConstantRange(_COMPUTE_STAGE, 0, size),) if size else (),
+        )
+
+    def _slots(self, rows: Iterable[int]) -> tuple[Slot, ...]:
+        slots = [Slot(self._number[row], row) for row in dict.fromkeys(rows)]
+        return tuple(sorted(slots, key=lambda slot: slot.binding))
+
+    def _view(self, row: int, view: View) -> int:
+        """The row through which a shader sees the value of a row of the skeleton."""
+        of = self._rows[row]
+        sampler = None if view.sampler is None else Sampler(*view.sampler)
+        wanted = replace(of, descriptor_type=view.descriptor_type, format=view.format.value, sampler=sampler)
+        number = self._number[row]
+        for other, resource in enumerate(self._rows):
+            if self._number.get(other) == number and replace(resource, alias_group=of.alias_group) == wanted:
+                break
+        else:
+            other = self._add(wanted, self._origin[row], number)
+        self._use(other)
+        return other
+
+    def _order(self, ends: set[int]) -> tuple[list[int], dict[int, int]]:
+        """The rows of the new table in their order, and for inputs and outputs that no segment sees as tensors, but
+        as something else, the row that stands for them."""
+        used = self._first_use
+        last = len(used)
+        views: dict[tuple[int, Category], list[int]] = {}
+        for row in sorted(used, key=used.__getitem__):
+            views.setdefault((self._number[row], self._rows[row].category), []).append(row)
+        stands_for = {}
+        kept = {row for row in range(len(self._rows)) if row in used or self._rows[row].category == "constant"}
+        for row in ends:
+            others = views.get((self._number[row], self._rows[row].category), [])
+            if others:
+                stands_for[row] = others[0]
+                for other in others[1:]:
+                    self._rows[other] = replace(self._rows[other], category="intermediate")
+            else:
+                kept.add(row)
+        order = sorted(kept, key=lambda row: (self._origin[row], used.get(row, last), row))
+        return order, {row: other for row, other in stands_for.items() if row != other}
+
+    def _resources(self, order: Sequence[int]) -> tuple[ModelResource, ...]:
+        """The rows with alias groups: one for each value that has several."""
+        rows_of: dict[int, int] = {}
+        for row in order:
+            number = self._number.get(row)
+            if number is not None:
+                rows_of[number] = rows_of.get(number, 0) + 1
+        groups: dict[int, int] = {}
+        found = []
+        for row in order:
+            number = self._number.get(row)
+            group = None
+            if number is not None and rows_of[number] > 1:
+                group = groups.setdefault(number, len(groups))
+            found.append(replace(self._rows[row], alias_group=group))
+        return tuple(found)
+
+    def _modules(self) -> tuple[Module, ...]:
+        modules = list(self._skeleton.modules)
+        for index, module in enumerate(modules):
+            if module.type == "compute":
+                attributes = self._shaders[shader_number(module.entry_point)].attributes
+                modules[index] = replace(
+                    module,
+                    entry_point=attributes.module_entry_point,
+                    language=attributes.language or None,
+                    code=attributes.code,
+                )
+        return tuple(modules)

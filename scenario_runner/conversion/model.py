@@ -1,0 +1,101 @@
+"""A TOSA model as far as its custom operations are concerned: functions, their values, and where in the text they are.
+
+A value is named as in the text, with the number of the result: ``%1#0``. Offsets count characters of the model's text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from scenario_runner.custom_shader.attributes import DOMAIN
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """The type of a value: ``shape`` has None for a dimension that is not known, and is None without a rank.
+
+    ``element`` is written as in the text: ``f32``, ``i8``. ``text`` is the whole type.
+    """
+
+    text: str
+    shape: tuple[int | None, ...] | None
+    element: str
+
+    @property
+    def static_shape(self) -> tuple[int, ...] | None:
+        """The shape where all of it is known."""
+        if self.shape is None:
+            return None
+        known = tuple(size for size in self.shape if size is not None)
+        return known if len(known) == len(self.shape) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value where it is used or made."""
+
+    name: str
+    type: TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class CustomOperation:
+    """One ``tosa.custom``. ``name`` is its operator_name.
+
+    ``attributes`` is the text of implementation_attrs, and ``attributes_span`` where its string stands in the model's
+    text, quotes included. ``span`` is the whole operation, results included; ``line`` counts from 1.
+    """
+
+    name: str
+    domain: str
+    attributes: str
+    operands: tuple[Value, ...]
+    results: tuple[Value, ...]
+    span: tuple[int, int]
+    attributes_span: tuple[int, int]
+    line: int
+
+    @property
+    def is_shader(self) -> bool:
+        """Whether it is a Vulkan shader."""
+        return self.domain == DOMAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function, or the declaration of one where there is no body.
+
+    ``input_names`` and ``output_names`` are those of ``tf.entry_function``, None where there are none. ``nested`` are
+    custom operations within a region of another operation. ``calls`` names the functions that it calls.
+    ``is_only_shaders`` says that nothing but shaders and a return stands in it.
+    """
+
+    name: str
+    arguments: tuple[Value, ...]
+    operations: tuple[CustomOperation, ...]
+    nested: tuple[CustomOperation, ...]
+    returned: tuple[Value, ...]
+    calls: tuple[str, ...]
+    is_only_shaders: bool
+    input_names: tuple[str, ...] | None
+    output_names: tuple[str, ...] | None
+    span: tuple[int, int]
+    has_body: bool
+
+    @property
+    def shaders(self) -> tuple[CustomOperation, ...]:
+        """The custom operations that are Vulkan shaders, in the order of the text."""
+        return tuple(operation for operation in self.operations if operation.is_shader)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model. ``path`` is what messages call it; ``text`` is MLIR.
+
+    ``is_users_text`` says that the file was text, so that its lines can be named.
+    """
+
+    path: str
+    text: str = field(repr=False)
+    functions: tuple[Function, ...]
+    is_users_text: bool = True

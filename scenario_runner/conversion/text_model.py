@@ -1,0 +1,256 @@
+"""From the text of a model to its functions and custom operations.
+
+Only these are read; all other operations are passed over, whatever they are. Functions and returns are expected as
+MLIR prints them by default, custom operations as that or in the generic form.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
+from scenario_runner.conversion.syntax import STRING, VALUE, Cursor, NotUnderstoodError, Text
+
+# What the search stops at: strings and comments (which may hold anything), braces, and the operations that matter.
+_STOP = re.compile(
+    rf"({STRING})|//[^\n]*|[{{}}]|"
+    r"(?<![\w.$%@#!^])(?:func\.func|tosa\.custom|(?:func\.)?return|(?:func\.)?call(?=\s+@))(?![\w.$])",
+    re.DOTALL,
+)
+_RESULTS = re.compile(rf"((?:{VALUE}(?::[0-9]+)?\s*,\s*)*{VALUE}(?::[0-9]+)?)\s*=\s*$")
+_RESULT = re.compile(rf"({VALUE})(?::([0-9]+))?")
+_RESULT_CHARACTERS = 64
+_VISIBILITY = re.compile(r"(?:public|private|nested)\b")
+_LOCATION = re.compile(r"\s*loc\s*(?=\()")
+
+
+def parse_text(text: str, path: str) -> Model:
+    """The model that ``text`` is. Raises NotUnderstoodError where it is written in a way that is not read here."""
+    lines = _Lines(text)
+    functions: list[Function] = []
+    at = 0
+    while match := _next(text, at):
+        at = match.end()
+        if match[0] == "func.func":
+            function = _Function(text, match.start(), lines).read()
+            at = function.span[1]
+            if function.has_body:
+                functions.append(function)
+        elif match[0] == '"func.func"':
+            raise NotUnderstoodError("a function in the generic form")
+    return Model(path, text, tuple(functions))
+
+
+def _next(text: str, at: int) -> re.Match[str] | None:
+    return _STOP.search(text, at)
+
+
+class _Lines:
+    """Which line an offset is on."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def line(self, offset: int) -> int:
+        return bisect_right(self._starts, offset)
+
+
+class _Function:
+    """Reads one function."""
+
+    def __init__(self, text: str, start: int, lines: _Lines) -> None:
+        self._text = text
+        self._start = start
+        self._lines = lines
+        self._operations: list[CustomOperation] = []
+        self._nested: list[CustomOperation] = []
+        self._returned: tuple[Value, ...] = ()
+        self._calls: list[str] = []
+        self._spans: list[tuple[int, int]] = []
+
+    def read(self) -> Function:
+        cursor = Cursor(self._text, self._start + len("func.func"))
+        cursor.skip_space()
+        if visibility := _VISIBILITY.match(self._text, cursor.at):
+            cursor.at = visibility.end()
+        name = cursor.symbol()
+        if name is None:
+            raise NotUnderstoodError("a function without a name")
+        arguments = self._arguments(cursor)
+        if cursor.take("->"):
+            cursor.skip_brackets() if cursor.looks_at("(") else cursor.type()
+        inputs = outputs = None
+        if cursor.take("attributes"):
+            start = cursor.at
+            cursor.skip_space()
+            cursor.skip_brackets()
+            inputs, outputs = _entry_names(self._text[start : cursor.at])
+        has_body = cursor.take("{")
+        body = cursor.at
+        if has_body:
+            cursor.at = self._body(body)
+        return Function(
+            name=name,
+            arguments=arguments,
+            operations=tuple(self._operations),
+            nested=tuple(self._nested),
+            returned=self._returned,
+            calls=tuple(self._calls),
+            is_only_shaders=has_body and self._is_only_shaders(body, cursor.at - 1),
+            input_names=inputs,
+            output_names=outputs,
+            span=(self._start, cursor.at),
+            has_body=has_body,
+        )
+
+    def _arguments(self, cursor: Cursor) -> tuple[Value, ...]:
+        cursor.expect("(")
+        found: list[Value] = []
+        while not cursor.take(")"):
+            names = cursor.values() if not found or cursor.looks_at("%") else []
+            if len(names) != 1:
+                # a declaration has types only
+                cursor.at = self._text.index("(", self._start)
+                cursor.skip_brackets()
+                return ()
+            cursor.expect(":")
+            found.append(Value(names[0], cursor.type()))
+            if cursor.looks_at("{"):
+                cursor.skip_brackets()
+            _skip_location(cursor)
+            if not cursor.take(",") and not cursor.looks_at(")"):
+                raise NotUnderstoodError(f"expected ',' or ')' at the offset {cursor.at}")
+        return tuple(found)
+
+    def _body(self, at: int) -> int:
+        """Read the operations from ``at`` on; where the body ends, its closing brace included."""
+        text, depth = self._text, 1
+        while match := _next(text, at):
+            token, at = match[0], match.end()
+            if token == "{":
+                depth += 1
+            elif token == "}":
+                depth -= 1
+                if not depth:
+                    return at
+            elif token in ("tosa.custom", '"tosa.custom"'):
+                operation = _custom(text, match, self._lines)
+                at = operation.span[1]
+                (self._operations if depth == 1 else self._nested).append(operation)
+                self._spans.append(operation.span)
+            elif token in ("return", "func.return"):
+                if depth == 1:
+                    at = self._return(match)
+            elif token == '"func.return"':
+                raise NotUnderstoodError("a return in the generic form")
+            elif token.endswith("call"):
+                self._calls.append(Cursor(text, at).symbol() or "")
+            elif token == '"func.call"':
+                self._calls.append("")
+        raise NotUnderstoodError("a function without an end")
+
+    def _return(self, match: re.Match[str]) -> int:
+        cursor = Cursor(self._text, match.end())
+        names = cursor.values()
+        if names:
+            cursor.expect(":")
+            types = [cursor.type()]
+            while cursor.take(","):
+                types.append(cursor.type())
+            if len(types) != len(names):
+                raise NotUnderstoodError("a return with other types than values")
+            self._returned = tuple(map(Value, names, types))
+        _skip_location(cursor)
+        self._spans.append((match.start(), cursor.at))
+        return cursor.at
+
+    def _is_only_shaders(self, start: int, end: int) -> bool:
+        if self._nested or not self._operations or not all(each.is_shader for each in self._operations):
+            return False
+        for first, last in [*self._spans, (end, end)]:
+            cursor = Cursor(self._text, start)
+            cursor.skip_space()
+            if cursor.at < first:
+                return False
+            start = last
+        return True
+
+
+def _entry_names(attributes: str) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+    """The names of ``tf.entry_function`` in the attributes of a function."""
+    match = re.search(rf"({STRING})|(?<![\w.$])tf\.entry_function\s*=\s*(?={{)", attributes, re.DOTALL)
+    while match is not None and match[1] is not None:
+        match = re.compile(match.re).search(attributes, match.end())
+    if match is None:
+        return None, None
+    found = Cursor(attributes, match.end()).attributes()
+    inputs, outputs = (_split(found.get(key)) for key in ("inputs", "outputs"))
+    return inputs, outputs
+
+
+def _split(names: Text | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names.value.split(",")) if names.value else ()
+
+
+def _skip_location(cursor: Cursor) -> None:
+    match = _LOCATION.match(cursor.text, cursor.at)
+    if match:
+        cursor.at = match.end()
+        cursor.skip_brackets()
+
+
+def _custom(text: str, match: re.Match[str], lines: _Lines) -> CustomOperation:
+    """The custom operation whose name was found."""
+    start, names = _results(text, match.start())
+    cursor = Cursor(text, match.end())
+    found: dict[str, Text | None] = {}
+    if match[1]:
+        cursor.expect("(")
+        operands = cursor.values()
+        cursor.expect(")")
+        if cursor.take("<"):
+            found |= cursor.attributes()
+            cursor.expect(">")
+    else:
+        operands = cursor.values()
+    if cursor.looks_at("{"):
+        found |= cursor.attributes()
+    cursor.expect(":")
+    operand_types = cursor.types()
+    cursor.expect("->")
+    result_types = cursor.types() if cursor.looks_at("(") else [cursor.type()]
+    _skip_location(cursor)
+    strings = [found.get(key) for key in ("domain_name", "operator_name", "implementation_attrs")]
+    domain, name, attributes = strings
+    if domain is None or name is None or attributes is None:
+        raise NotUnderstoodError("a custom operation whose attributes are not strings")
+    if len(operands) != len(operand_types) or len(names) != len(result_types):
+        raise NotUnderstoodError("a custom operation with other types than values")
+    return CustomOperation(
+        name=name.value,
+        domain=domain.value,
+        attributes=attributes.value,
+        operands=tuple(map(Value, operands, operand_types)),
+        results=tuple(map(Value, names, result_types)),
+        span=(start, cursor.at),
+        attributes_span=(attributes.start, attributes.end),
+        line=lines.line(match.start()),
+    )
+
+
+def _results(text: str, at: int) -> tuple[int, list[str]]:
+    """Where the operation whose name is at ``at`` begins, and the names of its results."""
+    size = _RESULT_CHARACTERS
+    while True:
+        start = max(0, at - size)
+        match = _RESULTS.search(text[start:at])
+        if match is None:
+            return at, []
+        if match.start() or not start:
+            break
+        size *= 4  # there may be more of them
+    names: list[str] = []
+    for each in _RESULT.finditer(match[1]):
+        names += [f"{each[1]}#{number}" for number in range(int(each[2] or 1))]
+    return start + match.start(), names

@@ -1,0 +1,109 @@
+"""What the attributes of a custom operation say, once they are right: frozen records."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.formats import Format
+from scenario_runner.vgf.descriptor_type import BUFFER_TYPES, IMAGE_TYPES
+
+DOMAIN = "com.arm.VulkanCustomShader"
+"""The ``domain_name`` of the custom operations that are shaders."""
+
+Language = Literal["SPIR-V", "GLSL", "HLSL", ""]
+
+
+class SamplerSettings(NamedTuple):
+    """How a combined image sampler samples: numbers of VkFilter, VkSamplerAddressMode and VkBorderColor."""
+
+    min_filter: int
+    mag_filter: int
+    address_mode_u: int
+    address_mode_v: int
+    border_color: int
+
+
+class View(NamedTuple):
+    """How the shader sees one operand or result.
+
+    ``name`` is the beginning of its keys, such as "input_0". ``descriptor_type`` is the number of a VkDescriptorType
+    (`vgf.descriptor_type`). ``logical_type`` is what ``_type`` says, empty where it is not given.
+    """
+
+    name: str
+    format: Format
+    descriptor_type: int
+    set: int
+    binding: int
+    sampler: SamplerSettings | None = None
+    logical_type: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of resource that it is: "image", "buffer" or "tensor"."""
+        if self.descriptor_type in IMAGE_TYPES:
+            return "image"
+        return "buffer" if self.descriptor_type in BUFFER_TYPES else "tensor"
+
+
+class PushConstant(NamedTuple):
+    """One push constant. Offset and size are in bytes; each one begins where the one before it ends."""
+
+    name: str
+    size_bytes: int
+    offset_bytes: int
+
+
+class Origin(NamedTuple):
+    """Where attributes were read: ``text`` is JSON, ``path`` what messages call it, ``pointer`` their place in it."""
+
+    text: str = ""
+    path: str = ""
+    pointer: str = ""
+
+
+class ValueType(NamedTuple):
+    """The type of an operand or result: its shape, None where no rank is known, with None for open dimensions.
+
+    ``element`` is the element type as MLIR writes it: "f32", "i8", "bf16".
+    """
+
+    shape: tuple[int | None, ...] | None
+    element: str
+
+
+class Attributes(NamedTuple):
+    """The attributes of one custom operation.
+
+    ``operation`` is the name of the operation. ``language`` is empty for a placeholder, whose ``code`` is None; else
+    ``code`` is the module as bytes (SPIR-V) or the source as text. ``inputs`` are the operands in their order,
+    ``outputs`` the results. ``warnings`` are about keys and values that are allowed, but probably not meant.
+    ``origin`` is where they were read.
+    """
+
+    operation: str
+    entry_point: str
+    workgroup_sizes: tuple[int, int, int]
+    language: Language
+    code: bytes | str | None
+    push_constants: tuple[PushConstant, ...]
+    inputs: tuple[View, ...]
+    outputs: tuple[View, ...]
+    warnings: tuple[Diagnostic, ...] = ()
+    origin: Origin = Origin()
+
+    @property
+    def module_entry_point(self) -> str:
+        """The entry point's name in the compiled module: GLSL has no name for it but main."""
+        return "main" if self.language == "GLSL" else self.entry_point
+
+    @property
+    def push_constants_size_bytes(self) -> int:
+        """Bytes of the range that holds all push constants, a multiple of 4; 0 for none."""
+        return -(-sum(constant.size_bytes for constant in self.push_constants) // 4) * 4
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The inputs, then the outputs."""
+        return (*self.inputs, *self.outputs)

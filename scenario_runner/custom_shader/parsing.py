@@ -1,0 +1,124 @@
+"""From the text of attributes to `Attributes`, with everything that is wrong in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from scenario_runner.custom_shader.attributes import Attributes, Origin
+from scenario_runner.custom_shader.reading import Reader
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import error_of
+from scenario_runner.scenario.syntax import line_and_column, scan
+
+_ABOUT_KEYS = frozenset({"SR-JSON-002", "SR-CUSTOM-002", "SR-CUSTOM-007"})
+"""Codes whose place is a key, not its value."""
+
+
+class _NotUsableError(Exception):
+    """JSON's parser, or a rule for keys, refuses the text."""
+
+
+def parse_attributes(
+    text: str, *, operation: str, operands: int | None = None, results: int | None = None, path: str | None = None
+) -> Attributes:
+    """The attributes of the custom operation ``operation``.
+
+    ``operands`` and ``results`` count what the operation has, None where that is not known. Messages begin with
+    ``path``, the file that holds nothing but the text, else with the name of the operation; their lines and columns
+    count in the text. Raises `ScenarioError` with everything that is wrong.
+    """
+    attributes, found = examine_attributes(text, operation=operation, operands=operands, results=results, path=path)
+    if attributes is None:
+        raise error_of(each for each in found if each.severity == "error")
+    return attributes
+
+
+def examine_attributes(
+    text: str, *, operation: str, operands: int | None = None, results: int | None = None, path: str | None = None
+) -> tuple[Attributes | None, list[Diagnostic]]:
+    """The same with the warnings: the attributes, None where something is wrong, and all findings."""
+    path = path or place_of(operation)
+    tree, problems = load(text, path)
+    if problems:
+        return None, problems
+    return examine_tree(tree, Origin(text, path), operation=operation, operands=operands, results=results)
+
+
+def examine_tree(
+    tree: Any, origin: Origin, *, operation: str, operands: int | None = None, results: int | None = None
+) -> tuple[Attributes | None, list[Diagnostic]]:
+    """The same for a part of a text that is parsed already."""
+    reader = Reader(operation)
+    attributes = reader.read(tree, operands, results)
+    found = placed(reader.found, origin)
+    return attributes and attributes._replace(warnings=tuple(found), origin=origin), found
+
+
+def place_of(operation: str) -> str:
+    """What messages call the text of the attributes of an operation."""
+    return f"<attributes of {operation!r:.200}>"
+
+
+def placed(found: list[Diagnostic], origin: Origin) -> list[Diagnostic]:
+    """Findings with their file, line and column, in the order of the text. Those that have a file already, such as
+    what a compiler says of the code, stay as they are."""
+    if all(finding.path for finding in found):
+        return found
+    offsets: dict[str, tuple[int, int]] = {}
+
+    def remember(pointer: str, key_at: int, value_at: int) -> None:
+        offsets.setdefault(pointer, (key_at, value_at))
+
+    scan(origin.text, remember, with_null=True)
+    result = []
+    for finding in found:
+        if finding.path:
+            result.append(finding)
+            continue
+        pointer = f"{origin.pointer}{finding.pointer or ''}"
+        wanted, at_key = pointer, finding.code in _ABOUT_KEYS
+        while wanted and wanted not in offsets:
+            wanted, at_key = wanted.rpartition("/")[0], False
+        line, column = line_and_column(origin.text, offsets[wanted][0 if at_key else 1])
+        result.append(finding._replace(path=origin.path, pointer=pointer or None, line=line, column=column))
+    return sorted(result, key=lambda each: (each.path != origin.path, each.line or 0, each.column or 0))
+
+
+def load(text: str, path: str) -> tuple[Any, list[Diagnostic]]:
+    """JSON as data, or what is wrong with the text; each key of an object occurs once."""
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refused), []
+    except (ValueError, RecursionError, _NotUsableError) as error:
+        return None, _syntax_problems(text, path, error)
+
+
+def _syntax_problems(text: str, path: str, error: Exception) -> list[Diagnostic]:
+    if not text.strip():
+        return [Diagnostic("SR-JSON-001", "error", None, "the text is empty, expected a JSON object", path=path)]
+    faults = scan(text, with_null=True)
+    if faults and faults[-1].fatal:
+        faults = faults[-1:]
+    problems = []
+    for fault in faults:
+        line, column = line_and_column(text, fault.offset)
+        pointer = fault.pointer or None
+        problems.append(
+            Diagnostic(fault.code, "error", pointer, fault.message, fault.help, path=path, line=line, column=column)
+        )
+    return problems or [
+        Diagnostic("SR-JSON-001", "error", None, f"the text is not JSON: {str(error)[:200]}", path=path)
+    ]
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise _NotUsableError("a key appears twice")
+    for key in mapping:
+        key.encode()  # half of a surrogate pair is an error of the text
+    return mapping
+
+
+def _refused(word: str) -> None:
+    raise _NotUsableError(f"{word} is not a number of JSON")

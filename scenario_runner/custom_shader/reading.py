@@ -1,0 +1,325 @@
+"""What a JSON object of attributes says, and what is wrong with it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from scenario_runner.close_names import close_names, did_you_mean
+from scenario_runner.custom_shader.attributes import Attributes, SamplerSettings, View
+from scenario_runner.custom_shader.model import OTHER_DESCRIPTOR_TYPES, CustomShader, Resource, Sampler
+from scenario_runner.custom_shader.push_constants import read_push_constants
+from scenario_runner.custom_shader.samplers import SAMPLER_NAMES
+from scenario_runner.diagnostics import Diagnostic, error, warning
+from scenario_runner.formats import Format, find_format, format_help
+from scenario_runner.scenario.syntax import escape
+from scenario_runner.scenario.validators import build
+from scenario_runner.scenario.wording import close_match, findings, listed, shown
+from scenario_runner.shaders.own_includes import own_include
+from scenario_runner.spirv.index import MAGIC
+from scenario_runner.vgf.descriptor_type import (
+    COMBINED_IMAGE_SAMPLER,
+    DESCRIPTOR_TYPE_NAMES,
+    STORAGE_IMAGE,
+    TENSOR,
+    UNIFORM_BUFFER,
+    descriptor_type_named,
+)
+from scenario_runner.visible import counted
+
+_INDEXED = re.compile(r"(input|output)_([0-9]+)_(\w+)")
+_ALMOST_INDEXED = re.compile(r"(in(?:put)?|out(?:put)?)s?[_-]?([0-9]*)[_-]?(\w*)", re.IGNORECASE)
+_SHADER_KEYS: Final = tuple(CustomShader.model_fields)
+_RESOURCE_KEYS: Final = tuple(Resource.model_fields)
+_REQUIRED: Final = tuple(name for name, field in Resource.model_fields.items() if field.is_required())
+_OPTIONAL: Final = frozenset({"shader_language", "shader_code", "push_constants", "type", "sampler"})
+_DESCRIPTOR_TYPE: Final = "VK_DESCRIPTOR_TYPE_"
+_MOST_FINDINGS: Final = 100
+_MOST_INDICES: Final = 10_000
+
+
+class Reader:
+    """Reads the attributes of the operation called ``operation``. ``found`` are errors and warnings; their pointers
+    start from the attributes."""
+
+    def __init__(self, operation: str) -> None:
+        self.operation = operation
+        self.found: list[Diagnostic] = []
+        self._resources: dict[str, dict[int, dict[str, Any]]] = {"input": {}, "output": {}}
+        self._unknown: dict[str, str] = {}
+
+    def read(self, tree: Any, operands: int | None, results: int | None) -> Attributes | None:
+        """The attributes, None where something is wrong. The counts are those of the operation, None if not known."""
+        if not isinstance(tree, dict):
+            self._error("SR-JSON-005", "", f"expected an object with the attributes, got {shown(tree)}")
+            return None
+        shader: CustomShader | None = self._validated(CustomShader, self._sorted(tree), "")
+        inputs = self._views("input", operands)
+        outputs = self._views("output", results)
+        self._check_shared_bindings([*inputs, *outputs])
+        if shader is None:
+            return None
+        code = self._code(shader)
+        push_constants, problems = read_push_constants(shader.push_constants)
+        self.found += problems
+        if any(each.severity == "error" for each in self.found):
+            return None
+        x, y, z = shader.workgroup_sizes
+        return Attributes(
+            operation=self.operation,
+            entry_point=shader.entry_point,
+            workgroup_sizes=(x, y, z),
+            language=shader.shader_language,
+            code=code,
+            push_constants=push_constants,
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+            warnings=tuple(self.found),
+        )
+
+    def _sorted(self, tree: dict[str, Any]) -> dict[str, Any]:
+        """The keys of the shader; those of inputs and outputs are noted by index, and the others as unknown."""
+        shader = {}
+        for key, value in tree.items():
+            indexed = _INDEXED.fullmatch(key)
+            if key in _SHADER_KEYS:
+                if value is not None or key not in _OPTIONAL:
+                    shader[key] = value
+            elif indexed is None:
+                self._note_unknown(key)
+            elif str(int(indexed[2][:10])) != indexed[2]:
+                right = f"{indexed[1]}_{indexed[2].lstrip('0') or '0'}_{indexed[3]}"
+                help = f"write {shown(right)}" if len(indexed[2]) < 10 else "number them 0, 1, 2, ..."
+                self._error(
+                    "SR-CUSTOM-002", f"/{key}", f"the index {indexed[2]:.40} in {shown(key)} is not allowed", help
+                )
+            elif indexed[3] in _RESOURCE_KEYS:
+                if value is not None or indexed[3] not in _OPTIONAL:
+                    self._resources[indexed[1]].setdefault(int(indexed[2]), {})[indexed[3]] = value
+            else:
+                self._note_unknown(key)
+        return shader
+
+    def _note_unknown(self, key: str) -> None:
+        """Warn of a key that is like a known one."""
+        if len(self._unknown) >= _MOST_FINDINGS:
+            return
+        indexed = _INDEXED.fullmatch(key)
+        if indexed is not None:
+            close = close_names(indexed[3], _RESOURCE_KEYS, most=1, cutoff=0.8)
+            close = [f"{indexed[1]}_{indexed[2]}_{name}" for name in close]
+        else:
+            candidates = list(_SHADER_KEYS)
+            almost = _ALMOST_INDEXED.fullmatch(key)
+            if almost is not None:
+                direction = "input" if almost[1].lower().startswith("in") else "output"
+                candidates += [f"{direction}_{almost[2][:10] or 0}_{name}" for name in _RESOURCE_KEYS]
+            close = close_names(key, candidates, most=1, cutoff=0.8)
+        for meant in close:
+            self._unknown.setdefault(meant, key)
+            self.found.append(
+                warning(
+                    "SR-CUSTOM-007",
+                    f"/{escape(key)}",
+                    f"the attribute {shown(key)} is not known and has no effect{did_you_mean([meant])}",
+                )
+            )
+
+    def _validated(self, model: type[Any], given: dict[str, Any], prefix: str) -> Any:
+        """The model of these keys, in the object with ``prefix`` before each of them; None where they are wrong."""
+        if not model.__pydantic_complete__:
+            build(model)
+        missing = [name for name, field in model.model_fields.items() if field.is_required() and name not in given]
+        for name in missing:
+            key = f"{prefix}{name}"
+            near = self._unknown.get(key)
+            help = f"write it in place of {shown(near)}" if near else None
+            self._error("SR-JSON-004", "", f"the required key {shown(key)} is missing", help)
+        try:
+            return model.model_validate(given)
+        except ValidationError as wrong:
+            for finding in findings(model, wrong):
+                if finding.code != "SR-JSON-004" or finding.pointer:
+                    pointer = f"/{prefix}{(finding.pointer or '')[1:]}"
+                    self.found.append(finding._replace(pointer=pointer))
+        return None
+
+    def _views(self, direction: str, count: int | None) -> list[View]:
+        """The inputs or outputs that are right, in their order."""
+        described = self._resources[direction]
+        expected = range(count if count is not None else min(len(described), _MOST_INDICES))
+        for index in [index for index in expected if index not in described][:_MOST_FINDINGS]:
+            if count is None:
+                first = next(other for other in sorted(described) if other > index)
+                self._error(
+                    "SR-CUSTOM-002",
+                    self._pointer(direction, first),
+                    f"{direction}_{first} is described, but {direction}_{index} is not",
+                    f"number the {direction}s 0, 1, 2, ... without gaps",
+                )
+                break
+            self._error(
+                "SR-CUSTOM-003",
+                "",
+                f"the operation has {self._counted(direction, count)}, but the attributes have no"
+                f" {direction}_{index}_… keys",
+                f"add {listed(f'{direction}_{index}_{name}' for name in _REQUIRED)}",
+            )
+        if count is not None:
+            for index in [index for index in sorted(described) if index >= count][:_MOST_FINDINGS]:
+                self._error(
+                    "SR-CUSTOM-003",
+                    self._pointer(direction, index),
+                    f"{direction}_{index} is described, but the operation has {self._counted(direction, count)}",
+                )
+        counted_ones = [index for index in sorted(described) if count is None or index < count]
+        views = [self._view(f"{direction}_{index}", described[index]) for index in counted_ones]
+        return [view for view in views if view is not None]
+
+    def _pointer(self, direction: str, index: int) -> str:
+        return f"/{direction}_{index}_{next(iter(self._resources[direction][index]))}"
+
+    def _counted(self, direction: str, count: int) -> str:
+        return counted(count, "operand" if direction == "input" else "result")
+
+    def _view(self, name: str, given: dict[str, Any]) -> View | None:
+        """One input or output, None where something is wrong with it."""
+        before = len(self.found)
+        if isinstance(given.get("sampler"), dict):
+            given = given | {"sampler": self._checked_sampler(given["sampler"], f"/{name}_sampler")}
+        resource: Resource | None = self._validated(Resource, given, f"{name}_")
+        if resource is None:
+            return None
+        format = find_format(resource.vkformat)
+        if format is None:
+            message = f"no format that this program knows is called {shown(resource.vkformat)}"
+            self._error("SR-JSON-005", f"/{name}_vkformat", message, format_help(resource.vkformat))
+        number = self._descriptor_type(name, resource.vkdescriptortype)
+        settings = None if resource.sampler is None else _sampler_settings(resource.sampler)
+        if format is None or number is None or any(each.severity == "error" for each in self.found[before:]):
+            return None
+        view = View(name, format, number, resource.descriptorset, resource.binding, settings, resource.type or "")
+        self._check_view(view, resource.vkdescriptortype)
+        return view
+
+    def _descriptor_type(self, name: str, given: str) -> int | None:
+        pointer = f"/{name}_vkdescriptortype"
+        meant = OTHER_DESCRIPTOR_TYPES.get(given)
+        if meant is not None:
+            message = f"{shown(given)} is not a descriptor type of Vulkan; {meant} is used"
+            self.found.append(warning("SR-JSON-008", pointer, message, f"write {meant}"))
+        number = descriptor_type_named(meant or given)
+        if number is None:
+            message = f"expected one of {listed(DESCRIPTOR_TYPE_NAMES)}, got {shown(given)}"
+            full = given if given.startswith(_DESCRIPTOR_TYPE) else f"{_DESCRIPTOR_TYPE}{given}"
+            self._error("SR-JSON-005", pointer, message + close_match(full, DESCRIPTOR_TYPE_NAMES))
+        return number
+
+    def _checked_sampler(self, sampler: dict[str, Any], pointer: str) -> dict[str, Any]:
+        """The keys of a sampler that are known; what is wrong with its names, and unknown keys, are noted."""
+        known = Sampler.model_fields
+        for other in [other for other in sampler if other not in known][:_MOST_FINDINGS]:
+            for meant in close_names(other, known, most=1, cutoff=0.8):
+                message = f"the key {shown(other)} is not known and has no effect{did_you_mean([meant])}"
+                self.found.append(warning("SR-CUSTOM-007", f"{pointer}/{escape(other)}", message))
+        for key, given in sampler.items():
+            if key in known and isinstance(given, str) and given not in SAMPLER_NAMES[key]:
+                names = SAMPLER_NAMES[key]
+                message = f"expected one of {listed(names)}, got {shown(given)}{close_match(given, names)}"
+                self._error("SR-JSON-005", f"{pointer}/{key}", message)
+        return {name: value for name, value in sampler.items() if name in known}
+
+    def _check_view(self, view: View, descriptor_type: str) -> None:
+        """What the keys of one input or output say against each other."""
+        problem = _format_problem(view.format, view.descriptor_type)
+        if problem:
+            message = f"{view.format.name} {problem}, but {view.name}_vkdescriptortype is {descriptor_type}"
+            self._error("SR-CUSTOM-001", f"/{view.name}_vkformat", message)
+        if view.name.startswith("output") and view.descriptor_type in (COMBINED_IMAGE_SAMPLER, UNIFORM_BUFFER):
+            self._error(
+                "SR-CUSTOM-001",
+                f"/{view.name}_vkdescriptortype",
+                f"{descriptor_type} is an output, but shaders can only read it",
+                "use VK_DESCRIPTOR_TYPE_STORAGE_IMAGE or VK_DESCRIPTOR_TYPE_STORAGE_BUFFER",
+            )
+        if view.sampler is not None and view.descriptor_type != COMBINED_IMAGE_SAMPLER:
+            message = f"{view.name} has a sampler, which {descriptor_type} does not use"
+            self.found.append(warning("SR-CONFLICT-002", f"/{view.name}_sampler", message, "remove it"))
+        if view.logical_type.lower() in ("tensor", "image", "buffer") and view.logical_type.lower() != view.kind:
+            message = f"{shown(view.logical_type)} has no effect: {view.name}_vkdescriptortype is {descriptor_type}"
+            help = f"write '{view.kind.title()}', or leave it out"
+            self.found.append(warning("SR-CONFLICT-002", f"/{view.name}_type", message, help))
+
+    def _check_shared_bindings(self, views: Iterable[View]) -> None:
+        first: dict[tuple[int, int], str] = {}
+        for view in views:
+            other = first.setdefault((view.set, view.binding), view.name)
+            if other != view.name:
+                message = f"{view.name} has the set {view.set} and the binding {view.binding}, as {other} has"
+                self._error("SR-CUSTOM-004", f"/{view.name}_binding", message, "give each a binding of its own")
+
+    def _code(self, shader: CustomShader) -> bytes | str | None:
+        """The code as bytes for SPIR-V and text for sources; None for a placeholder."""
+        language, code = shader.shader_language, shader.shader_code
+        if not code:
+            if language:
+                self._error(
+                    "SR-CUSTOM-001",
+                    "/shader_language",
+                    f"shader_language is {shown(language)}, but there is no shader_code",
+                    "add shader_code; for a placeholder leave both out",
+                )
+            return None
+        if not language:
+            message = "shader_code is given, but shader_language does not say what it is"
+            self._error("SR-CUSTOM-001", "/shader_code", message, 'write "SPIR-V", "GLSL" or "HLSL"')
+            return None
+        if language == "GLSL" and shader.entry_point != "main":
+            message = f"entry_point is {shown(shader.entry_point)}; the entry point of GLSL is always called main"
+            self.found.append(warning("SR-CUSTOM-008", "/entry_point", message, 'write "main"'))
+        if language == "SPIR-V":
+            return self._module(code)
+        directive = own_include(code.encode())
+        if directive:
+            message = f"the source has an #{directive}, but a model does not carry other files"
+            help = "put the text in its place, or embed the compiled module as SPIR-V"
+            self._error("SR-CUSTOM-018", "/shader_code", message, help)
+        return code
+
+    def _module(self, code: str) -> bytes:
+        try:
+            data = base64.b64decode("".join(code.split()), validate=True)
+        except (binascii.Error, ValueError) as wrong:
+            reason = str(wrong)[:1].lower() + str(wrong)[1:100]
+            self._error("SR-CUSTOM-005", "/shader_code", f"the text is not base64: {reason}")
+            return b""
+        if len(data) % 4 or len(data) < 20:
+            message = f"the text decodes to {len(data)} bytes; a SPIR-V module has at least five words of 4 bytes"
+            self._error("SR-CUSTOM-005", "/shader_code", message)
+        elif data[:4] != MAGIC.to_bytes(4, "little"):
+            message = f"the text decodes to bytes that begin with {data[:4].hex(' ')}; SPIR-V begins with 03 02 23 07"
+            self._error("SR-CUSTOM-005", "/shader_code", message)
+        return data
+
+    def _error(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
+        self.found.append(error(code, pointer, message, help))
+
+
+def _sampler_settings(sampler: Sampler) -> SamplerSettings:
+    return SamplerSettings(*(SAMPLER_NAMES[name].get(getattr(sampler, name), 0) for name in SamplerSettings._fields))
+
+
+def _format_problem(format: Format, descriptor_type: int) -> str:
+    """Why a format cannot be that of a descriptor type; empty where it can."""
+    if descriptor_type == TENSOR:
+        return "" if format.components == 1 and not format.is_packed else f"has {format.components} components"
+    if descriptor_type == STORAGE_IMAGE and format.is_compressed:
+        return "is compressed"
+    if descriptor_type in (STORAGE_IMAGE, COMBINED_IMAGE_SAMPLER) and "stencil" in format.aspects:
+        return "has a stencil"
+    return ""

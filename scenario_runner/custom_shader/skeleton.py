@@ -1,0 +1,158 @@
+"""Attributes that fit a shader, made from its interface: a start for whoever embeds it in a model."""
+
+from __future__ import annotations
+
+import base64
+import os
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.checks.bindings import slots_of
+from scenario_runner.checks.entry_points import find_entry_point
+from scenario_runner.checks.images import format_of
+from scenario_runner.custom_shader.push_constants import constants_of, written
+from scenario_runner.custom_shader.variables import TYPE_OF_KIND, element_of
+from scenario_runner.errors import ShaderError, UsageError, error_of
+from scenario_runner.files.source import SourceFile
+from scenario_runner.formats import all_formats
+from scenario_runner.spirv import read_module
+from scenario_runner.spirv.index import MAGIC
+from scenario_runner.vgf.descriptor_type import COMBINED_IMAGE_SAMPLER, descriptor_type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scenario_runner.spirv import DescriptorBinding, Scalar
+
+_MAX_BYTES = 64 << 20
+_NUMERIC = {"float": "sfloat", "int": "sint", "uint": "uint", "bool": "bool"}
+_ENCODINGS = {"bfloat16": "bfloat16", "float8_e4m3": "float8e4m3", "float8_e5m2": "float8e5m2"}
+_SAMPLER = {
+    "min_filter": "VK_FILTER_NEAREST",
+    "mag_filter": "VK_FILTER_NEAREST",
+    "address_mode_u": "VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE",
+    "address_mode_v": "VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE",
+    "border_color": "VK_BORDER_COLOR_FLOAT_TRANSPARENT_BLACK",
+}
+
+
+def attributes_of_shader(
+    path: str,
+    *,
+    entry_point: str = "main",
+    workgroups: tuple[int, int, int] | None = None,
+    spirv: bool = False,
+    include_dirs: Sequence[str] = (),
+    compiler: str | None = None,
+    use_cache: bool = True,
+) -> dict[str, Any]:
+    """The attributes of the compute shader in the file ``path``, as data for `json.dump`.
+
+    What the shader writes are outputs, everything else is an input, both in the order of sets and bindings. Formats are
+    those of the declarations; where a declaration leaves them open, the widest one. ``workgroups`` is workgroup_sizes,
+    without it the shader's local size. With ``spirv`` the compiled module is embedded in place of the source. Raises
+    FileError, CompileError and ShaderError; UsageError for a source with includes that is to be embedded.
+    """
+    with SourceFile(path) as file:
+        if file.size_bytes > _MAX_BYTES:
+            raise ShaderError(f"{path}: has {file.size_bytes} bytes, too many for a shader")
+        content = file.read(file.size_bytes)
+    language = "HLSL" if os.path.splitext(path)[1].lower() == ".hlsl" else "GLSL"
+    if content[:4] == MAGIC.to_bytes(4, "little"):
+        language, code = "SPIR-V", content
+    else:
+        code = _compiled(path, language, entry_point, spirv, include_dirs, compiler, use_cache)
+    if language != "SPIR-V" and not spirv:
+        text = content.decode("utf-8", "replace")
+    else:
+        language, text = "SPIR-V", base64.b64encode(code).decode()
+    module = read_module(code, name=path)
+    entry, problems = find_entry_point(module, os.path.basename(path), entry_point, "compute", "")
+    if entry is None:
+        raise error_of(problem._replace(pointer=None, path=path) for problem in problems)
+    interface = entry.interface
+    slots, problems = slots_of([(os.path.basename(path), interface)], "")
+    errors = [problem._replace(pointer=None, path=path) for problem in problems if problem.severity == "error"]
+    if errors:
+        raise error_of(errors)
+    size = workgroups or interface.local_size() or (1, 1, 1)
+    attributes: dict[str, Any] = {
+        "entry_point": entry_point,
+        "workgroup_sizes": list(size),
+        "shader_language": language,
+        "shader_code": text,
+    }
+    if interface.push_constants is not None and interface.push_constants.members:
+        attributes["push_constants"] = written(constants_of(interface.push_constants))
+    counts = {"input": 0, "output": 0}
+    for slot in slots.values():
+        if not slot.used:
+            continue
+        direction = "output" if any(each.writes for _, each in slot.variables) else "input"
+        prefix = f"{direction}_{counts[direction]}_"
+        counts[direction] += 1
+        number = TYPE_OF_KIND[slot.kind]
+        attributes[f"{prefix}vkformat"] = _format(slot.variable)
+        attributes[f"{prefix}vkdescriptortype"] = descriptor_type_name(number)
+        attributes[f"{prefix}descriptorset"] = slot.set
+        attributes[f"{prefix}binding"] = slot.binding
+        if number == COMBINED_IMAGE_SAMPLER:
+            attributes[f"{prefix}sampler"] = dict(_SAMPLER)
+    return attributes
+
+
+def _compiled(
+    path: str,
+    language: Any,
+    entry_point: str,
+    spirv: bool,
+    include_dirs: Sequence[str],
+    compiler: str | None,
+    use_cache: bool,
+) -> bytes:
+    from scenario_runner.shaders import CompileRequest, compile_all, parse_build_options
+    from scenario_runner.shaders.source import assemble
+
+    request = CompileRequest(
+        language=language,
+        path=path,
+        entry=entry_point,
+        include_dirs=tuple(os.path.abspath(folder) for folder in include_dirs),
+        base_dir=os.getcwd(),
+    )
+    if not spirv and len(assemble(request, parse_build_options("", request.base_dir)).files) > 1:
+        raise UsageError(
+            f"{path}: includes other files, which a model does not carry", help="embed the compiled module: --spirv"
+        )
+    return compile_all([request], compiler=compiler, use_cache=use_cache)[0]
+
+
+def _format(variable: DescriptorBinding) -> str:
+    """The format that a declaration has, or one of its type."""
+    if variable.tensor is not None:
+        return _format_named(variable.tensor.element, 1)
+    if variable.block is not None:
+        element = element_of(variable.block)
+        return "VK_FORMAT_R32_UINT" if element is None else _format_named(element, 1)
+    image = variable.image
+    declared = None if image is None else format_of(image.format)
+    if declared is not None:
+        return declared.name
+    return (
+        "VK_FORMAT_R32G32B32A32_SFLOAT"
+        if image is None or image.sampled_type is None
+        else _format_named(image.sampled_type, 4)
+    )
+
+
+def _format_named(element: Scalar, components: int) -> str:
+    """The format of as many components of a type; bytes where no format has it."""
+    numeric = _ENCODINGS.get(element.encoding) or _NUMERIC.get(element.kind, "uint")
+    bits = (8 if element.kind == "bool" else element.width_bits,) * components
+    for format in all_formats():
+        if (format.numeric, format.channel_bits, format.is_packed) == (
+            numeric,
+            bits,
+            False,
+        ) and "color" in format.aspects:
+            return format.name
+    return "VK_FORMAT_R8_UINT"

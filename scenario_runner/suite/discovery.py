@@ -1,0 +1,196 @@
+"""The items of a suite: what the paths of a command line lead to, found while the first ones run already."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from typing import Final, TextIO, TypeAlias
+
+from scenario_runner.close_names import close_files_help
+from scenario_runner.files.source import reason_of
+from scenario_runner.suite.expectations.places import expectations_file, is_expectations_file
+from scenario_runner.suite.problems import SuiteProblems
+from scenario_runner.suite.records import Item
+
+# Files of a suite that are no scenarios, whatever is in them.
+_OTHER_NAMES: Final = frozenset({"manifest.json", "results.json"})
+# The strings and brackets of a JSON text. In JSON a quote inside of a string is escaped.
+_TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*(:?)|[{}\[\]]')
+_KEYS: Final = (b"commands", b"resources")
+_MOST_BYTES_LOOKED_AT: Final = 1 << 20
+
+_Identity: TypeAlias = tuple[int, int]
+# The folders above with the folder itself, and its entries that are left.
+_Opened: TypeAlias = tuple[frozenset[_Identity], Iterator[os.DirEntry[str]]]
+
+
+class Discovery:
+    """The items that paths lead to, in the order of the paths; those of a folder are sorted by name.
+
+    A path is a scenario, a folder that is searched, ``@FILE`` for a list of those, or ``-`` for a list on standard
+    input. ``root`` is what the ids are relative to. Nothing is opened before it is asked for, and each item comes once.
+    What cannot be read is a problem and stops nothing; a file that was named comes as an item also where it does not
+    exist.
+    """
+
+    def __init__(self, root: str, problems: SuiteProblems, standard_input: TextIO) -> None:
+        self._root = os.path.abspath(root)
+        self._problems = problems
+        self._input = standard_input
+        self._ids: set[str] = set()
+        self._searched: dict[_Identity, str] = {}
+
+    @property
+    def count(self) -> int:
+        """How many items were found so far."""
+        return len(self._ids)
+
+    def items(self, paths: Iterable[str]) -> Iterator[Item]:
+        """The items, found as they are asked for."""
+        for path in paths:
+            if path == "-":
+                yield from self._listed(self._input, "standard input", os.getcwd())
+            elif path.startswith("@"):
+                yield from self._list_file(path[1:])
+            else:
+                yield from self._path(path)
+
+    def _path(self, path: str) -> Iterator[Item]:
+        try:
+            is_folder = stat.S_ISDIR(os.stat(path).st_mode)
+        except (OSError, ValueError):
+            is_folder = False  # an item that is missing, which its run says
+        if is_folder:
+            yield from self._folder(os.path.abspath(path))
+        else:
+            yield from self._item(os.path.abspath(path))
+
+    def _list_file(self, path: str) -> Iterator[Item]:
+        try:
+            with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
+                yield from self._listed(file, path, os.path.dirname(os.path.abspath(path)))
+        except (OSError, ValueError) as error:
+            help = close_files_help(path, error) if isinstance(error, OSError) else None
+            self._problems.found("SR-SUITE-006", path, f"the list cannot be read: {reason_of(error)}", help)
+
+    def _listed(self, lines: Iterable[str], name: str, folder: str) -> Iterator[Item]:
+        """Each line is relative to the root, as ids are, or else to the folder of the list."""
+        for number, line in enumerate(lines, 1):
+            text = line.strip()
+            if not text or text.startswith("#"):
+                continue
+            if not _is_plain(text):
+                self._not_plain(name, text, number)
+                continue
+            path = os.path.join(self._root, text)
+            if not os.path.exists(path) and os.path.exists(os.path.join(folder, text)):
+                path = os.path.join(folder, text)
+            yield from self._path(path)
+
+    def _folder(self, folder: str) -> Iterator[Item]:
+        """The items below a folder. The folders above the one that is searched are on a stack, not in calls."""
+        stack = [self._opened(folder, frozenset())]
+        while stack:
+            above, entries = stack[-1]
+            entry = next(entries, None)
+            if entry is None:
+                stack.pop()
+                continue
+            name = entry.name
+            try:
+                is_folder = entry.is_dir()
+            except OSError:
+                is_folder = False
+            if name.startswith(".") if is_folder else not name.endswith(".json"):
+                continue
+            if not _is_plain(name):
+                self._not_plain(os.path.dirname(entry.path), name)
+            elif is_folder:
+                stack.append(self._opened(entry.path, above))
+            elif self._is_scenario(entry.path):
+                yield from self._item(entry.path)
+
+    def _opened(self, folder: str, above: frozenset[_Identity]) -> _Opened:
+        """A folder with its entries in order; none where they cannot be read, or have been searched."""
+        try:
+            status = os.stat(folder)
+            with os.scandir(folder) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+        except OSError as error:
+            self._problems.found("SR-SUITE-006", folder, f"the folder cannot be searched: {reason_of(error)}")
+            return above, iter(())
+        identity = status.st_dev, status.st_ino
+        if identity in above:
+            message = "this link leads to a folder above it, and is not followed"
+            self._problems.found("SR-SUITE-007", folder, message, severity="warning")
+            entries = []
+        elif self._searched.setdefault(identity, folder) != folder:
+            entries = []  # another link to it: its items have been found
+        return above | {identity}, iter(entries)
+
+    def _is_scenario(self, path: str) -> bool:
+        try:
+            return is_scenario(path)
+        except OSError as error:
+            self._problems.found("SR-SUITE-006", path, f"the file cannot be read: {reason_of(error)}")
+            return False
+
+    def _item(self, path: str) -> Iterator[Item]:
+        inside = path.startswith(os.path.join(self._root, ""))
+        id = path[len(os.path.join(self._root, "")) :] if inside else path
+        if os.sep != "/":
+            id = id.replace(os.sep, "/")
+        if not _is_plain(id):
+            self._not_plain(None, path)
+        elif id not in self._ids:
+            self._ids.add(id)
+            yield Item(id, path, expectations_file(path))
+
+    def _not_plain(self, path: str | None, name: str, line: int | None = None) -> None:
+        self._problems.found(
+            "SR-SUITE-008",
+            path,
+            f"the name {os.fsencode(name)!r} has control characters, or bytes that are not UTF-8; it is left out",
+            "rename it: lists and reports cannot hold this name",
+            line=line,
+        )
+
+
+def is_scenario(path: str) -> bool:
+    """Whether the search of a folder takes this file for a scenario. Raises OSError for one that it cannot read."""
+    if not path.endswith(".json") or os.path.basename(path) in _OTHER_NAMES or is_expectations_file(path):
+        return False
+    if expectations_file(path) is not None:
+        return True
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # does not wait for a pipe's writer
+    with open(descriptor, "rb") as file:
+        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        return is_file and looks_like_scenario(file.read(_MOST_BYTES_LOOKED_AT))
+
+
+def looks_like_scenario(text: bytes) -> bool:
+    """Whether the beginning of a JSON text is an object with "commands" or "resources" at its top, well-formed or not
+    after that."""
+    text = text.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not text.startswith(b"{"):
+        return False
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        bracket = token[0]
+        if bracket in (b"{", b"["):
+            depth += 1
+        elif bracket in (b"}", b"]"):
+            depth -= 1
+        elif depth == 1 and token[2] and token[1] in _KEYS:
+            return True
+    return False
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name has neither control characters nor what is left of bytes that are not UTF-8."""
+    return name.isprintable() or not any(
+        ord(letter) < 0x20 or 0x7F <= ord(letter) < 0xA0 or 0xD800 <= ord(letter) < 0xE000 or letter in "\u2028\u2029"
+        for letter in name
+    )

@@ -1,0 +1,251 @@
+"""One item: run in this process, its results compared as they come from the device, and its outcome.
+
+::
+
+    load ──▶ plan ──▶ bind expectations to outputs ──▶ run ──▶ check each output ──▶ Outcome
+
+Whatever is wrong with expectations ends it before anything runs. No file is written but about outputs that fail.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from scenario_runner.errors import (
+    DeviceError,
+    ExpectationError,
+    FenceTimeoutError,
+    FileError,
+    ScenarioRunnerError,
+    UnsupportedError,
+)
+from scenario_runner.suite.checking import check_output
+from scenario_runner.suite.expectations.binding import Bound, bind
+from scenario_runner.suite.expectations.devices import Device, for_device, lacking
+from scenario_runner.suite.expectations.outputs import Frames, outputs_of_plan
+from scenario_runner.suite.expectations.reading import Expectations, load
+from scenario_runner.suite.records import Outcome, OutputCheck, Status
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model.plan import FramePlan, Plan
+    from scenario_runner.runner import Runner
+    from scenario_runner.suite.expectations.model import Check
+    from scenario_runner.suite.records import Item
+
+    class Runners(Protocol):
+        """Gives the open Runner for an item; see `suite.running.runners`."""
+
+        def runner(self, timeout_s: float | None = None, *, robustness: bool | None = None) -> Runner: ...
+
+
+class EvaluationOptions(NamedTuple):
+    """``results_folder`` gets files about outputs that fail, below the id of the item; None: none are written."""
+
+    results_folder: str | None = None
+
+
+_DEFAULT = EvaluationOptions()
+
+
+class _Refused(Exception):  # noqa: N818  (control flow inside this module)
+    """The item ends before it runs, with this status and reason."""
+
+    def __init__(self, status: Status, reason: str) -> None:
+        self.status = status
+        self.reason = reason
+
+
+def run_item(item: Item, runners: Runners, options: EvaluationOptions | None = None) -> Outcome:
+    """Run an item and compare what it gives. Errors of ours become outcomes; others are raised."""
+    start = time.perf_counter()
+    try:
+        expectations = load(item)
+    except ScenarioRunnerError as error:
+        outcome = _of_error(error, "Missing")
+    else:
+        outcome = _Evaluation(item, expectations, options or _DEFAULT).run(runners)
+    return outcome._replace(seconds=time.perf_counter() - start)
+
+
+def _of_error(error: ScenarioRunnerError, status: Status, reason: str = "") -> Outcome:
+    diagnostics = tuple(problem.as_json() for problem in error.problems)
+    more = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
+    reason = reason or f"{error.problems[0]}{more}"
+    return Outcome(status, reason=reason, exit_code=error.exit_code, diagnostics=diagnostics)
+
+
+class _Evaluation:
+    """One run of one item. It is the sink of the run, and receives what the device hands back."""
+
+    def __init__(self, item: Item, expectations: Expectations, options: EvaluationOptions) -> None:
+        self._item = item
+        self._expectations = expectations
+        self._options = options
+        self._check: Check = expectations.check
+        self._bound: dict[str, Bound] = {}
+        self._frames = Frames(self._check.repeat)
+        self._plan: Plan | None = None
+        self._checks: list[OutputCheck] = []
+
+    def run(self, runners: Runners) -> Outcome:
+        """The outcome, without its time."""
+        check = self._check
+        runner = runners.runner(check.timeout, robustness=check.robustness or None)
+        try:
+            if check.when:
+                self._check = check = for_device(check, Device.of(runner.physical_device))
+                if check.timeout != self._expectations.check.timeout:
+                    runner = runners.runner(check.timeout, robustness=check.robustness or None)
+
+            def receive(plan: Plan) -> _Evaluation:
+                self._begin(plan, runner)
+                return self
+
+            plan = runner.run_into(self._item.path, receive, repeat=check.repeat, keep_state=check.keep_state)
+        except _Refused as refused:
+            return Outcome(refused.status, reason=refused.reason)
+        except ScenarioRunnerError as error:
+            if isinstance(error, DeviceError):
+                with suppress(ScenarioRunnerError):  # what it says about being closed matters less
+                    runner.close()
+            return self._failed(error)
+        finally:
+            for bound in self._bound.values():
+                bound.close()
+        return self._ended(plan)
+
+    def _begin(self, plan: Plan, runner: Runner) -> None:
+        """Before anything runs: refuse what cannot run here, and bring expectations and outputs together."""
+        self._plan = plan
+        needs = self._check.needs
+        if needs is not None:
+            declared = plan.requirements.capabilities.keys() | plan.requirements.graph_capabilities.keys()
+            for name in needs.capabilities:
+                if name not in declared:
+                    raise _Refused("Fail", f"'needs' names the capability {name}, which no shader declares")
+            lacks = list(lacking(needs, runner.physical_device))
+            if lacks:
+                raise _Refused("NotSupported", f"{runner.physical_device.name!r} lacks {', '.join(lacks)}")
+        if self._expectations.expects_failure:
+            from scenario_runner.run.output_files import FileWriter
+
+            FileWriter(plan).check()  # as the run would whose exit code is expected
+            return
+        self._bound = bind(self._expectations, self._check, outputs_of_plan(plan, self._check.repeat))
+
+    def _failed(self, error: ScenarioRunnerError) -> Outcome:
+        """The outcome of a run that ended with an error."""
+        expectations = self._expectations
+        if isinstance(error, ExpectationError) or not os.path.isfile(self._item.path):
+            return _of_error(error, "Missing")
+        if expectations.expects_failure:
+            return self._as_expected(error)
+        if isinstance(error, UnsupportedError):
+            needs = self._check.needs
+            if needs is None or any(name.startswith("VK_ARM_") for name in needs.extensions):
+                return _of_error(error, "NotSupported")
+            reason = f"the device has all that 'needs' names, and yet: {error.problems[0]}"
+            return _of_error(error, "Fail", reason)
+        return _of_error(error, "Timeout" if isinstance(error, FenceTimeoutError) else "Fail")
+
+    def _as_expected(self, error: ScenarioRunnerError) -> Outcome:
+        """The outcome where an error is expected: its exit code, and the codes of its errors where they are given."""
+        check = self._check
+        if check.exit_code not in (None, error.exit_code):
+            reason = f"the run ended with {error.exit_code}, expected {check.exit_code}: {error.problems[0]}"
+            return _of_error(error, "Fail", reason)
+        codes = {problem.code for problem in error.problems if problem.severity == "error"}
+        if check.codes is not None and codes != set(check.codes):
+            found, wanted = (", ".join(sorted(each)) for each in (codes, set(check.codes)))
+            reason = f"the run ended with the codes {found}, expected {wanted}: {error.problems[0]}"
+            return _of_error(error, "Fail", reason)
+        return _of_error(error, "Pass")._replace(reason="")
+
+    def _ended(self, plan: Plan) -> Outcome:
+        """The outcome of a run that ended well."""
+        warnings = tuple(warning.as_json() for warning in plan.warnings)
+        if self._expectations.expects_failure:
+            code = self._check.exit_code
+            wanted = ", ".join(self._check.codes or ()) if code is None else f"the exit code {code}"
+            reason = f"the run ended well, expected {wanted}"
+            return Outcome("Fail", reason=reason, diagnostics=warnings)
+        bad = [each for each in self._checks if each.status != "Pass"]
+        if not bad:
+            return Outcome("Pass", diagnostics=warnings, outputs=tuple(self._checks))
+        failed = [each for each in bad if each.status == "Fail"]
+        first = (failed or bad)[0]
+        more = f" (and {len(bad) - 1} more outputs)" if len(bad) > 2 else " (and 1 more output)" if len(bad) > 1 else ""
+        reason = f"{first.name}: {first.message}{more}"
+        status: Status = "Fail" if failed else "Warn"
+        return Outcome(status, reason=reason, diagnostics=warnings, outputs=tuple(self._checks))
+
+    # What a sink of a run has.
+
+    @property
+    def captures(self) -> bool:
+        """Whether captured frames are compared."""
+        return any("/" in name and name not in self._uids for name in self._bound)
+
+    @property
+    def _uids(self) -> Any:
+        return () if self._plan is None else self._plan.resources
+
+    def frame(self, iteration: int, frame: FramePlan) -> _Receiver:
+        """Where the captures of a frame go."""
+        if not frame.captures:
+            return _Receiver(self, {})
+        folder = self._frames.name(iteration, frame.frame_id)
+        return _Receiver(self, {uid: f"{folder}/{uid}" for uid in frame.captures})
+
+    def outputs(self) -> _Receiver:
+        """Where the outputs go."""
+        return _Receiver(self, None)
+
+    def check(self, name: str, view: memoryview) -> None:
+        """Compare one complete output, if anything is expected of it."""
+        bound = self._bound.get(name)
+        if bound is None:
+            return
+        actual = view[: bound.output.size_bytes]
+        found = check_output(bound, actual)
+        if found.status != "Pass" and self._options.results_folder is not None:
+            from scenario_runner.suite.evidence import write_evidence
+
+            try:
+                files = write_evidence(bound, actual, self._options.results_folder, self._item.id)
+                found = found._replace(files=files)
+            except FileError as error:
+                found = found._replace(message=f"{found.message} (no files about it: {error})")
+        self._checks.append(found)
+
+
+class _Receiver:
+    """Takes resources in pieces, and has each checked when it is complete."""
+
+    def __init__(self, evaluation: _Evaluation, names: dict[str, str] | None) -> None:
+        self._evaluation = evaluation
+        self._names = names
+        self._held: bytearray | None = None
+
+    def receive(self, uid: str, view: memoryview) -> None:
+        """The next piece of a resource; most come in one."""
+        evaluation = self._evaluation
+        name = uid if self._names is None else self._names[uid]
+        plan = evaluation._plan
+        assert plan is not None
+        size = plan.resources[uid].size_bytes
+        if view.nbytes == size and self._held is None:
+            evaluation.check(name, view.cast("B") if size else memoryview(b""))
+            return
+        if self._held is None:
+            self._held = bytearray()
+        self._held += view
+        if len(self._held) == size:
+            held, self._held = self._held, None
+            evaluation.check(name, memoryview(held))
+
+    def finish(self) -> None:
+        """All is there; nothing to do."""

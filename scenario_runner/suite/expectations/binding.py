@@ -1,0 +1,304 @@
+"""Expectations and outputs brought together: what is compared with what, and all that does not fit."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ExpectationError, FileError
+from scenario_runner.suite.expectations.content import HeldContent, element_of_tensor, encoded, open_content
+from scenario_runner.suite.expectations.model import Output as Expected
+from scenario_runner.suite.expectations.outputs import Output, expected_files
+from scenario_runner.suite.tolerance.planes import Plane, planes_of
+from scenario_runner.suite.tolerance.rule import Rule
+from scenario_runner.viewing.element import ELEMENTS, Element
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy
+
+    from scenario_runner.suite.expectations.content import Content
+    from scenario_runner.suite.expectations.model import Check
+    from scenario_runner.suite.expectations.reading import Expectations
+
+    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+
+_PLAIN = Expected()
+_MOST_OPEN = 16  # files of expected content that stay open until they are compared
+_MISFITS = ("SR-FILE-002", "SR-FILE-004")
+
+
+class Bound(NamedTuple):
+    """One output and what it must hold.
+
+    ``path`` is the expected file, None where the content is held, where it is told by its SHA-256, or not checked.
+    ``content`` is open already, or opened by `open`. ``element`` is what a buffer or a tensor holds.
+    """
+
+    output: Output
+    expected: Expected
+    path: str | None = None
+    content: Content | None = None
+    element: Element = ELEMENTS["uint8"]
+    rule: Rule = Rule()
+    mask: str | None = None
+
+    def open(self) -> Content:
+        """The expected content. Raises FileError."""
+        if self.content is not None:
+            return self.content
+        assert self.path is not None
+        assert self.output.resource is not None
+        return open_content(self.path, self.output.resource, self.output.size_bytes)
+
+    @property
+    def planes(self) -> tuple[Plane, ...]:
+        """How its bytes become elements."""
+        assert self.output.resource is not None
+        return planes_of(self.output.resource, self.output.size_bytes, self.element)
+
+    def ignored(self) -> Array | None:
+        """A flag for each element that does not count; None where all count. Raises FileError and ValueError."""
+        if self.mask is None and not self.expected.border:
+            return None
+        from scenario_runner.suite.tolerance.mask import ignored_elements
+
+        return ignored_elements(self.planes, self.mask, self.expected.border or 0)
+
+    def close(self) -> None:
+        """Let go of the expected content."""
+        if self.content is not None:
+            self.content.close()
+
+
+def bind(
+    expectations: Expectations, check: Check, outputs: Mapping[str, Output], files: dict[str, list[str]] | None = None
+) -> dict[str, Bound]:
+    """What every output must hold, by name; empty where nothing is expected of any.
+
+    ``check`` is that of the expectations, for a device or for all. Raises ExpectationError with every misfit.
+    """
+    problems: list[Diagnostic] = []
+    found: dict[str, Bound] = {}
+    if expectations.expects_failure:
+        return found
+    files = expected_files(expectations.expected_folder) if files is None else files
+    if not check.outputs and not files:
+        return found
+    by_file = {output.file_name: output.name for output in outputs.values()}
+    named = {_path(expectations, each.file) for each in check.outputs.values() if each.file is not None}
+    named |= {_path(expectations, each.mask) for each in check.outputs.values() if each.mask is not None}
+    stored: dict[str, str] = {}
+    for stem, paths in files.items():
+        paths = [path for path in paths if path not in named]
+        if not paths:
+            continue
+        name = by_file.get(stem)
+        if name is None:
+            problems.append(_stray(paths[0], stem, by_file))
+        elif len(paths) > 1:
+            message = f"and {os.path.basename(paths[1])!r} are both the expectation of {name!r}"
+            problems.append(Diagnostic("SR-EXPECT-006", "error", None, message, "keep one of the two", path=paths[0]))
+        else:
+            stored[name] = paths[0]
+    for name in check.outputs:
+        if name not in outputs:
+            problems.append(_unknown(expectations, name, outputs))
+    frames_count = any("/" in name for name in (*stored, *check.outputs))
+    for name, output in outputs.items():
+        expected = check.outputs.get(name)
+        if expected is None and name not in stored:
+            if "/" not in name or frames_count:
+                problems.append(_missing(expectations, output))
+            continue
+        binder = _Binder(expectations, output, expected or _PLAIN, stored.get(name), problems)
+        bound = binder.bound(keep_open=len(found) < _MOST_OPEN)
+        if bound is not None:
+            found[name] = bound
+    if problems:
+        for bound in found.values():
+            bound.close()
+        raise ExpectationError(problems)
+    return found
+
+
+def _path(expectations: Expectations, name: str) -> str:
+    return os.path.normpath(os.path.join(expectations.folder, name))
+
+
+def _unknown(expectations: Expectations, name: str, outputs: Mapping[str, Output]) -> Diagnostic:
+    from scenario_runner.scenario.syntax import escape
+    from scenario_runner.scenario.wording import close_match, listed
+
+    names = [output for output in outputs if ("/" in output) == ("/" in name)] or list(outputs)
+    there = f"the outputs: {listed(names[:20])}" if names else "the scenario has no resource with a dst"
+    help = f"{there}; a resource is one where it has a 'dst'"
+    message = f"{name!r:.100} is no output of the scenario{close_match(name, outputs)}"
+    return expectations.problem("SR-EXPECT-004", f"/outputs/{escape(name)}", message, help)
+
+
+def _stray(path: str, stem: str, by_file: Mapping[str, str]) -> Diagnostic:
+    from scenario_runner.scenario.wording import close_match
+
+    message = f"is the expectation of {stem!r:.100}, which is no output of the scenario{close_match(stem, by_file)}"
+    help = "a resource is an output where it has a 'dst'; captured frames are in folders such as 'frame_0'"
+    return Diagnostic("SR-EXPECT-004", "error", None, message, help, path=path)
+
+
+def _missing(expectations: Expectations, output: Output) -> Diagnostic:
+    message = f"nothing is said about the output {output.name!r:.100}"
+    expected = os.path.join(os.path.basename(expectations.expected_folder), f"{output.file_name}.npy")
+    help = f"make {expected!r} (--update does), or give it an entry in 'outputs': {{ \"unchecked\": true }}"
+    return expectations.problem("SR-EXPECT-005", "/outputs", message, help)
+
+
+class _Binder:
+    """Binds one output; what is wrong goes into ``problems``."""
+
+    def __init__(
+        self,
+        expectations: Expectations,
+        output: Output,
+        expected: Expected,
+        stored: str | None,
+        problems: list[Diagnostic],
+    ) -> None:
+        from scenario_runner.scenario.syntax import escape
+
+        self._expectations = expectations
+        self._output = output
+        self._expected = expected
+        self._stored = stored
+        self._problems = problems
+        self._pointer = f"/outputs/{escape(output.name)}"
+
+    def bound(self, *, keep_open: bool) -> Bound | None:
+        """The output with what it must hold; None where something is wrong, or unknown before a run."""
+        output, expected = self._output, self._expected
+        if expected.unchecked or expected.sha256 is not None:
+            return Bound(output, expected)
+        path = self._stored if expected.file is None else _path(self._expectations, expected.file)
+        if path is None and expected.values is None:
+            self._add("SR-EXPECT-005", "", "has neither 'file', 'values' nor 'sha256', and no file in 'expected'")
+            return None
+        if output.resource is None:
+            if expected.values is None and path is not None and not os.path.isfile(path):
+                self._lacking(path, "/file")
+            return None
+        element = self._element()
+        if element is None and expected.dtype is not None:
+            return None
+        content = self._held(element) if path is None or expected.values is not None else self._opened(path)
+        if content is None:
+            return None
+        if element is None and output.resource.kind == "buffer":
+            element = content.element
+            if element is None and expected.model_fields_set - {"file"}:
+                self._add("SR-EXPECT-008", "", "has elements that are no numbers", "'dtype' says what they are")
+                content.close()
+                return None
+        rule = Rule(
+            expected.atol or 0.0,
+            expected.rtol or 0.0,
+            expected.ulp or 0,
+            expected.zero or 0.0,
+            expected.denormals or "exact",
+            expected.nan,
+        )
+        mask = None if expected.mask is None else _path(self._expectations, expected.mask)
+        bound = Bound(output, expected, path, content, element or ELEMENTS["uint8"], rule, mask)
+        if not self._is_complete(bound):
+            content.close()
+            return None
+        if not keep_open and path is not None:
+            content.close()
+            return bound._replace(content=None)
+        return bound
+
+    def _element(self) -> Element | None:
+        """What the bytes are, as far as the output or ``dtype`` say so; a misfit of the two is a problem."""
+        resource, dtype = self._output.resource, self._expected.dtype
+        assert resource is not None
+        given = None if dtype is None else ELEMENTS[dtype]
+        if resource.kind == "buffer":
+            if given is not None and self._output.size_bytes % given.size_bytes:
+                size = self._output.size_bytes
+                self._add("SR-EXPECT-008", "/dtype", f"the output has {size} bytes, no whole number of {dtype}")
+                return None
+            return given
+        if resource.kind == "tensor":
+            known = element_of_tensor(resource)
+            if given not in (None, known):
+                self._add("SR-EXPECT-008", "/dtype", f"is {dtype!r}, but the tensor is {known.name!r}")
+                return None
+            return known
+        if given is not None:
+            self._add("SR-EXPECT-008", "/dtype", f"an image has the type of its format, {resource.format.name}")
+        return None
+
+    def _held(self, element: Element | None) -> Content | None:
+        """The content that stands in the expectations themselves."""
+        resource = self._output.resource
+        assert resource is not None
+        if resource.kind == "image":
+            planes = planes_of(resource, self._output.size_bytes, ELEMENTS["uint8"])
+            if len(planes) > 1 or planes[0].element is None:
+                message = f"values of {resource.format.name} cannot be written as numbers"
+                self._add("SR-EXPECT-008", "/values", message, "give a 'file'")
+                return None
+            element = planes[0].element
+        if element is None:
+            self._add("SR-EXPECT-003", "/values", "say nothing of their type", "give 'dtype', such as 'float32'")
+            return None
+        try:
+            data = encoded(self._expected.values, element, self._output.size_bytes // element.size_bytes)
+        except ValueError as error:
+            self._add("SR-EXPECT-008", "/values", str(error))
+            return None
+        return HeldContent(data, element)
+
+    def _opened(self, path: str) -> Content | None:
+        assert self._output.resource is not None
+        try:
+            return open_content(path, self._output.resource, self._output.size_bytes)
+        except FileError as error:
+            self._file_problems(error, "/file")
+            return None
+
+    def _file_problems(self, error: FileError, key: str) -> None:
+        for problem in error.problems:
+            code = "SR-EXPECT-008" if problem.code in _MISFITS else "SR-EXPECT-007"
+            if getattr(self._expected, key[1:]) is None:  # the file in the folder, which nothing names
+                self._problems.append(problem._replace(code=code))
+            else:
+                self._add(code, key, f"{problem.path}: {problem.message}", problem.help)
+
+    def _lacking(self, path: str, key: str) -> None:
+        from scenario_runner.close_names import close_files_help
+
+        self._add("SR-EXPECT-007", key, f"{path}: does not exist", close_files_help(path))
+
+    def _is_complete(self, bound: Bound) -> bool:
+        """Whether mask, border and metrics fit the output."""
+        count = len(self._problems)
+        if bound.mask is not None or bound.expected.border:
+            try:
+                bound.ignored()
+            except FileError as error:
+                self._file_problems(error, "/mask")
+            except ValueError as error:
+                self._add("SR-EXPECT-008", "/mask" if bound.mask is not None else "/border", str(error))
+        if bound.expected.metrics is not None:
+            from scenario_runner.suite.metrics.table import METRICS
+
+            for name in bound.expected.metrics.model_fields_set:
+                for code, message, help in METRICS[name].misfits(bound.planes):
+                    self._add(code, f"/metrics/{name}", message, help)
+        return len(self._problems) == count
+
+    def _add(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
+        if self._expectations.text is None and not pointer:
+            message = f"{self._output.name!r}: {message}"
+        self._problems.append(self._expectations.problem(code, self._pointer + pointer, message, help))

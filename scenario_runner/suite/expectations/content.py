@@ -1,0 +1,169 @@
+"""Expected content: the bytes that an output must have, from a file or from values, read in pieces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from scenario_runner.files.codec import codec_of
+from scenario_runner.files.npy import NpyReader
+from scenario_runner.files.source import file_error
+from scenario_runner.viewing.element import ELEMENTS, Element, element_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scenario_runner.files.image_reader import ImageReader
+    from scenario_runner.plan.model.images import ImagePlan
+    from scenario_runner.plan.model.plan import ResourcePlan
+
+_ELEMENT_OF_NUMERIC = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3", "float8e5m2": "float8_e5m2"}
+
+
+class Content(Protocol):
+    """Bytes that can be read; ``element`` is what they are where the content itself says so."""
+
+    element: Element | None
+
+    def read_into(self, destination: memoryview, offset: int) -> None:
+        """Fill ``destination`` with the bytes from ``offset`` on. Raises FileError."""
+
+    def close(self) -> None:
+        """Let go of the file; may be called twice."""
+
+
+class HeldContent:
+    """Bytes in memory."""
+
+    def __init__(self, data: bytes, element: Element | None) -> None:
+        self._data = memoryview(data)
+        self.element = element
+
+    def read_into(self, destination: memoryview, offset: int) -> None:
+        destination[:] = self._data[offset : offset + len(destination)]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class NpyContent:
+    """The payload of a .npy file."""
+
+    def __init__(self, reader: NpyReader) -> None:
+        self._reader = reader
+        self.element = element_of(reader.header.kind, reader.header.item_size_bytes)
+
+    def read_into(self, destination: memoryview, offset: int) -> None:
+        self._reader.read_into(destination, offset, len(destination))
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+class ImageContent:
+    """The parts of an image, one after the other, from an image file."""
+
+    element: Element | None = None
+
+    def __init__(self, reader: ImageReader, plan: ImagePlan, size_bytes: int) -> None:
+        self._reader = reader
+        self._parts = [part for part in plan.parts if part.end_bytes <= size_bytes]
+
+    def read_into(self, destination: memoryview, offset: int) -> None:
+        end = offset + len(destination)
+        for part in self._parts:
+            first, last = max(offset, part.offset_bytes), min(end, part.end_bytes)
+            if first < last:
+                piece = destination[first - offset : last - offset]
+                self._reader.read_into(piece, part.level, first - part.offset_bytes, last - first, part.aspect)
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+def open_content(path: str, resource: ResourcePlan, size_bytes: int) -> Content:
+    """The content of a file as an output would have it. Raises FileError where it has another type or shape."""
+    if resource.kind == "image":
+        levels = sum(part.end_bytes <= size_bytes for part in resource.parts) // len(resource.format.aspects)
+        image = codec_of(path).open_image(path, resource.format, resource.width, resource.height, resource.mips)
+        if image.mip_count < levels:
+            image.close()
+            others = "a .dds file holds all of them"
+            message = f"has {image.mip_count} of the {levels} mip levels of the output"
+            raise file_error(path, message, help=others, code="SR-FILE-002")
+        return ImageContent(image, resource, size_bytes)
+    codec_of(path, resource.kind)
+    reader = NpyReader(path)
+    try:
+        _check(path, reader, resource, size_bytes)
+    except BaseException:
+        reader.close()
+        raise
+    return NpyContent(reader)
+
+
+def _check(path: str, reader: NpyReader, resource: ResourcePlan, size_bytes: int) -> None:
+    header = reader.header
+    if resource.kind == "tensor":
+        known = element_of_tensor(resource)
+        found = element_of(header.kind, header.item_size_bytes)
+        fits = found == known or (header.kind in "Vui" and header.item_size_bytes == known.size_bytes)
+        if not fits or _trimmed(header.shape) != _trimmed(resource.shape):
+            raise file_error(
+                path,
+                f"holds {header.descr!r} of shape {header.shape}, but the output is {known.name} of shape"
+                f" {tuple(resource.shape)}",
+                code="SR-FILE-002",
+            )
+    if header.data_size_bytes != size_bytes:
+        message = f"holds {header.data_size_bytes} bytes, but the output has {size_bytes} bytes"
+        raise file_error(path, message, code="SR-FILE-002")
+
+
+def _trimmed(shape: Sequence[int]) -> tuple[int, ...]:
+    """A shape without its outer axes of length 1."""
+    start = next((at for at, length in enumerate(shape) if length != 1), len(shape))
+    return tuple(shape[start:])
+
+
+def element_of_tensor(resource: Any) -> Element:
+    """What the elements of a tensor are."""
+    name = _ELEMENT_OF_NUMERIC.get(resource.format.numeric)
+    if name is not None:
+        return ELEMENTS[name]
+    dtype: str = resource.format.numpy_dtype
+    found = element_of(dtype[1], int(dtype[2:]))
+    assert found is not None, "every format of a tensor has elements of one kind"
+    return found
+
+
+def encoded(values: Any, element: Element, count: int) -> bytes:
+    """Nested arrays of numbers as the bytes of ``count`` elements; one number stands for all of them.
+
+    Raises ValueError with the reason where a value does not fit, or where there is another number of them.
+    """
+    flat = _flat(values)
+    if not isinstance(values, list):
+        flat = flat * count
+    if len(flat) != count:
+        raise ValueError(f"there are {len(flat)} values, but the output has {count} elements of {element.name}")
+    if any(isinstance(each, str) for each in flat):
+        return b"".join(_one(each, element) for each in flat)
+    return element.encoded(flat)
+
+
+def _flat(values: Any) -> list[Any]:
+    level = [values]
+    while level and isinstance(level[0], list):
+        level = [inner for each in level for inner in each]
+    return level
+
+
+def _one(value: Any, element: Element) -> bytes:
+    if isinstance(value, str) and value.startswith("0x"):
+        bits = int(value, 16)
+        if bits >> 8 * element.size_bytes:
+            raise ValueError(f"{value!r} has more bits than {element.name}")
+        return bits.to_bytes(element.size_bytes, "little")
+    if isinstance(value, str) and not element.is_float:
+        raise ValueError(f"{value!r} is no value of {element.name}")
+    return element.encoded([float(value) if isinstance(value, str) else value])

@@ -1,0 +1,144 @@
+"""What ``when`` and ``needs`` say of a device: conditions that match it, and what it lacks."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scenario_runner.suite.expectations.model import Check, Condition, Output
+
+# PCI ids, and VkVendorId of the Vulkan registry.
+VENDORS: Final = {
+    "amd": 0x1002,
+    "apple": 0x106B,
+    "arm": 0x13B5,
+    "broadcom": 0x14E4,
+    "imagination": 0x1010,
+    "intel": 0x8086,
+    "mesa": 0x10005,
+    "nvidia": 0x10DE,
+    "qualcomm": 0x5143,
+    "samsung": 0x144D,
+}
+_COMPARISON = re.compile(r"(<=|>=|==|!=|<|>)\s*(\d+(?:\.\d+)*)\s*")
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+
+
+class Device(NamedTuple):
+    """What conditions can ask of a physical device; ``driver_version`` is the first such number that its driver says
+    of itself."""
+
+    name: str
+    type: str
+    vendor_id: int
+    driver: str
+    driver_version: tuple[int, ...]
+
+    @classmethod
+    def of(cls, physical: Any) -> Device:
+        """Of a `PhysicalDevice`."""
+        driver, version = physical.driver, int(physical.properties.driverVersion)
+        found = _VERSION.search(driver)
+        # without a text, the packing that Vulkan itself uses: 10 bits of major, 10 of minor, 12 of patch
+        numbers = (
+            (version >> 22, version >> 12 & 0x3FF, version & 0xFFF)
+            if found is None
+            else tuple(map(int, found.group().split(".")))
+        )
+        return cls(physical.name, physical.type, int(physical.properties.vendorID), driver, numbers)
+
+
+def vendor_id(text: str) -> int | None:
+    """The id of a vendor, given by name or as a hexadecimal number; None where there is no such vendor."""
+    if re.fullmatch(r"0[xX][0-9a-fA-F]{1,8}", text):
+        return int(text, 16)
+    return VENDORS.get(text.lower())
+
+
+def comparisons(text: str) -> list[tuple[str, tuple[int, ...]]] | None:
+    """Comparisons such as '>=24.1 <25' taken apart; None where the text is something else."""
+    found, at = [], 0
+    text = text.strip()
+    while at < len(text):
+        match = _COMPARISON.match(text, at)
+        if match is None:
+            return None
+        found.append((match[1], tuple(map(int, match[2].split(".")))))
+        at = match.end()
+    return found or None
+
+
+def matches(condition: Condition, device: Device) -> bool:
+    """Whether all that a condition says is true of a device."""
+    for pattern, name in ((condition.device, device.name), (condition.driver, device.driver)):
+        if pattern is not None and not fnmatchcase(name.lower(), pattern.lower()):
+            return False
+    if condition.type is not None and condition.type != device.type:
+        return False
+    if condition.vendor is not None and vendor_id(condition.vendor) != device.vendor_id:
+        return False
+    wanted = comparisons(condition.driver_version) if condition.driver_version is not None else None
+    return all(_holds(sign, device.driver_version, version) for sign, version in wanted or ())
+
+
+def _holds(sign: str, found: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    length = max(len(found), len(wanted))
+    one, other = (version + (0,) * (length - len(version)) for version in (found, wanted))
+    return {"<": one < other, "<=": one <= other, ">": one > other, ">=": one >= other, "==": one == other}.get(
+        sign, one != other
+    )
+
+
+_SOURCES = ("file", "values", "sha256")
+
+
+def for_device(check: Check, device: Device) -> Check:
+    """The expectations with what the first matching entry of ``when`` changes."""
+    for condition in check.when:
+        if matches(condition, device):
+            return merged(check, condition)
+    return check
+
+
+def merged(check: Check, condition: Condition) -> Check:
+    """The expectations with what an entry of ``when`` changes."""
+    outputs = dict(check.outputs)
+    for name, changed in condition.outputs.items():
+        outputs[name] = _merged(outputs.get(name), changed)
+    timeout = check.timeout if condition.timeout is None else condition.timeout
+    return check.model_copy(update={"outputs": outputs, "timeout": timeout})
+
+
+def _merged(base: Output | None, changed: Output) -> Output:
+    if base is None or changed.unchecked:
+        return changed
+    given = {name: getattr(changed, name) for name in changed.model_fields_set}
+    dropped: set[str] = set()
+    if any(name in given for name in _SOURCES):  # another source takes the place of the one there was
+        dropped = {name for name in _SOURCES if name not in given}
+    if "sha256" in given:
+        return changed
+    if "allowed_count" in given or "allowed_share" in given:
+        dropped |= {"allowed_count", "allowed_share"} - given.keys()
+    kept = {name: getattr(base, name) for name in base.model_fields_set - dropped - {"unchecked"}}
+    return type(base).model_construct(**{**kept, **given})
+
+
+def lacking(needs: Any, physical: Any) -> Iterator[str]:
+    """What a device lacks of what is needed, in words."""
+    from scenario_runner.vulkan.devices.requirements import lacks_capability, lacks_feature
+
+    for name in needs.capabilities:
+        missing = lacks_capability(physical, name)
+        if missing:
+            yield f"the capability {name}: {missing}"
+    for name in needs.features:
+        if lacks_feature(physical, name):
+            yield f"the feature {name}"
+    for name in needs.extensions:
+        if name not in physical.extensions:
+            yield f"the extension {name}"

@@ -1,0 +1,275 @@
+"""The format of expectations, version 1: what a ``check.json`` and the ``expect`` of a scenario hold."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from scenario_runner.scenario.model import wrong
+from scenario_runner.scenario.model_base import ModelBase
+from scenario_runner.viewing.element import ELEMENTS
+
+VERSION: Final = 1
+_MOST_VALUES: Final = 1 << 20  # of values in the text; more of them belong in a file
+_BITS: Final = frozenset("0123456789abcdef")
+
+
+def _tolerance(number: float) -> float:
+    if not 0 <= number < math.inf:
+        raise wrong("expected a finite number of at least 0")
+    return number
+
+
+def _positive(number: float) -> float:
+    if not 0 < number < math.inf:
+        raise wrong("expected a finite number above 0")
+    return number
+
+
+def _finite(number: float) -> float:
+    if not math.isfinite(number):
+        raise wrong("expected a finite number")
+    return number
+
+
+def _share(number: float) -> float:
+    if not 0 <= number <= 1:
+        raise wrong("expected a number from 0 to 1")
+    return number
+
+
+def _path(text: str) -> str:
+    if not text or "\0" in text:
+        raise wrong("expected the path of a file")
+    return text
+
+
+def _digest(text: str) -> str:
+    if len(text) != 64 or not _BITS.issuperset(text.lower()):
+        raise wrong("expected a SHA-256 of 64 hexadecimal digits")
+    return text.lower()
+
+
+def _dtype(name: str) -> str:
+    if name not in ELEMENTS:
+        raise wrong(f"expected one of {', '.join(map(repr, ELEMENTS))}")
+    return name
+
+
+def _several(given: Any) -> Any:
+    return (given,) if isinstance(given, str) else given
+
+
+def _needs(given: Any) -> Any:
+    if isinstance(given, str):
+        return {"capabilities": (given,)}
+    return {"capabilities": given} if isinstance(given, list) else given
+
+
+def _values(given: Any) -> Any:
+    """Numbers, and texts that stand for some, in arrays of one length on each level."""
+    shape_of(given)
+    return given
+
+
+def shape_of(values: Any) -> tuple[int, ...]:
+    """The lengths of nested arrays; () of a single number. Raises the error of a validator."""
+    shape: list[int] = []
+    level = [values]
+    while level and isinstance(level[0], list):
+        if not all(isinstance(each, list) and len(each) == len(level[0]) for each in level):
+            raise wrong("expected a number or arrays of one length, of numbers")
+        shape.append(len(level[0]))
+        level = [inner for each in level for inner in each]
+        if len(level) > _MOST_VALUES:
+            raise wrong(f"more than {_MOST_VALUES} values belong in a file: 'file'")
+    for each in level:
+        if isinstance(each, str):
+            if each not in ("nan", "inf", "-inf") and not (each.startswith("0x") and _is_hexadecimal(each[2:])):
+                raise wrong("expected a number, 'nan', 'inf', '-inf' or bits such as '0x7fc00000'")
+        elif not isinstance(each, int | float):
+            raise wrong("expected a number or arrays of one length, of numbers")
+    return tuple(shape)
+
+
+def _is_hexadecimal(digits: str) -> bool:
+    return 0 < len(digits) <= 16 and _BITS.issuperset(digits.lower())
+
+
+Tolerance = Annotated[float, AfterValidator(_tolerance)]
+Path = Annotated[str, AfterValidator(_path)]
+Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_several), Field(strict=False)]
+Digests = Annotated[
+    tuple[Annotated[str, AfterValidator(_digest)], ...], BeforeValidator(_several), Field(strict=False, min_length=1)
+]
+Dtype = Annotated[str, AfterValidator(_dtype), Field(json_schema_extra={"enum": list(ELEMENTS)})]
+
+
+class Most(ModelBase):
+    """Bounds of an error: above `warn` the result is a warning, above `max` a failure."""
+
+    warn: Tolerance | None = Field(default=None, description="The result is a warning above this value.")
+    max: Tolerance | None = Field(default=None, description="The result is a failure above this value.")
+
+
+class Least(ModelBase):
+    """Bounds of a likeness: below `warn` the result is a warning, below `min` a failure."""
+
+    warn: Annotated[float, AfterValidator(_finite)] | None = Field(
+        default=None, description="The result is a warning below this value."
+    )
+    min: Annotated[float, AfterValidator(_finite)] | None = Field(
+        default=None, description="The result is a failure below this value."
+    )
+
+
+class Metrics(ModelBase):
+    """Errors of an output as a whole, each with its bounds."""
+
+    rmse: Most | None = Field(default=None, description="Root of the mean squared error, in units of the values.")
+    psnr: Least | None = Field(default=None, description="Peak signal-to-noise ratio in dB.")
+    ssim: Least | None = Field(default=None, description="Structural similarity of images, 1 where they are equal.")
+    histogram_emd: Most | None = Field(
+        default=None,
+        description="Earth mover's distance between histograms of 256 bins, of the worst channel; 0 to 1.",
+    )
+    flip: Most | None = Field(
+        default=None, description="Mean of NVIDIA's FLIP, 0 to 1; needs the package flip-evaluator."
+    )
+    rel_l2: Most | None = Field(
+        default=None, description="Norm of the error relative to that of the expected values. {} means the defaults."
+    )
+    cosine: Least | None = Field(default=None, description="Cosine between both as vectors. {} means the defaults.")
+    scale_error: Most | None = Field(
+        default=None, description="How far the best common factor is from 1. {} means the defaults."
+    )
+    wasserstein_rel: Most | None = Field(
+        default=None, description="Distance of the sorted values, relative. {} means the defaults."
+    )
+    atol_p999: Most | None = Field(
+        default=None, description="99.9th percentile of the absolute errors. {} means the defaults."
+    )
+
+
+class Output(ModelBase):
+    """What one output, or one captured frame of it, must hold. Without a key for how, every byte must be equal."""
+
+    file: Path | None = Field(
+        default=None,
+        description=(
+            "The .npy, .dds or .png file with the expected content, relative to the folder of the scenario. Without "
+            "`file`, `values` and `sha256` it is the one with the name of the output in the folder `expected`."
+        ),
+    )
+    values: Annotated[Any, AfterValidator(_values)] = Field(
+        default=None,
+        description=(
+            "The expected values: one number for all elements, or arrays of numbers in C order. 'nan', 'inf', '-inf' "
+            "and bits ('0x7fc00000') stand for values that JSON cannot write."
+        ),
+    )
+    sha256: Digests | None = Field(
+        default=None, description="SHA-256 of the bytes of the content, or of each of several accepted ones."
+    )
+    dtype: Dtype | None = Field(
+        default=None,
+        description="What the bytes of a buffer are. By default that of the file; tensors and images know it.",
+    )
+    atol: Tolerance | None = Field(default=None, description="Error that is allowed: atol + rtol * |expected|.")
+    rtol: Tolerance | None = Field(default=None, description="Error that is allowed, relative to the expected value.")
+    ulp: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = Field(
+        default=None, description="How many representable values may lie between: an alternative to atol and rtol."
+    )
+    zero: Tolerance | None = Field(
+        default=None,
+        description="For expected values of at most this magnitude: the error that is allowed in place of ulp.",
+    )
+    denormals: Literal["exact", "any"] | None = Field(
+        default=None, description="`any`: a zero of the same sign may stand for a denormal value. Default: `exact`."
+    )
+    nan: Literal["equal", "any", "error"] | None = Field(
+        default=None,
+        description=(
+            "`equal` (default): NaN is right where NaN is expected. `any`: where NaN is expected, every value is "
+            "right. `error`: NaN is never right."
+        ),
+    )
+    allowed_count: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="Number of elements that may be wrong."
+    )
+    allowed_share: Annotated[float, AfterValidator(_share)] | None = Field(
+        default=None, description="Share of the elements that may be wrong, 0 to 1."
+    )
+    mask: Path | None = Field(
+        default=None,
+        description="A .npy or .png file that is not zero at elements, or texels, that do not count.",
+    )
+    border: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="Width of the border, in rows and columns, that does not count."
+    )
+    metrics: Metrics | None = Field(
+        default=None, description="Bounds for errors of the output as a whole, in place of single elements or besides."
+    )
+    unchecked: bool = Field(default=False, description="Whether any content is right.")
+
+
+class Needs(ModelBase):
+    """What a device must have; on one that lacks any of it, the result is NotSupported."""
+
+    capabilities: Names = Field(default=(), description="Capabilities of SPIR-V that the shaders declare.")
+    features: Names = Field(default=(), description="Members of Vulkan's feature structures, such as shaderFloat16.")
+    extensions: Names = Field(default=(), description="Device extensions of Vulkan.")
+
+
+class Condition(ModelBase):
+    """A device or driver, and what is expected differently of it. All keys that are given must match."""
+
+    device: str | None = Field(default=None, description="Pattern of the device's name: `*` stands for any text.")
+    driver: str | None = Field(default=None, description="Pattern of the driver's name.")
+    driver_version: str | None = Field(
+        default=None, description="Comparisons with the driver's version, all of which must hold: `>=24.1 <25`."
+    )
+    type: Literal["discrete", "integrated", "virtual", "cpu", "other"] | None = Field(
+        default=None, description="Type of the device."
+    )
+    vendor: str | None = Field(default=None, description="Vendor of the device: a name or an id such as 0x10de.")
+    timeout: Annotated[float, AfterValidator(_positive)] | None = Field(
+        default=None, description="Seconds, in place of those outside."
+    )
+    outputs: dict[str, Output] = Field(
+        default={}, description="Keys for outputs, in place of the same keys outside. Other keys stay."
+    )
+
+
+class Check(ModelBase):
+    """What a scenario is expected to give."""
+
+    version: Literal[1] = Field(default=1, description="Version of this format.")
+    repeat: Annotated[int, Field(ge=1, le=2**31 - 1)] = Field(
+        default=1, description="How often all commands run, as `--repeat`."
+    )
+    keep_state: bool = Field(default=False, description="Whether an iteration goes on from the last one.")
+    robustness: bool = Field(
+        default=False, description="Whether the device is opened with robust access, as --enable-robustness-features."
+    )
+    needs: Annotated[Needs | None, BeforeValidator(_needs)] = Field(
+        default=None,
+        description="What a device must have; a name or an array of names are capabilities.",
+    )
+    timeout: Annotated[float, AfterValidator(_positive)] | None = Field(
+        default=None, description="Seconds that a run may take, in place of the limit of the suite."
+    )
+    exit_code: Annotated[int, Field(ge=0, le=255)] | None = Field(
+        default=None, description="What `scenario-runner run` must end with, for scenarios that are wrong on purpose."
+    )
+    codes: Names | None = Field(
+        default=None, description="The codes of all errors that the run must end with, each named once."
+    )
+    outputs: dict[str, Output] = Field(
+        default={}, description="By the uid of the resource, or for captured frames `frame_<id>/<uid>`."
+    )
+    when: Annotated[tuple[Condition, ...], Field(strict=False)] = Field(
+        default=(), description="Other expectations on some devices and drivers: the first entry that matches counts."
+    )

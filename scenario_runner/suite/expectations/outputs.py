@@ -1,0 +1,164 @@
+"""The outputs of a scenario that can be compared: results that have a ``dst``, and captured frames."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scenario_runner.run.file_names import FileNames
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scenario_runner.plan.model.plan import FramePlan, Plan, ResourcePlan
+    from scenario_runner.scenario import Scenario
+
+
+class Output(NamedTuple):
+    """One output.
+
+    ``name`` is the uid of the resource, or ``frame_1/uid`` for a captured frame; ``file_name`` is that of its expected
+    file, relative to the folder, without an extension. ``size_bytes`` of the resource count: all levels of an image,
+    or the first one where the ``dst`` holds one. ``resource`` is None where only a run tells what it is like.
+    """
+
+    name: str
+    file_name: str
+    resource: ResourcePlan | None
+    size_bytes: int
+
+
+class Frames:
+    """Names of the frames of a run, as captures name their folders; ask for each frame once, in order."""
+
+    def __init__(self, repeat: int) -> None:
+        self._repeat = repeat
+        self._seen: dict[tuple[int, int], int] = {}
+
+    def name(self, iteration: int, frame_id: int) -> str:
+        """``frame_<id>``, under ``iteration_<n>/`` when repeating; the second one of an id gets a number."""
+        count = self._seen[iteration, frame_id] = self._seen.get((iteration, frame_id), 0) + 1
+        name = f"frame_{frame_id}" + (f"_{count}" if count > 1 else "")
+        return name if self._repeat == 1 else f"iteration_{iteration}/{name}"
+
+
+def outputs_of_plan(plan: Plan, repeat: int) -> dict[str, Output]:
+    """The outputs of a run, by name."""
+    found: dict[str, Output] = {}
+    names = FileNames()
+    for uid, destination in plan.outputs:
+        if destination is not None:
+            resource = plan.resources[uid]
+            found[uid] = Output(uid, names.of(uid), resource, _stored_bytes(resource, destination))
+    if any(frame.captures for frame in plan.frames):
+        _add_frames(found, ((frame.frame_id, frame.captures) for frame in plan.frames), plan.resources, repeat)
+    return found
+
+
+def _add_frames(
+    found: dict[str, Output],
+    frames: Iterable[tuple[int, Iterable[str]]],
+    resources: Mapping[str, ResourcePlan | None],
+    repeat: int,
+) -> None:
+    frames = [(frame_id, tuple(captures)) for frame_id, captures in frames]
+    names, folders = FileNames(), Frames(repeat)
+    for iteration in range(repeat):
+        for frame_id, captures in frames:
+            if not captures:
+                continue
+            folder = folders.name(iteration, frame_id)
+            for uid in captures:
+                resource = resources[uid]
+                size = 0 if resource is None else resource.size_bytes
+                name = f"{folder}/{uid}"
+                found.setdefault(name, Output(name, f"{folder}/{names.of(uid)}", resource, size))
+
+
+def _stored_bytes(resource: ResourcePlan, destination: str) -> int:
+    """How many bytes of a resource the file of its ``dst`` holds."""
+    if resource.kind != "image" or resource.mips == 1:
+        return resource.size_bytes
+    from scenario_runner.files.image_file import stored_levels
+
+    levels = stored_levels(destination, resource.mips)
+    return min(resource.size_bytes, resource.parts[levels * len(resource.format.aspects) - 1].end_bytes)
+
+
+def outputs_of_scenario(scenario: Scenario, repeat: int) -> dict[str, Output]:
+    """The same, of a scenario that nobody has planned: no file that it names is opened."""
+    resources: dict[str, Any] = {}
+    found: dict[str, Output] = {}
+    names = FileNames()
+    for resource in scenario.resources:
+        if resource.kind not in ("buffer", "image", "tensor"):
+            continue
+        described = resources[resource.uid] = _described(resource)
+        destination = getattr(resource, "dst", None)
+        if destination is not None:
+            size = 0 if described is None else _stored_bytes(described, destination)
+            found[resource.uid] = Output(resource.uid, names.of(resource.uid), described, size)
+    frames: list[tuple[int, tuple[str, ...]]] = []
+    for command in scenario.commands:
+        if command.kind == "mark_boundary":
+            given: Any = command
+            number = len(frames) if given.frame_id is None else given.frame_id
+            frames.append((number, tuple(dict.fromkeys(uid for uid in given.resources if uid in resources))))
+    _add_frames(found, frames, resources, repeat)
+    return found
+
+
+def _described(resource: Any) -> ResourcePlan | None:
+    """A resource as plans have it, as far as the JSON tells; None where it does not tell enough, or is wrong."""
+    from scenario_runner.formats import find_format
+    from scenario_runner.plan.model.records import BufferPlan
+
+    if resource.kind == "buffer":
+        return BufferPlan(resource.uid, "", resource.size)
+    format = find_format(resource.format)
+    if format is None:
+        return None
+    if resource.kind == "tensor":
+        from math import prod
+
+        from scenario_runner.plan.model.tensors import TensorPlan
+
+        shape = tuple(resource.dims)
+        if any(length <= 0 for length in shape) or format.numpy_dtype is None:
+            return None
+        return TensorPlan(resource.uid, "", prod(shape) * format.block_size_bytes, format, shape)
+    from scenario_runner.plan.model.images import ImagePlan, image_parts
+
+    dims = resource.dims
+    if len(dims) != 4 or not dims[1] or not dims[2]:
+        return None
+    parts = image_parts(format, dims[1], dims[2], resource.mips)
+    return ImagePlan(resource.uid, "", parts[-1].end_bytes, format, dims[1], dims[2], resource.mips, parts)
+
+
+def frame_outputs(frame: FramePlan, folder: str) -> dict[str, str]:
+    """The names of what a frame captures, by uid."""
+    return {uid: f"{folder}/{uid}" for uid in frame.captures}
+
+
+def expected_files(folder: str) -> dict[str, list[str]]:
+    """The files below a folder that may hold expected content: by name without the extension, all with that name."""
+    from scenario_runner.files.codec import is_known
+
+    found: dict[str, list[str]] = {}
+    folders = [("", folder)]
+    for prefix, path in folders:
+        try:
+            entries = os.scandir(path)
+        except OSError:
+            continue  # there need not be one
+        with entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                if is_known(entry.name):
+                    stem = os.path.splitext(entry.name)[0]
+                    found.setdefault(prefix + stem, []).append(entry.path)
+                elif entry.is_dir(follow_symlinks=False):
+                    folders.append((f"{prefix}{entry.name}/", entry.path))
+    return found

@@ -1,0 +1,283 @@
+"""From the text of a ``check.json``, or the ``expect`` of a scenario, to `Expectations`."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ExpectationError, error_class
+from scenario_runner.files.source import SourceFile
+from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
+from scenario_runner.scenario.syntax import line_and_column, scan
+from scenario_runner.suite.expectations.model import Check, Least, Most, Output
+from scenario_runner.suite.expectations.places import expected_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scenario_runner.suite.records import Item
+
+_MOST_BYTES = 32 << 20
+_KEY = b'"expect"'
+_POINTER = "/expect"  # of the expectations in a scenario
+_ABOUT_KEYS = ("SR-EXPECT-002",)
+_DEFAULT = Check()
+_SOURCES = ("file", "values", "sha256")
+
+
+class Expectations(NamedTuple):
+    """What a scenario is expected to give.
+
+    ``check`` is what was written. Relative paths in it start from ``folder``; files that nothing names are in
+    ``expected_folder``. ``path`` is the file that it stands in, at the JSON pointer ``pointer``, and ``text`` the text
+    of that file, for places; both are None where nothing was written.
+    """
+
+    check: Check
+    folder: str
+    expected_folder: str
+    path: str | None = None
+    text: str | None = None
+    pointer: str = ""
+
+    @property
+    def timeout_s(self) -> float | None:
+        """Seconds that a run may take, where that is said for every device."""
+        return self.check.timeout
+
+    @property
+    def expects_failure(self) -> bool:
+        """Whether the run must end with an error."""
+        return bool(self.check.exit_code or self.check.codes)
+
+    def problem(self, code: str, pointer: str, message: str, help: str | None = None) -> Diagnostic:
+        """An error at a place of the expectations."""
+        if self.text is None or self.path is None:
+            return Diagnostic(code, "error", None, message, help, path=self.expected_folder)
+        return _placed(self.text, self.path, Diagnostic(code, "error", self.pointer + pointer, message, help))
+
+
+def load(item: Item) -> Expectations:
+    """The expectations of an item; the scenario itself is not checked, nor are files looked at that they name.
+
+    Raises ExpectationError with every problem of the text, and FileError where it cannot be read.
+    """
+    folder, expected = os.path.dirname(item.path), expected_folder(item.path)
+    inside = _inside(item.path)
+    if item.expectations is not None:
+        text = _text(item.expectations)
+        if inside is not None:
+            message = "the scenario has expectations of its own under the key 'expect'"
+            help = "keep one of the two"
+            raise ExpectationError(Diagnostic("SR-EXPECT-006", "error", None, message, help, path=item.expectations))
+        check = _parsed(text, item.expectations, "", None)
+        return Expectations(check, folder, expected, item.expectations, text)
+    if inside is None:
+        return Expectations(_DEFAULT, folder, expected)
+    text, tree = inside
+    check = _parsed(text, item.path, _POINTER, tree)
+    return Expectations(check, folder, expected, item.path, text, _POINTER)
+
+
+def of_text(text: str, path: str, folder: str, expected: str) -> Expectations:
+    """The expectations that a file would have with this text. Raises ExpectationError."""
+    return Expectations(_parsed(text, path, "", None), folder, expected, path, text)
+
+
+def _inside(path: str) -> tuple[str, Any] | None:
+    """The text of a scenario that has expectations, and these as data; of a wrong one the run says what is wrong."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if _KEY not in content or len(content) > _MOST_BYTES:
+            return None
+        text = content.decode("utf-8-sig")
+        tree = json.loads(text)
+    except (OSError, ValueError, RecursionError):
+        return None
+    return (text, tree["expect"]) if isinstance(tree, dict) and "expect" in tree else None
+
+
+def _text(path: str) -> str:
+    with SourceFile(path) as file:
+        content = file.read(min(file.size_bytes, _MOST_BYTES + 1))
+    if len(content) > _MOST_BYTES:
+        raise _unreadable(path, f"is larger than {_MOST_BYTES >> 20} MiB", "keep data in files of their own")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, f"is not UTF-8: byte {error.start} is {content[error.start]:#04x}", None) from None
+
+
+def _unreadable(path: str, message: str, help: str | None) -> ExpectationError:
+    return ExpectationError(Diagnostic("SR-EXPECT-001", "error", None, message, help, path=path))
+
+
+def _parsed(text: str, path: str, pointer: str, tree: Any) -> Check:
+    """The model of what stands at a pointer of a text; ``tree`` is the same as data, None where nobody parsed it."""
+    from pydantic import ValidationError
+
+    try:
+        if not pointer:
+            tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
+        check = Check.model_validate(_without_schema(tree))
+    except (ValueError, ValidationError, RecursionError):
+        raise ExpectationError(_diagnosed(text, path, pointer)) from None
+    problems = list(_contradictions(check))
+    if problems:
+        raise ExpectationError([_placed(text, path, _at(pointer, problem)) for problem in problems])
+    return check
+
+
+def _without_schema(tree: Any) -> Any:
+    """The tree without the key that only editors look at."""
+    if isinstance(tree, dict) and isinstance(tree.get("$schema"), str):
+        return {key: value for key, value in tree.items() if key != "$schema"}
+    return tree
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise ValueError
+    return mapping
+
+
+def _not_json(word: str) -> Any:
+    raise ValueError(word)
+
+
+def _diagnosed(text: str, path: str, pointer: str) -> list[Diagnostic]:
+    """All that is wrong with a text, in its order; an error of the syntax stands alone."""
+    from pydantic import ValidationError
+
+    from scenario_runner.scenario.wording import findings, shown
+
+    faults = scan(text)
+    if faults and faults[-1].fatal:
+        faults = faults[-1:]
+    if faults:
+        found = []
+        for fault in faults:
+            line, column = line_and_column(text, fault.offset)
+            help = "expected an object" if text.isspace() or not text else fault.help
+            found.append(
+                Diagnostic("SR-EXPECT-001", "error", fault.pointer or None, fault.message, help, path, line, column)
+            )
+        return limited(found)
+    tree = json.loads(text)
+    if pointer:
+        tree = tree["expect"]
+    tree = _without_schema(tree)
+    if not isinstance(tree, dict):
+        message = f"expected an object, got {shown(tree)}"
+        return [_placed(text, path, Diagnostic("SR-EXPECT-003", "error", pointer, message))]
+    try:
+        Check.model_validate(tree)
+    except ValidationError as error:
+        problems = []
+        for finding in findings(Check, error):
+            code = "SR-EXPECT-002" if finding.code == "SR-JSON-003" else "SR-EXPECT-003"
+            problems.append(_placed(text, path, _at(pointer, finding._replace(code=code))))
+            if len(problems) > MAX_PROBLEMS:
+                break
+        return limited(sorted(problems, key=lambda each: (each.line or 0, each.column or 0)))
+    raise AssertionError("what is wrong was found before")
+
+
+def _at(pointer: str, problem: Diagnostic) -> Diagnostic:
+    return problem._replace(pointer=f"{pointer}{problem.pointer}")
+
+
+def _placed(text: str, path: str, problem: Diagnostic) -> Diagnostic:
+    """The problem with the line and column that its pointer leads to, or the nearest pointer above it."""
+    offsets: dict[str, tuple[int, int]] = {}
+    scan(text, lambda pointer, key, value: offsets.__setitem__(pointer, (key, value)))
+    pointer = problem.pointer or ""
+    is_key = problem.code in _ABOUT_KEYS
+    while pointer and pointer not in offsets:
+        pointer, is_key = pointer.rpartition("/")[0], False
+    line, column = line_and_column(text, offsets.get(pointer, (0, 0))[0 if is_key else 1])
+    return problem._replace(path=path, line=line, column=column)
+
+
+def _contradictions(check: Check) -> Iterator[Diagnostic]:
+    """Parts that are right alone and wrong together; pointers start at the expectations."""
+    if check.codes is not None:
+        exit_codes = {error_class(code).exit_code for code in check.codes}
+        if check.exit_code is not None and check.codes and check.exit_code not in exit_codes:
+            ends = " or ".join(map(str, sorted(exit_codes)))
+            yield _contradiction("/exit_code", f"is {check.exit_code}, but runs with these codes end with {ends}")
+        if not check.codes and check.exit_code:
+            yield _contradiction("/codes", f"is empty, but a run that ends with {check.exit_code} has a code")
+    if (check.exit_code or check.codes) and check.outputs:
+        yield _contradiction("/outputs", "a run that ends with an error has no outputs")
+    yield from _of_outputs(check.outputs, "/outputs")
+    for index, condition in enumerate(check.when):
+        here = f"/when/{index}"
+        if not condition.model_fields_set & {"device", "driver", "driver_version", "type", "vendor"}:
+            yield _contradiction(here, "matches every device", "give device, driver, driver_version, type or vendor")
+        yield from _wrong_condition(condition, here)
+        yield from _of_outputs(condition.outputs, f"{here}/outputs")
+
+
+def _wrong_condition(condition: Any, here: str) -> Iterator[Diagnostic]:
+    from scenario_runner.suite.expectations.devices import VENDORS, comparisons, vendor_id
+
+    if condition.driver_version is not None and comparisons(condition.driver_version) is None:
+        message = "expected comparisons such as '>=24.1 <25'"
+        yield Diagnostic("SR-EXPECT-003", "error", f"{here}/driver_version", message)
+    if condition.vendor is not None and vendor_id(condition.vendor) is None:
+        from scenario_runner.scenario.wording import close_match
+
+        message = f"no vendor is called {condition.vendor!r:.60}{close_match(condition.vendor, VENDORS)}"
+        help = f"an id such as 0x10de, or one of {', '.join(VENDORS)}"
+        yield Diagnostic("SR-EXPECT-003", "error", f"{here}/vendor", message, help)
+
+
+def _of_outputs(outputs: Mapping[str, Output], here: str) -> Iterator[Diagnostic]:
+    from scenario_runner.scenario.syntax import escape
+
+    for name, output in outputs.items():
+        for problem in _of_output(output):
+            yield problem._replace(pointer=f"{here}/{escape(name)}{problem.pointer}")
+
+
+def _of_output(output: Output) -> Iterator[Diagnostic]:
+    given = output.model_fields_set
+    sources = [key for key in _SOURCES if key in given]
+    if len(sources) > 1:
+        keys = " and ".join(map(repr, sources))
+        yield _contradiction("", f"{keys} are given; one output has one of them")
+    others = given - {"sha256"}
+    if "sha256" in given and others - set(_SOURCES):
+        keys = ", ".join(repr(key) for key in Output.model_fields if key in others)
+        yield _contradiction("/sha256", f"a digest says only that bytes are equal, so that {keys} cannot be checked")
+    if output.unchecked and given - {"unchecked"}:
+        keys = ", ".join(repr(key) for key in Output.model_fields if key in given - {"unchecked"})
+        yield _contradiction("/unchecked", f"is true, so that {keys} would have no effect")
+    if output.allowed_count is not None and output.allowed_share is not None:
+        yield _contradiction("/allowed_share", "is given beside 'allowed_count'", "keep one of the two")
+    if output.metrics is not None:
+        yield from _of_metrics(output.metrics)
+
+
+def _of_metrics(metrics: Any) -> Iterator[Diagnostic]:
+    from scenario_runner.suite.metrics.table import METRICS
+
+    for name in metrics.model_fields_set:
+        bounds: Most | Least = getattr(metrics, name)
+        here = f"/metrics/{name}"
+        limit, key = (bounds.max, "max") if isinstance(bounds, Most) else (bounds.min, "min")
+        if bounds.warn is None and limit is None and METRICS[name].defaults is None:
+            yield Diagnostic("SR-EXPECT-003", "error", here, f"expected 'warn', {key!r} or both")
+        if bounds.warn is not None and limit is not None:
+            never = bounds.warn > limit if isinstance(bounds, Most) else bounds.warn < limit
+            if never:
+                yield _contradiction(f"{here}/warn", f"lies beyond {key!r} ({limit}), so that nothing is a warning")
+
+
+def _contradiction(pointer: str, message: str, help: str | None = None) -> Diagnostic:
+    return Diagnostic("SR-EXPECT-006", "error", pointer, message, help)

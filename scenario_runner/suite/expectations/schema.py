@@ -1,0 +1,64 @@
+"""JSON Schema (draft 2020-12) of expectations, for editors and other programs: generated from the models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scenario_runner.suite.expectations import model
+from scenario_runner.suite.expectations.model import Check
+
+_TEMPLATE = "#/$defs/{model}"
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema as JSON data. What a schema cannot say (which outputs there are) is left to `validation.check`."""
+    generated = Check.model_json_schema(ref_template=_TEMPLATE)
+    parts = {name: _part(name, part) for name, part in sorted(generated.pop("$defs").items())}
+    whole = _part("Check", generated)
+    parts["Output"]["properties"]["values"] = {"$ref": _TEMPLATE.format(model="Values")} | {
+        "description": parts["Output"]["properties"]["values"]["description"]
+    }
+    parts["Output"]["properties"]["sha256"] = _one_or_several(parts["Output"]["properties"]["sha256"])
+    for name in ("capabilities", "features", "extensions"):
+        parts["Needs"]["properties"][name] = _one_or_several(parts["Needs"]["properties"][name])
+    whole["properties"]["codes"] = _one_or_several(whole["properties"]["codes"])
+    needs = whole["properties"]["needs"]
+    names = parts["Needs"]["properties"]["capabilities"]["anyOf"]
+    whole["properties"]["needs"] = {
+        "anyOf": [*names, {"$ref": _TEMPLATE.format(model="Needs")}],
+        "description": needs["description"],
+    }
+    parts["Values"] = {
+        "description": "A number, a text that stands for one, or an array of such values.",
+        "anyOf": [
+            {"type": "number"},
+            {"type": "string", "pattern": "^(nan|-?inf|0x[0-9a-fA-F]{1,16})$"},
+            {"type": "array", "items": {"$ref": _TEMPLATE.format(model="Values")}},
+        ],
+    }
+    schema = {"type": "string", "description": "Path or URL of this schema, for editors; not used by a run."}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Expectations",
+        **whole,
+        "properties": {"$schema": schema, **whole["properties"]},
+        "$defs": dict(sorted(parts.items())),
+    }
+
+
+def _part(name: str, definition: dict[str, Any]) -> dict[str, Any]:
+    """A model's schema as pydantic makes it, less null and what repeats the names of the keys."""
+    from scenario_runner.scenario.schema import without_null
+
+    cleaned: dict[str, Any] = without_null(definition)
+    cleaned.pop("title", None)
+    cleaned["description"] = getattr(model, name).__doc__
+    for part in cleaned["properties"].values():
+        part.pop("title", None)
+    return cleaned
+
+
+def _one_or_several(part: dict[str, Any]) -> dict[str, Any]:
+    """One text, or an array of such."""
+    array = {key: value for key, value in part.items() if key not in ("description", "default")}
+    return {"anyOf": [array["items"], array], "description": part["description"]}

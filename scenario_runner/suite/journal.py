@@ -1,0 +1,153 @@
+"""The journal of a suite: JSON lines, written as results arrive.
+
+The first line is a `Header`, each other line a `Result`; a suite that was resumed has written another header before
+its own results. Of several results of an item the last one counts. Each line is one write at the end of the file, so
+that whatever kills the process leaves whole lines, but for the last one.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Final, NamedTuple
+
+from scenario_runner.files.source import reason_of
+from scenario_runner.suite.problems import refuse
+from scenario_runner.suite.records import Result
+
+VERSION: Final = 1
+"""Of the form of a journal; a reader refuses others."""
+FILE_NAME: Final = "journal.jsonl"
+PREVIOUS_NAME: Final = "journal.previous.jsonl"
+
+
+class Header(NamedTuple):
+    """What the results after it have in common.
+
+    ``program`` is the version of this program, ``program_hash`` that of `hashes.program_hash`, ``started`` the time in
+    seconds since 1970, ``options`` what the suite was called with.
+    """
+
+    journal: int
+    program: str
+    program_hash: str
+    host: str
+    started: float
+    options: Mapping[str, Any]
+
+
+def header(program_hash: str, options: Mapping[str, Any]) -> Header:
+    """The header of a suite that starts now, on this machine."""
+    from socket import gethostname
+
+    from scenario_runner import __version__
+
+    return Header(VERSION, __version__, program_hash, gethostname(), time.time(), options)
+
+
+class Journal:
+    """A journal that is written. Life cycle: opened and locked, a header, results as they come, closed.
+
+    An older journal of the folder becomes ``journal.previous.jsonl``, unless the new results are added to it
+    (``resume``). Raises FileError where another suite writes to it, or where the folder cannot be written to.
+    """
+
+    def __init__(self, folder: str, *, resume: bool = False) -> None:
+        self.path = os.path.join(folder, FILE_NAME)
+        self._descriptor = -1
+        try:
+            os.makedirs(folder, exist_ok=True)
+            self._descriptor = _opened(self.path)
+            size_bytes = os.fstat(self._descriptor).st_size
+            if size_bytes and resume:
+                self._end_last_line(size_bytes)
+            elif size_bytes:
+                self._begin_anew(os.path.join(folder, PREVIOUS_NAME))
+        except OSError as error:
+            self.close()
+            refuse("SR-FILE-015", error.filename or self.path, f"the journal cannot be written: {reason_of(error)}")
+
+    def begin(self, header: Header) -> None:
+        """Say what the results that follow have in common."""
+        self._write(header._asdict())
+
+    def add(self, result: Result) -> None:
+        """Write a result. It stays, whatever happens to this process."""
+        self._write(result.as_json())
+
+    def close(self) -> None:
+        """Let other suites write to it; may be called twice."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write(self, value: Mapping[str, Any]) -> None:
+        # what is left in a text of bytes that were none stands in no JSON file
+        line = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        try:
+            if os.write(self._descriptor, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            refuse("SR-FILE-015", self.path, f"the journal cannot be written: {reason_of(error)}")
+
+    def _end_last_line(self, size_bytes: int) -> None:
+        """Remove what a killed process has left of a line."""
+        end = size_bytes
+        while end:
+            start = max(0, end - 65536)
+            at = os.pread(self._descriptor, end - start, start).rfind(b"\n")
+            if at >= 0:
+                end = start + at + 1
+                break
+            end = start
+        os.ftruncate(self._descriptor, end)
+
+    def _begin_anew(self, previous: str) -> None:
+        """Keep the journal of an earlier run under another name; nobody else can begin one meanwhile."""
+        os.replace(self.path, previous)
+        old, self._descriptor = self._descriptor, -1
+        try:
+            self._descriptor = _opened(self.path)
+        finally:
+            os.close(old)
+
+
+def _opened(path: str) -> int:
+    """A descriptor that holds the lock on the journal. Raises OSError, and FileError where it is in use.
+
+    The lock is one of the process: workers that outlive it do not keep it. So this process must open the file nowhere
+    else while it writes, since closing any of its descriptors would give the lock up.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_locked = os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        is_locked = False  # another suite has just moved it away
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EAGAIN):
+            os.close(descriptor)
+            raise
+        is_locked = False
+    if not is_locked:
+        os.close(descriptor)
+        refuse(
+            "SR-SUITE-010",
+            path,
+            "another suite writes to this journal",
+            "give each suite a --results folder of its own; 'scenario-runner report' merges their journals",
+        )
+    return descriptor

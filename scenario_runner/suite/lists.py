@@ -1,0 +1,186 @@
+"""Lists of skips, flakes, included tests and baselines, in the formats of deqp-runner."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from scenario_runner.errors import FileError
+from scenario_runner.files.source import reason_of
+from scenario_runner.suite.problems import SuiteProblems, refuse
+from scenario_runner.suite.verdicts import STATUSES, Expected, expected_status
+
+
+class Place(NamedTuple):
+    """A line of a list; ``path`` is None for a pattern of the command line."""
+
+    path: str | None
+    line: int | None
+
+
+class Patterns:
+    """Regular expressions, one a line, each of which may match anywhere in a name."""
+
+    def __init__(self) -> None:
+        self._patterns: list[tuple[re.Pattern[str], Place]] = []
+        self._unmatched: dict[tuple[re.Pattern[str], Place], None] = {}  # in their order
+
+    def __bool__(self) -> bool:
+        return bool(self._patterns)
+
+    def add(self, text: str, place: Place, problems: SuiteProblems) -> None:
+        """Add one; a text that is no regular expression is a problem, and ignored."""
+        try:
+            pattern = re.compile(text)
+        except (re.error, OverflowError, RecursionError) as error:
+            problems.found("SR-SUITE-001", place.path, f"the pattern {text!r} is invalid: {error}", line=place.line)
+            return
+        self._patterns.append((pattern, place))
+        self._unmatched[pattern, place] = None
+
+    def see(self, name: str) -> None:
+        """Note that there is an item of this name."""
+        if self._unmatched:
+            self._unmatched = {each: None for each in self._unmatched if not each[0].search(name)}
+
+    def match(self, name: str) -> bool:
+        """Whether one of them matches."""
+        return any(pattern.search(name) for pattern, _ in self._patterns)
+
+    def unmatched(self) -> Iterator[tuple[str, Place]]:
+        """Those that have matched none of the names that were seen."""
+        return ((pattern.pattern, place) for pattern, place in self._unmatched)
+
+
+def read_patterns(paths: Sequence[str], problems: SuiteProblems) -> Patterns:
+    """The patterns of files. Raises FileError for one that cannot be read."""
+    patterns = Patterns()
+    for path in paths:
+        _add_file(path, (), patterns, problems)
+    return patterns
+
+
+def given_patterns(texts: Sequence[str], problems: SuiteProblems) -> Patterns:
+    """The patterns of the command line, where a text that ends in .txt is a file of them, as in files."""
+    patterns = Patterns()
+    for text in texts:
+        if text.endswith(".txt"):
+            _add_file(text, (), patterns, problems)
+        else:
+            patterns.add(text, Place(None, None), problems)
+    return patterns
+
+
+def _add_file(path: str, including: tuple[str, ...], patterns: Patterns, problems: SuiteProblems) -> None:
+    for line, text in _lines(path):
+        if not text.endswith(".txt"):
+            patterns.add(text, Place(path, line), problems)
+            continue
+        included = os.path.join(os.path.dirname(path), text)
+        if os.path.realpath(included) in map(os.path.realpath, (path, *including)):
+            problems.found("SR-SUITE-005", path, f"the list {text!r} includes itself through this line", line=line)
+            continue
+        try:
+            _add_file(included, (path, *including), patterns, problems)
+        except FileError as error:
+            error.at(path=path, line=line)
+            raise
+
+
+class Baseline:
+    """What is expected of items by name."""
+
+    def __init__(self) -> None:
+        self._expected: dict[str, tuple[str | None, Place]] = {}
+        self._unmatched: set[str] = set()
+
+    def add(self, name: str, status: str | None, place: Place) -> None:
+        """Add a line. Raises UsageError for a name that is there."""
+        if name in self._expected:
+            before = self._expected[name][1]
+            refuse(
+                "SR-SUITE-003",
+                place.path,
+                f"{name!r} is expected to give a status here and at {before.path}:{before.line}",
+                "an item has one line in all baselines together",
+                place.line,
+            )
+        self._expected[name] = status, place
+        self._unmatched.add(name)
+
+    def see(self, name: str) -> None:
+        """Note that there is an item of this name."""
+        self._unmatched.discard(name)
+
+    def status(self, name: str) -> str | None:
+        """The expected status of an item, None where there is none."""
+        found = self._expected.get(name)
+        return found[0] if found else None
+
+    def unmatched(self) -> Iterator[tuple[str, Place]]:
+        """The names that were not seen, in the order of the lines."""
+        return ((name, place) for name, (_, place) in self._expected.items() if name in self._unmatched)
+
+
+def read_baselines(paths: Sequence[str]) -> Baseline:
+    """The lines ``name,status[,…]`` of files. Raises FileError, and UsageError for a line without a status and for a
+    name that stands there twice."""
+    baseline = Baseline()
+    for path in paths:
+        for line, text in _lines(path):
+            try:
+                columns = next(csv.reader([text]))
+            except csv.Error as error:
+                refuse("SR-SUITE-002", path, f"the line cannot be read: {error}", "expected 'name,status'", line)
+            status = columns[1].strip() if len(columns) > 1 else ""
+            try:
+                expected = expected_status(status)
+            except ValueError:
+                wrong = f"{status!r} is no status" if status else "the status is missing, expected 'name,status'"
+                refuse("SR-SUITE-002", path, wrong, f"the statuses: {', '.join(STATUSES)}", line)
+            baseline.add(columns[0], expected, Place(path, line))
+    return baseline
+
+
+class Lists(NamedTuple):
+    """All lists of a suite."""
+
+    baseline: Baseline
+    skips: Patterns
+    flakes: Patterns
+
+    def see(self, name: str) -> None:
+        """Note that there is an item of this name."""
+        self.baseline.see(name)
+        self.skips.see(name)
+        self.flakes.see(name)
+
+    def expected(self, name: str) -> Expected:
+        """What they say of an item."""
+        return Expected(self.baseline.status(name), self.flakes.match(name))
+
+    def unmatched(self) -> Iterator[tuple[str, Place]]:
+        """The entries that no item has been seen for."""
+        return chain(self.baseline.unmatched(), self.skips.unmatched(), self.flakes.unmatched())
+
+
+def _lines(path: str) -> Iterator[tuple[int, str]]:
+    """The lines of a list with their numbers, without comments. Raises FileError."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, 1):
+                text = line.strip()
+                if text and not text.startswith("#"):
+                    yield number, text
+    except UnicodeDecodeError as error:
+        refuse("SR-SUITE-006", path, f"the list is not UTF-8 text: {error.reason}")
+    except FileNotFoundError as error:
+        from scenario_runner.close_names import close_files_help
+
+        refuse("SR-SUITE-006", path, "the list does not exist", close_files_help(path, error))
+    except (OSError, ValueError) as error:
+        refuse("SR-SUITE-006", path, f"the list cannot be read: {reason_of(error)}")

@@ -1,0 +1,172 @@
+"""Journals that are read: of one run, of one that was resumed, or of shards that make one run together."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Container, Iterator, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import BinaryIO, Final, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from scenario_runner.close_names import close_files_help
+from scenario_runner.files.source import reason_of
+from scenario_runner.suite.journal import FILE_NAME, VERSION, Header
+from scenario_runner.suite.problems import SuiteProblems, refuse
+from scenario_runner.suite.records import Result
+from scenario_runner.suite.tables import Row
+
+_RESULT: Final = TypeAdapter(Result)
+_HEADER: Final = TypeAdapter(Header)
+
+
+class Entry(NamedTuple):
+    """Where the result of an item stands, and what most readers want of it."""
+
+    journal: int
+    offset: int
+    verdict: str
+    seconds: float
+
+
+class MergedJournals:
+    """The results of journals: of several of one item, the one read last counts.
+
+    Life cycle: the files are opened and read, results are read from them again as they are asked for, and closed. Only
+    an `Entry` of each is kept in memory, in ``entries`` by the item's id; iterating goes by the order of the ids. A
+    folder stands for the journal in it. Damaged lines, and verdicts of different journals that contradict each other,
+    are problems. Raises FileError for a file that cannot be read, or is no journal of this version.
+    """
+
+    def __init__(self, paths: Sequence[str], problems: SuiteProblems) -> None:
+        self.headers: list[Header] = []
+        self.entries: dict[str, Entry] = {}
+        self._paths = [os.path.join(path, FILE_NAME) if os.path.isdir(path) else path for path in paths]
+        self._problems = problems
+        self._files = ExitStack()
+        try:
+            self._open = [self._files.enter_context(_opened(path)) for path in self._paths]
+            for number in range(len(self._paths)):
+                self._index(number)
+        except BaseException:
+            self.close()
+            raise
+
+    def keep(self, ids: Container[str]) -> None:
+        """Forget the results of other items."""
+        self.entries = {id: entry for id, entry in self.entries.items() if id in ids}
+
+    def rows(self) -> dict[str, Row]:
+        """What tables say of the items."""
+        return {id: Row(entry.verdict, entry.seconds) for id, entry in self.entries.items()}
+
+    def close(self) -> None:
+        """Close the files; may be called twice."""
+        self._files.close()
+
+    def __enter__(self) -> MergedJournals:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Result]:
+        return (self.result(id) for id in sorted(self.entries))
+
+    def result(self, id: str) -> Result:
+        """The result of one item. Raises KeyError, and FileError where the file has changed."""
+        entry = self.entries[id]
+        file = self._open[entry.journal]
+        file.seek(entry.offset)
+        try:
+            return _RESULT.validate_json(file.readline())
+        except ValidationError:
+            refuse("SR-SUITE-011", self._paths[entry.journal], "the journal was changed while it was read")
+
+    def _index(self, number: int) -> None:
+        path = self._paths[number]
+        for line, (header, result, offset) in enumerate(_lines(self._open[number], path, self._problems), 1):
+            if header is not None:
+                self.headers.append(header)
+            if result is None:
+                continue
+            entry = Entry(number, offset, result.verdict, result.seconds)
+            before = self.entries.get(result.item.id)
+            if before is not None and before.journal != number and before.verdict != entry.verdict:
+                self._problems.found(
+                    "SR-SUITE-013",
+                    path,
+                    f"the verdict on {result.item.id!r} is {entry.verdict}, but {before.verdict} in"
+                    f" {self._paths[before.journal]!r}; this one counts",
+                    line=line,
+                    severity="warning",
+                )
+            self.entries[result.item.id] = entry
+
+
+def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[tuple[Header | None, Result | None, int]]:
+    """A header, a result or neither for each line of a journal, and where the line begins.
+
+    Raises FileError for a file that is no journal of this version.
+    """
+    offset = 0
+    for number, text in enumerate(file, 1):
+        header, result = None, None
+        if number == 1 or text.startswith(b'{"journal"'):
+            header = _header(text, path, number)
+        else:
+            try:
+                result = _RESULT.validate_json(text)
+            except ValidationError as error:
+                _damaged(error, text, path, number, problems)
+        yield header, result, offset
+        offset += len(text)
+
+
+def _header(text: bytes, path: str, line: int) -> Header:
+    try:
+        given = json.loads(text)
+        version = given["journal"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        refuse("SR-SUITE-011", path, 'this is no journal: its first line has no "journal"', line=line)
+    if version != VERSION:
+        refuse(
+            "SR-SUITE-011",
+            path,
+            f"the journal has version {version!r}, expected {VERSION}",
+            "read it with the version of this program that wrote it",
+            line,
+        )
+    try:
+        return _HEADER.validate_python(given)
+    except ValidationError as error:
+        refuse("SR-SUITE-011", path, f"the header of the journal is wrong: {_first(error)}", line=line)
+
+
+def _damaged(error: ValidationError, text: bytes, path: str, line: int, problems: SuiteProblems) -> None:
+    if text.endswith(b"\n"):
+        message = f"the line is damaged, and is ignored: {_first(error)}"
+    else:
+        message = "the journal ends in the middle of a line, as after a kill; that result is ignored"
+    problems.found("SR-SUITE-012", path, message, line=line, severity="warning")
+
+
+def _first(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_input=False)[0]
+    place = "/".join(map(str, problem["loc"]))
+    return f"{place}: {problem['msg']}" if place else str(problem["msg"])
+
+
+def _opened(path: str) -> BinaryIO:
+    try:
+        return open(path, "rb")
+    except (OSError, ValueError) as error:
+        help = close_files_help(path, error) if isinstance(error, OSError) else None
+        refuse("SR-SUITE-006", path, f"the journal cannot be read: {reason_of(error)}", help)

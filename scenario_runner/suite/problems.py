@@ -1,0 +1,57 @@
+"""What is wrong with a suite itself, not with one of its items: said as it is found, and it stops nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from scenario_runner.diagnostics import Diagnostic, Severity
+from scenario_runner.errors import ScenarioRunnerError, error_of
+
+
+class SuiteProblems:
+    """Life cycle: each problem is `found` and shown at once; at the end ``exit_code`` is that of the first error, or 0.
+
+    With ``strict`` the first problem, warnings included, is raised instead.
+    """
+
+    def __init__(self, show: Callable[[Diagnostic], None], *, strict: bool = False) -> None:
+        self._show = show
+        self._strict = strict
+        self.exit_code = 0
+
+    def found(
+        self,
+        code: str,
+        path: str | None,
+        message: str,
+        help: str | None = None,
+        *,
+        line: int | None = None,
+        severity: Severity = "error",
+    ) -> None:
+        """Show a problem. Raises the error of its code with ``strict``."""
+        problem = Diagnostic(code, severity, None, message, help, path, line)
+        if self._strict:
+            raise error_of([problem])
+        if severity == "error":
+            self.exit_code = self.exit_code or error_of([problem]).exit_code
+        self._show(problem)
+
+    def show_all(self, problems: Sequence[Diagnostic]) -> None:
+        """Show problems of items, whose results say that they could not run. Raises all of them with ``strict``."""
+        if self._strict and problems:
+            raise error_of(problems)
+        for problem in problems:
+            self._show(problem)
+
+    def failed(self, error: ScenarioRunnerError) -> None:
+        """Show all problems of an error that something has ended with, and that stops nothing else."""
+        self.exit_code = self.exit_code or error.exit_code
+        for problem in error.problems:
+            self._show(problem)
+
+
+def refuse(code: str, path: str | None, message: str, help: str | None = None, line: int | None = None) -> NoReturn:
+    """Raise the error of a code at a place."""
+    raise error_of([Diagnostic(code, "error", None, message, help, path, line)])

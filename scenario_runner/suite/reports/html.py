@@ -1,0 +1,207 @@
+"""Results as one HTML page that needs no network and no other file: page/ has its style, script and frame.
+
+The page begins with a row for each result, so that a browser shows the list before it has read the rest. Behind them
+come the details, an element for each result that has any, and in these the pictures as data URIs, as far as the page
+stays below its limits; larger pictures are links to their files.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+import shlex
+import time
+from collections.abc import Iterable, Iterator
+from html import escape
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, Final, NamedTuple
+from urllib.parse import quote
+
+from scenario_runner.files.output import OutputFile
+from scenario_runner.suite.records import Outcome, OutputCheck, Result
+from scenario_runner.suite.reports.pictures import Picture, pictures_of
+from scenario_runner.suite.reports.suite_info import SuiteInfo
+from scenario_runner.suite.reports.text import seconds_text, shortened
+from scenario_runner.visible import one_line, visible
+
+
+class Limits(NamedTuple):
+    """What keeps a page small enough to open, in bytes: one picture, all pictures, all details."""
+
+    picture: int = 2 << 20
+    pictures: int = 32 << 20
+    details: int = 64 << 20
+
+
+_LIMITS: Final = Limits()
+_PAGE: Final = os.path.join(os.path.dirname(__file__), "page")
+_SPOOL_SIZE: Final = 4 << 20
+_CHUNK_SIZE: Final = 1 << 20
+_TEXT_MAX: Final = 65536  # characters of a stack or of what a process wrote
+_REASON_MAX: Final = 500
+_OUTPUTS_MAX, _WORST_MAX, _BEFORE_MAX, _DIAGNOSTICS_MAX, _ATTEMPTS_MAX = 64, 64, 500, 200, 20
+
+
+def write_html(path: str, results: Iterable[Result], info: SuiteInfo, limits: Limits = _LIMITS) -> None:
+    """Write the page ``path``. It appears complete or not at all. Raises FileError."""
+    with SpooledTemporaryFile(_SPOOL_SIZE) as details:
+        page = _Page(info, os.path.dirname(os.path.abspath(path)), limits, details)
+        for result in results:
+            page.add(result)
+        parts = {
+            "@TITLE@": escape(visible(page.title)).encode(),
+            "@STYLE@": _page_file("report.css"),
+            "@DATA@": page.data().encode(),
+            "@SCRIPT@": _page_file("report.js"),
+        }
+        frame = _page_file("report.html")
+        details.seek(0)
+        with OutputFile(path) as file:
+            for mark, content in parts.items():
+                before, _, frame = frame.partition(mark.encode())
+                file.write(before)
+                file.write(content)
+            before, _, after = frame.partition(b"@DETAILS@")
+            file.write(before)
+            while chunk := details.read(_CHUNK_SIZE):
+                file.write(chunk)
+            file.write(after)
+
+
+class _Page:
+    """What the page holds: the rows as JSON texts, and the details in a temporary file."""
+
+    def __init__(self, info: SuiteInfo, folder: str, limits: Limits, details: IO[bytes]) -> None:
+        self.title = info.title
+        self._info = info
+        self._folder = folder
+        self._limits = limits
+        self._details = details
+        self._rows: list[str] = []
+        self._verdicts: dict[str, int] = {}
+        self._devices: dict[str, int] = {}
+        self._names = dict(info.devices)
+        self._pictures_size = self._details_size = 0
+
+    def add(self, result: Result) -> None:
+        last = result.last
+        has_detail = last is not None and (result.verdict != "Pass" or any(each.metrics for each in last.outputs))
+        id = one_line(result.item.id, 4096)
+        command_path = shlex.quote(visible(self._info.shown_path(result.item.path)))
+        row = [
+            id,
+            self._verdicts.setdefault(result.verdict, len(self._verdicts)),
+            round(result.seconds * 1000, 1),
+            self._devices.setdefault(self._names.get(result.device, result.device), len(self._devices)),
+            shortened(visible(last.reason if last else ""), _REASON_MAX),
+            int(has_detail),
+            "" if command_path == id else command_path,
+        ]
+        if has_detail and self._details_size < self._limits.details:
+            text = f'<script type="application/json" id="d{len(self._rows)}">{_json(self._detail(result))}</script>\n'
+            self._details_size += len(text)
+            self._details.write(text.encode())
+        self._rows.append(_json(row))
+
+    def data(self) -> str:
+        """The JSON text of everything but the details."""
+        info = self._info
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(info.started)) + " UTC" if info.started else ""
+        about = ", ".join(
+            part for part in (when, seconds_text(info.seconds) if info.seconds else "", info.host) if part
+        )
+        head = {
+            "title": visible(info.title),
+            "about": visible(about),
+            "environment": [[name, visible(value)] for name, value in self._environment() if value],
+            "verdicts": list(self._verdicts),
+            "devices": [visible(name) for name in self._devices],
+            "repeat": shlex.join(info.repeat),
+        }
+        return _json(head)[:-1] + ',"rows":[' + ",\n".join(self._rows) + "]}"
+
+    def _environment(self) -> Iterator[tuple[str, str]]:
+        info = self._info
+        yield "Command", shortened(shlex.join(info.command), 4096)
+        yield "Folder", info.folder
+        yield "Results", info.results
+        yield from (("Device", f"{name} ({uuid})") for uuid, name in info.devices)
+        yield from (("Driver", driver) for driver in info.drivers)
+        yield "Host", info.host
+        yield "scenario-runner", info.version
+
+    def _detail(self, result: Result) -> dict[str, Any]:
+        attempts = [self._attempt(attempt) for attempt in result.attempts[-_ATTEMPTS_MAX:]]
+        return {"attempts": attempts, "driver": visible(result.driver)}
+
+    def _attempt(self, attempt: Outcome) -> dict[str, Any]:
+        given = {
+            "status": attempt.status,
+            "seconds": attempt.seconds,
+            "reason": visible(shortened(attempt.reason, _TEXT_MAX)),
+            "exit_code": attempt.exit_code,
+            "diagnostics": [_visible(each) for each in attempt.diagnostics[:_DIAGNOSTICS_MAX]],
+            "outputs": [self._output(each) for each in attempt.outputs[:_OUTPUTS_MAX]],
+            "stack": visible(shortened(attempt.stack, _TEXT_MAX)),
+            "output": visible(shortened(attempt.output, _TEXT_MAX)),
+            "before": [one_line(each, 4096) for each in attempt.before[-_BEFORE_MAX:]],
+        }
+        return {name: value for name, value in given.items() if value or name in ("status", "seconds")}
+
+    def _output(self, output: OutputCheck) -> dict[str, Any]:
+        metrics = {
+            visible(name): value if math.isfinite(value) else str(value) for name, value in output.metrics.items()
+        }
+        given = {
+            "name": visible(output.name),
+            "status": output.status,
+            "message": visible(output.message),
+            "metrics": metrics,
+            "worst": [[visible(text) for text in each] for each in output.worst[:_WORST_MAX]],
+            "files": list(self._files(output)) if output.status != "Pass" else [],
+        }
+        return {name: value for name, value in given.items() if value or name in ("name", "status")}
+
+    def _files(self, output: OutputCheck) -> Iterator[dict[str, Any]]:
+        paths = self._info.files_of(output)
+        has_room = self._pictures_size < self._limits.pictures
+        pictures = pictures_of(paths, self._limits.picture) if has_room else {}
+        for what in [*paths, *(each for each in pictures if each not in paths)]:
+            given: dict[str, Any] = {"what": visible(what)}
+            if what in paths:
+                given["link"] = _link(paths[what], self._folder)
+            picture = pictures.get(what) or Picture(b"")
+            if picture.data and self._pictures_size + len(picture.data) <= self._limits.pictures:
+                self._pictures_size += len(picture.data)
+                given["picture"] = "data:image/png;base64," + base64.b64encode(picture.data).decode()
+                given["shrunk"] = picture.shrunk
+            elif what in paths and paths[what].lower().endswith(".png") and os.path.isfile(paths[what]):
+                given["picture"] = given["link"]
+            yield given
+
+
+def _link(path: str, folder: str) -> str:
+    """An address relative to the page."""
+    try:
+        path = os.path.relpath(path, folder)
+    except ValueError:  # on another drive
+        pass
+    address = quote(os.fsencode(path.replace(os.sep, "/")))
+    return address if address.startswith(("/", "../")) else f"./{address}"
+
+
+def _page_file(name: str) -> bytes:
+    with open(os.path.join(_PAGE, name), "rb") as file:
+        return file.read().rstrip()
+
+
+def _visible(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: visible(value) if isinstance(value, str) else value for name, value in given.items()}
+
+
+def _json(value: Any) -> str:
+    """JSON that can stand inside a script element."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")

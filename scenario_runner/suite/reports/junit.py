@@ -1,0 +1,203 @@
+"""Results as JUnit XML, in the dialect that GitLab and Jenkins show in full, with Surefire's elements for retries."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from tempfile import SpooledTemporaryFile
+from typing import IO, Final
+from xml.sax.saxutils import escape, quoteattr
+
+from scenario_runner.files.output import OutputFile
+from scenario_runner.suite.records import BAD, Result
+from scenario_runner.suite.reports.suite_info import SuiteInfo, kind_of
+from scenario_runner.suite.reports.text import FULL_TEXT_MAX, full_text, shortened
+from scenario_runner.visible import one_line, visible
+
+FILE_SIZE_MAX: Final = 30_000_000
+"""GitLab reads no larger file (bytes)."""
+
+_HEAD_SIZE: Final = 256 << 10  # room for the elements around the cases
+_SPOOL_SIZE: Final = 4 << 20  # more waits in a temporary file
+_CHUNK_SIZE: Final = 1 << 20
+_ATTEMPTS_MAX: Final = 10
+_ATTACHMENTS_MAX: Final = 100
+
+
+def write_junit(path: str, results: Iterable[Result], info: SuiteInfo, *, size_max: int = FILE_SIZE_MAX) -> list[str]:
+    """Write ``path`` and return the files: further ones, such as 'junit-2.xml' after 'junit.xml', hold what would make
+    it larger than ``size_max`` bytes.
+
+    Each file appears complete or not at all. Raises FileError.
+    """
+    written: list[str] = []
+    cases = _unique_cases(results, info)
+    waiting: tuple[bytes, str] | None = None
+    while True:
+        with SpooledTemporaryFile(_SPOOL_SIZE) as spool:
+            part = _Part(spool)
+            for case in [waiting] if waiting else []:
+                part.add(case)
+            waiting = None
+            for case in cases:
+                if part.count and part.size + len(case[0]) > size_max - _HEAD_SIZE:
+                    waiting = case
+                    break
+                part.add(case)
+            stem, extension = os.path.splitext(path)
+            written.append(f"{stem}-{len(written) + 1}{extension}" if written else path)
+            part.write(written[-1], info)
+        if waiting is None:
+            return written
+
+
+class _Part:
+    """The cases of one file. Their number stands before them, so they wait in memory or in a temporary file."""
+
+    def __init__(self, cases: IO[bytes]) -> None:
+        self.size = self.count = 0
+        self._outcomes = {"failure": 0, "error": 0, "skipped": 0}
+        self._cases = cases
+
+    def add(self, case: tuple[bytes, str]) -> None:
+        text, outcome = case
+        self._cases.write(text)
+        self.size += len(text)
+        self.count += 1
+        if outcome:
+            self._outcomes[outcome] += 1
+
+    def write(self, path: str, info: SuiteInfo) -> None:
+        counts = _attributes(
+            name=info.title,
+            tests=str(self.count),
+            failures=str(self._outcomes["failure"]),
+            errors=str(self._outcomes["error"]),
+            skipped=str(self._outcomes["skipped"]),
+            time=f"{info.seconds:.3f}",
+        )
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(info.started))
+        head = [
+            '<?xml version="1.0" encoding="UTF-8"?>',
+            f"<testsuites{counts}>",
+            f"<testsuite{counts}{_attributes(timestamp=stamp, hostname=info.host)}>",
+            "<properties>",
+            *(f"<property{_attributes(name=name, value=value)}/>" for name, value in _properties(info)),
+            "</properties>\n",
+        ]
+        self._cases.seek(0)
+        with OutputFile(path) as file:
+            file.write("\n".join(head).encode())
+            while chunk := self._cases.read(_CHUNK_SIZE):
+                file.write(chunk)
+            file.write(b"</testsuite>\n</testsuites>\n")
+
+
+def _properties(info: SuiteInfo) -> Iterator[tuple[str, str]]:
+    yield "version", info.version
+    yield "command", shortened(" ".join(info.command), 4096)
+    yield from (("device", f"{name} ({uuid})") for uuid, name in info.devices[:100])
+    yield from (("driver", driver) for driver in info.drivers[:100])
+
+
+def _unique_cases(results: Iterable[Result], info: SuiteInfo) -> Iterator[tuple[bytes, str]]:
+    """The text of each case, and the element that says how it ended ('' where it passed).
+
+    A name that was there already gets a number: GitLab would drop the case.
+    """
+    seen: dict[str, int] = {}
+    for result in results:
+        name = one_line(result.item.id, 4096)
+        count = seen[name] = seen.get(name, 0) + 1
+        while count > 1 and f"{name} ({count})" in seen:
+            count += 1
+        if count > 1:
+            name = f"{name} ({count})"
+            seen[name] = 1
+        yield _case(name, result, info)
+
+
+def _case(name: str, result: Result, info: SuiteInfo) -> tuple[bytes, str]:
+    attributes = _attributes(
+        classname=_class_name(result.item.id),
+        name=name,
+        file=info.shown_path(result.item.path),
+        time=f"{result.seconds:.3f}",
+    )
+    outcome, inside = _inside(result, info)
+    if not inside:
+        return f"<testcase{attributes}/>\n".encode(), outcome
+    text = "\n".join([f"<testcase{attributes}>", *inside, "</testcase>\n"])
+    return text.encode(), outcome
+
+
+def _inside(result: Result, info: SuiteInfo) -> tuple[str, list[str]]:
+    """The element that says how the case ended, and the lines within the case."""
+    kind = kind_of(result)
+    last = result.last
+    reason = last.reason if last is not None else ""
+    lines: list[str] = []
+    outcome = ""
+    if kind == "failed":
+        outcome = "error" if result.verdict in BAD - {"Fail"} else "failure"
+        lines.append(_element(outcome, result.verdict, reason, full_text(result, info)))
+        lines += _attempts("rerunFailure", result)
+    elif kind in ("skipped", "tolerated"):
+        outcome = "skipped"
+        message = f"{result.verdict}: {reason}" if reason else result.verdict
+        lines.append(f"<skipped{_attributes(message=one_line(message))}/>")
+    elif result.verdict == "Flake":
+        lines += _attempts("flakyFailure", result)
+    shown = "" if outcome == "failure" or outcome == "error" else _output_text(kind, result, info)
+    attachments = "" if kind == "skipped" else _attachments(result, info)
+    if shown or attachments:
+        lines.append(f"<system-out>{escape(shown + attachments)}</system-out>")
+    if last is not None and last.output and kind == "failed":
+        lines.append(f"<system-err>{escape(visible(shortened(last.output, FULL_TEXT_MAX)))}</system-err>")
+    return outcome, lines
+
+
+def _output_text(kind: str, result: Result, info: SuiteInfo) -> str:
+    """The text of one that did not fail, where there is something to say."""
+    return full_text(result, info) + "\n" if kind == "tolerated" or result.verdict in ("Warn", "Flake") else ""
+
+
+def _attempts(tag: str, result: Result) -> Iterator[str]:
+    """The attempts before the last one, as Surefire writes tests that were repeated."""
+    for attempt in result.attempts[:-1][-_ATTEMPTS_MAX:]:
+        if attempt.status in BAD:
+            attributes = _attributes(message=one_line(attempt.reason), type=attempt.status)
+            inside = f"<stackTrace>{escape(visible(shortened(attempt.stack or attempt.reason, 8192)))}</stackTrace>"
+            if attempt.output:
+                inside += f"<system-err>{escape(visible(shortened(attempt.output, 8192)))}</system-err>"
+            yield f"<{tag}{attributes}>{inside}</{tag}>"
+
+
+def _attachments(result: Result, info: SuiteInfo) -> str:
+    """A line for each file, as GitLab and Jenkins want it."""
+    last = result.last
+    if last is None:
+        return ""
+    paths = [
+        info.shown_path(path)
+        for output in last.outputs
+        if output.status != "Pass"
+        for path in info.files_of(output).values()
+    ]
+    usable = [path for path in paths if path.isprintable() and "]]" not in path]
+    return "".join(f"\n[[ATTACHMENT|{path}]]\n" for path in usable[:_ATTACHMENTS_MAX])
+
+
+def _class_name(id: str) -> str:
+    """The folder, with the points between its parts that Jenkins takes for packages."""
+    folder = os.path.dirname(one_line(id, 4096)).strip("/")
+    return folder.replace(".", "_").replace("/", ".") or "suite"
+
+
+def _element(tag: str, kind: str, message: str, text: str) -> str:
+    return f"<{tag}{_attributes(message=one_line(message), type=kind)}>{escape(text)}</{tag}>"
+
+
+def _attributes(**values: str) -> str:
+    return "".join(f" {name}={quoteattr(visible(value))}" for name, value in values.items())

@@ -1,0 +1,63 @@
+"""What the reports say of the suite as a whole, and the words that all of them share."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import Final, Literal, NamedTuple
+
+from scenario_runner.suite.records import OutputCheck, Result
+
+Kind = Literal["passed", "failed", "skipped", "tolerated"]
+
+_KINDS: Final[dict[str, Kind]] = {
+    "Pass": "passed",
+    "Warn": "passed",
+    "Flake": "passed",
+    "KnownFlake": "tolerated",
+    "ExpectedFail": "tolerated",
+    "NotSupported": "skipped",
+    "Skip": "skipped",
+}
+
+
+class SuiteInfo(NamedTuple):
+    """A suite that has run.
+
+    ``started`` is in seconds since 1970 (UTC), ``seconds`` how long it took. ``devices`` are pairs of the UUID of a
+    device and its name. ``command`` is the command line that started it, ``folder`` the folder that it was started in,
+    and ``results`` the folder of the results, to which the paths in `OutputCheck.files` are relative. ``repeat`` is the
+    command that runs an item again when its path is added.
+    """
+
+    title: str = "scenario-runner"
+    started: float = 0.0
+    seconds: float = 0.0
+    devices: tuple[tuple[str, str], ...] = ()
+    drivers: tuple[str, ...] = ()
+    host: str = ""
+    version: str = ""
+    command: tuple[str, ...] = ()
+    folder: str = ""
+    results: str = ""
+    repeat: tuple[str, ...] = ("scenario-runner", "test")
+
+    def repeat_command(self, result: Result) -> str:
+        """The command that runs one item again, for a shell in ``folder``."""
+        return shlex.join([*self.repeat, self.shown_path(result.item.path)])
+
+    def shown_path(self, path: str) -> str:
+        """A path as the user would write it: relative to ``folder`` where it lies below it."""
+        below = self.folder.rstrip(os.sep) + os.sep
+        return path[len(below) :] if self.folder and path.startswith(below) else path
+
+    def files_of(self, output: OutputCheck) -> dict[str, str]:
+        """The absolute paths of an output's files, by what they show, in the order in which they are shown."""
+        order = {"expected": 0, "actual": 1, "error": 2}
+        names = sorted(output.files, key=lambda name: order.get(name, len(order)))
+        return {name: os.path.join(self.results, output.files[name]) for name in names}
+
+
+def kind_of(result: Result) -> Kind:
+    """What a verdict is in formats that know fewer: a tolerated result is a failure that lists expect."""
+    return "failed" if result.is_bad else _KINDS.get(result.verdict, "failed")

@@ -1,0 +1,78 @@
+"""The devices that workers run on, and how many workers suit each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from scenario_runner.errors import DeviceError, DriverCrashError, ScenarioRunnerError
+from scenario_runner.system_limits import processors
+
+# While one worker of a GPU waits for it, others prepare their work; each takes memory of the device.
+_JOBS_OF_GPU: Final = 4
+# A driver that has crashed so often while it was started, and was never started in between, will do so again.
+_MOST_FAILURES: Final = 3
+
+
+class Device(NamedTuple):
+    """A device that items run on. ``workers`` is how many it has; ``given_up`` says why it gets no further items."""
+
+    uuid: str
+    name: str
+    driver: str
+    type: str
+    workers: int
+    given_up: str = ""
+
+
+class UsedDevice:
+    """Life cycle: known by what was ``asked`` for (an index, a UUID, or None for the one that a run would take); found
+    when its first worker is ready; given up when none can be started, or none be ended."""
+
+    def __init__(self, asked: str | tuple[str, ...] | None, jobs: int) -> None:
+        """Several that are asked for are none that items run on: its worker tells which devices these are."""
+        self.asked = asked
+        self.uuid = self.name = self.driver = self.type = ""
+        self.given_up = ""
+        self.error: ScenarioRunnerError | None = None
+        self.workers = 0
+        """How many there are now."""
+        self._jobs = jobs
+        self._failures = 0
+
+    @property
+    def wanted(self) -> int:
+        """How many workers it is to have; one, until it is known how many suit it."""
+        return 0 if self.given_up else self._jobs or 1
+
+    def found(self, described: Mapping[str, str]) -> None:
+        """A worker has started."""
+        self.uuid, self.name = described["uuid"], described["name"]
+        self.driver, self.type = described["driver"], described["type"]
+        self._failures = 0
+        self._jobs = self._jobs or (processors() if self.type == "cpu" else min(_JOBS_OF_GPU, processors()))
+
+    def failed(self, error: ScenarioRunnerError, *, for_good: bool = False) -> None:
+        """A worker could not be started."""
+        self._failures += 1
+        if for_good or self._failures >= _MOST_FAILURES:
+            again = f", {self._failures} times in a row" if self._failures > 1 else ""
+            self.give_up(f"{error.problems[0].message}{again}", error)
+
+    def give_up(self, reason: str, error: ScenarioRunnerError | None = None) -> None:
+        self.given_up = self.given_up or reason
+        self.error = self.error or error
+
+    def as_record(self) -> Device:
+        return Device(self.uuid, self.name, self.driver, self.type, self.workers, self.given_up)
+
+    def __str__(self) -> str:
+        return f"the device {self.name!r}" if self.name else "the device"
+
+
+def start_error(how: str, what: str) -> DeviceError:
+    """The error for a worker that ended (``how``) before it was ready."""
+    return DriverCrashError(
+        f"a process that was to run scenarios {how} while {what or 'starting'}",
+        help="'scenario-runner doctor' shows which drivers are found, and starts each; --device chooses another device",
+    )

@@ -1,0 +1,335 @@
+"""The worker processes of all devices: started, watched, ended. Which item runs where is not its matter.
+
+It waits for sockets and pipes, and for nothing else. What a worker does wrong (it dies, hangs, sends garbage, cannot be
+started, cannot be ended) costs the item that it was running, and the worker.
+"""
+
+from __future__ import annotations
+
+import selectors
+import signal
+import time
+from collections import deque
+from contextlib import suppress
+from itertools import count
+from typing import Any, Final, Protocol
+
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import error_class
+from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.running.channel import GarbageError
+from scenario_runner.suite.running.devices import UsedDevice, start_error
+from scenario_runner.suite.running.forks import Forks
+from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.suite.running.process import WorkerProcess, counted_kills
+from scenario_runner.suite.running.worker import STACK_SIGNAL
+from scenario_runner.system_limits import refusal
+
+_TICK_S: Final = 0.25  # between two looks at the deadlines
+_STACK_TICK_S: Final = 0.02  # the same while a worker writes its Python stack
+_STACK_S: Final = 1.0  # for the Python stack of a worker that hangs
+_LEAVE_S: Final = 5.0  # for a worker that has been told to end
+_AGAIN_S: Final = 1.0  # until the next try where the system refuses a process
+_MOST_ZYGOTES: Final = 3
+
+
+class Events(Protocol):
+    """What a fleet tells whoever uses it."""
+
+    def outcome(self, worker: WorkerProcess, outcome: Outcome, *, spoiled: bool) -> None:
+        """The item of a worker has ended; ``spoiled``: so has the worker, since it may have been harmed."""
+
+    def back(self, item: Item, attempts: tuple[Outcome, ...]) -> None:
+        """A worker has ended that had not begun with this item."""
+
+    def found(self, device: UsedDevice, devices: list[str]) -> None:
+        """The devices that were asked for in ``device``."""
+
+    def note(self, text: str) -> None:
+        """Something to be said that concerns no item."""
+
+
+class Fleet:
+    """Life cycle: the zygote is started with it, workers by `start`; `wait` takes in what has happened; `close` ends
+    all of them."""
+
+    def __init__(self, options: WorkerOptions, events: Events) -> None:
+        """Raises UnsupportedError where the system cannot do this, LimitError where it refuses a process."""
+        self._options = options
+        self._events = events
+        self.workers: dict[int, WorkerProcess] = {}
+        self.idle: deque[WorkerProcess] = deque()
+        self._numbers, self._runs = count(1), count(1)
+        self._next_tick = 0.0
+        self._refused_until = 0.0
+        self._loaded: set[str] = set()
+        self._kills = counted_kills()
+        self._zygotes = 0
+        self._selector = selectors.DefaultSelector()
+        self._forks = self._fork_zygote()
+
+    def _fork_zygote(self) -> Forks:
+        self._zygotes += 1
+        forks = Forks(self._options)
+        self._selector.register(forks.control, selectors.EVENT_READ, (self._hear_zygote, None))
+        return forks
+
+    @property
+    def starting(self) -> int:
+        """How many workers are not ready yet."""
+        return sum(each.state == "starting" for each in self.workers.values())
+
+    @property
+    def busy(self) -> bool:
+        """Whether an item is being run."""
+        return any(each.item is not None for each in self.workers.values())
+
+    def start(self, device: UsedDevice) -> bool:
+        """Start a worker; false where the system refuses it for now.
+
+        Raises LimitError where it refuses the only one."""
+        if time.monotonic() < self._refused_until:
+            return False
+        used = {each.place for each in self.workers.values()}
+        place = next(place for place in count(1) if place not in used)
+        try:
+            worker = WorkerProcess(self._forks, next(self._numbers), place, device, self._options.start_timeout_s)
+        except OSError as error:
+            return self._refused(error.strerror or str(error))
+        self.workers[worker.number] = worker
+        device.workers += 1
+        self._selector.register(worker.channel.connection, selectors.EVENT_READ, (self._hear, worker))
+        self._selector.register(worker.messages, selectors.EVENT_READ, (self._listen, worker))
+        return True
+
+    def _refused(self, why: str) -> bool:
+        self._refused_until = time.monotonic() + _AGAIN_S
+        if not self.workers:
+            raise refusal("process")
+        self._events.note(f"the system refuses another process ({why}); going on with {len(self.workers)}")
+        return False
+
+    def run(self, worker: WorkerProcess, item: Item, attempts: tuple[Outcome, ...]) -> bool:
+        """Hand an item to an idle worker; false where that has ended meanwhile."""
+        limit_s = self._options.timeout_s
+        try:
+            worker.run(item, attempts, next(self._runs), limit_s)
+        except OSError:
+            self.leave(worker)
+            return False
+        self._next_tick = min(self._next_tick, worker.deadline)
+        return True
+
+    def leave(self, worker: WorkerProcess) -> None:
+        """Have a worker end that runs nothing."""
+        self._retire(worker)
+        worker.channel.shut()
+
+    def kill(self, worker: WorkerProcess, why: str) -> None:
+        """End a worker that runs something, or that may not listen. ``why`` goes on after "the process that ran it"."""
+        self._retire(worker)
+        worker.why = worker.why or why
+        self._set(worker, "killed", self._options.kill_wait_s)
+        self._forks.signal(worker.number, signal.SIGKILL)
+
+    def _retire(self, worker: WorkerProcess) -> None:
+        """Count it no more among those of its device."""
+        if worker.state not in ("leaving", "killed"):
+            worker.device.workers -= 1
+            if worker.state == "idle":
+                self.idle.remove(worker)
+            self._set(worker, "leaving", _LEAVE_S)
+
+    def _set(self, worker: WorkerProcess, state: Any, limit_s: float) -> None:
+        worker.state = state
+        worker.deadline = time.monotonic() + limit_s
+        self._next_tick = min(self._next_tick, worker.deadline)
+
+    def postpone(self, seconds: float) -> None:
+        """Nobody has listened to the workers for so long: their time goes on from now."""
+        for each in self.workers.values():
+            each.deadline += seconds
+
+    def wait(self) -> None:
+        """Take in what has happened, after waiting for something to happen or for a deadline to pass."""
+        for key, _ in self._selector.select(max(0.0, self._next_tick - time.monotonic())):
+            handler, worker = key.data
+            if worker is None or worker.number in self.workers:  # it may just have been forgotten
+                handler(worker)
+        now = time.monotonic()
+        if now >= self._next_tick:
+            self._next_tick = now + _TICK_S
+            for each in list(self.workers.values()):
+                if each.state != "idle" or each.closed:
+                    self._look_at(each, now)
+
+    def _look_at(self, worker: WorkerProcess, now: float) -> None:
+        """Do what is due when the deadline of a worker has passed."""
+        late = now >= worker.deadline
+        match worker.state:
+            case "hanging":
+                if late or worker.has_stack:
+                    self.kill(worker, worker.why)
+                else:
+                    self._next_tick = min(self._next_tick, now + _STACK_TICK_S)
+            case "busy" | "idle" | "starting" if late and worker.closed:
+                self.kill(worker, "closed its connection")
+            case "busy" if late:
+                worker.why, worker.timed_out = f"took more than {worker.limit_s:g} s", True
+                self._forks.signal(worker.number, STACK_SIGNAL)
+                self._set(worker, "hanging", _STACK_S)
+                self._next_tick = now + _STACK_TICK_S
+            case "starting" if late:
+                self.kill(worker, f"was not ready after {self._options.start_timeout_s:g} s")
+                worker.start_failed = True
+            case "leaving" if late:
+                self.kill(worker, "did not end by itself")
+            case "killed" if late:
+                self._cannot_end(worker)
+        self._next_tick = min(self._next_tick, max(worker.deadline, now + _STACK_TICK_S))
+
+    def _cannot_end(self, worker: WorkerProcess) -> None:
+        device = worker.device
+        reason = (
+            f"process {worker.place} on {device} has not ended {self._options.kill_wait_s:g} s after it was killed"
+            " (its driver holds it in the kernel): no further scenario runs on this device"
+        )
+        device.give_up(reason)
+        self._events.note(reason)
+        if worker.item is not None:
+            self._events.outcome(worker, worker.stuck(), spoiled=True)
+        self._forget(worker)
+        for each in list(self.workers.values()):
+            if each.device is device and each.state in ("starting", "idle"):
+                self.leave(each) if each.state == "idle" else self.kill(each, "was not needed any more")
+
+    # What workers send
+
+    def _listen(self, worker: WorkerProcess) -> None:
+        if not worker.listen():
+            self._selector.unregister(worker.messages)
+
+    def _hear(self, worker: WorkerProcess) -> None:
+        try:
+            for message in worker.channel.receive():
+                self._take(worker, message)
+        except (EOFError, ConnectionResetError):
+            self._selector.unregister(worker.channel.connection)
+            worker.closed = True  # the zygote is about to say how it has ended
+            worker.deadline = min(worker.deadline, time.monotonic() + _LEAVE_S)
+        except GarbageError as error:
+            self._send_away(worker, error)
+
+    def _take(self, worker: WorkerProcess, message: list[Any]) -> None:
+        try:
+            match message:
+                case ["done", dict(outcome), "" | "spoiled" | "grown" as state]:
+                    if worker.state == "busy":  # else its time is over
+                        self._done(worker, Outcome.of_json(outcome), state)
+                case ["limit", float() | int() as seconds]:
+                    if worker.state == "busy":
+                        worker.limit(seconds)
+                        self._next_tick = min(self._next_tick, worker.deadline)
+                case ["ready", dict(described)] if worker.state == "starting":
+                    worker.device.found(described)
+                    self._load(described["libraries"])
+                    worker.state = "idle"
+                    self.idle.append(worker)
+                case ["devices", list(found)] if worker.state == "starting":
+                    self._retire(worker)
+                    self._events.found(worker.device, found)
+                case ["failed", bool(for_good), str(code), str(text), help] if worker.state == "starting":
+                    self._retire(worker)
+                    error = error_class(code)(Diagnostic(code, "error", None, text, help))
+                    worker.device.failed(error, for_good=for_good)
+                case _:
+                    raise GarbageError(repr(message)[:40])
+        except (KeyError, TypeError, ValueError) as error:
+            self._send_away(worker, error)
+
+    def _send_away(self, worker: WorkerProcess, error: Exception) -> None:
+        if worker.state != "killed":
+            self.kill(worker, f"sent something that is no result ({error})")
+
+    def _done(self, worker: WorkerProcess, outcome: Outcome, state: str) -> None:
+        outcome = worker.done(outcome)
+        if state:  # it ends by itself
+            self._retire(worker)
+        else:
+            worker.state = "idle"
+            self.idle.append(worker)
+            if worker.device.given_up:
+                self.leave(worker)
+        self._events.outcome(worker, outcome, spoiled=state == "spoiled")
+
+    def _load(self, paths: list[str]) -> None:
+        for path in paths:
+            if path not in self._loaded:
+                self._loaded.add(path)
+                self._forks.load(path)
+
+    # How workers end
+
+    def _hear_zygote(self, _: None) -> None:
+        try:
+            for answer in self._forks.answers():
+                match answer:
+                    case ("ended", int(number), int(status)) if number in self.workers:
+                        self._ended(self.workers[number], status)
+                    case ("refused", int(number), str(why)) if number in self.workers:
+                        worker = self.workers[number]
+                        self._retire(worker)
+                        self._forget(worker)
+                        self._refused(why)
+        except EOFError:
+            self._zygote_ended()
+
+    def _ended(self, worker: WorkerProcess, status: int) -> None:
+        with suppress(EOFError, ConnectionResetError, GarbageError):
+            while messages := worker.channel.receive():  # what it sent before its end
+                for message in messages:
+                    self._take(worker, message)
+        how = worker.how(status)
+        state, item, attempts = worker.state, worker.item, worker.attempts
+        self._retire(worker)
+        if item is not None and (worker.has_begun or worker.why):
+            self._events.outcome(worker, worker.ended(status, counted_kills() > self._kills), spoiled=True)
+        elif item is not None:
+            self._events.back(item, attempts)
+        elif state == "starting" or worker.start_failed:
+            worker.device.failed(start_error(how, worker.work()[0]))
+        elif state == "idle":
+            self._events.note(f"process {worker.place} on {worker.device} {how} while it ran nothing")
+        self._forget(worker)
+
+    def _forget(self, worker: WorkerProcess) -> None:
+        self.workers.pop(worker.number, None)
+        for each in (worker.channel.connection, worker.messages):
+            if each in self._selector.get_map():
+                self._selector.unregister(each)
+        worker.close()
+
+    def _zygote_ended(self) -> None:
+        """Start another, and give all items back: with it, all workers have ended."""
+        self._selector.unregister(self._forks.control)
+        error = self._forks.end()
+        self._forks.close()
+        for each in list(self.workers.values()):
+            if each.item is not None:
+                self._events.back(each.item, each.attempts)
+            self._retire(each)
+            self._forget(each)
+        if self._zygotes >= _MOST_ZYGOTES:
+            raise error
+        self._events.note(str(error))
+        self._forks = self._fork_zygote()
+
+    def close(self) -> None:
+        """End all workers; what they run is lost. Doing so again does nothing."""
+        for each in list(self.workers.values()):
+            self.leave(each) if each.state == "idle" else self.kill(each, "was not needed any more")
+        self._zygotes = _MOST_ZYGOTES
+        while self.workers:
+            self.wait()
+        self._forks.close()
+        self._selector.close()

@@ -1,0 +1,56 @@
+"""How items are run in workers, and what comes back. Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from scenario_runner.suite.records import Item, Outcome
+
+_NOTHING: Final[Mapping[str, Any]] = {}
+
+Again = Callable[[Item, tuple[Outcome, ...]], bool]
+"""Whether an item runs once more, after the attempts that it had so far."""
+
+OnStart = Callable[[Item, int], None]
+"""Told that a worker (its number) starts with an item."""
+
+
+class WorkerOptions(NamedTuple):
+    """Which devices, how many workers, and what each of them does.
+
+    ``devices`` are indexes, UUIDs or (parts of) names, or "all"; without any it is the one that a run would take.
+    ``jobs`` is the number of workers for each device, 0 for as many as suit it. ``timeout_s`` bounds each run of an
+    item that has no limit of its own; a worker waits for the device somewhat less long than that, and is killed when
+    it takes longer. ``start_timeout_s`` bounds the start of a worker, its driver included.
+
+    ``runner`` has arguments of `Runner` by name, without device and timeout. ``task`` is the function that a worker
+    calls, as "module:name", with the item, the worker's `Runners` and ``task_options``, which must be picklable; it
+    returns an `Outcome`.
+
+    A worker is replaced after ``most_items`` items, or when it has grown by ``most_bytes`` of memory or ``most_files``
+    open files since its first item. A worker that has not ended ``kill_wait_s`` after it was killed cannot be ended:
+    its device is given up.
+    """
+
+    devices: tuple[str, ...] = ()
+    jobs: int = 0
+    timeout_s: float = 60.0
+    start_timeout_s: float = 60.0
+    runner: Mapping[str, Any] = _NOTHING
+    task: str = "scenario_runner.suite.evaluation:run_item"
+    task_options: Any = None
+    most_items: int = 5000
+    most_bytes: int = 1 << 30
+    most_files: int = 128
+    kill_wait_s: float = 10.0
+
+
+class Finished(NamedTuple):
+    """An item that needs no further attempt: every run of it in order, and the device of the last one: its UUID, its
+    driver's name and version."""
+
+    item: Item
+    attempts: tuple[Outcome, ...]
+    device: str
+    driver: str

@@ -1,0 +1,203 @@
+"""A worker: a process that runs one item after the other on one device, and may die of any of them.
+
+It is a fork of the zygote. The supervisor sends an item and gets the outcome, see `channel`::
+
+    [number of the run, id, path, expectations]     ["ready", physical device]
+                                                    ["limit", seconds]      where it is not the one of the options
+                                                    ["done", outcome, why the process ends now]
+                                                    ["devices", what to ask for to get each]    instead of "ready"
+                                                    ["failed", whether for good, code, message, help]   likewise
+"""
+
+from __future__ import annotations
+
+import errno
+import faulthandler
+import os
+import resource
+import signal
+import socket
+import time
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, Final
+
+from scenario_runner import progress
+from scenario_runner.errors import (
+    DeviceError,
+    DeviceLostError,
+    FenceTimeoutError,
+    LimitError,
+    NoDeviceError,
+    OutOfMemoryError,
+    ScenarioRunnerError,
+)
+from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.running.channel import Channel
+from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.suite.running.runners import Runners
+
+DESCRIPTORS: Final = 4
+"""A worker is given so many: a socket to the supervisor, a pipe for what is written to standard output and standard
+error, and two memory files, for `progress` and for `faulthandler`."""
+
+Asked = str | tuple[str, ...] | None
+"""A device by its index or UUID, several as the user names them, or the one that a run would take."""
+
+STACK_SIGNAL: Final = signal.SIGUSR2
+"""Lets a worker that hangs write its Python stack."""
+
+# After one of these the device, its driver or the process cannot be relied upon.
+_SPOILED: Final = frozenset(
+    each.exit_code for each in (DeviceError, OutOfMemoryError, FenceTimeoutError, DeviceLostError, LimitError)
+)
+_LOOKED_AT: Final = 64  # after so many items the size of the process is looked at
+
+
+def main(options: WorkerOptions, device: Asked, descriptors: Iterable[int], alive: int) -> int:
+    """Serve the supervisor until it closes the socket, or tell it which devices these are where several are asked for.
+
+    ``alive`` is a pipe whose end is this process's, too. Returns the exit code of the process."""
+    connection, messages, kept, faults = descriptors
+    _die_with(alive)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    for standard in (1, 2):
+        os.dup2(messages, standard)
+    os.close(messages)
+    progress.share(kept)
+    os.close(kept)
+    faulthandler.enable(faults, all_threads=True)
+    faulthandler.register(STACK_SIGNAL, faults, all_threads=True)
+    channel = Channel(socket.socket(fileno=connection))
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        try:
+            if isinstance(device, tuple):
+                channel.send("devices", chosen(device))
+                return 0
+            worker = _Worker(options, device, channel)
+        except ScenarioRunnerError as error:
+            first = error.problems[0]
+            channel.send("failed", isinstance(error, NoDeviceError), first.code, first.message, first.help)
+            return error.exit_code
+        worker.serve()
+    return 0
+
+
+def chosen(asked: Sequence[str]) -> list[str]:
+    """What to ask for to get the devices that are asked for, each once. "all" are all of the fastest kind there is.
+
+    It is the UUID, or the index where several devices have the same. Raises NoDeviceError."""
+    from scenario_runner.vulkan.devices.instance import Instance
+    from scenario_runner.vulkan.devices.physical_device import choose
+
+    devices = Instance().physical_devices
+    found = []
+    for each in asked:
+        if each == "all":
+            kind = choose(devices, None).type
+            found += [one for one in devices if one.type == kind and one.unusable_because() is None]
+        else:
+            found.append(choose(devices, each))
+    uuids = [one.uuid for one in devices]
+    return [
+        one.uuid if uuids.count(one.uuid) == 1 else str(one.index)
+        for one in sorted(set(found), key=lambda one: one.index)
+    ]
+
+
+def _die_with(alive: int) -> None:
+    """Have the system kill this process and all that it starts when the zygote is gone: it alone holds the other end of
+    a pipe."""
+    import fcntl
+
+    fcntl.fcntl(alive, fcntl.F_SETOWN, -os.getpid())  # the process group
+    fcntl.fcntl(alive, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(alive, fcntl.F_SETFL, fcntl.fcntl(alive, fcntl.F_GETFL) | os.O_ASYNC)
+    with suppress(BlockingIOError):  # it ended before
+        os.set_blocking(alive, False)
+        if not os.read(alive, 1):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class _Worker:
+    """Life cycle: made with the driver started, or a ScenarioRunnerError; then it serves."""
+
+    def __init__(self, options: WorkerOptions, device: str | None, channel: Channel) -> None:
+        self._options = options
+        self._channel = channel
+        self._runners = Runners(
+            {**options.runner, "device": device}, options.timeout_s, lambda seconds: channel.send("limit", seconds)
+        )
+        module, _, name = options.task.partition(":")
+        self._task: Callable[[Item, Runners, Any], Outcome] = getattr(import_module(module), name)
+        self._count = 0
+        self._channel.send("ready", self._device())
+        self._bytes, self._files = 0, _open_files()
+
+    def serve(self) -> None:
+        while True:
+            for number, *item in self._channel.receive():
+                progress.started(number)
+                outcome = self._outcome(Item(*item))
+                end = self._end(outcome)
+                self._channel.send("done", outcome.as_json(), end)
+                if end:
+                    return
+
+    def _device(self) -> dict[str, Any]:
+        physical = self._runners.runner().physical_device
+        return {
+            "uuid": physical.uuid,
+            "name": physical.name,
+            "driver": physical.driver,
+            "type": physical.type,
+            "libraries": _shared_libraries(),
+        }
+
+    def _outcome(self, item: Item) -> Outcome:
+        started = time.perf_counter()
+        try:
+            return self._task(item, self._runners, self._options.task_options)
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+                reason = (
+                    f"the process that ran it has run out of file handles while {progress.work()[0] or 'reading it'}"
+                )
+            else:
+                reason = f"an error of this program: {type(error).__name__}: {error}"
+            seconds, code = time.perf_counter() - started, ScenarioRunnerError.exit_code
+            return Outcome("Crash", seconds, reason, code, stack=traceback.format_exc())
+
+    def _end(self, outcome: Outcome) -> str:
+        """Why this process must not run another item: it may be "spoiled", or has "grown". Or nothing."""
+        self._count += 1
+        if outcome.exit_code in _SPOILED or outcome.status in ("Crash", "Timeout"):
+            return "spoiled"
+        if self._count >= self._options.most_items:
+            return "grown"
+        if self._count % _LOOKED_AT == 1 or outcome.status == "Fail":
+            used_bytes = _used_bytes()
+            self._bytes = self._bytes or used_bytes
+            if used_bytes - self._bytes > self._options.most_bytes:
+                return "grown"
+            if _open_files() - self._files > self._options.most_files:
+                return "grown"
+        return ""
+
+
+def _open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def _used_bytes() -> int:
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def _shared_libraries() -> list[str]:
+    """The libraries that the driver has loaded and that the zygote may load as well."""
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
+        paths = {line.rstrip("\n").split(maxsplit=5)[-1] for line in file if "/libLLVM" in line}
+    return sorted(path for path in paths if path.startswith("/") and path.isprintable())

@@ -1,0 +1,124 @@
+"""One run of a suite: items go to the workers, what comes back is judged, kept and handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+from scenario_runner.suite.hashes import Hasher
+from scenario_runner.suite.journal import Journal
+from scenario_runner.suite.lists import Lists
+from scenario_runner.suite.merging import MergedJournals
+from scenario_runner.suite.records import Hashes, Item, Outcome, Result, is_bad
+from scenario_runner.suite.running.options import Again, Finished
+from scenario_runner.suite.tables import Row
+from scenario_runner.suite.verdicts import Rules
+
+
+class Workers(Protocol):
+    """What runs items: `running.workers.Workers`."""
+
+    def run(self, items: Iterable[Item], *, again: Again) -> Iterator[Finished]:
+        """Run items, which are asked for as workers become free; an item comes back when it needs no more attempts."""
+
+    def stop(self) -> None:
+        """Begin no more of them; those in flight are finished."""
+
+
+class Limits(NamedTuple):
+    """After how many failures that nothing expects a run ends; None is never.
+
+    After ``fail_fast`` of them no more items are run, and the rest has no result. After ``max_failures`` the rest is
+    skipped, with that as the reason.
+    """
+
+    fail_fast: int | None = None
+    max_failures: int | None = None
+
+
+class Session:
+    """Life cycle: made; `run` once; then ``rows`` has the verdict of every item, and ``bad`` the number of failures.
+
+    With a ``journal`` results are written there as they come, with the hashes of ``hasher``. Results of ``earlier``
+    are taken over where they depend on the same files and the same program; lists may have changed meanwhile.
+    """
+
+    def __init__(
+        self,
+        lists: Lists,
+        rules: Rules,
+        limits: Limits,
+        take: Callable[[Result], None],
+        *,
+        journal: Journal | None = None,
+        hasher: Hasher | None = None,
+        earlier: MergedJournals | None = None,
+    ) -> None:
+        self.rows: dict[str, Row] = {}
+        self.bad = 0
+        self.taken_over = 0
+        self.is_complete = False
+        self._lists = lists
+        self._rules = rules
+        self._limits = limits
+        self._take = take
+        self._journal = journal
+        self._hasher = hasher
+        self._earlier = earlier
+        self._hashes: dict[str, Hashes] = {}  # of items in flight, as their files were before they ran
+        self._stopped = False
+
+    def run(self, items: Iterable[Item], workers: Workers) -> None:
+        """Run the items, and hand each result to ``take``. An exception, such as Ctrl-C, leaves those there were."""
+        for finished in workers.run(self._to_run(items), again=self._again):
+            item = finished.item
+            verdict = self._rules.verdict(self._lists.expected(item.id), finished.attempts)
+            hashes = self._hashes.pop(item.id, Hashes())
+            self._add(Result(item, verdict, finished.attempts, finished.device, finished.driver, hashes))
+            if self._limits.fail_fast is not None and self.bad >= self._limits.fail_fast and not self._stopped:
+                self._stopped = True
+                workers.stop()
+        self.is_complete = not self._stopped
+
+    def _to_run(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Those of the items whose result has to be found out; the others have one when this goes past them."""
+        for item in items:
+            if self._stopped:
+                return
+            if self._lists.skips.match(item.id):
+                self._add(Result(item, "Skip"))
+                continue
+            if self._hasher is not None:
+                hashes = self._hasher.hashes(item)
+                if self._take_over(item, hashes):
+                    continue
+                self._hashes[item.id] = hashes
+            most = self._limits.max_failures
+            if most is not None and self.bad >= most:
+                self._hashes.pop(item.id, None)
+                reason = f"not run: --max-failures {most} was reached"
+                self._add(Result(item, "Skip", (Outcome("Skip", reason=reason),)))
+                continue
+            yield item
+
+    def _take_over(self, item: Item, hashes: Hashes) -> bool:
+        """Use the earlier result of an item, if there is one and nothing that it depends on has changed."""
+        if self._earlier is None or item.id not in self._earlier.entries:
+            return False
+        before = self._earlier.result(item.id)
+        if before.last is None or before.last.status in ("Skip", "Missing") or before.hashes != hashes:
+            return False
+        verdict = self._rules.verdict(self._lists.expected(item.id), before.attempts)
+        self.taken_over += 1
+        self._add(before._replace(item=item, verdict=verdict), is_known=verdict == before.verdict)
+        return True
+
+    def _again(self, item: Item, attempts: tuple[Outcome, ...]) -> bool:
+        return not self._stopped and self._rules.again(self._lists.expected(item.id), attempts)
+
+    def _add(self, result: Result, *, is_known: bool = False) -> None:
+        self.rows[result.item.id] = Row(result.verdict, result.seconds)
+        self.bad += is_bad(result.verdict)
+        if self._journal is not None and not is_known:
+            self._journal.add(result)
+        self._take(result)

@@ -1,0 +1,93 @@
+"""How the bytes of an output become elements: one plane for a buffer or a tensor, one for each part of an image."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scenario_runner.viewing.element import Element, element_of
+
+if TYPE_CHECKING:
+    import numpy
+
+    from scenario_runner.plan.model.images import ImagePart, ImagePlan
+    from scenario_runner.plan.model.plan import ResourcePlan
+
+    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+
+
+class Channel(NamedTuple):
+    """The values of one channel of a plane, flat. ``full_range`` is as in `viewing.content.Channel`."""
+
+    name: str
+    raw: Array
+    element: Element
+    full_range: tuple[int, int] | None = None
+
+
+class Plane(NamedTuple):
+    """A part of an output's bytes with elements of one kind.
+
+    ``shape`` counts elements, for an image (height, width, channels). Texels that are packed into integers or blocks
+    have no ``element``: their channels are taken out (`channels`). ``label`` names the part where there are several.
+    """
+
+    label: str
+    offset_bytes: int
+    size_bytes: int
+    shape: tuple[int, ...]
+    element: Element | None
+    image: ImagePlan | None = None
+    part: ImagePart | None = None
+
+    @property
+    def element_count(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    def channels(self, data: memoryview | bytes | bytearray) -> list[Channel]:
+        """The bytes of this plane as channels; those of an image in the order of its format."""
+        import numpy
+
+        if self.image is None or self.part is None:
+            assert self.element is not None
+            return [Channel("", numpy.frombuffer(data, self.element.dtype), self.element)]
+        from scenario_runner.viewing.texels import channels_of
+
+        found = channels_of(self.image.uid, self.image.format, self.part, data)
+        return [Channel(each.name, each.raw.reshape(-1), each.element, each.full_range) for each in found]
+
+    def place(self, flat: int) -> str:
+        """The index of an element as text, behind the label of the plane."""
+        found = []
+        for size in reversed(self.shape):
+            flat, rest = divmod(flat, size)
+            found.append(rest)
+        text = f"[{', '.join(map(str, reversed(found)))}]"
+        return f"{self.label} {text}" if self.label else text
+
+
+def planes_of(resource: ResourcePlan, size_bytes: int, element: Element) -> tuple[Plane, ...]:
+    """The planes of the first ``size_bytes`` of a resource. ``element`` is what a buffer or a tensor holds."""
+    if resource.kind == "buffer":
+        return (Plane("", 0, size_bytes, (size_bytes // element.size_bytes,), element),)
+    if resource.kind == "tensor":
+        return (Plane("", 0, size_bytes, tuple(resource.shape), element),)
+    parts = [part for part in resource.parts if part.end_bytes <= size_bytes]
+    return tuple(_of_part(resource, part, len(parts) > 1) for part in parts)
+
+
+def _of_part(image: ImagePlan, part: ImagePart, is_one_of_many: bool) -> Plane:
+    format = image.format
+    label = f"level {part.level}" + (f" {part.aspect}" if len(format.aspects) > 1 else "") if is_one_of_many else ""
+    element = None
+    count = len(format.channels)
+    if "depth" in format.aspects or "stencil" in format.aspects:
+        count = 1
+    elif not format.is_packed and not format.is_compressed and format.numpy_dtype is not None:
+        element = element_of(format.numpy_dtype[1], int(format.numpy_dtype[2:]))
+        count = format.numpy_items
+    elif format.is_packed:
+        count -= "E" in format.channels
+    shape = (part.height, part.width, count)
+    return Plane(label, part.offset_bytes, part.size_bytes, shape, element, image, part)

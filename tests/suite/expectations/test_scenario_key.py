@@ -1,0 +1,84 @@
+"""The key ``expect`` of a scenario: a run does not look at it, and it means the same as a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy
+import pytest
+
+from scenario_runner import Runner, Scenario, from_dict
+from scenario_runner.errors import ExpectationError, ScenarioError
+from scenario_runner.scenario import load, loads
+from scenario_runner.suite.expectations import reading
+from scenario_runner.suite.expectations.places import expectations_file
+from scenario_runner.suite.records import Item
+from tests.scenes import Scene
+
+
+def with_key(scene: Scene, expect: object) -> Path:
+    path = scene.write()
+    tree = json.loads(path.read_text())
+    path.write_text(json.dumps({**tree, "expect": expect}, indent=1))
+    return path
+
+
+def test_a_scenario_may_have_it(scene: Scene) -> None:
+    """It is no part of the scenario, in files and in code."""
+    plain = load(scene.write())
+    path = with_key(scene, {"repeat": 3, "anything": None})
+    assert load(path) == plain
+    assert load(path).warnings == ()
+    assert from_dict(json.loads(path.read_text())) == Scenario()
+
+
+def test_it_must_be_an_object() -> None:
+    """Anything else is an error of the scenario, with its place."""
+    with pytest.raises(ScenarioError, match="<text>:1:51: /expect: expected an object, got 3"):
+        loads('{ "resources": [], "commands": [], "expect":      3 }')
+
+
+def test_a_misspelt_key_is_an_error() -> None:
+    """What is close to it was meant as it."""
+    with pytest.raises(ScenarioError, match=r"unknown key 'expects' \(did you mean 'expect'\?\)"):
+        loads('{ "resources": [], "commands": [], "expects": {} }')
+
+
+def test_it_is_no_part_of_the_plan(scene: Scene) -> None:
+    """A run gives what it gives without it."""
+    scene.buffer("x", numpy.arange(4, dtype=numpy.int8))
+    with Runner() as runner:
+        plain = runner.plan(scene.write())
+        assert runner.plan(with_key(scene, {"outputs": {}})).resources.keys() == plain.resources.keys()
+
+
+def test_it_means_the_same_as_a_file(scene: Scene) -> None:
+    """Both give the same expectations."""
+    given = {"repeat": 2, "outputs": {"x": {"values": [1, 2], "dtype": "float32"}}}
+    inside = reading.load(Item("i", str(with_key(scene, given))))
+    path = scene.write()
+    scene.file("check.json", json.dumps(given))
+    beside = reading.load(Item("i", str(path), expectations_file(str(path))))
+    assert inside.check == beside.check
+    assert (inside.pointer, inside.path) == ("/expect", str(path))
+    assert beside.path == str(scene.folder / "check.json")
+
+
+def test_problems_have_their_place_in_the_scenario(scene: Scene) -> None:
+    """Line, column and pointer lead into the scenario."""
+    path = with_key(scene, {"outputs": {"x": {"atoll": 1}}})
+    with pytest.raises(ExpectationError) as caught:
+        reading.load(Item("i", str(path)))
+    (problem,) = caught.value.problems
+    assert str(problem) == f"{path}:7:5: /expect/outputs/x/atoll: unknown key 'atoll' (did you mean 'atol'?)"
+    assert problem.code == "SR-EXPECT-002"
+
+
+def test_a_file_beside_it_is_a_contradiction(scene: Scene) -> None:
+    """A scenario has its expectations in one place."""
+    path = str(with_key(scene, {}))
+    scene.file("check.json", "{}")
+    with pytest.raises(ExpectationError, match="expectations of its own under the key 'expect'") as caught:
+        reading.load(Item("i", path, expectations_file(path)))
+    assert caught.value.problems[0].code == "SR-EXPECT-006"

@@ -1,0 +1,120 @@
+"""JUnit XML: what GitLab and Jenkins read from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from scenario_runner.errors import FileError
+from scenario_runner.suite.records import Item, Outcome, Result
+from scenario_runner.suite.reports.junit import write_junit
+from scenario_runner.suite.reports.suite_info import SuiteInfo
+from tests.suite.reports.results import every_verdict, info
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> dict[str, ElementTree.Element]:
+    """The cases of a report with every verdict, by name."""
+    path = tmp_path / "junit.xml"
+    assert write_junit(str(path), every_verdict(tmp_path), info(tmp_path)) == [str(path)]
+    suites = ElementTree.parse(path).getroot()
+    (suite,) = suites
+    for each in (suites, suite):
+        assert {name: each.get(name) for name in ("tests", "failures", "errors", "skipped", "name")} == {
+            "tests": "14",
+            "failures": "3",
+            "errors": "3",
+            "skipped": "4",
+            "name": "a suite <1>",
+        }
+    assert suite.get("timestamp") == "2023-11-14T22:13:20"
+    properties = [(each.get("name"), each.get("value")) for each in suite.iter("property")]
+    assert ("device", "fast device (uuid-1)") in properties
+    found = {str(each.get("name")): each for each in suite.iter("testcase")}
+    assert len(found) == 14
+    return found
+
+
+def test_a_failure_says_everything(cases: dict[str, ElementTree.Element]) -> None:
+    """A failed case has its place, what differs, the command that repeats it, and its pictures as attachments."""
+    case = cases["images.2d/fail/scenario.json"]
+    assert case.attrib == {
+        "classname": "images_2d.fail",
+        "name": "images.2d/fail/scenario.json",
+        "file": "suite/images.2d/fail/scenario.json",
+        "time": "0.250",
+    }
+    failure = case.find("failure")
+    assert failure is not None
+    assert failure.get("type") == "Fail"
+    assert failure.get("message") == "image: 3 of 48 elements differ"
+    text = failure.text or ""
+    assert "  [0, 1, 2]: expected 0, got 255\n" in text
+    assert "rmse 0.25, psnr inf" in text
+    assert text.endswith("repeat: scenario-runner test suite/images.2d/fail/scenario.json")
+    attached = [line for line in (case.findtext("system-out") or "").splitlines() if line]
+    assert attached == [f"[[ATTACHMENT|results/fail/{what}.png]]" for what in ("expected", "actual", "error")]
+
+
+def test_other_verdicts_have_their_elements(cases: dict[str, ElementTree.Element]) -> None:
+    """Crashes are errors, lists' expectations and missing features are skipped, flakes pass with Surefire's element."""
+    elements = {name.split("/")[0]: [each.tag for each in case] for name, case in cases.items()}
+    assert elements["pass"] == []
+    assert elements["crash"] == ["error", "rerunFailure", "system-err"]
+    assert elements["flake"] == ["flakyFailure", "system-out"]
+    assert elements["known-flake"] == elements["expected-fail"] == ["skipped", "system-out"]
+    assert elements["improved"] == ["failure"]
+    assert elements["timeout"] == elements["missing"] == ["error"]
+    assert elements["warn"] == ["system-out"]
+    assert elements["unsupported"] == elements["skipped"] == ["skipped"]
+    skipped = cases["unsupported/scenario.json"].find("skipped")
+    assert skipped is not None
+    assert skipped.get("message") == "NotSupported: no VK_ARM_tensors"
+    missing = cases["missing/scenario.json"].findtext("error") or ""
+    assert "error[SR-REF-001]: scenario.json:3:4: /commands/0: no resource has the uid 'x'\n  help: write y" in missing
+
+
+def test_a_crash_tells_how_it_came(cases: dict[str, ElementTree.Element]) -> None:
+    """The Python stack, the driver's last words and what ran before are there; what XML forbids is escaped."""
+    text = cases["crash/scenario.json"].findtext("error") or ""
+    for part in ("line 3 in execute", "attempt 2 of 2", "  pass/scenario.json"):
+        assert part in text
+    assert r"last words </script><script>alert(1)</script>\x1b[31m\x00 \ud800 & \u202e" in text
+
+
+def test_a_name_that_appears_twice_gets_a_number(cases: dict[str, ElementTree.Element]) -> None:
+    """GitLab drops a second case of one name, so no two have one."""
+    assert {"pass/scenario.json", "pass/scenario.json (2)"} <= set(cases)
+
+
+def test_what_is_too_large_goes_on_in_further_files(tmp_path: Path) -> None:
+    """No file is larger than the limit; each is complete, and together they have all cases."""
+    outcome = Outcome("Fail", 0.0, "x" * 1000)
+    results = (Result(Item(f"{number}", f"/{number}"), "Fail", (outcome,)) for number in range(400))
+    size_max = 600_000
+    files = write_junit(str(tmp_path / "j.xml"), results, SuiteInfo(), size_max=size_max)
+    assert files == [str(tmp_path / name) for name in ("j.xml", "j-2.xml", "j-3.xml")]
+    assert max(Path(path).stat().st_size for path in files) <= size_max
+    suites = [ElementTree.parse(path).getroot()[0] for path in files]
+    assert [suite.get("tests") for suite in suites] == [str(len(suite.findall("testcase"))) for suite in suites]
+    names = [case.get("name") for suite in suites for case in suite.iter("testcase")]
+    assert names == [str(number) for number in range(400)]
+
+
+def test_a_report_appears_complete_or_not_at_all(tmp_path: Path) -> None:
+    """Where the results end in an error, or the file cannot be written, nothing is left and an old report stays."""
+    path = tmp_path / "junit.xml"
+    path.write_text("old")
+
+    def broken() -> object:
+        yield from every_verdict(tmp_path)
+        raise KeyError("journal")
+
+    with pytest.raises(KeyError):
+        write_junit(str(path), broken(), info(tmp_path))  # type: ignore[arg-type]
+    assert path.read_text() == "old"
+    with pytest.raises(FileError, match="is a folder"):
+        write_junit(str(tmp_path), [], info(tmp_path))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["junit.xml", "results"]

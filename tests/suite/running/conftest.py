@@ -1,0 +1,92 @@
+"""Scenarios that do well and scenarios that end their process, and what runs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.running.options import WorkerOptions
+from tests.layers import build_layer
+from tests.scenes import Scene, glsl
+
+DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
+# Real troubles, without a layer: llvmpipe checks no index of shared memory, and this is work for days.
+CRASH = glsl("s[a[0] * 400000000u] = 7u; barrier(); a[1] = s[a[2] * 300000000u];", DATA + "shared uint s[4];\n")
+ENDLESS = glsl("for (uint i = 0u; i < a[0] * 60000u; i++) a[3] = a[3] * 3u + i;", DATA)
+ADD = glsl("a[gl_WorkGroupID.x] += 1u;", DATA)
+
+# The numbers of trouble_layer.c.
+TROUBLES = (
+    *("none", "exits", "aborts", "sleeps", "garbage", "leaks_files", "leaves_a_child", "loses_the_device"),
+    *("is_killed", "floods", "kills_its_parent", "crashes_later", "grows", "closes_files"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _compiled_once(shader_cache: Path) -> None:
+    """Workers find what was compiled for the test before."""
+
+
+@pytest.fixture(scope="session")
+def layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    source = Path(__file__).parent / "trouble_layer.c"
+    return build_layer(source, tmp_path_factory.mktemp("trouble-layer"), "ends its process in many ways")
+
+
+@pytest.fixture
+def trouble(layer: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers of this test load the layer."""
+    for name, value in layer.items():
+        monkeypatch.setenv(name, value)
+
+
+class Folder:
+    """Makes items in a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def item(self, name: str, shader: str = ADD, groups: tuple[int, ...] = (4,), size: int | None = None) -> Item:
+        folder = self.path / name
+        folder.mkdir()
+        scene = Scene(folder).shader("x", shader)
+        content = None if size else numpy.full(4, 1, numpy.uint32)
+        scene.buffer("a", content, size=size).dispatch("x", ["a"], groups)
+        return Item(name, str(scene.write()))
+
+    def good(self, name: str = "good") -> Item:
+        return self.item(name)
+
+    def crashing(self, name: str = "crash") -> Item:
+        return self.item(name, CRASH)
+
+    def endless(self, name: str = "endless") -> Item:
+        return self.item(name, ENDLESS, (65535, 65535, 64))
+
+    def troubled(self, what: str) -> Item:
+        """An item for the layer."""
+        return self.item(what, size=7000 + 4 * TROUBLES.index(what))
+
+    def result(self, item: Item) -> list[int]:
+        """What an item has written."""
+        content: list[int] = numpy.load(Path(item.path).with_name("a.out.npy")).view("u4")[:4].tolist()
+        return content
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def options(**values: Any) -> WorkerOptions:
+    """Two workers that run scenarios as tests/suite/running/tasks.py does."""
+    return WorkerOptions(**{"jobs": 2, "task": "tests.suite.running.tasks:run", "timeout_s": 120.0, **values})
+
+
+def once_more(item: Item, attempts: tuple[Outcome, ...]) -> bool:
+    """Let what crashes or hangs run twice."""
+    return len(attempts) < 2 and attempts[-1].status in ("Crash", "Timeout")

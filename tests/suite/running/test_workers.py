@@ -1,0 +1,170 @@
+"""Many items in few processes: results, order of work, repeats, devices, and the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.doctor.manifests import drivers
+from scenario_runner.errors import NoDeviceError
+from scenario_runner.suite.records import Item
+from scenario_runner.suite.running.workers import Workers
+from tests.program import python_path
+from tests.suite.running.conftest import Folder, once_more, options
+
+
+def test_items_run_and_name_their_device(folder: Folder) -> None:
+    """Each item comes back once with its outcome, and with the device and driver that it ran on."""
+    items = [folder.good(f"{number}") for number in range(5)]
+    started: list[tuple[str, int]] = []
+    with Workers(options(), on_start=lambda item, worker: started.append((item.id, worker))) as workers:
+        finished = list(workers.run(iter(items)))
+        (device,) = workers.devices
+    assert sorted(each.item for each in finished) == items
+    assert {each.attempts[0].status for each in finished} == {"Pass"}
+    assert {(each.device, each.driver) for each in finished} == {(device.uuid, device.driver)}
+    assert (bool(device.uuid), device.given_up) == (True, "")
+    assert sorted(item for item, _ in started) == ["0", "1", "2", "3", "4"]
+    assert {worker for _, worker in started} <= {1, 2}
+    assert [folder.result(each) for each in items] == [[2, 2, 2, 2]] * 5
+
+
+def test_a_list_is_read_as_it_is_needed() -> None:
+    """Of an endless list no more is taken than a few items for each worker."""
+    taken = 0
+
+    def endless() -> Iterator[Item]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield Item(str(taken), "missing.json")
+
+    with Workers(options()) as workers:
+        run = workers.run(endless())
+        for _ in range(10):
+            next(run)
+            assert taken <= 20
+        workers.stop()
+        assert len(list(run)) <= 4  # those that were running, or had just ended
+
+
+def test_workers_stay_for_later_items(folder: Folder) -> None:
+    """Items that are run one by one share a process."""
+    with Workers(options()) as workers:
+        for number in range(3):
+            finished = workers.run_one(folder.good(f"{number}"))
+            assert finished.attempts[0].status == "Pass"
+        crash = workers.run_one(folder.crashing()).attempts[0]
+    assert (crash.status, crash.before) == ("Crash", ("0", "1", "2"))
+
+
+def test_results_do_not_depend_on_the_number_of_workers(folder: Folder) -> None:
+    """Other outcomes of items do not follow from how many workers there are."""
+    items = [folder.good("a"), folder.crashing("b"), folder.item("c", "void"), folder.good("d")]
+    seen = []
+    for jobs in (1, 3):
+        with Workers(options(jobs=jobs)) as workers:
+            finished = workers.run(items, once_more)
+            seen.append(sorted((each.item.id, [one.status for one in each.attempts]) for each in finished))
+    assert seen[0] == seen[1]
+    assert seen[0] == [("a", ["Pass"]), ("b", ["Crash", "Crash"]), ("c", ["Fail"]), ("d", ["Pass"])]
+
+
+@pytest.fixture
+def two_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A software driver that is installed twice gives a machine with two devices (of one UUID)."""
+    manifests = [Path(each.path) for each in drivers(os.environ) if "lvp" in each.path]
+    if not manifests:
+        pytest.skip("there is no lavapipe to install twice")
+    copies = [Path(shutil.copy(manifests[0], tmp_path / name)) for name in ("one.json", "two.json")]
+    monkeypatch.setenv("VK_DRIVER_FILES", os.pathsep.join(map(str, copies)))
+
+
+@pytest.mark.usefixtures("two_devices")
+@pytest.mark.parametrize("chosen", [("0", "1"), ("all",), ("1",)])
+def test_several_devices_share_the_items(folder: Folder, chosen: tuple[str, ...]) -> None:
+    """Items go to the devices that are chosen, which have workers each."""
+    items = [folder.good(f"{number}") for number in range(6)]
+    with Workers(options(devices=chosen, jobs=1)) as workers:
+        finished = list(workers.run(items))
+        count = 1 if chosen == ("1",) else 2
+        assert [each.workers for each in workers.devices] == [1] * count
+    assert sorted(each.item for each in finished) == items
+    assert {each.attempts[0].status for each in finished} == {"Pass"}
+
+
+@pytest.mark.parametrize("devices", [("7",), ("0", "no such device")])
+def test_a_device_that_is_not_there(folder: Folder, devices: tuple[str, ...]) -> None:
+    """It is an error that names the devices there are, before anything runs."""
+    with Workers(options(devices=devices)) as workers, pytest.raises(NoDeviceError, match=r"there are 0: '"):
+        next(workers.run([folder.good()]))
+
+
+def test_no_driver(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a driver there is one error, the one of a run."""
+    monkeypatch.setenv("VK_DRIVER_FILES", str(tmp_path / "none.json"))
+    with Workers(options()) as workers, pytest.raises(NoDeviceError) as raised:
+        next(workers.run([folder.good()]))
+    assert raised.value.problems[0].help
+
+
+def test_stopping_now_ends_what_runs(folder: Folder) -> None:
+    """What runs is killed and not given; nothing is waited for."""
+    with Workers(options(), on_start=lambda item, worker: workers.stop(now=True)) as workers:
+        assert list(workers.run([folder.endless()])) == []
+
+
+def test_what_runs_is_ended_where_nobody_wants_it(folder: Folder) -> None:
+    """A run that is left early leaves no item behind, and the next run begins with its own."""
+    items = [folder.good("a"), folder.endless("b"), folder.endless("c")]
+    with Workers(options()) as workers:
+        assert next(iter(workers.run(items))).item.id == "a"
+        assert workers.run_one(items[0]).attempts[0].status == "Pass"
+
+
+_SUPERVISOR = """
+import sys
+from scenario_runner.suite.records import Item
+from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.suite.running.workers import Workers
+with Workers(WorkerOptions(jobs=1, task="tests.suite.running.tasks:show_process")) as workers:
+    for finished in workers.run([Item("a", sys.argv[1])]):
+        print(finished)
+"""
+
+
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT])
+def test_workers_end_with_the_supervisor(folder: Folder, checkout: Path, by: signal.Signals) -> None:
+    """Whatever ends the supervisor ends its workers and what they have started."""
+    item = folder.endless()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SUPERVISOR, item.path],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": python_path(checkout)},
+        stderr=subprocess.DEVNULL,
+    )
+    shown = Path(item.path + ".processes")
+    while not shown.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(by)
+    process.wait()
+    for each in map(int, shown.read_text().split()):
+        while is_running(each):
+            time.sleep(0.01)
+
+
+def is_running(process: int) -> bool:
+    """Whether there is such a process, which is no zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,149 @@
+/* A Vulkan layer that does to its process what broken drivers do, for tests: no mock, the program and the driver below
+   are the real ones.
+
+   What it does depends on the size of a buffer that is created: TROUBLE + 4 times one of the numbers below. With
+   TROUBLE_START in the environment it does that when an instance is created. What is declared here is the binary
+   interface of Vulkan 1.0 and of the loader (its LoaderLayerInterface document, version 2). */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef int32_t VkResult;
+typedef void *Handle;
+typedef void (*Function)(void);
+typedef Function (*GetProcAddr)(Handle, const char *);
+
+typedef struct { int32_t type; const void *next; } Base;
+typedef struct InstanceLink { struct InstanceLink *next; GetProcAddr get_instance, get_physical; } InstanceLink;
+typedef struct DeviceLink { struct DeviceLink *next; GetProcAddr get_instance, get_device; } DeviceLink;
+typedef struct { int32_t type; const void *next; int32_t function; union { InstanceLink *instance; DeviceLink *device; } link; } LayerInfo;
+typedef struct { int32_t type; void *next; uint32_t version; GetProcAddr get_instance, get_device, get_physical; } Negotiation;
+typedef struct { int32_t type; const void *next; uint32_t flags; uint64_t size; } BufferInfo;
+
+#define EXPORT __attribute__((visibility("default")))
+enum { LOADER_INSTANCE = 47, LOADER_DEVICE = 48, LINK_INFO = 0, LOST = -4, TROUBLE = 7000 };
+enum { NONE, EXITS, ABORTS, SLEEPS, GARBAGE, LEAKS_FILES, LEAVES_A_CHILD, LOSES_THE_DEVICE, IS_KILLED, FLOODS,
+       KILLS_ITS_PARENT, CRASHES_LATER, GROWS, CLOSES_FILES };
+
+static GetProcAddr next_instance, next_device;
+static Handle instance, device;
+static int lost, buffers;
+
+static void crash(void) { raise(SIGSEGV); }
+
+static void make_trouble(long what) {
+  struct stat status;
+  char text[256];
+  switch (what) {
+  case EXITS: _exit(3);
+  case ABORTS: fprintf(stderr, "driver: assertion 'false' failed\n"); abort();
+  case SLEEPS: {
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    for (;;) pause();
+  }
+  case GARBAGE:
+    for (int each = 3; each < 64; each++)
+      if (!fstat(each, &status) && S_ISSOCK(status.st_mode) && write(each, "\xff{\n", 3) < 0) crash();
+    break;
+  case LEAKS_FILES:
+    while (open("/dev/null", O_RDONLY) >= 0) {}
+    break;
+  case LEAVES_A_CHILD: {
+    pid_t child = fork();
+    if (!child) { execlp("sleep", "sleep", "1000", NULL); _exit(1); }
+    FILE *file = fopen(getenv("TROUBLE_FILE"), "w");
+    fprintf(file, "%d", child);
+    fclose(file);
+    crash();
+    break;
+  }
+  case LOSES_THE_DEVICE: lost = 1; break;
+  case IS_KILLED: raise(SIGKILL); break;
+  case FLOODS:
+    memset(text, 'x', sizeof text);
+    for (int i = 0; i < 20000; i++) fwrite(text, 1, sizeof text, stderr);
+    fprintf(stderr, "\nthe last words\n");
+    crash();
+    break;
+  case KILLS_ITS_PARENT: kill(getppid(), SIGKILL); for (;;) pause();
+  case CRASHES_LATER: if (buffers > 1) crash(); break;
+  case GROWS: memset(malloc(64 << 20), 1, 64 << 20); break;
+  case CLOSES_FILES: for (int each = 3; each < 64; each++) close(each); for (;;) pause();
+  default: break;
+  }
+}
+
+static LayerInfo *link_of(const void *info, int32_t type) {
+  for (const Base *each = ((const Base *)info)->next; each; each = each->next)
+    if (each->type == type && ((const LayerInfo *)each)->function == LINK_INFO) return (LayerInfo *)each;
+  return NULL;
+}
+
+static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
+  LayerInfo *chain = link_of(info, LOADER_INSTANCE);
+  if (!chain) return -3;
+  const char *start = getenv("TROUBLE_START");
+  if (start) make_trouble(strtol(start, NULL, 10));
+  next_instance = chain->link.instance->get_instance;
+  chain->link.instance = chain->link.instance->next;
+  VkResult code = ((VkResult (*)(const void *, const void *, Handle *))next_instance(NULL, "vkCreateInstance"))(
+      info, allocator, out);
+  if (code >= 0) instance = *out;
+  return code;
+}
+
+static VkResult layer_vkCreateDevice(Handle physical, const void *info, const void *allocator, Handle *out) {
+  LayerInfo *chain = link_of(info, LOADER_DEVICE);
+  if (!chain) return -3;
+  GetProcAddr below = chain->link.device->get_instance;
+  next_device = chain->link.device->get_device;
+  chain->link.device = chain->link.device->next;
+  VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(instance, "vkCreateDevice"))(
+      physical, info, allocator, out);
+  if (code >= 0) device = *out;
+  return code;
+}
+
+static VkResult layer_vkCreateBuffer(Handle owner, const BufferInfo *info, const void *allocator, void *out) {
+  buffers++;
+  if (info->size > TROUBLE && info->size < TROUBLE + 100) make_trouble((long)(info->size - TROUBLE) / 4);
+  return ((VkResult (*)(Handle, const void *, const void *, void *))next_device(device, "vkCreateBuffer"))(
+      owner, info, allocator, out);
+}
+
+static VkResult layer_vkQueueSubmit(Handle queue, uint32_t count, const void *infos, Handle fence) {
+  if (lost) return LOST;
+  return ((VkResult (*)(Handle, uint32_t, const void *, Handle))next_device(device, "vkQueueSubmit"))(
+      queue, count, infos, fence);
+}
+
+static Function layer_get_device(Handle which, const char *name) {
+  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
+  if (!strcmp(name, "vkCreateBuffer")) return (Function)layer_vkCreateBuffer;
+  if (!strcmp(name, "vkQueueSubmit")) return (Function)layer_vkQueueSubmit;
+  return which && next_device ? next_device(which, name) : NULL;
+}
+
+static Function layer_get_instance(Handle which, const char *name) {
+  if (!strcmp(name, "vkGetInstanceProcAddr")) return (Function)layer_get_instance;
+  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)layer_get_device;
+  if (!strcmp(name, "vkCreateInstance")) return (Function)layer_vkCreateInstance;
+  if (!strcmp(name, "vkCreateDevice")) return (Function)layer_vkCreateDevice;
+  return which && next_instance ? next_instance(which, name) : NULL;
+}
+
+EXPORT VkResult vkNegotiateLoaderLayerInterfaceVersion(Negotiation *wish) {
+  if (wish->version > 2) wish->version = 2;
+  wish->get_instance = layer_get_instance;
+  wish->get_device = layer_get_device;
+  wish->get_physical = NULL;
+  return 0;
+}

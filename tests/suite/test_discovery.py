@@ -1,0 +1,163 @@
+"""suite/discovery.py: which items the paths of a command line lead to."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.suite.discovery import Discovery, looks_like_scenario
+from tests.suite.collected import Collected
+
+SCENARIO = '{"commands": [], "resources": []}'
+
+
+class Tree:
+    """A folder of files, and what is found in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.problems = Collected()
+
+    def file(self, name: str, text: str = SCENARIO) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def ids(self, *paths: str, input: str = "", root: Path | None = None) -> list[str]:
+        discovery = Discovery(str(root or self.folder), self.problems, io.StringIO(input))
+        return [item.id for item in discovery.items(paths)]
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
+    monkeypatch.chdir(tmp_path)
+    return Tree(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text, is_one",
+    [
+        ('{"commands": []}', True),
+        ('\ufeff \n{ "$schema": {"commands": "x"}, "resources" : [', True),
+        ('{"resources": [], broken', True),
+        ('{"a": {"commands": []}}', False),
+        ('{"a": "commands", "b": "\\"resources\\":"}', False),
+        ('[{"commands": []}]', False),
+        ('{"commands"', False),
+        ("", False),
+        ("commands", False),
+    ],
+)
+def test_what_a_scenario_looks_like(text: str, is_one: bool) -> None:
+    """An object with one of the two keys at its top, whatever follows."""
+    assert looks_like_scenario(text.encode()) == is_one
+
+
+def test_a_folder_is_searched(tree: Tree) -> None:
+    """Scenarios of a folder come sorted; other JSON files, expectations and hidden folders are left out."""
+    for name in ("b/scenario.json", "b/check.json", "a/two.json", "a/one.json", "a/one.check.json", ".git/x.json"):
+        tree.file(name)
+    tree.file("a/manifest.json")
+    tree.file("a/data.json", '{"numbers": [1]}')
+    tree.file("a/bad.json", "not JSON")
+    tree.file("a/broken.json", "not JSON")
+    tree.file("a/broken.check.json", "{}")
+    assert tree.ids(".") == ["a/broken.json", "a/one.json", "a/two.json", "b/scenario.json"]
+    assert tree.problems.shown == []
+
+
+def test_files_come_in_the_order_they_are_named_in(tree: Tree) -> None:
+    """A file that is named is an item whatever is in it, also where there is none; each comes once."""
+    tree.file("x.json", "{}")
+    tree.file("d/y.json")
+    assert tree.ids("x.json", "gone.json", "d", "./x.json") == ["x.json", "gone.json", "d/y.json"]
+
+
+def test_names_are_relative_to_the_root(tree: Tree) -> None:
+    """Outside of it they are absolute."""
+    tree.file("a/x.json")
+    outside = tree.file("b/y.json")
+    assert tree.ids("a", "b", root=tree.folder / "a") == ["x.json", str(outside)]
+
+
+def test_expectations_stand_beside(tree: Tree) -> None:
+    """An item has the path of the file with its expectations."""
+    tree.file("x.json")
+    check = tree.file("x.check.json", "{}")
+    (item,) = Discovery(".", tree.problems, io.StringIO()).items(["x.json"])
+    assert (item.path, item.expectations) == (str(tree.folder / "x.json"), str(check))
+
+
+def test_a_list(tree: Tree) -> None:
+    """A line is a scenario or a folder, relative to the root or else to the list; # begins a comment."""
+    tree.file("a/x.json")
+    tree.file("b/y.json")
+    tree.file("lists/near.json")
+    tree.file("lists/some.txt", "# comment\n\n b \na/x.json\nnear.json\n")
+    assert tree.ids("@lists/some.txt") == ["b/y.json", "a/x.json", "lists/near.json"]
+    assert tree.ids("-", input="a\nb/y.json\n") == ["a/x.json", "b/y.json"]
+
+
+def test_items_are_found_as_they_are_asked_for(tree: Tree) -> None:
+    """The first item of a list is there before its end has been read."""
+
+    def lines() -> object:
+        yield "x.json\n"
+        raise AssertionError("read too far")
+
+    discovery = Discovery(".", tree.problems, lines())  # type: ignore[arg-type]
+    assert next(discovery.items(["-"])).id == "x.json"
+
+
+def test_links_in_a_circle(tree: Tree) -> None:
+    """A link to a folder above is a problem with its place; a second way to a folder leads nowhere new."""
+    tree.file("a/b/x.json")
+    (tree.folder / "a" / "b" / "up").symlink_to(tree.folder / "a")
+    (tree.folder / "a" / "c").symlink_to(tree.folder / "a" / "b")
+    assert tree.ids("a") == ["a/b/x.json"]
+    place = tree.folder / "a" / "b" / "up"
+    assert tree.problems.shown == [
+        f"SR-SUITE-007 {place}: this link leads to a folder above it, and is not followed",
+    ]
+    assert tree.problems.exit_code == 0
+
+
+def test_what_cannot_be_read(tree: Tree) -> None:
+    """A link to nothing and a list that does not exist are problems, a pipe is no scenario, and the others come."""
+    tree.file("x.json")
+    (tree.folder / "dangling.json").symlink_to("nowhere")
+    os.mkfifo(tree.folder / "pipe.json")
+    assert tree.ids("@list", ".") == ["x.json"]
+    assert tree.problems.shown == [
+        "SR-SUITE-006 list: the list cannot be read: no such file or directory",
+        f"SR-SUITE-006 {tree.folder}/dangling.json: the file cannot be read: no such file or directory",
+    ]
+    assert tree.problems.exit_code == 4
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_folder_without_permission(tree: Tree) -> None:
+    """It is a problem, and the others are searched."""
+    tree.file("shut/x.json")
+    tree.file("y.json")
+    (tree.folder / "shut").chmod(0)
+    assert tree.ids(".") == ["y.json"]
+    (tree.folder / "shut").chmod(0o700)
+    assert tree.problems.shown == [f"SR-SUITE-006 {tree.folder}/shut: the folder cannot be searched: permission denied"]
+
+
+@pytest.mark.parametrize("name", [b"a\nb.json", b"\xff.json", b"\x1b[31m.json"])
+def test_names_that_no_list_can_hold(tree: Tree, name: bytes) -> None:
+    """Control characters and bytes that are not UTF-8 are problems of the item, not of the others."""
+    tree.file("x.json")
+    with open(os.path.join(os.fsencode(tree.folder), name), "w", encoding="ascii") as file:
+        file.write(SCENARIO)
+    assert tree.ids(".") == ["x.json"]
+    (problem,) = tree.problems.shown
+    assert problem.startswith(f"SR-SUITE-008 {tree.folder}: the name {name!r} has control characters")
+    assert tree.ids(os.fsdecode(name)) == []
+    assert len(tree.problems.shown) == 2

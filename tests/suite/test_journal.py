@@ -1,0 +1,198 @@
+"""suite/journal.py and suite/merging.py: results that are written as they come, and read again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.errors import FileError
+from scenario_runner.suite.journal import FILE_NAME, PREVIOUS_NAME, Journal, header
+from scenario_runner.suite.merging import MergedJournals
+from scenario_runner.suite.records import Hashes, Item, Outcome, OutputCheck, Result
+from tests.suite.collected import Collected
+
+
+def result(id: str, verdict: str = "Pass", reason: str = "") -> Result:
+    outcome = Outcome(verdict, 0.5, reason)  # type: ignore[arg-type]
+    return Result(Item(id, f"/suite/{id}"), verdict, (outcome,), "uuid", "driver 1", Hashes("a", "b", "c", "d"))
+
+
+def write(folder: Path, *results: Result, resume: bool = False) -> Path:
+    with Journal(str(folder), resume=resume) as journal:
+        journal.begin(header("hash", {"command": ["x"]}))
+        for each in results:
+            journal.add(each)
+    return folder / FILE_NAME
+
+
+def verdicts(*paths: Path, problems: Collected | None = None) -> dict[str, str]:
+    with MergedJournals([str(path) for path in paths], problems or Collected()) as merged:
+        return {each.item.id: each.verdict for each in merged}
+
+
+def test_results_come_back(tmp_path: Path) -> None:
+    """What is written is read again, equal in every part, in the order of the ids."""
+    output = OutputCheck("out", "Fail", "no", {"rmse": 0.5, "psnr": float("inf")}, (("0", "1", "2"),), {"actual": "x"})
+    failed = Outcome("Fail", 1.5, "wrong \u2713 \n", 3, ({"code": "SR-X"},), (output,), "stack", "end", ("b",))
+    results = [Result(Item("b", "/b", "/c"), "Flake", (failed, Outcome("Pass")), "u", "d"), result("a")]
+    path = write(tmp_path, *results)
+    with MergedJournals([str(path)], Collected()) as merged:
+        assert list(merged) == [results[1], results[0]]
+        assert list(merged) == [results[1], results[0]]
+        assert merged.result("b") == results[0]
+        assert [each.options for each in merged.headers] == [{"command": ["x"]}]
+
+
+def test_a_journal_begins_anew(tmp_path: Path) -> None:
+    """The journal of the run before stays under another name."""
+    write(tmp_path, result("a"))
+    path = write(tmp_path, result("b"))
+    assert (verdicts(path), verdicts(tmp_path / PREVIOUS_NAME)) == ({"b": "Pass"}, {"a": "Pass"})
+
+
+def test_a_journal_goes_on(tmp_path: Path) -> None:
+    """Results are added, and of two of an item the later one counts without a word."""
+    write(tmp_path, result("a", "Fail"), result("b"))
+    path = write(tmp_path, result("a"), resume=True)
+    problems = Collected()
+    assert verdicts(path, problems=problems) == {"a": "Pass", "b": "Pass"}
+    assert problems.shown == []
+
+
+@pytest.mark.parametrize("cut", [1, 40, 10_000])
+def test_a_truncated_journal(tmp_path: Path, cut: int) -> None:
+    """What a kill leaves of the last line is told and ignored; a run that goes on removes it."""
+    path = write(tmp_path, result("a"), result("b", "Fail", "x" * 70_000))
+    path.write_bytes(path.read_bytes()[:-cut])
+    problems = Collected()
+    if cut == 1:  # only the end of the line is gone
+        assert set(verdicts(path, problems=problems)) == {"a", "b"}
+    else:
+        assert verdicts(path, problems=problems) == {"a": "Pass"}
+        message = "the journal ends in the middle of a line, as after a kill; that result is ignored"
+        assert problems.shown == [f"SR-SUITE-012 {path}:3: {message}"]
+    again = Collected()
+    assert verdicts(write(tmp_path, result("c"), resume=True), problems=again) == {"a": "Pass", "c": "Pass"}
+    assert again.shown == []
+
+
+def test_a_damaged_line(tmp_path: Path) -> None:
+    """A line in the middle that is no result is told with its number, and the others count."""
+    path = write(tmp_path, result("a"), result("b"))
+    lines = path.read_text().splitlines()
+    lines.insert(2, '{"item": {"id": 1}}')
+    lines.insert(3, "\0\0\0")
+    path.write_text("\n".join(lines) + "\n")
+    problems = Collected()
+    assert set(verdicts(path, problems=problems)) == {"a", "b"}
+    assert [each.line for each in problems.diagnostics] == [3, 4]
+    assert problems.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", None),
+        ("{}\n", "this is no journal"),
+        ("\0\n", "this is no journal"),
+        ("[" * 100_000, "this is no journal"),
+        ('{"item": {}}\n', "this is no journal"),
+        ('{"journal": 2}\n', "the journal has version 2, expected 1"),
+        ('{"journal": 1}\n', "the header of the journal is wrong: program: Field required"),
+    ],
+)
+def test_files_that_are_no_journals(tmp_path: Path, text: str, message: str | None) -> None:
+    """Another file, and a journal of another version, are errors; an empty one has no results."""
+    path = tmp_path / "j.jsonl"
+    path.write_text(text)
+    if message is None:
+        assert verdicts(path) == {}
+        return
+    with pytest.raises(FileError) as caught:
+        verdicts(path)
+    assert str(caught.value).startswith(f"{path}:1: {message}")
+    assert caught.value.problems[0].code == "SR-SUITE-011"
+
+
+def test_a_journal_that_does_not_exist(tmp_path: Path) -> None:
+    """The error names one that may have been meant."""
+    write(tmp_path)
+    with pytest.raises(FileError, match="the journal cannot be read: no such file") as caught:
+        verdicts(tmp_path / "journal.json")
+    assert FILE_NAME in (caught.value.problems[0].help or "")
+
+
+def test_shards_are_merged(tmp_path: Path) -> None:
+    """The journal that is named last counts, and a verdict that differs is told."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    write(one, result("a", "Fail"), result("b"), result("c"))
+    path = write(two, result("b"), result("a"))
+    problems = Collected()
+    assert verdicts(one, two, problems=problems) == {"a": "Pass", "b": "Pass", "c": "Pass"}
+    assert problems.shown == [
+        f"SR-SUITE-013 {path}:3: the verdict on 'a' is Pass, but Fail in '{one}/{FILE_NAME}'; this one counts"
+    ]
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    """It is an error that names the file."""
+    (tmp_path / "file").touch()
+    with pytest.raises(FileError, match=f"{tmp_path}/file.*the journal cannot be written"):
+        Journal(str(tmp_path / "file" / "results"))
+
+
+HOLD = """
+import os, sys, time
+from scenario_runner.suite.journal import Journal, header
+journal = Journal(sys.argv[1])
+journal.begin(header("h", {}))
+if sys.argv[2] == "fork" and not os.fork():
+    time.sleep(60)  # a worker that outlives its supervisor
+    os._exit(0)
+print(flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("how", ["alone", "fork"])
+def test_two_suites_cannot_write_to_one_journal(tmp_path: Path, checkout: Path, how: str) -> None:
+    """The second one is refused as long as the first one lives, and not longer, whatever its workers do."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path), how], cwd=checkout, stdout=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        for resume in (False, True):
+            with pytest.raises(FileError, match="another suite writes to this journal") as caught:
+                Journal(str(tmp_path), resume=resume)
+            assert caught.value.problems[0].code == "SR-SUITE-010"
+        holder.kill()
+        holder.wait()
+        Journal(str(tmp_path)).close()
+    finally:
+        with suppress(ProcessLookupError):  # nobody is left
+            os.killpg(holder.pid, signal.SIGKILL)
+        holder.communicate()
+
+
+def test_lines_are_json(tmp_path: Path) -> None:
+    """A header and a line for each result, which any reader of JSON lines can use."""
+    path = write(tmp_path, result("a"))
+    first, second = map(json.loads, path.read_text().splitlines())
+    assert first.keys() == {"journal", "program", "program_hash", "host", "started", "options"}
+    assert (second["item"]["id"], second["device"], second["hashes"]["inputs"]) == ("a", "uuid", "b")
+
+
+def test_text_of_others_is_kept_readable(tmp_path: Path) -> None:
+    """What is no text in the last words of a driver does not damage the line."""
+    path = write(tmp_path, result("a", "Fail", "\udcff \0"))
+    with MergedJournals([str(path)], Collected()) as merged:
+        assert [each.last and each.last.reason for each in merged] == ["? \0"]

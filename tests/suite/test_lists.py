@@ -1,0 +1,114 @@
+"""suite/lists.py: skips, flakes, included tests and baselines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.errors import FileError, UsageError
+from scenario_runner.suite.lists import Lists, Patterns, given_patterns, read_baselines, read_patterns
+from tests.suite.collected import Collected
+
+
+def written(path: Path, text: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_patterns_match_anywhere(tmp_path: Path) -> None:
+    """Each line is a regular expression that need not match the whole name; comments and empty lines do not count."""
+    patterns = read_patterns([written(tmp_path / "skips", "# slow\n\nimages/.*blur\n  ^a$  \n")], Collected())
+    assert [patterns.match(name) for name in ("x/images/my_blur.json", "a", "ab")] == [True, True, False]
+
+
+def test_a_line_that_ends_in_txt_includes_that_file(tmp_path: Path) -> None:
+    """An included list is looked for beside the one that includes it."""
+    written(tmp_path / "more" / "b.txt", "b$\n")
+    patterns = read_patterns([written(tmp_path / "a", "a$\nmore/b.txt\n")], Collected())
+    assert [patterns.match(name) for name in ("xa", "xb", "xc")] == [True, True, False]
+
+
+def test_patterns_of_the_command_line(tmp_path: Path) -> None:
+    """They are patterns, or files of patterns where they end in .txt."""
+    patterns = given_patterns(["x.*y", written(tmp_path / "t.txt", "only")], Collected())
+    assert [patterns.match(name) for name in ("xxy", "the only one", "z")] == [True, True, False]
+
+
+def test_a_bad_pattern_is_a_problem_and_the_others_hold(tmp_path: Path) -> None:
+    """The problem has the file, the line and the text of the pattern."""
+    problems = Collected()
+    path = written(tmp_path / "skips", "good\nbad(\n")
+    patterns = read_patterns([path], problems)
+    (problem,) = problems.shown
+    assert problem.startswith(f"SR-SUITE-001 {path}:2: the pattern 'bad(' is invalid: ")
+    assert problems.exit_code == 2
+    assert patterns.match("good")
+
+
+def test_lists_that_include_each_other(tmp_path: Path) -> None:
+    """A circle is a problem at the line that closes it."""
+    problems = Collected()
+    first, second = written(tmp_path / "a.txt", "x\nb.txt\n"), written(tmp_path / "b.txt", "y\na.txt\n")
+    patterns = read_patterns([first], problems)
+    assert problems.shown == [f"SR-SUITE-005 {second}:2: the list 'a.txt' includes itself through this line"]
+    assert patterns.match("y")
+
+
+def test_a_list_that_does_not_exist(tmp_path: Path) -> None:
+    """The error names the list, and one that may have been meant."""
+    written(tmp_path / "skips.list", "")
+    with pytest.raises(FileError, match="the list does not exist") as caught:
+        read_patterns([str(tmp_path / "skip.list")], Collected())
+    assert "skips.list" in (caught.value.problems[0].help or "")
+
+
+def test_a_list_that_is_no_text(tmp_path: Path) -> None:
+    """Bytes that are not UTF-8 are an error."""
+    (tmp_path / "skips").write_bytes(b"a\xff\n")
+    with pytest.raises(FileError, match="not UTF-8"):
+        read_patterns([str(tmp_path / "skips")], Collected())
+
+
+def test_a_baseline(tmp_path: Path) -> None:
+    """A name, a status, and further columns that are ignored; names may be quoted."""
+    text = '# comment\n\na/b.json,Fail\nc.json,UnexpectedImprovement(Pass),0.25\n"d,e.json",Crash\nf.json,Flake\n'
+    baseline = read_baselines([written(tmp_path / "b", text)])
+    names = ("a/b.json", "c.json", "d,e.json", "f.json", "other")
+    assert [baseline.status(name) for name in names] == ["Fail", "Pass", "Crash", None, None]
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("a,Fail\nb\n", "b:2: the status is missing, expected 'name,status'"),
+        ("a,Broken\n", "b:1: 'Broken' is no status"),
+        ("a,Fail\n\na,Fail\n", "b:3: 'a' is expected to give a status here and at b:1"),
+        (f"a,{'x' * 200000}\n", "b:1: the line cannot be read: field larger than field limit (131072)"),
+    ],
+)
+def test_a_wrong_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
+    """A line without a status and a name that stands there twice are errors with their place."""
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "b", text)
+    with pytest.raises(UsageError) as caught:
+        read_baselines(["b"])
+    assert str(caught.value) == message
+
+
+def test_names_are_given_once_in_all_baselines(tmp_path: Path) -> None:
+    """The second line is the wrong one, and the error names both."""
+    paths = [written(tmp_path / name, "x,Fail\n") for name in "ab"]
+    with pytest.raises(UsageError, match=f"b:1: 'x' .* and at {tmp_path}/a:1"):
+        read_baselines(paths)
+
+
+def test_lists_tell_what_no_name_has_matched(tmp_path: Path) -> None:
+    """Names and patterns that fit nothing that was seen are told in their order."""
+    baseline = read_baselines([written(tmp_path / "b", "x,Fail\ngone,Fail\n")])
+    skips = read_patterns([written(tmp_path / "s", "x\nold\n")], Collected())
+    lists = Lists(baseline, skips, Patterns())
+    for name in ("x", "y"):
+        lists.see(name)
+    assert [(entry, place.line) for entry, place in lists.unmatched()] == [("gone", 2), ("old", 2)]

@@ -1,0 +1,215 @@
+"""suite/session.py and suite/selection.py: which items run, and what becomes of their results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.suite.expectations.places import expectations_file
+from scenario_runner.suite.hashes import Hasher
+from scenario_runner.suite.journal import FILE_NAME, Journal, header
+from scenario_runner.suite.lists import Baseline, Lists, Patterns, Place, given_patterns
+from scenario_runner.suite.merging import MergedJournals
+from scenario_runner.suite.records import Item, Outcome, Result
+from scenario_runner.suite.running.options import Again, Finished
+from scenario_runner.suite.selection import Selection
+from scenario_runner.suite.session import Limits, Session
+from scenario_runner.suite.verdicts import Rules
+from tests.suite.collected import Collected
+
+NOWHERE = Place("list", 1)
+
+
+class Scripted:
+    """Workers whose runs end as a script says: one item at a time, one word for each attempt."""
+
+    def __init__(self, **script: str) -> None:
+        self._script = {name: words.split() for name, words in script.items()}
+        self.ran: list[str] = []
+        self._stopped = False
+
+    def run(self, items: Iterable[Item], *, again: Again) -> Iterator[Finished]:
+        for item in items:
+            words = iter(self._script.get(item.id, ["Pass"]))
+            attempts: tuple[Outcome, ...] = ()
+            while not attempts or again(item, attempts):
+                self.ran.append(item.id)
+                attempts = (*attempts, Outcome(next(words), 0.5))  # type: ignore[arg-type]
+            yield Finished(item, attempts, "uuid", "driver")
+            if self._stopped:
+                return
+
+    def stop(self) -> None:
+        self._stopped = True
+
+
+def lists(skips: str = "", flakes: str = "", **expected: str) -> Lists:
+    baseline, problems = Baseline(), Collected()
+    for name, status in expected.items():
+        baseline.add(name, status, NOWHERE)
+    return Lists(baseline, given_patterns(skips.split(), problems), given_patterns(flakes.split(), problems))
+
+
+def items(text: str) -> list[Item]:
+    return [Item(id, f"/suite/{id}") for id in text.split()]
+
+
+def run(session: Session, names: str, workers: Scripted) -> dict[str, str]:
+    session.run(items(names), workers)
+    return {id: row.verdict for id, row in session.rows.items()}
+
+
+def new_session(given: Lists, limits: Limits = Limits(), rules: Rules = Rules()) -> Session:  # noqa: B008
+    return Session(given, rules, limits, lambda result: None)
+
+
+def test_lists_and_attempts_make_verdicts() -> None:
+    """What is skipped does not run; the others are judged by the baseline, the flakes, and a second attempt."""
+    workers = Scripted(a="Fail", b="Fail Pass", c="Crash Crash", d="Fail", e="Pass Pass")
+    session = new_session(lists(skips="^skipped$", flakes="d", a="Fail", e="Fail"))
+    assert run(session, "a b skipped c d e f", workers) == {
+        "a": "ExpectedFail",
+        "b": "Flake",
+        "skipped": "Skip",
+        "c": "Crash",
+        "d": "KnownFlake",
+        "e": "UnexpectedImprovement(Pass)",
+        "f": "Pass",
+    }
+    assert workers.ran == ["a", "b", "b", "c", "c", "d", "e", "e", "f"]
+    assert (session.bad, session.is_complete) == (2, True)
+
+
+def test_fail_fast_starts_nothing_more() -> None:
+    """After so many failures the rest has no result."""
+    workers = Scripted(b="Fail Fail", c="Crash Crash", d="Fail")
+    session = new_session(lists(d="Fail"), Limits(fail_fast=2))
+    assert list(run(session, "a d b c e f", workers)) == ["a", "d", "b", "c"]
+    assert not session.is_complete
+
+
+def test_what_is_left_after_many_failures_is_skipped() -> None:
+    """It has a result that says why."""
+    taken: list[Result] = []
+    session = Session(lists(), Rules(0), Limits(max_failures=1), taken.append)
+    workers = Scripted(a="Fail")
+    assert run(session, "a b c", workers) == {"a": "Fail", "b": "Skip", "c": "Skip"}
+    assert workers.ran == ["a"]
+    assert [each.last and each.last.reason for each in taken[1:]] == ["not run: --max-failures 1 was reached"] * 2
+    assert session.is_complete
+
+
+class Suite:
+    """A suite of files whose results are kept in a journal."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ids = ["a", "b", "c"]
+        for id in self.ids:
+            (folder / f"{id}.json").write_text(f'{{"resources": [{{"src": "{id}.glsl"}}]}}')
+            (folder / f"{id}.glsl").write_text("#include <common.h>\n")
+        (folder / "common.h").touch()
+
+    def run(self, workers: Scripted, given: Lists | None = None, program: str = "1") -> Session:
+        problems = Collected()
+        path = self.folder / FILE_NAME
+        earlier = MergedJournals([str(path)], problems) if path.exists() else None
+        with Journal(str(self.folder), resume=True) as journal:
+            journal.begin(header(program, {}))
+            session = Session(
+                given or lists(),
+                Rules(),
+                Limits(),
+                lambda result: None,
+                journal=journal,
+                hasher=Hasher(program),
+                earlier=earlier,
+            )
+            paths = {id: str(self.folder / f"{id}.json") for id in self.ids}
+            session.run([Item(id, path, expectations_file(path)) for id, path in paths.items()], workers)
+        if earlier is not None:
+            earlier.close()
+        return session
+
+    def again(self, given: Lists | None = None, program: str = "1") -> tuple[list[str], dict[str, str]]:
+        """What runs again, and the verdicts in the journal then."""
+        workers = Scripted()
+        self.run(workers, given, program)
+        with MergedJournals([str(self.folder)], Collected()) as merged:
+            return workers.ran, {each.item.id: each.verdict for each in merged}
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    suite = Suite(tmp_path)
+    suite.run(Scripted(b="Fail Fail"))
+    return suite
+
+
+def test_unchanged_items_do_not_run_again(suite: Suite) -> None:
+    """Their results are taken over, failures too."""
+    assert suite.again() == ([], {"a": "Pass", "b": "Fail", "c": "Pass"})
+    assert suite.again() == ([], {"a": "Pass", "b": "Fail", "c": "Pass"})
+
+
+@pytest.mark.parametrize("changed", ["b.json", "b.glsl", "b.check.json", "b.expected/x.npy"])
+def test_an_item_that_changed_runs_again(suite: Suite, changed: str) -> None:
+    """A change of the scenario, a source, the expectations or an expected file makes its result void."""
+    path = suite.folder / changed
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(path.read_text() + " " if path.exists() else "{}")
+    ran, verdicts = suite.again()
+    assert (ran, verdicts["b"]) == (["b"], "Pass")
+
+
+def test_what_a_shader_includes_counts(suite: Suite) -> None:
+    """A change of an included file makes the results of all who include it void."""
+    (suite.folder / "common.h").write_text("#define X\n")
+    assert suite.again()[0] == ["a", "b", "c"]
+
+
+def test_another_program_counts(suite: Suite) -> None:
+    """A result of another version, or of other options, is void."""
+    assert suite.again(program="2")[0] == ["a", "b", "c"]
+
+
+def test_lists_may_have_changed(suite: Suite) -> None:
+    """The attempts are judged anew, and the journal has the new verdict."""
+    assert suite.again(lists(b="Fail")) == ([], {"a": "Pass", "b": "ExpectedFail", "c": "Pass"})
+
+
+def test_what_was_skipped_runs(suite: Suite) -> None:
+    """A Skip is no result that could be taken over."""
+    suite.again(lists(skips="a"))
+    assert suite.again()[0] == ["a"]
+
+
+def selected(selection: Selection, names: str = "a b c d e f g") -> str:
+    return " ".join(item.id for item in selection.items(items(names), lists()))
+
+
+def test_fractions_make_a_whole() -> None:
+    """They begin with the first item, share none and leave none out."""
+    parts = [selected(Selection(Patterns(), 3, start)) for start in (1, 2, 3)]
+    assert parts == ["a d g", "b e", "c f"]
+
+
+def test_included_items_are_counted() -> None:
+    """Fractions are taken of what --include-tests lets through."""
+    include = given_patterns(["[b-e]"], Collected())
+    assert selected(Selection(include)) == "b c d e"
+    assert selected(Selection(include, 2, 2)) == "c e"
+
+
+def test_a_seed_gives_an_order() -> None:
+    """The same one each time, of the same items."""
+    orders = [selected(Selection(Patterns(), shuffle=seed)) for seed in (1, 1, 2)]
+    assert orders[0] == orders[1] != orders[2]
+    assert sorted(orders[2].split()) == sorted("abcdefg")
+
+
+def test_failed_ones_come_first() -> None:
+    """In their order, and then the others in theirs."""
+    assert selected(Selection(Patterns(), first={"f", "c"})) == "c f a b d e g"
