@@ -274,13 +274,17 @@ class Runner:
         with clock.measuring(timings.clock if timings else None):
             with clock.phase("plan"):
                 plan = self._plan_for_files(scenario, _text(output_dir))
-            if dump is not None:
-                from scenario_runner.run.dump_run import run_with_dump
+            try:
+                if dump is not None:
+                    from scenario_runner.run.dump_run import run_with_dump
 
-                given, device = as_scenario(scenario), lambda: self._opened.opened_name
-                return run_with_dump(partial(self._execute, given), given, plan, dump, capture_dir, device, options)
-            with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
-                self._execute(scenario, plan, (writer,), **options)
+                    given, device = as_scenario(scenario), lambda: self._opened.opened_name
+                    return run_with_dump(partial(self._execute, given), given, plan, dump, capture_dir, device, options)
+                with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
+                    self._execute(scenario, plan, (writer,), **options)
+            except ScenarioRunnerError as error:
+                give_places(error, scenario)
+                raise
         return plan
 
     @_of_scenario
@@ -379,8 +383,7 @@ class Runner:
                 )
             self._opened.raise_validation_errors()
         except ScenarioRunnerError as error:
-            if any(problem.path is None and problem.pointer is not None for problem in error.problems):
-                give_places(error, as_scenario(scenario))
+            give_places(error, scenario)
             if isinstance(error, ValidationLayerError):
                 self._opened.close()  # the layer says the same thing a few times only in the life of an instance
                 raise error.at(path=plan.name) from None

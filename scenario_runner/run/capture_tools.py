@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scenario_runner import log
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import error_of
-from scenario_runner.run.capture_files import check_folder
+from scenario_runner.files.existing_folder import check_folder_to_write
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
@@ -42,7 +42,7 @@ class RenderDocCaptures:
         """The captures of one run. Raises UsageError for frames and commands that it does not have, and FileError."""
         from scenario_runner.vulkan.execution.frame_capture import FrameCapture
 
-        check_folder(self._folder)
+        check_folder_to_write(self._folder)
         captures = FrameCapture(self._renderdoc, self._what, plan, self._folder, self.files)
         os.makedirs(self._folder, exist_ok=True)
         return captures
@@ -59,7 +59,7 @@ def set_up_gfxreconstruct(path: str) -> None:
 
     path = os.path.abspath(path)
     check_destination(path)
-    check_folder(os.path.dirname(path))
+    check_folder_to_write(os.path.dirname(path))
     found = next((layer for layer in available_layers() if layer[0] == GFXR_LAYER), None)
     if found is None:
         message = f"--gfxr needs gfxreconstruct: its layer {GFXR_LAYER} was not found"
