@@ -134,7 +134,7 @@ class Runner:
 
             shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
         self._measured = shader_instrumentation
-        self._renderdoc = None if capture_frame is None else _renderdoc(capture_frame, capture_frame_dir)
+        self.renderdoc = None if capture_frame is None else _renderdoc(capture_frame, capture_frame_dir)
         self._graph_reports = graph_reports
         if isinstance(pipeline_cache, bool | str | os.PathLike):
             caching = None
@@ -367,7 +367,7 @@ class Runner:
                         self.timeout_s,
                         measured is not None,
                         timings is not None,
-                        None if self._renderdoc is None else self._renderdoc.of(plan),
+                        None if self.renderdoc is None else self.renderdoc.of(plan),
                     ),
                     on_frame=None
                     if not any(sink.captures for sink in sinks)  # nobody sees what frames capture
@@ -402,7 +402,7 @@ class Runner:
     @property
     def frame_captures(self) -> list[str]:
         """The files that RenderDoc captured so far (none without ``capture_frame``)."""
-        return [] if self._renderdoc is None else list(self._renderdoc.files)
+        return [] if self.renderdoc is None else list(self.renderdoc.files)
 
     @property
     def live_objects(self) -> dict[str, int]:

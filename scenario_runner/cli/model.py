@@ -31,6 +31,8 @@ def main(argv: Sequence[str], starting: InstanceStart | None = None) -> int:
         prog="scenario-runner MODEL.vgf",
         description="Run a VGF model once. Inputs and outputs are given by name or by binding number"
         " (see 'scenario-runner vgf show').",
+        epilog="For what only scenarios have (profiles, dumps, captures, caches of pipelines), make one of the model:"
+        " scenario-runner vgf scenario MODEL.vgf > FILE.json",
     )
     parser.add_argument("model", metavar="MODEL.vgf", help="the model")
     parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE", help="the file of an input (.npy)")

@@ -19,6 +19,7 @@ from scenario_runner import system_limits
 from scenario_runner.errors import FileError
 from scenario_runner.files.codec import all_codecs, codec_for
 from scenario_runner.files.output import OutputFile, remove_folders
+from scenario_runner.plan.model.plan import frame_folder
 from scenario_runner.run.capture_manifest import write_manifest
 from scenario_runner.run.file_names import FileNames
 from scenario_runner.run.hashed_file import HashedFile
@@ -59,7 +60,7 @@ class CaptureNames:
     def files(self, iteration: int, frame: FramePlan) -> dict[str, list[_File]]:
         """By uid; ask once for each frame of a run, in order."""
         count = self._seen[iteration, frame.frame_id] = self._seen.get((iteration, frame.frame_id), 0) + 1
-        name = folder_name(frame.frame_id, count)
+        name = frame_folder(frame.frame_id, count)
         if self._repeat > 1:
             name = os.path.join(f"iteration_{iteration}", name)
         found: dict[str, list[_File]] = {}
@@ -75,11 +76,6 @@ class CaptureNames:
             return [codec_for(plan.kind).extension]
         fitting = [codec.extension for codec in all_codecs() if codec.holds(plan.format, plan.mips)]
         return fitting or [codec_for(plan.kind, plan.format, plan.mips).extension]
-
-
-def folder_name(frame_id: int, count: int) -> str:
-    """The folder of a frame, the ``count``-th one with its id."""
-    return f"frame_{frame_id}" + (f"_{count}" if count > 1 else "")
 
 
 class CaptureFiles:

@@ -150,7 +150,11 @@ def is_index(path: str) -> bool:
 
 def read_index(folder: str) -> DumpIndex:
     """The index of the dump in a folder. Raises FileError for a folder without one, and for one that is damaged."""
+    if os.path.isfile(folder):
+        raise file_error(folder, "is a file, expected the folder of a dump", help=_help_for(folder))
     path = os.path.join(folder, INDEX)
+    if os.path.isdir(folder) and not os.path.lexists(path):
+        raise file_error(folder, f"has no {INDEX}, so that it is not a dump", help="--dump-all DIR writes one")
     found = _read(path)
     if found.get("kind") != MARK:
         raise file_error(path, "is not the index of a dump", help="--dump-all DIR writes one")
@@ -163,6 +167,11 @@ def read_index(folder: str) -> DumpIndex:
     if len({entry.key for entry in entries}) != len(entries):
         raise file_error(path, "is damaged: it lists a resource twice after one command")
     return DumpIndex(folder, found.get("complete") is True, tuple(commands), entries)
+
+
+def _help_for(path: str) -> str | None:
+    folder, name = os.path.split(path)
+    return f"give its folder: {folder or os.curdir}" if name == INDEX else None
 
 
 def _read(path: str) -> dict[str, Any]:

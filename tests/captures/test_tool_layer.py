@@ -91,7 +91,7 @@ def test_labels_and_names(two_frames: Scene, program: Program, layer: dict[str, 
     assert labels == [
         "begin frame 7", command.format(0), "end", "end", END_OF_FRAME,
         "begin frame 9", command.format(2), "end", command.format(3), "end", "end", END_OF_FRAME,
-        "begin the work of frame 2", command.format(5), "end", "end", END_OF_FRAME,
+        "begin command 5", command.format(5), "end", "end", END_OF_FRAME,
     ]  # fmt: skip
 
 

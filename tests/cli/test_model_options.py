@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.gpu.ml_scenes import VGF
 from tests.program import Program
 
 
@@ -14,3 +15,12 @@ def test_time_limit_is_a_positive_number(program: Program, file: str, seconds: s
     ended = program(file, f"--timeout={seconds}")
     assert (ended.code, ended.out) == (2, "")
     assert f"argument --timeout: invalid number of seconds value: '{seconds}'" in ended.err
+
+
+@pytest.mark.parametrize("command", [["bench"], ["validate"], ["run", "--quiet"]])
+def test_a_model_where_a_scenario_is_expected(program: Program, command: list[str]) -> None:
+    """Commands that take scenarios say what can be done with a model."""
+    ended = program(*command, VGF / "conv.vgf")
+    assert ended.code == 3
+    assert "the file is a model, expected a scenario" in ended.err
+    assert "help: scenario-runner vgf scenario makes a scenario of a model" in ended.err

@@ -13,6 +13,7 @@ from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.functions import Functions
 from scenario_runner.vulkan.api.result import check, error_class, result_name
 from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.devices import layers as layer_list
 from scenario_runner.vulkan.devices.layers import available_layers, has_instance_extension, requested_layers
 from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
@@ -70,6 +71,7 @@ class Instance:
                     help=install_here("validation"),
                 )
             names.append(VALIDATION_LAYER)
+        names += [tool for tool in layer_list.tools if tool not in names]
         self.labels = bool(validation) or (
             (labels or bool(requested_layers())) and has_instance_extension(_DEBUG_UTILS)
         )

@@ -21,14 +21,20 @@ LAYERS_VARIABLE = "VK_INSTANCE_LAYERS"
 FRAME_BOUNDARY = "VK_EXT_frame_boundary"
 
 
+tools: list[str] = []
+"""Layers that this program was asked to load, next to the driver: below the ML emulation layers, whose calls they see.
+
+Add one before the first instance is made."""
+
+
 def requested_layers() -> list[str]:
-    """The names of layers, or patterns of names with ``*``, that the environment asks for; mostly none."""
+    """The names of layers, or patterns of names with ``*``, that the environment or a caller asks for; mostly none."""
     environ = os.environ
     names = [name for name in environ.get(LAYERS_VARIABLE, "").split(os.pathsep) if name]
     names += [name for name in environ.get("VK_LOADER_LAYERS_ENABLE", "").split(",") if name]
     if environ.get(RENDERDOC_VARIABLE) == "1":
         names.append(RENDERDOC_LAYER)
-    return names
+    return names + tools
 
 
 def with_ml_emulation(layers: Collection[str]) -> bool:

@@ -117,6 +117,8 @@ def enabled_for(
         help = None
         if needed.structure in ML_STRUCTURES:
             help = "the ML emulation layers bring it to devices with compute shaders: --ml-emulation auto"
+            if ML_STRUCTURES[needed.structure] in disabled_extensions:
+                help = f"run without --disable-extension {ML_STRUCTURES[needed.structure]}"
         problems.append(
             Diagnostic(
                 "SR-FEATURE-002",
