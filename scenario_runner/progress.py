@@ -24,10 +24,17 @@ MEASURED = 3
 STARTED = 4
 """The number of what was started last, where a process is given one after the other."""
 
-TEXT = 4 * 5
+CHANGES = 5
+"""How often it was noted what is being done."""
+
+LIMIT_MS = 6
+"""How long nothing may be noted before the process counts as hanging, in milliseconds; 0 where it never does."""
+
+TEXT = 4 * 7
 """Where the text begins, behind these numbers: what is being done, and the JSON pointer, each ended by a zero byte."""
 
 _SIZE_BYTES = 4096
+_MOST_MS = 0x7FFFFFFF
 
 _page: mmap | None = None
 _numbers: memoryview[int] | None = None
@@ -92,8 +99,15 @@ def measured(count: int) -> None:
         _numbers[MEASURED] = count
 
 
+def limit(seconds: float) -> None:
+    """The process hangs when nothing is noted for so long."""
+    if _numbers is not None:
+        _numbers[LIMIT_MS] = min(round(seconds * 1000), _MOST_MS)
+
+
 def doing(what: str, pointer: str = "") -> None:
     """Note what is being done, as it goes on after 'while' in a message, and what of the scenario it is done for."""
-    if _page is not None:
+    if _page is not None and _numbers is not None:
+        _numbers[CHANGES] = _numbers[CHANGES] + 1 & _MOST_MS
         text = f"{what[:500]}\0{pointer}\0".encode("utf-8", "replace")[: _SIZE_BYTES - TEXT - 2] + b"\0\0"
         _page[TEXT : TEXT + len(text)] = text

@@ -27,7 +27,8 @@ All keys of a scenario file. This page is generated from the JSON Schema that `s
 `python tools/generate_format_doc.py`. How to write a scenario is in [scenarios.md](scenarios.md).
 
 - The file is JSON in UTF-8: no comments, no trailing commas. A key that appears twice in one object is an error, and so
-  is a key that is not listed here, `null`, a number in quotes, and a fraction where an integer is expected.
+  is a misspelt key, `null`, a number in quotes, and a fraction where an integer is expected. Keys that are not listed
+  here have no effect ([scenarios.md](scenarios.md#dialects)).
 - A key marked **required** must be given. Every other key may be left out; its default, if it has one, is shown.
 - Paths are absolute or relative to the folder of the scenario file. A relative `dst` is relative to `--output`, if that
   option is given. An empty `src` or `dst` is the same as none.

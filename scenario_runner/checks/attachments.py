@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from scenario_runner.checks.stages import Stage
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.formats import Format
-from scenario_runner.spirv.stage_interface import StageVariable
+from scenario_runner.spirv.stage_interface import StageInterface, StageVariable
 
 _CLASSES: Final = {"uint": "uint", "sint": "int"}
 _WORDS: Final = {"uint": "unsigned integers", "int": "signed integers", "float": "floats"}
@@ -82,9 +82,19 @@ def _check_images(
     return found
 
 
+def written_components(interface: StageInterface) -> dict[int, dict[int, StageVariable]]:
+    """What a fragment shader gives to each attachment: the outputs by their component, by location."""
+    written: dict[int, dict[int, StageVariable]] = {}
+    for output in interface.outputs:
+        if not output.index:
+            for location, component in output.words():
+                written.setdefault(location, {})[component] = output
+    return written
+
+
 def _check_outputs(attachments: Sequence[Attachment | None], fragment: Stage, pointer: str) -> list[Diagnostic]:
     found: list[Diagnostic] = []
-    written: dict[int, dict[int, StageVariable]] = {}
+    written = written_components(fragment.interface)
     for output in fragment.interface.outputs:
         what = f"output {output.name!r} of shader {fragment.uid!r}"
         if output.index:
@@ -98,13 +108,11 @@ def _check_outputs(attachments: Sequence[Attachment | None], fragment: Stage, po
             found.append(
                 warning("SR-ATTACH-001", pointer, message, "add an image to color_attachment_refs, or drop the output")
             )
-        for location, component in output.words():
-            written.setdefault(location, {})[component] = output
     for index, attachment in enumerate(attachments):
         place = f"{pointer}/color_attachment_refs/{index}"
         outputs = written.get(index, {})
         if not outputs:
-            message = f"shader {fragment.uid!r} has no output at location {index}: what it leaves there is undefined"
+            message = f"shader {fragment.uid!r} has no output at location {index}: the image stays as it is"
             found.append(
                 warning("SR-ATTACH-002", place, message, f"declare: layout(location = {index}) out vec4 color;")
             )
@@ -131,8 +139,8 @@ def _check_values(
     if missing:
         names = " and ".join(repr(output.name) for output in dict.fromkeys(outputs.values()))
         message = (
-            f"{names} of shader {uid!r} leaves {' and '.join(missing)} of image {attachment.uid!r} ({format.name})"
-            " undefined"
+            f"{names} of shader {uid!r} does not give {' and '.join(missing)} of image {attachment.uid!r}"
+            f" ({format.name}), which stays as it is"
         )
         found.append(warning("SR-ATTACH-004", place, message, f"give all {len(channels)} components"))
     return found

@@ -19,7 +19,7 @@ Remove one of the two.
 JSON (RFC 8259), section 4
 
 SR-JSON-003 error unknown key
-An object has a key that its kind does not define. If unknown keys were ignored, a misspelt option would silently have no effect.
+An object has a key that is like one of its own, but is none of them, or it lacks a required key. Other unknown keys are SR-JSON-010.
 Correct the spelling (the message suggests a similar key if there is one), or remove the key.
 JSON Test Description Specification
 
@@ -44,12 +44,12 @@ Save it as UTF-8; keep data in the .npy files that the scenario names.
 JSON (RFC 8259), section 8.1
 
 SR-JSON-008 warning deprecated value
-The value is accepted with the meaning that it has in older programs.
+The value is accepted with the meaning that it has in other programs, such as 16.0 for an integer.
 Replace it as the help of the message says.
 JSON Test Description Specification
 
 SR-JSON-010 warning a key without effect
-The key is not one of this kind of entry. Other programs pass over it, and files written for them hold such keys.
+The object does not have this key, nor one that is like it. Other programs pass over such keys, and files written for them hold them.
 Remove it. The help names the kinds that have it.
 JSON Test Description Specification
 
@@ -239,7 +239,7 @@ Add an image to color_attachment_refs: attachment 0 is location 0, and so on.
 {_INTERFACES}, "Fragment Output Interface"
 
 SR-ATTACH-002 warning an attachment that is never written
-The drawing has an attachment, and the fragment shader does not have an output at its location. The content of the image is undefined afterwards.
+The drawing has an attachment, and the fragment shader does not have an output at its location. The image keeps its content. In other programs it may become undefined.
 Add the output, or remove the image from color_attachment_refs.
 {_INTERFACES}, "Fragment Output Interface"
 
@@ -249,7 +249,7 @@ Declare the output as vec4, ivec4 or uvec4, as the format requires.
 {_INTERFACES}, "Fragment Output Interface"
 
 SR-ATTACH-004 warning components that are not written
-The format of the attachment has more components than the output. The other components become undefined; they do not keep their values.
+The format of the attachment has more components than the output. The other components keep their values. In other programs they may become undefined.
 Declare the output with all components, such as vec4 for four.
 {_INTERFACES}, "Fragment Output Interface"
 

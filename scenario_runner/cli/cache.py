@@ -12,8 +12,9 @@ from scenario_runner.visible import counted, size_in_units
 _WHAT = {
     "plans": "plans of scenarios",
     "shaders": "compiled shaders",
-    "checked": "results of spirv-val",
+    "checked": "modules and shaders of models that were checked",
     "pipelines": "the driver's pipelines",
+    "contents": "files of suites of other hosts",
 }
 
 

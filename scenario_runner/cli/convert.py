@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from scenario_runner.cli.arguments import Parser
+from scenario_runner.cli.arguments import Parser, add_compiler_options, compiler_arguments
 from scenario_runner.errors import FileError, UsageError
 
 
@@ -32,6 +32,9 @@ def main(argv: Sequence[str]) -> int:
         help="workgroups of a shader: its workgroup_sizes (attributes), or as many of that local size as its first"
         " result needs (default: attributes)",
     )
+    parser.add_argument(
+        "--no-check", action="store_true", help="do not compile the shaders and compare them with their attributes"
+    )
     parser.add_argument("--strict", action="store_true", help="warnings are errors")
     parser.add_argument(
         "--converter-option",
@@ -41,6 +44,7 @@ def main(argv: Sequence[str]) -> int:
         dest="converter_options",
         help="an option for model-converter, such as --converter-option=--emit-debug-info; can be repeated",
     )
+    add_compiler_options(parser)
     options = parser.parse_args(argv)
     from scenario_runner.cli.messages import write
     from scenario_runner.conversion.convert import convert
@@ -53,7 +57,9 @@ def main(argv: Sequence[str]) -> int:
         None if to_stdout else options.output,
         function=options.function,
         dispatch=options.dispatch,
+        check=not options.no_check,
         strict=options.strict,
+        **compiler_arguments(options),
         converter_options=options.converter_options,
     )
     for finding in converted.findings:

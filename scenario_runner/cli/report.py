@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from scenario_runner.cli.arguments import Parser
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from scenario_runner.suite.comparison import Comparison
     from scenario_runner.suite.merging import MergedJournals
     from scenario_runner.suite.problems import SuiteProblems
+    from scenario_runner.suite.records import Outcome, Result
     from scenario_runner.suite.reports.suite_info import SuiteInfo
 
 _MOST_SHOWN: Final = 50
@@ -51,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
             from scenario_runner.suite.tables import write_tables
 
             write_tables(options.csv, merged.rows())
-        lines = write_reports(options, merged, _info(options.journals, merged))
+        lines = write_reports(options, _Placed(merged), _info(options.journals, merged))
         bad = sorted(id for id, entry in merged.entries.items() if is_bad(entry.verdict))
         if options.compare is not None:
             bad = _compare(options.compare, merged, problems)
@@ -118,18 +119,37 @@ def _parts(comparison: Comparison) -> list[tuple[str, list[str]]]:
     ]
 
 
+class _Placed:
+    """The results of journals; the files of each are found from any folder."""
+
+    def __init__(self, merged: MergedJournals) -> None:
+        self._merged = merged
+
+    def __iter__(self) -> Iterator[Result]:
+        for result in self._merged:
+            folder = self._merged.folder(result.item.id)
+            yield result._replace(attempts=tuple(_placed(each, folder) for each in result.attempts))
+
+
+def _placed(attempt: Outcome, folder: str) -> Outcome:
+    outputs = tuple(
+        each._replace(files={what: os.path.join(folder, path) for what, path in each.files.items()})
+        for each in attempt.outputs
+    )
+    return attempt._replace(outputs=outputs)
+
+
 def _info(journals: Sequence[str], merged: MergedJournals) -> SuiteInfo:
     from scenario_runner.suite.reports.suite_info import SuiteInfo
 
-    first = merged.headers[0]
-    folder = os.path.abspath(journals[0])
+    headers = merged.headers
     return SuiteInfo(
         title=", ".join(journals),
-        started=min(header.started for header in merged.headers),
+        started=min((header.started for header in headers), default=0.0),
         seconds=sum(entry.seconds for entry in merged.entries.values()),
-        host=", ".join(dict.fromkeys(header.host for header in merged.headers)),
-        version=first.program,
-        command=tuple(map(str, first.options.get("command", ()))),
+        devices=tuple({uuid: name for header in headers for uuid, name in header.devices.items()}.items()),
+        host=", ".join(dict.fromkeys(header.host for header in headers)),
+        version=", ".join(dict.fromkeys(header.program for header in headers)),
+        command=tuple(map(str, headers[0].options.get("command", ()))) if len(journals) == 1 and headers else (),
         folder=os.getcwd(),
-        results=folder if os.path.isdir(folder) else os.path.dirname(folder),
     )

@@ -6,9 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner import progress
+from scenario_runner import log, progress
 from scenario_runner.cli import supervisor
-from scenario_runner.errors import DeviceError, DriverCrashError, ScenarioRunnerError, UsageError
+from scenario_runner.errors import DeviceError, ScenarioRunnerError, UsageError
 from scenario_runner.visible import counted, one_line
 
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ _CHOOSING = (
     "--trace",
 )
 _MOST_LOOKED_AT = 8
+# A wait for the device ends by itself after --timeout. What does not is ended from outside so much later.
+_LEAST_MORE_S = 1.0
+_MORE = 0.1
 
 
 def main(argv: Sequence[str]) -> int:
@@ -73,6 +76,8 @@ def main(argv: Sequence[str]) -> int:
     from scenario_runner.cli.messages import set_up_logging, show_error
 
     set_up_logging(options.log_level)
+    if options.isolate and options.timeout is not None:
+        progress.limit(options.timeout + max(_LEAST_MORE_S, _MORE * options.timeout))
     from scenario_runner.cli.run_outputs import RunOutputs, read_streams
 
     streams = read_streams(files)
@@ -90,10 +95,12 @@ def main(argv: Sequence[str]) -> int:
         _announce(options)
         return _run(files, streams, outputs, options, starting)
     show_error(_crashed(crash, files[crash.file] if crash.file < len(files) else None))
+    if crash.stack:
+        log.debug(__name__, "%s", crash.stack)
     return _run(files, streams, outputs, options, None, crash.file + 1)
 
 
-def _crashed(crash: Crash, file: str | None) -> DriverCrashError:
+def _crashed(crash: Crash, file: str | None) -> DeviceError:
     from scenario_runner.run.crash import crash_error
 
     return crash_error(crash, file)

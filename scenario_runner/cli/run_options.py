@@ -49,6 +49,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         action="store_true",
         help="with --output and --capture-dir: a separate folder for each scenario",
     )
+    parser.add_argument(
+        "--isolate",
+        action=argparse.BooleanOptionalAction,
+        help="outlive a driver that crashes, and with --timeout one that hangs (default: crashes, for several files)",
+    )
     parser.add_argument("--clean", action="store_true", help="remove the outputs of earlier runs before each scenario")
     add_feature_options(parser)
     parser.add_argument(

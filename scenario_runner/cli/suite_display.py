@@ -98,8 +98,8 @@ class SuiteDisplay:
     def finished(self, result: Result) -> None:
         """An item has its verdict."""
         worker = self._workers.pop(result.item.id, None)
-        if worker is not None:
-            self._running.pop(worker, None)
+        if worker is not None and self._running[worker][0].id == result.item.id:
+            del self._running[worker]  # else the worker has begun with its next item
         self._done += 1
         self._counts[result.verdict] = self._counts.get(result.verdict, 0) + 1
         if result.is_bad or result.verdict in ("Flake", "Warn") or self._verbose:

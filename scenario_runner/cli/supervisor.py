@@ -2,8 +2,9 @@
 
 A driver that crashes takes its process with it. So several files run in a child process, forked before anything is
 imported or started. When it crashes, the next child says which scenario did that and goes on with those that are left.
-The child dies with its parent, whatever ends that. One file runs without a parent, which would take a twentieth of the
-time of a small run; see `watcher` for what is said when it crashes.
+The child dies with its parent, whatever ends that. With --isolate and --timeout a child that hangs is killed.
+One file runs without a parent, which would take a twentieth of the time of a small run; see `watcher` for what is said
+when it crashes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]  # see signals.py
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,12 @@ if TYPE_CHECKING:
 _WRITING = frozenset({"--shader-instrumentation", "--profiling-dump-path", "--perf-counters-dump-path", "--trace"})
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version"})
 
+_STACK_SIGNAL = getattr(_signal, "SIGUSR2", 0)
+_STACK_S = 0.2  # for a Python stack to be written
+_MOST_STACK_BYTES = 16 << 10
+_END_S = 10.0
+_LOOK_S = 0.02  # between two looks at a child that may hang
+
 crash: Crash | None = None
 """In a child that goes on after a crash: that crash."""
 
@@ -36,9 +44,10 @@ def supervised(main: Callable[[], int]) -> int:
     argv = sys.argv[1:]
     driver = argv and (argv[0] == "run" or argv[0] not in COMMANDS) and _WITHOUT_DRIVER.isdisjoint(argv)
     files = files_of(argv) if driver else []
-    if len(files) > 1 and _can_fork():
+    asked = "--isolate" in argv
+    if (len(files) > 1 or (files and asked)) and "--no-isolate" not in argv and _can_fork():
         progress.share()
-        return _Supervisor().run(main)
+        return _Supervisor(asked).run(main)
     signals.handle(signals.interrupt)
     if not driver:
         return main()
@@ -74,9 +83,13 @@ def _can_fork() -> bool:
 class _Supervisor:
     """Life cycle: handlers are set and a child is forked; its end is awaited; after a crash there is another child."""
 
-    def __init__(self) -> None:
+    def __init__(self, ends_hanging: bool) -> None:
+        """``ends_hanging``: a child that sets `progress.LIMIT_MS` is killed when it does nothing for so long."""
+        self._ends_hanging = ends_hanging
         self._child = 0
         self._asked = 0
+        self._hung_s = 0.0
+        self._faults = os.memfd_create("scenario-runner") if hasattr(os, "memfd_create") else -1
         self._parent = os.getpid()
         self._alive, self._held = os.pipe()
 
@@ -91,20 +104,66 @@ class _Supervisor:
                 return signals.EXIT_CODE_BASE + self._asked
             if not self._fork():
                 return main()
-            _, status = os.waitpid(self._child, 0)
+            status = self._wait()
             if os.WIFEXITED(status):
                 return os.WEXITSTATUS(status)
             number = self._asked or os.WTERMSIG(status)
             if number in signals.INTERRUPTING:
                 return signals.EXIT_CODE_BASE + number
-            from scenario_runner.errors import DriverCrashError
             from scenario_runner.run.crash import Crash
 
-            found = Crash.by(number)
-            progress.ended(DriverCrashError.exit_code)
+            found = Crash.by(number, self._stack(), self._hung_s)
+            progress.ended(found.kind.exit_code)
             if crash is not None and before >= (progress.number(progress.TOTAL) or len(sys.argv)):
                 return progress.number(progress.CODE)  # it had nothing left to do but to say what had happened
             crash = found
+
+    def _wait(self) -> int:
+        """The status of the child, once it has ended."""
+        self._hung_s = 0.0
+        if not self._ends_hanging:
+            return os.waitpid(self._child, 0)[1]
+        seen, since = -1, 0.0
+        while True:
+            process, status = os.waitpid(self._child, os.WNOHANG)
+            if process:
+                return status
+            now, limit_s = time.monotonic(), progress.number(progress.LIMIT_MS) / 1e3
+            changes = progress.number(progress.CHANGES)
+            if changes != seen:
+                seen, since = changes, now
+            elif limit_s and now - since > limit_s:
+                self._hung_s = limit_s
+                os.kill(self._child, _STACK_SIGNAL)
+                time.sleep(_STACK_S)
+                os.kill(self._child, _signal.SIGKILL)
+                return self._killed()
+            time.sleep(_LOOK_S)
+
+    def _killed(self) -> int:
+        """The status of the child, which was killed. Raises FenceTimeoutError where it does not end: its driver holds
+        it in the kernel."""
+        until = time.monotonic() + _END_S
+        while time.monotonic() < until:
+            process, status = os.waitpid(self._child, os.WNOHANG)
+            if process:
+                return status
+            time.sleep(_LOOK_S)
+        from scenario_runner.errors import FenceTimeoutError
+
+        raise FenceTimeoutError(
+            f"the process that ran the scenarios has not ended {_END_S:g} s after it was killed"
+            f" while {progress.work()[0] or 'starting'}: the driver holds it in the kernel",
+            help="the system must be started again, or the device be reset",
+        )
+
+    def _stack(self) -> str:
+        """The Python stack of the child that has ended, where it left one."""
+        if self._faults < 0:
+            return ""
+        stack = os.pread(self._faults, _MOST_STACK_BYTES, 0)
+        os.ftruncate(self._faults, 0)
+        return stack.decode("utf-8", "replace")
 
     def _fork(self) -> int:
         """Fork; false in the child, and where there are no more processes to be had. No signal comes in between, when
@@ -119,9 +178,20 @@ class _Supervisor:
             if not self._child:
                 signals.handle(signals.interrupt)
                 self._die_with_parent()
+                self._leave_stack()
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
         return self._child
+
+    def _leave_stack(self) -> None:
+        """Have the Python stack of this process written when it crashes, and when the parent asks for it."""
+        if self._faults < 0:
+            return
+        import faulthandler
+
+        os.lseek(self._faults, 0, os.SEEK_SET)
+        faulthandler.enable(self._faults)
+        faulthandler.register(_STACK_SIGNAL, self._faults)
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
         self._asked = number

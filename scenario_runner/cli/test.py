@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -20,13 +19,16 @@ if TYPE_CHECKING:
     from scenario_runner.cli.suite_display import SuiteDisplay
     from scenario_runner.cli.suite_summary import Summary
     from scenario_runner.diagnostics import Diagnostic
+    from scenario_runner.suite.cluster.workers import ClusterWorkers
     from scenario_runner.suite.hashes import Hasher
-    from scenario_runner.suite.journal import Journal
+    from scenario_runner.suite.journal import Header, Journal
     from scenario_runner.suite.lists import Lists, Patterns
     from scenario_runner.suite.merging import MergedJournals
     from scenario_runner.suite.problems import SuiteProblems
     from scenario_runner.suite.records import Item
     from scenario_runner.suite.reports.suite_info import SuiteInfo
+    from scenario_runner.suite.running.options import WorkerOptions
+    from scenario_runner.suite.running.workers import Workers
     from scenario_runner.suite.session import Session
 
 UNEXPECTED: Final = 1
@@ -64,6 +66,7 @@ class _Suite:
         self._problems = problems
         self._argv = argv
         self._started = time.time()
+        self._header: Header | None = None
         self._folder = ""  # of the results; a temporary one where reports need it and nobody named one
 
     def run(self) -> int:
@@ -87,6 +90,11 @@ class _Suite:
                         print(item.id)
                 self._report_unmatched(lists, include)
                 return self._problems.exit_code
+            if options.update:
+                from scenario_runner.cli.test_update import update
+
+                chosen = (item for item in chain(ahead, items) if not lists.skips.match(item.id))
+                return update(options, chosen, self._worker_options()) or self._problems.exit_code
             return self._run(ahead, items, lists, include, earlier, stack)
 
     def _earlier(self, stack: ExitStack) -> MergedJournals | None:
@@ -115,7 +123,7 @@ class _Suite:
         first: frozenset[str] = frozenset()
         if options.failed_first and earlier is not None:
             first = frozenset(id for id, entry in earlier.entries.items() if is_bad(entry.verdict))
-        discovery = Discovery(options.root, self._problems, sys.stdin)
+        discovery = Discovery(options.root, self._problems)
         selection = Selection(include, options.fraction, options.fraction_start, options.shuffle, first)
         yield from selection.items(discovery.items(options.paths), lists)
         if not discovery.count:
@@ -137,7 +145,6 @@ class _Suite:
         from scenario_runner.suite.session import Limits, Session
         from scenario_runner.suite.verdicts import Rules
 
-        self._check_expectations(ahead)
         journal, hasher = self._journal(stack)
         summary = Summary(self._display, self._info())
         session = Session(
@@ -161,16 +168,44 @@ class _Suite:
             ended = "stopped by an error"
             raise
         finally:
-            if journal is not None:
+            if journal is not None and self._header is not None:
+                journal.begin(self._header._replace(devices=dict(summary.devices)))
                 journal.close()
             summary.end(session, self._written(session, journal, summary), ended)
         return UNEXPECTED if session.bad else self._problems.exit_code
 
     def _run_items(self, session: Session, summary: Summary, ahead: Sequence[Item], items: Iterator[Item]) -> None:
         options = self._options
+        with self._workers(session) as workers:
+            self._check_expectations(ahead)  # while the process that workers are forked from imports what they need
+            if not options.quiet:
+                self._display.start(None if len(ahead) == _LOOKED_AHEAD + 1 else len(ahead))
+            try:
+                session.run(self._counted(chain(ahead, items)), workers)
+            finally:
+                summary.devices = tuple((device.uuid, device.name) for device in workers.devices)
+
+    def _workers(self, session: Session) -> Workers | ClusterWorkers:
+        def note(text: str) -> None:
+            self._display.note("warning", text)
+
+        if self._options.cluster is not None:
+            from scenario_runner.suite.cluster.workers import ClusterWorkers
+
+            options = self._worker_options()
+            return ClusterWorkers(
+                self._options.cluster, options, session.rules, session.lists.expected, self._problems, on_note=note
+            )
+        from scenario_runner.suite.running.workers import Workers
+
+        return Workers(
+            self._worker_options(), on_start=lambda item, worker: self._display.started(item, str(worker)), on_note=note
+        )
+
+    def _worker_options(self) -> WorkerOptions:
+        options = self._options
         from scenario_runner.suite.evaluation import EvaluationOptions
         from scenario_runner.suite.running.options import WorkerOptions
-        from scenario_runner.suite.running.workers import Workers
 
         worker_options = WorkerOptions(
             devices=options.devices,
@@ -178,19 +213,7 @@ class _Suite:
             runner=runner_arguments(options),
             task_options=EvaluationOptions(self._folder or None),
         )
-        if options.timeout is not None:
-            worker_options = worker_options._replace(timeout_s=options.timeout)
-        with Workers(
-            worker_options,
-            on_start=lambda item, worker: self._display.started(item, str(worker)),
-            on_note=lambda text: self._display.note("warning", text),
-        ) as workers:
-            if not options.quiet:
-                self._display.start(None if len(ahead) == _LOOKED_AHEAD + 1 else len(ahead))
-            try:
-                session.run(self._counted(chain(ahead, items)), workers)
-            finally:
-                summary.devices = tuple((device.uuid, device.name) for device in workers.devices)
+        return worker_options if options.timeout is None else worker_options._replace(timeout_s=options.timeout)
 
     def _counted(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items; when there are no more, the display learns how many there were."""
@@ -227,7 +250,8 @@ class _Suite:
         arguments = runner_arguments(options)
         hash = program_hash(arguments)
         journal = stack.enter_context(Journal(self._folder, resume=options.resume))
-        journal.begin(header(hash, {"command": ["scenario-runner", "test", *self._argv], "runner": arguments}))
+        self._header = header(hash, {"command": ["scenario-runner", "test", *self._argv], "runner": arguments})
+        journal.begin(self._header)
         return journal, Hasher(hash)
 
     def _info(self) -> SuiteInfo:
@@ -245,6 +269,7 @@ class _Suite:
             command=command,
             folder=os.getcwd(),
             results=self._folder,
+            is_temporary=self._options.results is None,
             repeat=tuple(self._options.repeating),
         )
 

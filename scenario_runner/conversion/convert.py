@@ -7,20 +7,22 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from scenario_runner.conversion.converter import ConverterCall, ConverterRefusedError
-from scenario_runner.conversion.dispatch import covering_workgroups
-from scenario_runner.conversion.element_types import has_format
-from scenario_runner.conversion.mending import Shader, mended, missing_operands
+from scenario_runner.conversion.element_types import format_name_of_element
+from scenario_runner.conversion.examining import CheckOptions, examine
 from scenario_runner.conversion.model import CustomOperation, Function, Model
-from scenario_runner.conversion.placeholders import equal_operands, folded_operands, placeholder_text
+from scenario_runner.conversion.placeholders import equal_operands, placeholder_text, simplified
 from scenario_runner.conversion.reading import parse_model, read_model
-from scenario_runner.conversion.skeleton import skeleton_of
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
 
 if TYPE_CHECKING:
+    from scenario_runner.conversion.mending import Shader
+    from scenario_runner.custom_shader import Attributes
     from scenario_runner.vgf import Vgf
 
 Dispatch = Literal["attributes", "cover-output"]
+# What is said about workgroup_sizes that are too few.
+_ABOUT_WORKGROUPS = frozenset({"SR-CUSTOM-014"})
 DISPATCHES: tuple[Dispatch, ...] = ("attributes", "cover-output")
 
 
@@ -37,7 +39,10 @@ def convert(
     *,
     function: str | None = None,
     dispatch: Dispatch = "attributes",
+    check: bool = True,
     strict: bool = False,
+    compiler: str | None = None,
+    use_cache: bool = True,
     converter_options: Sequence[str] = (),
 ) -> ConvertedModel:
     """Convert a TOSA model to VGF, custom operations of the domain com.arm.VulkanCustomShader to compute segments.
@@ -46,8 +51,10 @@ def convert(
     ``output`` is the file to write, which appears complete or not at all; without it nothing is written.
     ``function`` names the function where the model has several; without it that is the only one, or ``main``.
     The dispatch of a shader has ``workgroup_sizes`` workgroups, or with ``dispatch="cover-output"`` as many of that
-    local size as its first result needs. With ``strict`` warnings are errors. ``converter_options`` are given to Arm's
-    model-converter, which lowers all other operations.
+    local size as its first result needs (where shaders are checked: of the local size that the code has).
+    Shaders are compiled and compared with their attributes, unless ``check`` is false; ``compiler`` is the GLSL
+    compiler, and ``use_cache`` says whether the caches are used. With ``strict`` warnings are
+    errors. ``converter_options`` are given to Arm's model-converter, which lowers all other operations.
 
     Raises FileError, ScenarioError for what is wrong with the model and its shaders, and UnsupportedError for what
     the converter refuses, and where it is not installed; all problems of the shaders travel in one error.
@@ -60,7 +67,8 @@ def convert(
 
         check_destination(path)
     read = parse_model(model) if isinstance(model, bytes) else read_model(model)
-    converted = _Conversion(read, function, dispatch, converter_options).run(strict)
+    options = CheckOptions(check, compiler, use_cache)
+    converted = _Conversion(read, function, dispatch, options, converter_options).run(strict)
     if path is not None:
         from scenario_runner.files.output import OutputFile
 
@@ -84,26 +92,47 @@ def _chosen(model: Model, name: str | None) -> Function:
     raise UsageError(f"{model.path}: the model has no function {name!r:.100}; it has {there_are}")
 
 
+def _covering(
+    operation: CustomOperation, attributes: Attributes, local_size: tuple[int, int, int]
+) -> tuple[int, int, int]:
+    from scenario_runner.conversion.dispatch import covering_workgroups
+
+    shape = operation.results[0].type.static_shape
+    assert shape is not None, "that is checked before"
+    return covering_workgroups(shape, attributes.outputs[0], local_size)
+
+
 class _Conversion:
     """One conversion; problems are collected in ``found``."""
 
-    def __init__(self, model: Model, function: str | None, dispatch: Dispatch, options: Sequence[str]) -> None:
+    def __init__(
+        self,
+        model: Model,
+        function: str | None,
+        dispatch: Dispatch,
+        options: CheckOptions,
+        converter_options: Sequence[str],
+    ) -> None:
         self._model = model
         self._function = _chosen(model, function)
         self._dispatch = dispatch
         self._options = options
+        self._converter_options = converter_options
         self._equal = equal_operands(self._function)
         self.found: list[Diagnostic] = []
 
     def run(self, strict: bool) -> ConvertedModel:
         """Raises everything that is wrong; with ``strict`` warnings too."""
-        from scenario_runner.vgf import find_problems
-        from scenario_runner.vgf.writer import vgf_bytes
-
         self._check_function()
         self._stop_at(("error",))
         text = placeholder_text(self._model, self._function)
-        call = None if self._function.is_only_shaders else ConverterCall(text, self._options)
+        call = None if self._function.is_only_shaders else ConverterCall(text, self._converter_options)
+        # what is imported from here on is imported while the converter is at work
+        from scenario_runner.conversion.mending import mended
+        from scenario_runner.conversion.skeleton import skeleton_of
+        from scenario_runner.vgf import find_problems
+        from scenario_runner.vgf.writer import vgf_bytes
+
         try:
             shaders = self._shaders()
             self._stop_at(("error", "warning") if strict else ("error",))
@@ -116,12 +145,16 @@ class _Conversion:
         for problem in find_problems(vgf, self._model.path):
             self._add("SR-CUSTOM-036", f"the shaders do not fit together: {problem.pointer}: {problem.message}")
         self._stop_at(("error",))
-        return ConvertedModel(vgf_bytes(vgf), tuple(self.found))
+        return ConvertedModel(vgf_bytes(vgf), self._placed(self.found).problems if self.found else ())
 
     def _stop_at(self, severities: tuple[str, ...]) -> None:
         problems = [each for each in self.found if each.severity in severities]
         if problems:
-            raise error_of(each._replace(severity="error") for each in problems)
+            raise self._placed([each._replace(severity="error") for each in problems])
+
+    def _placed(self, findings: Sequence[Diagnostic]) -> ScenarioRunnerError:
+        """The error of findings, each of which begins with the path of the model."""
+        return error_of(findings).of_scenario(self._model.path)
 
     def _add(
         self,
@@ -169,7 +202,7 @@ class _Conversion:
         for direction, values in (("operand", operation.operands), ("result", operation.results)):
             for number, value in enumerate(values):
                 what = f"{direction} {number} of the shader {operation.name!r} has the type {value.type.text}"
-                if not has_format(value.type.element):
+                if format_name_of_element(value.type.element) is None:
                     message = f"{what}, whose elements no Vulkan format holds"
                     self._add("SR-CUSTOM-034", message, "expected a tensor of a TOSA type", at=operation)
                 elif value.type.static_shape is None:
@@ -215,24 +248,16 @@ class _Conversion:
 
     def _shaders(self) -> list[Shader]:
         """The shaders with their attributes; what is wrong with them is noted."""
-        from scenario_runner.custom_shader import examine_attributes
+        from scenario_runner.conversion.mending import Shader
 
-        found: list[Shader] = []
-        for label, operation in self._labels():
-            attributes, findings = examine_attributes(
-                operation.attributes,
-                operation=label,
-                operands=len(operation.operands),
-                results=len(operation.results),
-            )
-            self.found += findings
-            if attributes is None:
-                continue
-            workgroups = attributes.workgroup_sizes
-            if self._dispatch == "cover-output":
-                shape = operation.results[0].type.static_shape
-                assert shape is not None, "that is checked before"
-                workgroups = covering_workgroups(shape, attributes.outputs[0], workgroups)
+        examined = examine(list(self._labels()), self._options)
+        covers = self._dispatch == "cover-output"
+        self.found += [each for each in examined.findings if not (covers and each.code in _ABOUT_WORKGROUPS)]
+        found = []
+        for operation, attributes, local_size in zip(
+            self._function.shaders, examined.attributes, examined.local_sizes, strict=False
+        ):
+            workgroups = _covering(operation, attributes, local_size) if covers else attributes.workgroup_sizes
             found.append(Shader(operation, attributes, workgroups))
         return found
 
@@ -248,12 +273,20 @@ class _Conversion:
 
     def _converted(self, call: ConverterCall, text: str) -> Vgf:
         """The skeleton that the converter makes."""
+        from scenario_runner.conversion.joining import joined_results
+        from scenario_runner.conversion.mending import missing_operands
+        from scenario_runner.conversion.skeleton import skeleton_of
         from scenario_runner.vgf import parse_vgf
 
         try:
-            skeleton = parse_vgf(call.result(), name=self._model.path)
-            if missing_operands(skeleton, self._equal):
-                self._equal = folded_operands(text, self._model.path)
+            converted = parse_vgf(call.result(), name=self._model.path)
+            skeleton = joined_results(converted, self._function)
+            is_one_shader = [segment.type for segment in converted.segments] == ["compute"]
+            if is_one_shader or missing_operands(skeleton, self._equal):
+                function = simplified(text, self._model.path)
+                self._equal = equal_operands(function)
+                if is_one_shader:  # the operands of which the converter mixes up
+                    skeleton = skeleton_of(function)
         except ConverterRefusedError as error:
             # what was left to the converter may be the reason
             left = [each for each in self.found if each.code == "SR-CUSTOM-035"]

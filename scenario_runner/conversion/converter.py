@@ -22,7 +22,7 @@ from scenario_runner.errors import ScenarioRunnerError, error_of
 PACKAGE = "ai_ml_sdk_model_converter"
 VARIABLE = "SCENARIO_RUNNER_MODEL_CONVERTER"
 _NAME = "model-converter.exe" if sys.platform == "win32" else "model-converter"
-_HELP = f"install it with 'scenario-runner doctor --fix', or: pip install {PACKAGE}"
+_HELP = f"install it: pip install {PACKAGE}"
 _DUMP = b"// -----// IR Dump "
 _ERROR = re.compile(r"^(?:<stdin>|<unknown>|[^\n:]*):([0-9]+)(?::([0-9]+))?: error: (.*)$", re.MULTILINE)
 _LONGEST_REASON = 400
@@ -34,6 +34,12 @@ class Refusal(NamedTuple):
 
     reason: str
     line: int | None = None
+
+
+class ConverterFailedError(ScenarioRunnerError):
+    """The converter was ended by a signal, or did not say why it made nothing."""
+
+    code = "SR-CUSTOM-033"
 
 
 class ConverterRefusedError(Exception):
@@ -72,9 +78,16 @@ def _program() -> str:
 @contextmanager
 def _started(arguments: Sequence[str], stdin: int, stdout: int) -> Iterator[subprocess.Popen[bytes]]:
     """The running program; it does not outlive the block."""
-    program = _program()
+    program = os.path.abspath(_program())
     try:
-        process = subprocess.Popen([program, *arguments], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE)
+        # in its own folder: it takes "-" for a file where there is one of this name
+        process = subprocess.Popen(
+            [program, *arguments],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            cwd=os.path.dirname(program),
+        )
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         message = f"the converter {program} cannot be started: {reason}"
@@ -139,7 +152,7 @@ def refused(code: int, said: bytes) -> ConverterRefusedError | ScenarioRunnerErr
             ended = f"ended with the exit code {code} and no reason"
         last = [line for line in text.splitlines() if line and not line.startswith("VGF [")][-3:]
         message = "\n".join([f"the converter {ended}", *(line[:_LONGEST_REASON] for line in last)])
-        return error_of([Diagnostic("SR-CUSTOM-033", "error", None, message, "this is a defect of model-converter")])
+        return ConverterFailedError(message, help="this is a defect of model-converter")
     line, reason = int(found[1]), found[3]
     if len(reason) > _LONGEST_REASON:
         reason = f"{reason[:_LONGEST_REASON]}…"

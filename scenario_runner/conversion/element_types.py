@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from scenario_runner.formats import Format, format_named
-
 _NAMES: Final = {
     "f32": "R32_SFLOAT",
     "f16": "R16_SFLOAT",
@@ -29,11 +27,14 @@ _NAMES: Final = {
 }
 
 
-def has_format(element: str) -> bool:
-    """Whether there is a format for tensors of this element type."""
-    return element in _NAMES
+def format_name_of_element(element: str) -> str | None:
+    """The name of the VkFormat of tensors of this element type, None where there is none."""
+    name = _NAMES.get(element)
+    return f"VK_FORMAT_{name}" if name else None
 
 
-def format_of_element(element: str) -> Format:
-    """The format of tensors of this element type, which has one."""
-    return format_named(f"VK_FORMAT_{_NAMES[element]}")
+def format_value_of_element(element: str) -> int:
+    """The value of the VkFormat of tensors of this element type, which has one."""
+    from scenario_runner.formats import format_named
+
+    return format_named(f"VK_FORMAT_{_NAMES[element]}").value

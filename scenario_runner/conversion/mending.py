@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from scenario_runner.conversion.element_types import format_of_element
+from scenario_runner.conversion.element_types import format_value_of_element
 from scenario_runner.conversion.model import CustomOperation, Function
 from scenario_runner.conversion.placeholders import shader_number
 from scenario_runner.custom_shader import Attributes, View
@@ -37,12 +37,12 @@ def mended(skeleton: Vgf, function: Function, shaders: Sequence[Shader], equal: 
 
 def missing_operands(skeleton: Vgf, equal: Sequence[tuple[int, ...]]) -> bool:
     """Whether a placeholder lacks an operand that is not the same value as an earlier one: the converter has found
-    out that it is, and `folded_operands` knows which."""
+    out that it is, and `simplified` knows which."""
     for segment in skeleton.segments:
         if segment.type == "compute":
             bound = {slot.binding for each in segment.descriptor_sets for slot in each.slots}
-            firsts = equal[shader_number(skeleton.modules[segment.module_index].entry_point)]
-            if not bound.issuperset(firsts):
+            places = equal[shader_number(skeleton.modules[segment.module_index].entry_point)]
+            if not bound.issuperset(places):
                 return True
     return False
 
@@ -61,7 +61,8 @@ class _Mending:
         for slot in ends + [slot for each in skeleton.segments for slot in (*each.inputs, *each.outputs)]:
             self._number[slot.resource_index] = slot.binding
         self._next_number = max([*self._number.values(), len(function.arguments) - 1], default=-1) + 1
-        self._rows: list[ModelResource] = list(skeleton.resources)
+        self._rows = [replace(row, alias_group=None) for row in skeleton.resources]
+        self._views = {(number, self._rows[row]): row for row, number in reversed(self._number.items())}
         self._origin: list[int] = list(range(len(self._rows)))
         self._first_use: dict[int, int] = {}
 
@@ -75,8 +76,10 @@ class _Mending:
         ends = {slot.resource_index for slot in (*arguments, *skeleton.outputs)}
         order, stands_for = self._order(ends)
         index = {row: position for position, row in enumerate(order)}
-        for row, other in stands_for.items():
-            index[row] = index[other]
+
+        def moved_ends(slots: Sequence[Slot]) -> tuple[Slot, ...]:
+            rows = (stands_for.get(slot.resource_index, slot.resource_index) for slot in slots)
+            return tuple(Slot(slot.binding, index[row]) for slot, row in zip(slots, rows, strict=True))
 
         def moved(slots: Iterable[Slot]) -> tuple[Slot, ...]:
             return tuple(Slot(slot.binding, index[slot.resource_index]) for slot in slots)
@@ -99,8 +102,8 @@ class _Mending:
             constants=tuple(
                 replace(constant, resource_index=index[constant.resource_index]) for constant in skeleton.constants
             ),
-            inputs=moved(arguments),
-            outputs=moved(skeleton.outputs),
+            inputs=moved_ends(arguments),
+            outputs=moved_ends(skeleton.outputs),
         )
 
     def _arguments(self) -> list[Slot]:
@@ -110,9 +113,9 @@ class _Mending:
         for number, argument in enumerate(self._function.arguments):
             slot = bound.get(number)
             if slot is None:
-                format = format_of_element(argument.type.element)
+                format = format_value_of_element(argument.type.element)
                 shape = tuple(-1 if size is None else size for size in argument.type.shape or ())
-                resource = ModelResource("input", TENSOR, format.value, shape, (), None, None)
+                resource = ModelResource("input", TENSOR, format, shape, (), None, None)
                 # behind the inputs before it
                 behind = self._origin[found[-1].resource_index] if found else -1
                 slot = Slot(number, self._add(resource, behind, number))
@@ -124,6 +127,7 @@ class _Mending:
         self._origin.append(origin)
         row = len(self._rows) - 1
         self._number[row] = number
+        self._views[number, resource] = row
         return row
 
     def _use(self, row: int) -> None:
@@ -140,7 +144,7 @@ class _Mending:
         operation, attributes, workgroups = self._shaders[number]
         bound = {slot.binding: slot.resource_index for each in segment.descriptor_sets for slot in each.slots}
         reads = [
-            self._view(bound[first], view) for first, view in zip(self._equal[number], attributes.inputs, strict=True)
+            self._view(bound[place], view) for place, view in zip(self._equal[number], attributes.inputs, strict=True)
         ]
         writes = []
         for binding, (value, view) in enumerate(
@@ -175,19 +179,21 @@ class _Mending:
         """The row through which a shader sees the value of a row of the skeleton."""
         of = self._rows[row]
         sampler = None if view.sampler is None else Sampler(*view.sampler)
-        wanted = replace(of, descriptor_type=view.descriptor_type, format=view.format.value, sampler=sampler)
+        # without a shape a file does not say how large a buffer is
+        shape = of.shape or ((1,) if view.kind == "buffer" else ())
+        wanted = replace(
+            of, descriptor_type=view.descriptor_type, format=view.format.value, shape=shape, sampler=sampler
+        )
         number = self._number[row]
-        for other, resource in enumerate(self._rows):
-            if self._number.get(other) == number and replace(resource, alias_group=of.alias_group) == wanted:
-                break
-        else:
+        other = self._views.get((number, wanted))
+        if other is None:
             other = self._add(wanted, self._origin[row], number)
         self._use(other)
         return other
 
     def _order(self, ends: set[int]) -> tuple[list[int], dict[int, int]]:
-        """The rows of the new table in their order, and for inputs and outputs that no segment sees as tensors, but
-        as something else, the row that stands for them."""
+        """The rows of the new table in their order, and for inputs and outputs of the skeleton the row that the model
+        lists in place of theirs: the view that is used first."""
         used = self._first_use
         last = len(used)
         views: dict[tuple[int, Category], list[int]] = {}

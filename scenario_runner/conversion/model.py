@@ -5,13 +5,12 @@ A value is named as in the text, with the number of the result: ``%1#0``. Offset
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from scenario_runner.custom_shader.attributes import DOMAIN
+from scenario_runner.custom_shader.domain import DOMAIN
 
 
-@dataclass(frozen=True, slots=True)
-class TensorType:
+class TensorType(NamedTuple):
     """The type of a value: ``shape`` has None for a dimension that is not known, and is None without a rank.
 
     ``element`` is written as in the text: ``f32``, ``i8``. ``text`` is the whole type.
@@ -30,16 +29,14 @@ class TensorType:
         return known if len(known) == len(self.shape) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """A value where it is used or made."""
 
     name: str
     type: TensorType
 
 
-@dataclass(frozen=True, slots=True)
-class CustomOperation:
+class CustomOperation(NamedTuple):
     """One ``tosa.custom``. ``name`` is its operator_name.
 
     ``attributes`` is the text of implementation_attrs, and ``attributes_span`` where its string stands in the model's
@@ -61,8 +58,7 @@ class CustomOperation:
         return self.domain == DOMAIN
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """A function, or the declaration of one where there is no body.
 
     ``input_names`` and ``output_names`` are those of ``tf.entry_function``, None where there are none. ``nested`` are
@@ -88,14 +84,15 @@ class Function:
         return tuple(operation for operation in self.operations if operation.is_shader)
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(NamedTuple):
     """A model. ``path`` is what messages call it; ``text`` is MLIR.
 
-    ``is_users_text`` says that the file was text, so that its lines can be named.
+    ``is_users_text`` says that the file was text, so that its lines can be named. ``declarations`` are the functions
+    without a body.
     """
 
     path: str
-    text: str = field(repr=False)
+    text: str
     functions: tuple[Function, ...]
     is_users_text: bool = True
+    declarations: tuple[Function, ...] = ()

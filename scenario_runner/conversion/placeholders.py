@@ -1,78 +1,122 @@
 """The skeleton of a converted model: the converter is called once, on the model with placeholders for its shaders.
 
-A placeholder binds operand *i* at the binding *i*, the results behind them, all as tensors, and its entry point tells
-which shader it stands for. So the segments, numbers and rows that the converter makes of it say which values each
-shader reads and writes, whatever the attributes of the shader are. They are put in afterwards (`mending`).
+A placeholder binds operand *i* at the binding *i* (`equal_operands`), its result behind them, all as tensors, and its
+entry point tells what it stands for. So the segments, numbers and rows that the converter makes of it say which values
+each shader reads and writes, whatever the attributes of the shader are. They are put in afterwards (`mending`).
+
+A shader of several results has one placeholder for each: the converter gives the results of one operation to the
+bindings in the order in which they are used, without saying so. Their segments are joined again.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from itertools import count
 
 from scenario_runner.conversion.converter import later_text
-from scenario_runner.conversion.element_types import format_of_element
-from scenario_runner.conversion.model import CustomOperation, Function, Model
-from scenario_runner.conversion.syntax import escaped
+from scenario_runner.conversion.element_types import format_name_of_element
+from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
+from scenario_runner.conversion.syntax import STRING, VALUE, escaped
 from scenario_runner.conversion.text_model import parse_text
+from scenario_runner.custom_shader.domain import DOMAIN
 
-_ENTRY_POINT = "shader_"
-_FOLDED_BEFORE = "ModelPartitionMarkingPass"
+_SIMPLIFIED_BEFORE = "ModelPartitionMarkingPass"
+_USE = re.compile(rf"({STRING})|//[^\n]*|({VALUE})(?:#([0-9]+))?", re.DOTALL)
 
 
-def entry_point(number: int) -> str:
-    """The entry point of the placeholder for the shader ``number`` of the function."""
-    return f"{_ENTRY_POINT}{number}"
+def entry_point(number: int, result: int = 0) -> str:
+    """The entry point of the placeholder for a result of the shader ``number`` of the function."""
+    return f"shader_{number}_{result}"
 
 
 def shader_number(entry_point: str) -> int:
-    """The inverse of `entry_point`."""
-    return int(entry_point.removeprefix(_ENTRY_POINT))
+    """The number of the shader that a placeholder stands for."""
+    return int(entry_point.split("_")[1])
 
 
 def placeholder_text(model: Model, function: Function) -> str:
     """The text of the model with this function alone, and placeholders for its shaders. Lines stay where they are."""
     text = model.text
-    changes = [(shader.attributes_span, _attributes(number, shader)) for number, shader in enumerate(function.shaders)]
-    for other in model.functions:
+    renamed = _names_of_results(text, function)
+    changes = []
+    for number, shader in enumerate(function.shaders):
+        if len(shader.results) == 1:
+            changes.append((shader.attributes_span, _attributes(number, 0, shader)))
+        else:
+            operations = [_operation(number, result, shader, renamed) for result in range(len(shader.results))]
+            changes.append((shader.span, " ".join(operations)))
+    for other in (*model.functions, *model.declarations):
         if other is not function:
             changes.append((other.span, "\n" * text.count("\n", *other.span)))
     parts, at = [], 0
-    for (start, end), new in sorted(changes):
-        parts += [text[at:start], new]
+    for (start, end), new in [*sorted(changes), ((len(text), len(text)), "")]:
+        kept = text[at:start]
+        parts += [_with_names(kept, renamed) if renamed else kept, new]
         at = end
-    return "".join([*parts, text[at:]])
+    return "".join(parts)
 
 
-def _attributes(number: int, shader: CustomOperation) -> str:
-    attributes: dict[str, object] = {"entry_point": entry_point(number), "workgroup_sizes": [1, 1, 1]}
-    names = [f"input_{i}" for i in range(len(shader.operands))] + [f"output_{i}" for i in range(len(shader.results))]
-    for binding, (name, value) in enumerate(zip(names, (*shader.operands, *shader.results), strict=True)):
+def _names_of_results(text: str, function: Function) -> dict[str, str]:
+    """New names for the results of shaders that have several."""
+    results = [value.name for shader in function.shaders if len(shader.results) > 1 for value in shader.results]
+    if not results:
+        return {}
+    prefix = next(name for name in (f"%result{number}_" for number in count()) if name not in text)
+    return {name: f"{prefix}{number}" for number, name in enumerate(results)}
+
+
+def _with_names(text: str, renamed: dict[str, str]) -> str:
+    def name(match: re.Match[str]) -> str:
+        return renamed.get(f"{match[2]}#{match[3] or 0}", match[0]) if match[2] else match[0]
+
+    return _USE.sub(name, text)
+
+
+def _operation(number: int, result: int, shader: CustomOperation, renamed: dict[str, str]) -> str:
+    """A placeholder for one result."""
+    operands = ", ".join(renamed.get(each.name, each.name.removesuffix("#0")) for each in shader.operands)
+    types = ", ".join(each.type.text for each in shader.operands)
+    made = shader.results[result]
+    return (
+        f'{renamed[made.name]} = "tosa.custom"({operands}) {{domain_name = "{DOMAIN}", '
+        f"operator_name = {escaped(shader.name)}, implementation_attrs = {_attributes(number, result, shader)}}} : "
+        f"({types}) -> {made.type.text}"
+    )
+
+
+def _attributes(number: int, result: int, shader: CustomOperation) -> str:
+    attributes: dict[str, object] = {"entry_point": entry_point(number, result), "workgroup_sizes": [1, 1, 1]}
+    named: list[tuple[str, Value]] = [(f"input_{i}", value) for i, value in enumerate(shader.operands)]
+    named.append(("output_0", shader.results[result]))
+    for binding, (name, value) in enumerate(named):
         attributes[f"{name}_vkdescriptortype"] = "VK_DESCRIPTOR_TYPE_TENSOR_ARM"
-        attributes[f"{name}_vkformat"] = format_of_element(value.type.element).name
+        attributes[f"{name}_vkformat"] = format_name_of_element(value.type.element)
         attributes[f"{name}_binding"] = binding
         attributes[f"{name}_descriptorset"] = 0
     return escaped(json.dumps(attributes))
 
 
 def equal_operands(function: Function) -> list[tuple[int, ...]]:
-    """For each shader the first operand that is the same value, for each operand: of (a, b, a) it is (0, 1, 0)."""
-    return [_first_equal([operand.name for operand in shader.operands]) for shader in function.shaders]
+    """For each shader the binding at which the skeleton has each operand: (0, 0, 1) where the operands are (a, a, b).
+
+    The converter binds a value once: operands are at the bindings of their places among those that differ.
+    """
+    return [_places([operand.name for operand in shader.operands]) for shader in function.shaders]
 
 
-def folded_operands(text: str, path: str) -> list[tuple[int, ...]]:
-    """The same after the converter has simplified the model with these placeholders: an operation that changes nothing,
-    such as a reshape to the same shape, is replaced by its operand then.
+def simplified(text: str, path: str) -> Function:
+    """The function as the converter has simplified it, with one placeholder of each shader: an operation that changes
+    nothing, such as a reshape to the same shape, is replaced by its operand, and what nobody reads is gone.
 
     Raises ConverterRefusedError, and NotUnderstoodError where the converter writes what is not read here.
     """
-    (function,) = parse_text(later_text(text, _FOLDED_BEFORE), path).functions
-    found: dict[int, tuple[int, ...]] = {}
-    for shader in function.shaders:
-        number = shader_number(json.loads(shader.attributes)["entry_point"])
-        found[number] = _first_equal([operand.name for operand in shader.operands])
-    return [found[number] for number in range(len(found))]
+    (function,) = parse_text(later_text(text, _SIMPLIFIED_BEFORE), path).functions
+    found = {shader_number(json.loads(shader.attributes)["entry_point"]): shader for shader in function.shaders}
+    return function._replace(operations=tuple(found[number] for number in range(len(found))))
 
 
-def _first_equal(names: Sequence[str]) -> tuple[int, ...]:
-    return tuple(names.index(name) for name in names)
+def _places(names: Sequence[str]) -> tuple[int, ...]:
+    different = list(dict.fromkeys(names))
+    return tuple(different.index(name) for name in names)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
-from scenario_runner.conversion.converter import ConverterRefusedError, later_text, text_of
+from scenario_runner.conversion.converter import ConverterFailedError, ConverterRefusedError, later_text, text_of
 from scenario_runner.conversion.model import Model
 from scenario_runner.conversion.syntax import NotUnderstoodError
 from scenario_runner.conversion.text_model import parse_text
@@ -36,13 +35,18 @@ def parse_model(content: bytes, path: str = "<memory>") -> Model:
         if content.startswith(_BYTECODE):
             return _converted(content, path, ".mlirbc")
         if content[_FLATBUFFER_AT : _FLATBUFFER_AT + len(_FLATBUFFER)] == _FLATBUFFER:
-            return _converted(content, path, ".tosa")
+            try:
+                return _converted(content, path, ".tosa")
+            except ConverterFailedError as error:
+                from scenario_runner.conversion.flatbuffer import why_not_loaded
+
+                raise unreadable(path, why_not_loaded(content)) from error
         text = _decoded(content, path)
         try:
             model = parse_text(text, path)
         except NotUnderstoodError:
             # It may be right all the same: as the converter writes it, it is read.
-            model = replace(parse_text(later_text(text, ""), path), is_users_text=False)
+            model = parse_text(later_text(text, ""), path)._replace(is_users_text=False)
     except ConverterRefusedError as error:
         raise unreadable(path, f"is not a valid TOSA model: {error}", line=error.refusal.line) from error
     except ScenarioRunnerError as error:
@@ -75,7 +79,7 @@ def _converted(content: bytes, path: str, suffix: str) -> Model:
         with open(copy, "wb") as file:
             file.write(content)
         text = text_of(copy)
-    return replace(parse_text(text, path), is_users_text=False)
+    return parse_text(text, path)._replace(is_users_text=False)
 
 
 def unreadable(path: str, message: str, help: str | None = None, *, line: int | None = None) -> ScenarioRunnerError:

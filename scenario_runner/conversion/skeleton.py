@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from scenario_runner.conversion.element_types import format_of_element
+from scenario_runner.conversion.element_types import format_value_of_element
 from scenario_runner.conversion.model import CustomOperation, Function, Value
 from scenario_runner.conversion.placeholders import entry_point
 from scenario_runner.vgf import DescriptorSet, ModelResource, Module, Segment, Slot, Vgf
@@ -72,10 +72,10 @@ class _Builder:
         self.number.setdefault(value.name, max(self.number.values(), default=-1) + 1)
 
     def _row(self, value: Value, category: Category) -> int:
-        format = format_of_element(value.type.element)
+        format = format_value_of_element(value.type.element)
         shape = value.type.static_shape
         assert shape is not None, "that is checked before"
-        self.rows.append(ModelResource(category, TENSOR, format.value, shape, (), None, None))
+        self.rows.append(ModelResource(category, TENSOR, format, shape, (), None, None))
         return len(self.rows) - 1
 
     def inputs(self) -> tuple[Slot, ...]:
@@ -86,9 +86,9 @@ class _Builder:
         return sorted(set(slots), key=lambda slot: slot.binding)
 
     def segment(self, index: int, operation: CustomOperation) -> Segment:
-        bound = [self.read[value.name] for value in operation.operands]
+        bound = dict.fromkeys(self.read[value.name] for value in operation.operands)
         slots = [Slot(binding, row) for binding, row in enumerate(bound)]
-        for binding, value in enumerate(operation.results, start=len(bound)):
+        for binding, value in enumerate(operation.results, start=len(operation.operands)):
             if value.name in self.written:
                 slots.append(Slot(binding, self.written[value.name]))
         return Segment(

@@ -29,17 +29,17 @@ def parse_text(text: str, path: str) -> Model:
     """The model that ``text`` is. Raises NotUnderstoodError where it is written in a way that is not read here."""
     lines = _Lines(text)
     functions: list[Function] = []
+    declarations: list[Function] = []
     at = 0
     while match := _next(text, at):
         at = match.end()
         if match[0] == "func.func":
             function = _Function(text, match.start(), lines).read()
             at = function.span[1]
-            if function.has_body:
-                functions.append(function)
+            (functions if function.has_body else declarations).append(function)
         elif match[0] == '"func.func"':
             raise NotUnderstoodError("a function in the generic form")
-    return Model(path, text, tuple(functions))
+    return Model(path, text, tuple(functions), declarations=tuple(declarations))
 
 
 def _next(text: str, at: int) -> re.Match[str] | None:

@@ -1,23 +1,26 @@
 """Shaders embedded in TOSA custom operations: their attributes, and whether shader and attributes agree.
 
 `parse_attributes` gives the attributes of one operation, `check_shaders` compiles shaders and compares each with its
-attributes.
+attributes. Names are imported when they are first used.
 """
 
 from __future__ import annotations
 
-from scenario_runner.custom_shader.attributes import (
-    DOMAIN,
-    Attributes,
-    Origin,
-    PushConstant,
-    SamplerSettings,
-    ValueType,
-    View,
-)
-from scenario_runner.custom_shader.checking import CheckedShader, check_shaders
-from scenario_runner.custom_shader.parsing import examine_attributes, parse_attributes
-from scenario_runner.custom_shader.push_constants import laid_out
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scenario_runner.custom_shader.attributes import (
+        Attributes,
+        Origin,
+        PushConstant,
+        SamplerSettings,
+        ValueType,
+        View,
+    )
+    from scenario_runner.custom_shader.checking import CheckedShader, check_shaders
+    from scenario_runner.custom_shader.domain import DOMAIN
+    from scenario_runner.custom_shader.parsing import examine_attributes, parse_attributes
+    from scenario_runner.custom_shader.push_constants import laid_out
 
 __all__ = [
     "DOMAIN",
@@ -33,3 +36,29 @@ __all__ = [
     "laid_out",
     "parse_attributes",
 ]
+
+_HOME = {
+    "Attributes": "attributes",
+    "CheckedShader": "checking",
+    "DOMAIN": "domain",
+    "Origin": "attributes",
+    "PushConstant": "attributes",
+    "SamplerSettings": "attributes",
+    "ValueType": "attributes",
+    "View": "attributes",
+    "check_shaders": "checking",
+    "examine_attributes": "parsing",
+    "laid_out": "push_constants",
+    "parse_attributes": "parsing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value

@@ -8,9 +8,6 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.formats import Format
 from scenario_runner.vgf.descriptor_type import BUFFER_TYPES, IMAGE_TYPES
 
-DOMAIN = "com.arm.VulkanCustomShader"
-"""The ``domain_name`` of the custom operations that are shaders."""
-
 Language = Literal["SPIR-V", "GLSL", "HLSL", ""]
 
 

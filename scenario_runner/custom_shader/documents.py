@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from scenario_runner.custom_shader.attributes import DOMAIN, Attributes, Origin
+from scenario_runner.custom_shader.attributes import Attributes, Origin
+from scenario_runner.custom_shader.domain import DOMAIN
 from scenario_runner.custom_shader.parsing import examine_attributes, examine_tree, load, place_of, placed
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.scenario.wording import shown

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from scenario_runner import arm_glslc
+from scenario_runner.conversion import converter
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES
 from scenario_runner.doctor.pip_install import pip_install
 from scenario_runner.shaders.compilers import dxc_library
@@ -193,6 +194,10 @@ def _ml(report: Mapping[str, Any]) -> Iterator[Finding]:
         message = f"VGF files cannot be read: {vgf['problem']}"
         level = "warning" if vgf["found"] else "note"
         yield _finding(level, "vgf-missing", message, pip_install("ai_ml_sdk_vgf_library"))
+    if report["converter"]["path"] is None:
+        message = "model-converter, which 'convert' lowers ML operations with, was not found"
+        # a large package that runs need not: --fix leaves it alone
+        yield _finding("note", "converter-missing", message, shlex.join(pip_install(converter.PACKAGE)))
 
 
 def _compilers(report: Mapping[str, Any]) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
+from scenario_runner.conversion import converter
 from scenario_runner.doctor import system
 from scenario_runner.doctor.child import Child, Outcome
 from scenario_runner.doctor.compilers import compilers
@@ -61,6 +62,7 @@ def gather(*, timeout_s: float = TIMEOUT_S, compiler: str | None = None) -> dict
             "environment": system.variables(environ),
             "compilers": compilers(compiler),
             "vgf": _vgf(),
+            "converter": _converter(),
             "cache": system.cache(default_cache_dir()),
         }
         outcomes = {name: probe.finish() for name, probe in probes.items()}
@@ -267,3 +269,14 @@ def _vgf() -> dict[str, Any]:
         "version": found,
         "problem": problem,
     }
+
+
+def _converter() -> dict[str, Any]:
+    """The program that lowers the ML operations of models that are converted."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = version(converter.PACKAGE)
+    except PackageNotFoundError:
+        found = None
+    return {"path": converter.find_converter(), "version": found}

@@ -188,6 +188,12 @@ def _ml(report: Mapping[str, Any]) -> Iterator[Row]:
         yield Row("VGF library", f"version {vgf['version'] or 'unknown'}", "ok")
     else:
         yield Row("VGF library", str(vgf["problem"]), "bad")
+    converter = report["converter"]
+    if converter["path"] is None:
+        yield Row("converter", "model-converter was not found", "bad")
+    else:
+        version = f"version {converter['version']}, " if converter["version"] else ""
+        yield Row("converter", f"{version}{converter['path']}", "ok")
 
 
 def _state(good: bool) -> str:

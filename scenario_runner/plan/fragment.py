@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.checks.attachments import Attachment, check_attachments
+from scenario_runner.checks.attachments import Attachment, check_attachments, written_components
 from scenario_runner.checks.bindings import check_bindings, slots_of
 from scenario_runner.checks.stages import Stage, check_stages
 from scenario_runner.plan.bindings import bound_of, descriptors_of, layouts_of
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from scenario_runner.scenario import ColorAttachment, DispatchFragment
 
 
+_INDEPENDENT_MASKS = (
+    "VkPhysicalDeviceFeatures",
+    "independentBlend",
+    "a drawing that gives its attachments different components",
+)
 _DYNAMIC_RENDERING = ("VkPhysicalDeviceVulkan13Features", "dynamicRendering")
 
 
@@ -121,6 +126,9 @@ class Drawings(CommandResolver):
         if not bindable or len(known) < len(attachments):
             return Drawing(index, loaded, descriptors, attachments, None)
         loaded = tuple(fitted_to_images(each, command.bindings, tables, pointer, problems) for each in loaded)
+        masks = _write_masks(fragment, len(known))
+        if len(set(masks)) > 1:
+            self._features[NeededFeature(*_INDEPENDENT_MASKS, pointer)] = None
         layouts = layouts_of(slots, {vertex.uid: ("vertex",), fragment.uid: ("fragment",)})
         pipeline = GraphicsPipelinePlan(
             _stage_plan(loaded[0], vertex),
@@ -128,6 +136,7 @@ class Drawings(CommandResolver):
             layouts,
             push_constants.size(loaded),
             tuple(each.format.value for each in known),
+            masks,
             pointer,
         )
         extent = command.render_extent or (known[0].width, known[0].height)
@@ -157,6 +166,12 @@ class Drawings(CommandResolver):
             return None
         width, height = (max(1, size >> target.lod) for size in (plan.width, plan.height))
         return Attachment(plan.uid, target.lod, plan.format, width, height, declared.color_attachment)
+
+
+def _write_masks(fragment: Stage, count: int) -> tuple[int, ...]:
+    """VkColorComponentFlags of what the fragment shader gives to each attachment."""
+    written = written_components(fragment.interface)
+    return tuple(sum(1 << component for component in written.get(index, ())) for index in range(count))
 
 
 def _stage_plan(shader: LoadedShader, stage: Stage) -> ShaderStagePlan:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner import progress
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import DriverCrashError, ScenarioRunnerError
+from scenario_runner.errors import DeviceError, DriverCrashError, FenceTimeoutError, ScenarioRunnerError
 
 if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario
@@ -15,27 +15,39 @@ _HELP = (
     "the Vulkan driver or a layer is the usual cause, often because of an invalid shader:"
     " spirv-val checks SPIR-V files, --device chooses another device"
 )
+_HELP_WHEN_HUNG = "give more time with --timeout, or use another driver: --device chooses another device"
 _HELP_WHEN_KILLED = "memory that has run out is the usual cause; the system's log may say more"
 
 
 class Crash(NamedTuple):
     """The signal ``number`` ended the process in the file number ``file``, while it was doing ``what`` for the part of
-    it at the JSON pointer ``pointer``."""
+    it at the JSON pointer ``pointer``. ``stack`` is the Python stack, where there is one. It was killed where it had
+    done nothing for ``hung_s`` seconds."""
 
     number: int
     file: int
     what: str
     pointer: str
+    stack: str = ""
+    hung_s: float = 0.0
 
     @classmethod
-    def by(cls, number: int) -> Crash:
+    def by(cls, number: int, stack: str = "", hung_s: float = 0.0) -> Crash:
         """The crash of the process that has just ended."""
-        return cls(number, progress.number(progress.ENDED), *progress.work())
+        return cls(number, progress.number(progress.ENDED), *progress.work(), stack, hung_s)
+
+    @property
+    def kind(self) -> type[DeviceError]:
+        """The error that it is."""
+        return FenceTimeoutError if self.hung_s else DriverCrashError
 
 
-def crash_error(crash: Crash, file: str | None) -> DriverCrashError:
+def crash_error(crash: Crash, file: str | None) -> DeviceError:
     """The error for ``file``, the scenario or model that was being run (None: no file was)."""
-    return DriverCrashError([crash_problem(crash, file, f"was ended by {signal_name(crash.number)}")])
+    if crash.hung_s:
+        end = f"was killed, since it had done nothing for {crash.hung_s:g} s,"
+        return crash.kind([crash_problem(crash, file, end, crash.kind.code, _HELP_WHEN_HUNG)])
+    return crash.kind([crash_problem(crash, file, f"was ended by {signal_name(crash.number)}")])
 
 
 def crash_problem(crash: Crash, file: str | None, end: str, code: str = "SR-DEVICE-006", help: str = "") -> Diagnostic:

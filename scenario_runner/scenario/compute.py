@@ -1,7 +1,7 @@
 """The dispatch_compute command."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -30,6 +30,14 @@ class DispatchCompute(Command):
         ),
     )
     implicit_barrier: ImplicitBarrier = True
+
+    @classmethod
+    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+        counts = definition["properties"]["rangeND"]
+        usual = {key: counts.pop(key) for key in ("type", "items", "minItems", "maxItems")}
+        longer = {"type": "array", "prefixItems": [usual["items"]] * 3, "items": {"const": 1}, "minItems": 4}
+        counts["anyOf"] = [usual, {**longer, "deprecated": True}]
+        return definition
 
     def references(self) -> Iterator[Use]:
         yield "/shader_ref", self.shader_ref, SHADER

@@ -13,7 +13,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioError
 from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
 from scenario_runner.scenario.contradictions import check_contradictions
-from scenario_runner.scenario.ignored_keys import drop_ignored
+from scenario_runner.scenario.leniency import accepted
 from scenario_runner.scenario.places import NO_FILE, Places
 from scenario_runner.scenario.references import check_references
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
@@ -87,7 +87,7 @@ def _placed_at(text: str, path: str, fault: Fault) -> Diagnostic:
 
 def _shape(tree: Any, *, in_code: bool = False) -> list[Diagnostic]:
     """Findings on the whole tree: keys and types first, then the references between the entries that are right."""
-    tree, _ = drop_ignored(tree, in_code=in_code)
+    tree, _ = accepted(tree, in_code=in_code)
     if not isinstance(tree, dict):
         return [
             at(

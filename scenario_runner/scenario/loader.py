@@ -84,12 +84,12 @@ def from_dict(
         commands, command_keys = _entries(tree["commands"], COMMANDS, in_code=True)
     except _Suspect:
         from scenario_runner.scenario.diagnosis import diagnose_tree
-        from scenario_runner.scenario.ignored_keys import drop_ignored
+        from scenario_runner.scenario.leniency import accepted
 
-        tree, ignored = drop_ignored(tree, in_code=True)
-        if not ignored or warnings:
+        tree, oddities = accepted(tree, in_code=True)
+        if not oddities or warnings:
             raise ScenarioError(diagnose_tree(tree, path)) from None
-        return from_dict(tree, path, base_dir, warnings=tuple(ignored))
+        return from_dict(tree, path, base_dir, warnings=tuple(oddities))
     return Scenario(resources, commands, path, base_dir, warnings, resource_keys, command_keys)
 
 
@@ -108,9 +108,9 @@ def loads(text: str | bytes, path: str | None = None, base_dir: str | None = Non
     gc.disable()
     scenario = None
     try:
-        for without_ignored in (False, True):
+        for leniently in (False, True):
             try:
-                scenario = _parsed(text, path, base_dir, without_ignored)
+                scenario = _parsed(text, path, base_dir, leniently)
                 break
             except _Suspect:
                 pass  # and let go of all that was parsed
@@ -124,18 +124,18 @@ def loads(text: str | bytes, path: str | None = None, base_dir: str | None = Non
     return scenario
 
 
-def _parsed(text: str, path: str | None, base_dir: str, without_ignored: bool) -> Scenario:
+def _parsed(text: str, path: str | None, base_dir: str, leniently: bool) -> Scenario:
     from scenario_runner.scenario.scenario import Scenario
 
     try:
         tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
     except (ValueError, RecursionError):
         raise _Suspect from None
-    ignored: list[Diagnostic] = []
-    if without_ignored:
-        from scenario_runner.scenario.ignored_keys import drop_ignored
+    oddities: list[Diagnostic] = []
+    if leniently:
+        from scenario_runner.scenario.leniency import accepted
 
-        tree, ignored = drop_ignored(tree)
+        tree, oddities = accepted(tree)
     if type(tree) is not dict or tree.keys() - _BESIDE.keys() != {"resources", "commands"} or not _are_right(tree):
         raise _Suspect
     tree.pop("expect", None)
@@ -154,7 +154,7 @@ def _parsed(text: str, path: str | None, base_dir: str, without_ignored: bool) -
     ]
     resources, resource_keys = _entries(tree.pop("resources"), RESOURCES)
     commands, command_keys = _entries(tree.pop("commands"), COMMANDS)
-    return Scenario(resources, commands, path, base_dir, (*ignored, *warnings), resource_keys, command_keys, text)
+    return Scenario(resources, commands, path, base_dir, (*oddities, *warnings), resource_keys, command_keys, text)
 
 
 def _entries(

@@ -1,6 +1,7 @@
 """The base of every model, and the value types that several models share.
 
-Models are frozen and strict: an unknown key, a fraction for an integer, or ``true`` for a number is an error. Their
+Models are frozen and strict: an unknown key, a fraction for an integer, or ``true`` for a number is an error; what
+files may hold beyond that is the business of `leniency`. Their
 fields have the names that the JSON has: only the spellings of enum values differ between the file and the code.
 """
 

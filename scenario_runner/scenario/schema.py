@@ -1,7 +1,8 @@
 """JSON Schema (draft 2020-12) of a scenario, for editors and other programs.
 
-It is generated from the models and accepts what the loader accepts of one entry; references between entries, and what a
-schema cannot say, are left to the loader.
+It is generated from the models and accepts what the loader accepts of one entry. Keys that the loader ignores with a
+warning are deprecated; that a misspelling is an error, references between entries, and what else a schema cannot say,
+is left to the loader.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
 from scenario_runner.scenario.model import Model
 
 _TEMPLATE = "#/$defs/{model}"
+_FURTHER = {"deprecated": True, "description": "No key of this object: it has no effect, or it is misspelt."}
 
 
 def json_schema() -> dict[str, Any]:
@@ -42,7 +44,7 @@ def json_schema() -> dict[str, Any]:
             },
         },
         "required": ["resources", "commands"],
-        "additionalProperties": False,
+        "additionalProperties": _FURTHER,
         "$defs": definitions,
     }
 
@@ -52,16 +54,13 @@ def _all_models(base: type[Model]) -> list[type[Model]]:
 
 
 def _entries(description: str, kinds: Mapping[str, ResourceKind | CommandKind]) -> dict[str, Any]:
-    return {
-        "type": "array",
-        "description": description,
-        "items": {"oneOf": [_entry(key, load(kind.model).__name__) for key, kind in kinds.items()]},
+    entry = {
+        "type": "object",
+        "properties": {key: {"$ref": _TEMPLATE.format(model=load(kind.model).__name__)} for key, kind in kinds.items()},
+        "additionalProperties": _FURTHER,
+        "oneOf": [{"required": [key]} for key in kinds],
     }
-
-
-def _entry(key: str, name: str) -> dict[str, Any]:
-    body = {"$ref": _TEMPLATE.format(model=name)}
-    return {"type": "object", "properties": {key: body}, "required": [key], "additionalProperties": False}
+    return {"type": "array", "description": description, "items": entry}
 
 
 def _definition(model: type[Model], definition: dict[str, Any]) -> dict[str, Any]:
@@ -73,6 +72,10 @@ def _definition(model: type[Model], definition: dict[str, Any]) -> dict[str, Any
     for part in properties.values():
         part.pop("title", None)
     cleaned["properties"] = properties
+    cleaned["additionalProperties"] = _FURTHER
+    refused = sorted({*model.code_only, *model.retired})
+    if refused:
+        cleaned["propertyNames"] = {"not": {"enum": refused}}
     required = {*cleaned.pop("required", ()), *model.required_in_json}
     if required:
         cleaned["required"] = [name for name in properties if name in required]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.suite.records import OutputCheck
 from scenario_runner.suite.tolerance.compare import Found, compare, details, equal_bytes
+from scenario_runner.suite.tolerance.rule import Rule
 from scenario_runner.visible import counted
 
 if TYPE_CHECKING:
@@ -28,11 +29,8 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
             return OutputCheck(name, "Pass")
         accepted = "that" if len(expected.sha256) == 1 else f"one of the {len(expected.sha256)}"
         return OutputCheck(name, "Fail", f"the content has the SHA-256 {digest}, not {accepted} that is expected")
-    content = bound.open()
-    try:
+    with bound.opened() as content:
         return _checked(bound, content, actual)
-    finally:
-        content.close()
 
 
 def _checked(bound: Bound, content: Content, actual: memoryview) -> OutputCheck:
@@ -56,9 +54,8 @@ def _checked(bound: Bound, content: Content, actual: memoryview) -> OutputCheck:
     if expected.metrics is not None:
         status, more = _measured(bound, content, actual, ignored, metrics, status)
         messages += more
-    if status != "Pass" and found is None and not is_equal:
-        counted_all = compare(actual, content, bound.planes, rule, ignored)
-        found = details(actual, content, bound.planes, rule, counted_all, ignored)
+    if status != "Pass" and not is_equal and (found is None or not found.worst):  # a metric is what is wrong
+        found = details(actual, content, bound.planes, Rule(), Found(0, 0), ignored)
     worst = found.worst if found is not None and status != "Pass" else ()
     return OutputCheck(bound.output.name, status, "; ".join(messages), metrics, worst)  # type: ignore[arg-type]
 

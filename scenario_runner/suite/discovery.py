@@ -6,7 +6,8 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
-from typing import Final, TextIO, TypeAlias
+from contextlib import suppress
+from typing import Final, TypeAlias
 
 from scenario_runner.close_names import close_files_help
 from scenario_runner.files.source import reason_of
@@ -16,6 +17,8 @@ from scenario_runner.suite.records import Item
 
 # Files of a suite that are no scenarios, whatever is in them.
 _OTHER_NAMES: Final = frozenset({"manifest.json", "results.json"})
+# A folder with this file is searched only where it is named itself.
+_NOT_SEARCHED: Final = ".not-searched"
 # The strings and brackets of a JSON text. In JSON a quote inside of a string is escaped.
 _TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*(:?)|[{}\[\]]')
 _KEYS: Final = (b"commands", b"resources")
@@ -35,10 +38,10 @@ class Discovery:
     exist.
     """
 
-    def __init__(self, root: str, problems: SuiteProblems, standard_input: TextIO) -> None:
+    def __init__(self, root: str, problems: SuiteProblems, standard_input: int = 0) -> None:
         self._root = os.path.abspath(root)
         self._problems = problems
-        self._input = standard_input
+        self._input = standard_input  # a descriptor
         self._ids: set[str] = set()
         self._searched: dict[_Identity, str] = {}
 
@@ -51,9 +54,9 @@ class Discovery:
         """The items, found as they are asked for."""
         for path in paths:
             if path == "-":
-                yield from self._listed(self._input, "standard input", os.getcwd())
+                yield from self._list_file(self._input, "standard input", os.getcwd())
             elif path.startswith("@"):
-                yield from self._list_file(path[1:])
+                yield from self._list_file(path[1:], path[1:], os.path.dirname(os.path.abspath(path[1:])))
             else:
                 yield from self._path(path)
 
@@ -67,13 +70,14 @@ class Discovery:
         else:
             yield from self._item(os.path.abspath(path))
 
-    def _list_file(self, path: str) -> Iterator[Item]:
+    def _list_file(self, file: str | int, name: str, folder: str) -> Iterator[Item]:
         try:
-            with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
-                yield from self._listed(file, path, os.path.dirname(os.path.abspath(path)))
+            # bytes that are no text stand in names that are refused one by one
+            with open(file, encoding="utf-8-sig", errors="surrogateescape", closefd=file != self._input) as lines:
+                yield from self._listed(lines, name, folder)
         except (OSError, ValueError) as error:
-            help = close_files_help(path, error) if isinstance(error, OSError) else None
-            self._problems.found("SR-SUITE-006", path, f"the list cannot be read: {reason_of(error)}", help)
+            help = close_files_help(name, error) if isinstance(error, OSError) else None
+            self._problems.found("SR-SUITE-006", name, f"the list cannot be read: {reason_of(error)}", help)
 
     def _listed(self, lines: Iterable[str], name: str, folder: str) -> Iterator[Item]:
         """Each line is relative to the root, as ids are, or else to the folder of the list."""
@@ -91,7 +95,8 @@ class Discovery:
 
     def _folder(self, folder: str) -> Iterator[Item]:
         """The items below a folder. The folders above the one that is searched are on a stack, not in calls."""
-        stack = [self._opened(folder, frozenset())]
+        self._searched = {}
+        stack = [self._opened(folder, _identities_above(folder))]
         while stack:
             above, entries = stack[-1]
             entry = next(entries, None)
@@ -128,6 +133,8 @@ class Discovery:
             entries = []
         elif self._searched.setdefault(identity, folder) != folder:
             entries = []  # another link to it: its items have been found
+        elif len(self._searched) > 1 and any(entry.name == _NOT_SEARCHED for entry in entries):
+            entries = []
         return above | {identity}, iter(entries)
 
     def _is_scenario(self, path: str) -> bool:
@@ -156,6 +163,17 @@ class Discovery:
             "rename it: lists and reports cannot hold this name",
             line=line,
         )
+
+
+def _identities_above(folder: str) -> frozenset[_Identity]:
+    """Those of the folders above an absolute path, which a link must not lead back to."""
+    found = set()
+    while folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+        with suppress(OSError):  # the search says so where it matters
+            status = os.stat(folder)
+            found.add((status.st_dev, status.st_ino))
+    return frozenset(found)
 
 
 def is_scenario(path: str) -> bool:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from contextvars import copy_context
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from scenario_runner.errors import (
     DeviceError,
@@ -25,12 +26,13 @@ from scenario_runner.errors import (
 from scenario_runner.suite.checking import check_output
 from scenario_runner.suite.expectations.binding import Bound, bind
 from scenario_runner.suite.expectations.devices import Device, for_device, lacking
-from scenario_runner.suite.expectations.outputs import Frames, outputs_of_plan
+from scenario_runner.suite.expectations.outputs import expects_frames, outputs_of_plan
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.records import Outcome, OutputCheck, Status
+from scenario_runner.suite.results_sink import ResultsSink
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import FramePlan, Plan
+    from scenario_runner.plan.model.plan import Plan
     from scenario_runner.runner import Runner
     from scenario_runner.suite.expectations.model import Check
     from scenario_runner.suite.records import Item
@@ -78,7 +80,7 @@ def _of_error(error: ScenarioRunnerError, status: Status, reason: str = "") -> O
 
 
 class _Evaluation:
-    """One run of one item. It is the sink of the run, and receives what the device hands back."""
+    """One run of one item."""
 
     def __init__(self, item: Item, expectations: Expectations, options: EvaluationOptions) -> None:
         self._item = item
@@ -86,9 +88,8 @@ class _Evaluation:
         self._options = options
         self._check: Check = expectations.check
         self._bound: dict[str, Bound] = {}
-        self._frames = Frames(self._check.repeat)
-        self._plan: Plan | None = None
         self._checks: list[OutputCheck] = []
+        self._context = copy_context()
 
     def run(self, runners: Runners) -> Outcome:
         """The outcome, without its time."""
@@ -100,9 +101,9 @@ class _Evaluation:
                 if check.timeout != self._expectations.check.timeout:
                     runner = runners.runner(check.timeout, robustness=check.robustness or None)
 
-            def receive(plan: Plan) -> _Evaluation:
+            def receive(plan: Plan) -> ResultsSink:
                 self._begin(plan, runner)
-                return self
+                return ResultsSink(plan, check.repeat, self._take, captures=expects_frames(plan, self._bound))
 
             plan = runner.run_into(self._item.path, receive, repeat=check.repeat, keep_state=check.keep_state)
         except _Refused as refused:
@@ -119,7 +120,6 @@ class _Evaluation:
 
     def _begin(self, plan: Plan, runner: Runner) -> None:
         """Before anything runs: refuse what cannot run here, and bring expectations and outputs together."""
-        self._plan = plan
         needs = self._check.needs
         if needs is not None:
             declared = plan.requirements.capabilities.keys() | plan.requirements.graph_capabilities.keys()
@@ -182,29 +182,7 @@ class _Evaluation:
         status: Status = "Fail" if failed else "Warn"
         return Outcome(status, reason=reason, diagnostics=warnings, outputs=tuple(self._checks))
 
-    # What a sink of a run has.
-
-    @property
-    def captures(self) -> bool:
-        """Whether captured frames are compared."""
-        return any("/" in name and name not in self._uids for name in self._bound)
-
-    @property
-    def _uids(self) -> Any:
-        return () if self._plan is None else self._plan.resources
-
-    def frame(self, iteration: int, frame: FramePlan) -> _Receiver:
-        """Where the captures of a frame go."""
-        if not frame.captures:
-            return _Receiver(self, {})
-        folder = self._frames.name(iteration, frame.frame_id)
-        return _Receiver(self, {uid: f"{folder}/{uid}" for uid in frame.captures})
-
-    def outputs(self) -> _Receiver:
-        """Where the outputs go."""
-        return _Receiver(self, None)
-
-    def check(self, name: str, view: memoryview) -> None:
+    def _take(self, name: str, view: memoryview) -> None:
         """Compare one complete output, if anything is expected of it."""
         bound = self._bound.get(name)
         if bound is None:
@@ -214,38 +192,10 @@ class _Evaluation:
         if found.status != "Pass" and self._options.results_folder is not None:
             from scenario_runner.suite.evidence import write_evidence
 
-            try:
-                files = write_evidence(bound, actual, self._options.results_folder, self._item.id)
+            folder, item_id = self._options.results_folder, self._item.id
+            try:  # a sandbox is one for scenarios, not for what is written about them
+                files = self._context.run(write_evidence, bound, actual, folder, item_id)
                 found = found._replace(files=files)
             except FileError as error:
                 found = found._replace(message=f"{found.message} (no files about it: {error})")
         self._checks.append(found)
-
-
-class _Receiver:
-    """Takes resources in pieces, and has each checked when it is complete."""
-
-    def __init__(self, evaluation: _Evaluation, names: dict[str, str] | None) -> None:
-        self._evaluation = evaluation
-        self._names = names
-        self._held: bytearray | None = None
-
-    def receive(self, uid: str, view: memoryview) -> None:
-        """The next piece of a resource; most come in one."""
-        evaluation = self._evaluation
-        name = uid if self._names is None else self._names[uid]
-        plan = evaluation._plan
-        assert plan is not None
-        size = plan.resources[uid].size_bytes
-        if view.nbytes == size and self._held is None:
-            evaluation.check(name, view.cast("B") if size else memoryview(b""))
-            return
-        if self._held is None:
-            self._held = bytearray()
-        self._held += view
-        if len(self._held) == size:
-            held, self._held = self._held, None
-            evaluation.check(name, memoryview(held))
-
-    def finish(self) -> None:
-        """All is there; nothing to do."""

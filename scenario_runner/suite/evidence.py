@@ -7,6 +7,8 @@ import os
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
+from scenario_runner.suite.output_file import extension_of, write_output
+
 if TYPE_CHECKING:
     import numpy
 
@@ -48,7 +50,8 @@ def write_evidence(bound: Bound, actual: memoryview, results_folder: str, item_i
         contents["expected"] = _expected(bound)
     is_picture = _is_picture(bound.planes)
     for what, data in contents.items():
-        path = f"{stem}.{what}{_write_array(os.path.join(results_folder, f'{stem}.{what}'), bound, data)}"
+        path = f"{stem}.{what}{extension_of(bound.output)}"
+        write_output(os.path.join(results_folder, path), bound.output, bound.element, data)
         files[f"{what}_array" if is_picture else what] = path
     if "expected" in contents:
         files.update(_write_errors(bound, contents["actual"], contents["expected"], results_folder, stem))
@@ -59,42 +62,9 @@ def write_evidence(bound: Bound, actual: memoryview, results_folder: str, item_i
 
 def _expected(bound: Bound) -> memoryview:
     held = memoryview(bytearray(bound.output.size_bytes))
-    content = bound.open()
-    try:
+    with bound.opened() as content:
         content.read_into(held, 0)
-    finally:
-        content.close()
     return held
-
-
-def _write_array(stem: str, bound: Bound, data: memoryview) -> str:
-    """Write the bytes of an output as a file that holds all of it; returns its extension."""
-    from scenario_runner.files.codec import codec_for
-    from scenario_runner.files.npy import write_npy
-    from scenario_runner.files.output import OutputFile
-    from scenario_runner.run.resource_file import create_resource_file
-
-    resource, size = bound.output.resource, bound.output.size_bytes
-    assert resource is not None
-    if resource.kind == "buffer":
-        element = bound.element
-        descr = {"bfloat16": "<V2", "float8_e4m3": "|V1"}.get(element.name, element.dtype)
-        write_npy(f"{stem}.npy", descr, (size // element.size_bytes,), [data])
-        return ".npy"
-    if resource.kind == "image":
-        levels = 1 + max(plane.part.level for plane in bound.planes if plane.part is not None)
-        extension = codec_for("image", resource.format, levels).extension
-        resource = resource._replace(size_bytes=size, mips=levels)
-    else:
-        extension = ".npy"
-    writer = create_resource_file(stem + extension, resource, OutputFile)
-    try:
-        writer.write(data[:size])
-    except BaseException as error:
-        writer.__exit__(type(error), error, None)
-        raise
-    writer.__exit__(None, None, None)
-    return extension
 
 
 def _is_picture(planes: tuple[Plane, ...]) -> bool:

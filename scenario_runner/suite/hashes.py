@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from scenario_runner.scenario.declared_files import declared_files
 from scenario_runner.suite.expectations.places import expected_folder
@@ -20,9 +20,11 @@ _MISSING: Final = "missing"
 # Files that expectations name; in JSON a quote inside of a string is escaped, so that these can only be keys.
 _EXPECTED: Final = re.compile(rb'"(?:file|mask)"\s*:\s*("(?:[^"\\]|\\.)+")')
 _INCLUDE_DIRS: Final = re.compile(rb'"include_dirs"\s*:\s*(\[[^\]]*\])')
+_BUILD_OPTIONS: Final = re.compile(rb'"build_options"\s*:\s*("(?:[^"\\]|\\.)+")')
+_INCLUDE_OPTION: Final = re.compile(r"""(?:^|\s)-I(?:\s+([^\s"']+)|([^\s"']+))""")
 _INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 _NO_SOURCES: Final = (".npy", ".dds", ".png", ".spv", ".vgf")
-_MOST_SOURCE_BYTES: Final = 1 << 20
+_MOST_BYTES_AT_ONCE: Final = 1 << 20  # no source has more
 
 
 def program_hash(options: Mapping[str, Any]) -> str:
@@ -48,46 +50,93 @@ class Hasher:
     def hashes(self, item: Item) -> Hashes:
         """Those of an item as its files are now. A file that cannot be read counts as one that is missing."""
         text, check = _content(item.path), _content(item.expectations)
-        scenario = _MISSING if text is None else _digest(text)
+        scenario = _MISSING if text is None else hashlib.sha256(text).hexdigest()
         inputs = _of_files(_inputs(item.path, text or b""))
-        expected = _of_files(_expected(item.path, (text or b"") + (check or b"")))
-        return Hashes(scenario, inputs, _digest((check or b"") + expected.encode()), self._program)
+        expected = _of_files(_expected(item.path, (text or b"") + (check or b"")), check or b"")
+        return Hashes(scenario, inputs, expected, self._program)
+
+
+class _Source(NamedTuple):
+    """The SHA-256 of a file, and what it includes where it is a source."""
+
+    digest: bytes
+    includes: tuple[str, ...]
+
+
+_NONE: Final = _Source(b"", ())
+
+
+def files_of(item: Item) -> Iterator[tuple[str, str]]:
+    """All files that a run of an item reads, and their SHA-256: the scenario, its expectations, and what these name.
+    What cannot be read is left out."""
+    text, check = _content(item.path) or b"", _content(item.expectations) or b""
+    for path in filter(None, (item.path, item.expectations)):
+        yield path, file_hash(path)
+    for path, digest in (*_inputs(item.path, text), *_expected(item.path, text + check)):
+        if digest:
+            yield path, digest.hex()
 
 
 def file_hash(path: str) -> str:
-    """SHA-256 of a file's content; what is no file, or cannot be read, is missing."""
-    try:
-        status = os.stat(path)
-        return _hash_of(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    except (OSError, ValueError):
-        return _MISSING
+    """SHA-256 of a file's content; empty where it cannot be read."""
+    return _source(path).digest.hex()
 
 
-def _inputs(path: str, text: bytes) -> Iterator[str]:
+def _inputs(path: str, text: bytes) -> Iterator[tuple[str, bytes]]:
+    """The files that a scenario names and those that they include, with their digests."""
     folder = os.path.dirname(path)
-    sources = declared_files(text.decode("utf-8", "replace"), folder).reads
-    dirs = [os.path.join(folder, each) for found in _INCLUDE_DIRS.findall(text) for each in _strings(found)]
-    known: set[str] = set()
-    waiting = list(sources)
+    waiting = list(declared_files(text.decode("utf-8", "replace"), folder).reads)
+    dirs = [os.path.join(folder, each) for each in _include_dirs(text)]
+    known = set(waiting)
     while waiting:
-        source = waiting.pop()
-        if source in known:
-            continue
-        known.add(source)
-        yield source
-        if not source.endswith(_NO_SOURCES):
-            for name in _includes(source):
-                found = (os.path.join(each, name) for each in (os.path.dirname(source), *dirs))
-                waiting += [each for each in found if os.path.isfile(each)][:1]
+        path = waiting.pop()
+        digest, includes = _source(path)
+        yield path, digest
+        for name in includes:
+            places = (os.path.join(each, name) for each in (os.path.dirname(path), *dirs))
+            found = next(filter(os.path.isfile, places), None)
+            if found is not None and found not in known:
+                known.add(found)
+                waiting.append(found)
 
 
-def _expected(path: str, texts: bytes) -> Iterator[str]:
+def _include_dirs(text: bytes) -> Iterator[str]:
+    for found in _INCLUDE_DIRS.findall(text):
+        yield from _strings(found)
+    for found in _BUILD_OPTIONS.findall(text):
+        for options in _strings(b"[" + found + b"]"):
+            for apart, joined in _INCLUDE_OPTION.findall(options):
+                yield apart or joined
+
+
+def _expected(path: str, texts: bytes) -> Iterator[tuple[str, bytes]]:
+    """The files that expectations name and those in the folder ``expected``, with their digests."""
     folder = os.path.dirname(path)
     for found in _EXPECTED.findall(texts):
-        yield from (os.path.join(folder, each) for each in _strings(b"[" + found + b"]"))
-    for parent, folders, names in os.walk(expected_folder(path)):
-        folders.sort()
-        yield from (os.path.join(parent, name) for name in sorted(names))
+        for name in _strings(b"[" + found + b"]"):
+            named = os.path.join(folder, name)
+            yield named, _source(named).digest
+    yield from _below(expected_folder(path))
+
+
+def _below(folder: str) -> Iterator[tuple[str, bytes]]:
+    try:
+        with os.scandir(folder) as scan:
+            entries = sorted(scan, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.is_dir():
+            yield entry.path, b""
+            yield from _below(entry.path)
+        else:
+            yield entry.path, _source(entry.path).digest
+
+
+def _of_files(files: Iterator[tuple[str, bytes]], text: bytes = b"") -> str:
+    """One hash of the names and the hashes of files, in their order, and of a text."""
+    parts = (part for path, digest in files for part in (os.fsencode(os.path.basename(path)), digest))
+    return hashlib.sha256(b"\n".join((*parts, text))).hexdigest()
 
 
 def _strings(array: bytes) -> list[str]:
@@ -97,38 +146,30 @@ def _strings(array: bytes) -> list[str]:
         return []
 
 
-def _includes(path: str) -> tuple[str, ...]:
-    try:
-        status = os.stat(path)
-        if status.st_size > _MOST_SOURCE_BYTES:
-            return ()
-        return _includes_of(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    except (OSError, ValueError):
-        return ()
-
-
 def _content(path: str | None) -> bytes | None:
     try:
-        return None if path is None else Path(path).read_bytes()
+        if path is not None:
+            with open(path, "rb", buffering=0) as file:
+                return file.readall()
     except (OSError, ValueError):
-        return None
+        pass
+    return None
 
 
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _of_files(paths: Iterator[str]) -> str:
-    """One hash of the contents of files, in their order."""
-    return _digest("\n".join(file_hash(path) for path in paths).encode())
-
-
-@lru_cache(_MOST_KEPT)
-def _hash_of(path: str, size_bytes: int, modified_ns: int, changed_ns: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _source(path: str) -> _Source:
+    try:
+        status = os.stat(path)
+        return _read(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    except (OSError, ValueError):
+        return _NONE
 
 
 @lru_cache(_MOST_KEPT)
-def _includes_of(path: str, size_bytes: int, modified_ns: int, changed_ns: int) -> tuple[str, ...]:
-    return tuple(found.decode("utf-8", "replace") for found in _INCLUDE.findall(Path(path).read_bytes()))
+def _read(path: str, size_bytes: int, modified_ns: int, changed_ns: int) -> _Source:
+    with open(path, "rb", buffering=0) as file:
+        if size_bytes > _MOST_BYTES_AT_ONCE:
+            return _Source(hashlib.file_digest(file, "sha256").digest(), ())
+        content = file.readall()
+    has_includes = not path.endswith(_NO_SOURCES) and b"include" in content
+    names = (found.decode("utf-8", "replace") for found in _INCLUDE.findall(content)) if has_includes else ()
+    return _Source(hashlib.sha256(content).digest(), tuple(names))

@@ -30,7 +30,8 @@ class Header(NamedTuple):
     """What the results after it have in common.
 
     ``program`` is the version of this program, ``program_hash`` that of `hashes.program_hash`, ``started`` the time in
-    seconds since 1970, ``options`` what the suite was called with.
+    seconds since 1970, ``options`` what the suite was called with. ``devices`` are the names of the devices by their
+    UUIDs, which only the header at the end of a suite has.
     """
 
     journal: int
@@ -39,6 +40,7 @@ class Header(NamedTuple):
     host: str
     started: float
     options: Mapping[str, Any]
+    devices: Mapping[str, str] = {}
 
 
 def header(program_hash: str, options: Mapping[str, Any]) -> Header:

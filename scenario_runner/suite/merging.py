@@ -80,6 +80,10 @@ class MergedJournals:
     def __iter__(self) -> Iterator[Result]:
         return (self.result(id) for id in sorted(self.entries))
 
+    def folder(self, id: str) -> str:
+        """The folder of the journal that has the result of an item. Raises KeyError."""
+        return os.path.dirname(os.path.abspath(self._paths[self.entries[id].journal]))
+
     def result(self, id: str) -> Result:
         """The result of one item. Raises KeyError, and FileError where the file has changed."""
         entry = self.entries[id]

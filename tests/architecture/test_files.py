@@ -47,6 +47,13 @@ def test_modules_are_named_after_what_they_hold() -> None:
     assert [path for path in modules if vague.match(path.stem)] == []
 
 
+def test_test_modules_have_names_of_their_own() -> None:
+    """No two test modules have the same base name: pytest could not import both."""
+    modules = sorted((CHECKOUT / "tests").rglob("test_*.py"))
+    names = [path.name for path in modules]
+    assert [path for path in modules if names.count(path.name) > 1] == []
+
+
 def test_no_test_measures_time() -> None:
     """Tests count work (tests/effort.py): what takes how long is measured in benchmarks/. A deadline that only ends a
     test that hangs is `time.monotonic`."""

@@ -29,7 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("files",),
     ("tosa",),
     ("spirv",),
-    ("formats", "sampling", "byte_spans", "content_cache", "streams", "leftovers", "system_limits"),
+    ("formats", "sampling", "byte_spans", "content_cache", "streams", "leftovers", "system_limits", "program_version"),
     ("kept_files",),
     ("errors", "kinds", "log", "progress", "clock", "close_names", "format_spellings", "arm_glslc", "system_packages"),
     ("diagnostics",),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import captures, labels, timestamps
+from benchmarks import captures, comparing, conversion, labels, timestamps
 from benchmarks.__main__ import main
 from benchmarks.bounds import Bound, Spread, ratio
 from benchmarks.launcher import Launcher
@@ -194,6 +194,14 @@ def test_the_cost_of_timestamps_is_measured(shader_cache: Path, capsys: pytest.C
     assert ", must <= 1.02: " in lines[3]
 
 
+def test_the_cost_of_comparing_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each kind of comparison has a line with its time, and its ratio with the bound."""
+    assert comparing.main(["--quick", "--runs", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(": ")[0] for line in lines] == [name for name, _, _ in comparing.CASES]
+    assert all(" x reading (" in line and ", must <= 3: " in line for line in lines)
+
+
 def test_the_cost_of_labels_is_measured(shader_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The benchmark of labels runs, and shows both times and their ratio with the bound."""
     assert labels.main(["--quick", "--runs", "2"]) == 0
@@ -207,3 +215,9 @@ def test_the_cost_of_captures_is_measured(
     """The benchmark of captures runs, and its captures are right."""
     assert captures.main(["--quick", "--runs", "1", "--folder", str(tmp_path)]) == 0
     assert "with captures / plain copies: " in capsys.readouterr().out
+
+
+def test_the_cost_of_conversions_is_measured(shader_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The benchmark of conversions runs, and compares three ways with the existing converter."""
+    assert conversion.main(["--operations", "20", "--runs", "1"]) == 0
+    assert capsys.readouterr().out.count(" / model-converter: ") == 3

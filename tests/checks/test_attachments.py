@@ -39,7 +39,7 @@ def _cache(shader_cache: Path) -> None:
                     "SR-ATTACH-002",
                     "warning",
                     f"{COMMAND}/color_attachment_refs/2",
-                    "shader 'f' has no output at location 2: what it leaves there is undefined",
+                    "shader 'f' has no output at location 2: the image stays as it is",
                 )
             ],
         ),
@@ -69,7 +69,7 @@ def _cache(shader_cache: Path) -> None:
                     "SR-ATTACH-004",
                     "warning",
                     SECOND,
-                    "'second' of shader 'f' leaves G of image 'rg' (VK_FORMAT_R8G8_UINT) undefined",
+                    "'second' of shader 'f' does not give G of image 'rg' (VK_FORMAT_R8G8_UINT), which stays as it is",
                 )
             ],
         ),
@@ -113,7 +113,7 @@ def _cache(shader_cache: Path) -> None:
                     "SR-ATTACH-002",
                     "warning",
                     f"{COMMAND}/color_attachment_refs/2",
-                    "shader 'f' has no output at location 2: what it leaves there is undefined",
+                    "shader 'f' has no output at location 2: the image stays as it is",
                 ),
                 (
                     "SR-ATTACH-010",

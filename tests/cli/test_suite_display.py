@@ -92,6 +92,18 @@ def test_a_terminal_has_a_bar_and_what_runs(monkeypatch: pytest.MonkeyPatch) -> 
     assert CONTROL.sub("", stream.getvalue()).rstrip().splitlines()[-1].endswith(": 1 Fail")
 
 
+def test_a_worker_may_begin_before_its_last_item_is_noted() -> None:
+    """What a worker runs stays shown when the result of its item before comes later."""
+    display = suite_display(stream=io.StringIO())
+    first, second = result("a", "Pass"), result("b", "Pass")
+    display.started(first.item, "0")
+    display.started(second.item, "0")
+    display.finished(first)
+    assert [item.id for item, _ in display._running.values()] == ["b"]
+    display.finished(second)
+    assert not display._running
+
+
 def test_many_failures_are_one_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a hundred failures only the first line of each is shown."""
     stream = io.StringIO()

@@ -11,8 +11,9 @@ from scenario_runner import ScenarioRunnerError, convert
 from scenario_runner.conversion.converter import VARIABLE
 from scenario_runner.errors import error_class
 from tests.codes.case import Case, Codes, Input
-from tests.conversion.models import BUFFER, GRID, TENSOR, add, attributes, custom, function, shader
+from tests.conversion.models import GRID, TENSOR, add, attributes, custom, function, shader
 
+LONG = {"input_0_vkformat": "VK_FORMAT_R64_SINT", "output_0_vkformat": "VK_FORMAT_R64_SINT"}
 SUM = add("%0", "%x", "%x")
 
 
@@ -56,15 +57,11 @@ INPUTS: dict[str, Input] = {
         function(["x"], [shader("%1", ["%x"], [1, 0])], ["%1"]).replace(GRID, "tensor<?x16xf32>")
     ),
     "SR-CUSTOM-035": model(custom("%1", ["%x"], "", domain="com.arm.Other"), SUM, returned="%0"),
-    "SR-CUSTOM-036": model(
-        custom(
-            "%1",
-            ["%x"],
-            attributes([TENSOR], [BUFFER], None, input_0_vkformat="VK_FORMAT_R16_SFLOAT"),
-        ),
-        SUM,
-        add("%2", "%0", "%1"),
-        returned="%2",
+    # the converter makes tensors of i64 narrower, which the shader does not know
+    "SR-CUSTOM-036": lambda case: converted(
+        function(
+            ["x"], [custom("%1", ["%x"], attributes([TENSOR], [TENSOR], None, **LONG)), add("%2", "%x", "%1")], ["%2"]
+        ).replace("f32", "i64")
     ),
     "SR-CUSTOM-037": lambda case: converted(function(["x"], [SUM], ["%0"]) + function(["x"], [SUM], ["%0"], "other")),
     "SR-CUSTOM-038": model(f"%1 = func.call @f(%x) : ({GRID}) -> {GRID}"),

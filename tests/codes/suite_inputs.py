@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
 import sys
 from collections.abc import Callable
@@ -50,7 +49,7 @@ def searched(make: Callable[[Path], object]) -> Input:
 
     def look(case: Case, problems: SuiteProblems) -> None:
         make(case.scene.folder)
-        discovery = Discovery(str(case.scene.folder), problems, io.StringIO())
+        discovery = Discovery(str(case.scene.folder), problems)
         assert not list(discovery.items([str(case.scene.folder)]))
 
     return found(look)

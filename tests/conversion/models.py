@@ -34,7 +34,9 @@ def linear(inputs: Sequence[str], outputs: Sequence[str], *factors: Sequence[flo
 
     Tensors are of the type `GRID`. Workgroups have 8 invocations.
     """
-    lines = ["#version 460", "#extension GL_ARM_tensors : require", "layout(local_size_x = 8) in;"]
+    lines = ["#version 460", "layout(local_size_x = 8) in;"]
+    if TENSOR in (*inputs, *outputs):
+        lines.insert(1, "#extension GL_ARM_tensors : require")
     for binding, descriptor in enumerate((*inputs, *outputs)):
         place = f"layout(set = 0, binding = {binding})"
         lines.append(
@@ -95,6 +97,20 @@ def shader(
 def add(result: str, one: str, other: str) -> str:
     """A sum of two values."""
     return f"{result} = tosa.add {one}, {other} : ({GRID}, {GRID}) -> {GRID}"
+
+
+def constant(result: str, values: Any) -> str:
+    """A constant of the type `GRID`."""
+    return f'{result} = "tosa.const"() {{values = dense<{values.tolist()}> : {GRID}}} : () -> {GRID}'
+
+
+def reshape(result: str, operand: str) -> list[str]:
+    """A reshape to the same shape."""
+    shape = f"%shape_of_{result[1:]}"
+    return [
+        f"{shape} = tosa.const_shape {{values = dense<[4, 16]> : tensor<2xindex>}} : () -> !tosa.shape<2>",
+        f"{result} = tosa.reshape {operand}, {shape} : ({GRID}, !tosa.shape<2>) -> {GRID}",
+    ]
 
 
 def function(arguments: Sequence[str], body: Sequence[str], returned: Sequence[str], name: str = "main") -> str:

@@ -1,7 +1,9 @@
-"""Converted models compute what the model says: run on a device, compared with NumPy."""
+"""Converted models compute what the model says: run on a device, compared with NumPy; as the converter makes them,
+where that is right."""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,31 +12,252 @@ import numpy
 import pytest
 
 from scenario_runner import Runner, convert
-from tests.conversion.models import BUFFER, TENSOR, add, function, shader
+from scenario_runner.conversion.converter import find_converter
+from scenario_runner.vgf import Vgf, parse_vgf
+from tests.conversion.models import BUFFER, GRID, TENSOR, add, attributes, constant, custom, function, reshape, shader
 
 Array = Any
+RAMP = numpy.arange(64, dtype="f4").reshape(4, 16)
 
 
 class Case(NamedTuple):
-    """A model, and its outputs as a function of its inputs."""
+    """A model, and its outputs as a function of its inputs.
+
+    ``is_right`` says that the converter makes the same of it.
+    """
 
     text: str
     outputs: Callable[..., tuple[Array, ...]]
     inputs: tuple[str, ...] = ("x", "y")
+    is_right: bool = False
 
 
 CASES = {
-    "shader between graphs": Case(
+    "a shader between graphs": Case(
         function(["x", "y"], [add("%0", "%x", "%y"), shader("%1", ["%0"], [2, 1]), add("%2", "%1", "%y")], ["%2"]),
         lambda x, y: (2 * (x + y) + 1 + y,),
+        is_right=True,
     ),
-    "operands in another order, shader only": Case(
+    "tensors": Case(
+        function(
+            ["x", "y"],
+            [
+                add("%0", "%x", "%y"),
+                shader("%1", ["%0", "%x"], [3, 2, 1], inputs=TENSOR, outputs=TENSOR),
+                add("%2", "%1", "%y"),
+            ],
+            ["%2"],
+        ),
+        lambda x, y: (3 * (x + y) + 2 * x + 1 + y,),
+        is_right=True,
+    ),
+    "operands of the only shader in another order": Case(
         function(["x", "y"], [shader("%0", ["%y", "%x"], [1, 10, 0])], ["%0"]),
         lambda x, y: (y + 10 * x,),
     ),
-    "repeated operand": Case(
+    "operands in the order of the arguments": Case(
+        function(["x", "y"], [shader("%0", ["%x", "%y"], [1, 10, 0])], ["%0"]),
+        lambda x, y: (x + 10 * y,),
+        is_right=True,
+    ),
+    "operands from everywhere in another order": Case(
+        function(
+            ["x", "y"],
+            [
+                add("%0", "%x", "%y"),
+                shader("%1", ["%y", "%0", "%x"], [1, 10, 100, 0], inputs=TENSOR, outputs=TENSOR),
+                add("%2", "%1", "%x"),
+            ],
+            ["%2"],
+        ),
+        lambda x, y: (y + 10 * (x + y) + 100 * x + x,),
+        is_right=True,
+    ),
+    "a repeated operand": Case(
         function(["x", "y"], [add("%0", "%x", "%y"), shader("%1", ["%0", "%x", "%0"], [1, 10, 100, 0])], ["%1"]),
         lambda x, y: (101 * (x + y) + 10 * x,),
+    ),
+    "operands behind a repeated one": Case(
+        function(
+            ["x", "y"],
+            [add("%0", "%x", "%y"), shader("%1", ["%0", "%0", "%y", "%x"], [1, 10, 100, 1000, 0], inputs=TENSOR)],
+            ["%1"],
+        ),
+        lambda x, y: (11 * (x + y) + 100 * y + 1000 * x,),
+    ),
+    "one shader that is left when the model is simplified": Case(
+        function(["x", "y"], [add("%0", "%x", "%y"), shader("%1", ["%y", "%x", "%y"], [1, 10, 100, 0])], ["%1"]),
+        lambda x, y: (101 * y + 10 * x,),
+    ),
+    "a repeated argument of the only shader": Case(
+        function(["x", "y"], [shader("%1", ["%y", "%y", "%x"], [1, 10, 100, 0])], ["%1"]),
+        lambda x, y: (11 * y + 100 * x,),
+    ),
+    "operands that become equal when the model is simplified": Case(
+        function(
+            ["x"],
+            [
+                *reshape("%0", "%x"),
+                shader("%1", ["%x", "%0", "%x"], [1, 10, 100, 0], inputs=[TENSOR, BUFFER, TENSOR]),
+                add("%2", "%1", "%x"),
+            ],
+            ["%2"],
+        ),
+        lambda x: (112 * x,),
+        inputs=("x",),
+    ),
+    "unused arguments": Case(
+        function(["x", "y", "z"], [add("%0", "%y", "%y"), shader("%1", ["%0"], [1, 1])], ["%1"]),
+        lambda x, y, z: (2 * y + 1,),
+        inputs=("x", "y", "z"),
+    ),
+    "unused arguments of the only shader": Case(
+        function(["x", "y", "z"], [shader("%1", ["%z"], [1, 1])], ["%1"]),
+        lambda x, y, z: (z + 1,),
+        inputs=("x", "y", "z"),
+    ),
+    "two shaders in a row": Case(
+        function(
+            ["x", "y"],
+            [shader("%0", ["%x"], [2, 1]), shader("%1", ["%y", "%0"], [1, 10, 0], inputs=TENSOR)],
+            ["%1"],
+        ),
+        lambda x, y: (y + 10 * (2 * x + 1),),
+        is_right=True,
+    ),
+    "a constant and a shader": Case(
+        function(["x"], [constant("%k", RAMP), shader("%0", ["%k", "%x"], [10, 1, 0])], ["%0"]),
+        lambda x: (10 * RAMP + x,),
+        inputs=("x",),
+        is_right=True,
+    ),
+    "a constant of few elements and a shader": Case(
+        function(
+            ["x"],
+            [
+                '%k = "tosa.const"() {values = dense<[[3.0], [5.0], [7.0], [9.0]]> : tensor<4x1xf32>} '
+                ": () -> tensor<4x1xf32>",
+                f"%0 = tosa.add %x, %k : ({GRID}, tensor<4x1xf32>) -> {GRID}",
+                constant("%one", numpy.full((4, 16), 0.5, "f4")),
+                shader("%1", ["%one", "%0"], [10, 1, 0]),
+            ],
+            ["%1"],
+        ),
+        lambda x: (5 + x + numpy.float32([[3], [5], [7], [9]]),),
+        inputs=("x",),
+        is_right=True,
+    ),
+    "several results": Case(
+        function(
+            ["x", "y"],
+            [shader("%0:2", ["%x", "%y"], [1, 0, 1], [0, 1, 2]), add("%1", "%0#0", "%0#1")],
+            ["%1", "%0#0", "%0#1"],
+        ),
+        lambda x, y: (x + y + 3, x + 1, y + 2),
+    ),
+    "several results in another order": Case(
+        function(
+            ["x", "y"],
+            [shader("%0:2", ["%x", "%y"], [1, 0, 1], [0, 1, 2]), shader("%1", ["%0#1", "%0"], [10, 1, 0])],
+            ["%1", "%0#1", "%0#0"],
+        ),
+        lambda x, y: (10 * (y + 2) + x + 1, y + 2, x + 1),
+    ),
+    "several results in another order, and a graph": Case(
+        function(
+            ["x", "y"],
+            [
+                add("%z", "%x", "%y"),
+                shader("%0:2", ["%x", "%z"], [1, 0, 1], [0, 1, 2], outputs=[BUFFER, TENSOR]),
+                add("%1", "%0#1", "%0#1"),
+                shader("%2:3", ["%0#1", "%1"], [0, 1, 0], [1, 0, 0], [5, 5, 0]),
+                add("%3", "%2#2", "%2#0"),
+            ],
+            ["%3", "%0#0"],
+        ),
+        lambda x, y: (17 * (x + y + 2), x + 1),
+    ),
+    "results that nobody reads": Case(
+        function(
+            ["x"],
+            [
+                shader("%0:3", ["%x"], [1, 1], [2, 2], [3, 3], outputs=[BUFFER, TENSOR, BUFFER]),
+                shader("%dead", ["%x"], [9, 9]),
+                add("%1", "%0#1", "%x"),
+            ],
+            ["%1"],
+        ),
+        lambda x: (3 * x + 2,),
+        inputs=("x",),
+    ),
+    "a diamond": Case(
+        function(
+            ["x"],
+            [
+                add("%0", "%x", "%x"),
+                shader("%1", ["%0"], [1, 1]),
+                shader("%2", ["%0"], [10, 0], inputs=TENSOR, outputs=TENSOR),
+                add("%3", "%1", "%2"),
+                shader("%4", ["%3", "%1"], [1, 100, 0]),
+            ],
+            ["%4", "%2"],
+        ),
+        lambda x: ((22 * x + 1) + 100 * (2 * x + 1), 20 * x),
+        inputs=("x",),
+        is_right=True,
+    ),
+    "a value as tensor and as buffer in one shader": Case(
+        function(
+            ["x"],
+            [
+                add("%0", "%x", "%x"),
+                shader("%1", ["%0", "%0"], [1, 10, 0], inputs=[TENSOR, BUFFER], outputs=TENSOR),
+                add("%2", "%1", "%x"),
+            ],
+            ["%2"],
+        ),
+        lambda x: (23 * x,),
+        inputs=("x",),
+    ),
+    "an input as tensor of a graph and as buffer of a shader": Case(
+        function(
+            ["x"],
+            [add("%0", "%x", "%x"), shader("%1", ["%x", "%0"], [1, 10, 0]), add("%2", "%1", "%x")],
+            ["%2", "%1"],
+        ),
+        lambda x: (22 * x, 21 * x),
+        inputs=("x",),
+    ),
+    "an input as buffer of a shader and as tensor of another": Case(
+        function(["x"], [shader("%0", ["%x"], [2, 1]), shader("%1", ["%x", "%0"], [1, 1, 0], inputs=TENSOR)], ["%1"]),
+        lambda x: (3 * x + 1,),
+        inputs=("x",),
+    ),
+    "an output as tensor that a shader wrote as buffer": Case(
+        function(["x"], [shader("%0", ["%x"], [2, 1]), shader("%1", ["%0"], [3, 0], inputs=TENSOR)], ["%0", "%1"]),
+        lambda x: (2 * x + 1, 6 * x + 3),
+        inputs=("x",),
+        is_right=True,
+    ),
+    "an output that is an input, and one that is there twice": Case(
+        function(["x"], [shader("%0", ["%x"], [2, 1], inputs=TENSOR), add("%1", "%0", "%x")], ["%1", "%1", "%x"]),
+        lambda x: (3 * x + 1, 3 * x + 1, x),
+        inputs=("x",),
+        is_right=True,
+    ),
+    "operations that no shader needs, behind one": Case(
+        function(
+            ["x", "y"],
+            [shader("%0", ["%x"], [2, 1]), add("%1", "%y", "%y"), shader("%2", ["%1"], [1, 5]), add("%3", "%y", "%x")],
+            ["%2", "%3", "%0"],
+        ),
+        lambda x, y: (2 * y + 5, x + y, 2 * x + 1),
+    ),
+    "a shader without operands": Case(
+        function(["x"], [shader("%0", [], [7]), add("%1", "%0", "%x")], ["%1"]),
+        lambda x: (x + 7,),
+        inputs=("x",),
+        is_right=True,
     ),
 }
 
@@ -46,23 +269,80 @@ def runner() -> Iterator[Runner]:
         yield runner
 
 
+def check_numbers(runner: Runner, path: Path, case: Case) -> None:
+    """Run a converted model and compare its outputs."""
+    generator = numpy.random.default_rng(3)
+    given = {each: generator.integers(-9, 9, (4, 16)).astype("f4") for each in case.inputs}
+    result = runner.run(path, dict(given), write_files=False)
+    expected = case.outputs(*given.values())
+    ports = {f"out{number}": each for number, each in enumerate(expected)}
+    for name, array in ports.items():
+        if name in result:
+            assert numpy.array_equal(result[name].view("f4").reshape(4, 16), array), name
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_numbers(runner: Runner, shader_cache: Path, tmp_path: Path, name: str) -> None:
     """Every output is what NumPy computes from the inputs."""
-    case = CASES[name]
-    convert(case.text.encode(), tmp_path / "model.vgf")
-    generator = numpy.random.default_rng(3)
-    given = {each: generator.integers(-9, 9, (4, 16)).astype("f4") for each in case.inputs}
-    result = runner.run(tmp_path / "model.vgf", dict(given), write_files=False)
-    for number, expected in enumerate(case.outputs(*given.values())):
-        array = result[f"out{number}"].view("f4").reshape(4, 16)
-        assert numpy.array_equal(array, expected), number
+    convert(CASES[name].text.encode(), tmp_path / "model.vgf", strict=True)
+    check_numbers(runner, tmp_path / "model.vgf", CASES[name])
 
 
-def test_tensors(runner: Runner, shader_cache: Path, tmp_path: Path) -> None:
-    """Shaders see values as tensors."""
-    text = function(["x"], [add("%0", "%x", "%x"), shader("%1", ["%0"], [3, 1], inputs=TENSOR, outputs=BUFFER)], ["%1"])
-    convert(text.encode(), tmp_path / "model.vgf")
-    x = numpy.arange(64, dtype="f4").reshape(4, 16)
-    result = runner.run(tmp_path / "model.vgf", {"x": x}, write_files=False)
-    assert numpy.array_equal(result["out0"].view("f4").reshape(4, 16), 6 * x + 1)
+def test_a_value_of_rank_0(runner: Runner, shader_cache: Path, tmp_path: Path) -> None:
+    """A buffer of a value without dimensions has one element."""
+    code = "#version 450\nlayout(binding = 0) buffer A { float a; };\nlayout(binding = 1) buffer B { float b; };\n"
+    given = attributes([BUFFER], [BUFFER], code + "void main() { b = 2.0 * a + 1.0; }")
+    body = [custom("%0", ["%x"], given), custom("%1", ["%0"], given)]
+    convert(function(["x"], body, ["%1"]).replace(GRID, "tensor<f32>").encode(), tmp_path / "model.vgf", strict=True)
+    result = runner.run(tmp_path / "model.vgf", {"x": numpy.float32([5])}, write_files=False)
+    assert result["out0"].view("f4").tolist() == [23]
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.is_right])
+def test_agreement(shader_cache: Path, name: str) -> None:
+    """Where the converter is right, each segment is the same but for its name."""
+    converter = find_converter()
+    assert converter is not None
+    text = CASES[name].text.encode()
+    ended = subprocess.run([converter], input=text, capture_output=True, check=True)
+    assert structure(parse_vgf(convert(text).content)) == structure(parse_vgf(ended.stdout))
+
+
+def structure(vgf: Vgf) -> dict[str, Any]:
+    """What a model is, whatever the order of its rows."""
+    ends = [*vgf.inputs, *vgf.outputs]
+    slots = [slot for segment in vgf.segments for slot in (*segment.inputs, *segment.outputs)]
+    number = {slot.resource_index: slot.binding for slot in [*ends, *slots]}
+
+    def view(row: int) -> tuple[Any, ...]:
+        of = vgf.resources[row]
+        return number[row], of.category, of.descriptor_type, of.format, of.shape, of.strides, of.sampler
+
+    groups: dict[int, set[Any]] = {}
+    for row, resource in enumerate(vgf.resources):
+        if resource.alias_group is not None:
+            groups.setdefault(resource.alias_group, set()).add(view(row))
+    return {
+        "modules": vgf.modules,
+        "names": (vgf.input_names, vgf.output_names),
+        "inputs": [view(slot.resource_index) for slot in vgf.inputs],
+        "outputs": [view(slot.resource_index) for slot in vgf.outputs],
+        "aliases": {frozenset(group) for group in groups.values()},
+        "constants": [bytes(constant.data or b"") for constant in vgf.constants],
+        "segments": [
+            (
+                segment.type,
+                segment.module_index,
+                segment.dispatch_shape,
+                {view(slot.resource_index) for slot in segment.inputs},
+                {view(slot.resource_index) for slot in segment.outputs},
+                {
+                    (s.index, slot.binding, view(slot.resource_index))
+                    for s in segment.descriptor_sets
+                    for slot in s.slots
+                },
+                segment.constants,
+            )
+            for segment in vgf.segments
+        ],
+    }

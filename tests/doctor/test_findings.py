@@ -34,6 +34,7 @@ def bare(report: dict[str, Any], **changed: Any) -> dict[str, dict[str, Any]]:
             **NO_MORE,
         },
         "vgf": {"found": False, "works": False, "version": None, "problem": "the package is not installed"},
+        "converter": {"path": None, "version": None},
         "environment": {},
     }
     return {finding["id"]: finding for finding in findings({**report, **nothing, **changed})}
@@ -51,6 +52,7 @@ def test_a_bare_machine_is_told_everything_at_once(report: dict[str, Any], monke
     assert found["batch-compiler-missing"]["fix"] == f"{update} glslc"
     assert found["ml-missing"]["fix"].endswith(" -m pip install ai_ml_emulation_layer_for_vulkan")
     assert found["vgf-missing"]["fix"].endswith(" -m pip install ai_ml_sdk_vgf_library")
+    assert found["converter-missing"]["fix"].endswith(" -m pip install ai_ml_sdk_model_converter")
     if dxc_library.has_wheels():
         assert found["dxc-missing"]["fix"].endswith(" -m pip install 'compushady-lrtu>=0.18'")
     if arm_glslc.has_wheels():

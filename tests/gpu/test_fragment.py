@@ -275,3 +275,26 @@ def test_shaders_that_include(scene: Scene, both: Runner) -> None:
     scene.shader("f", text, stage="fragment", include_dirs=["parts"], build_options="-DFACTOR=5u")
     target(scene, "x", size=(4, 4))
     assert (both.run(draw(scene, ["x"]).write())["x"] == 45).all()
+
+
+def test_what_has_no_output_keeps_its_values(scene: Scene, both: Runner) -> None:
+    """An attachment whose location the fragment shader leaves out stays as it is, and so do single components."""
+    whole(scene, "b = vec2(p) / 4.0; c = uvec2(p);", output("vec2", 1, "b") + output("uvec2", 2, "c"))
+    x, y, z = (texels(name, WIDTH, HEIGHT) for name in ("R32_UINT", "R32G32_SFLOAT", "R8G8B8A8_UINT"))
+    target(scene, "x", "R32_UINT", x)
+    target(scene, "y", "R32G32_SFLOAT", y)
+    target(scene, "z", "R8G8B8A8_UINT", z)
+    result = both.run(draw(scene, ["x", "y", "z"]).write())
+    texel = numpy.stack(grid(WIDTH, HEIGHT), -1)
+    numpy.testing.assert_array_equal(result["x"], x)
+    numpy.testing.assert_array_equal(result["y"], texel.astype("f4") / 4)
+    numpy.testing.assert_array_equal(result["z"], numpy.concatenate([texel, z[..., 2:]], -1))
+    assert [warning.code for warning in result.warnings] == ["SR-ATTACH-002", "SR-ATTACH-004"]
+
+
+def test_a_shader_without_outputs_draws_nothing(scene: Scene, both: Runner) -> None:
+    """With a single attachment that the shader has no output for, the image stays as it is."""
+    whole(scene, "if (p.x < 0) discard;")
+    content = texels("R8G8B8A8_UNORM", WIDTH, HEIGHT)
+    target(scene, "x", "R8G8B8A8_UNORM", content)
+    numpy.testing.assert_array_equal(both.run(draw(scene, ["x"]).write())["x"], content)

@@ -9,12 +9,15 @@ import numpy
 import pytest
 
 from scenario_runner.cli.supervisor import files_of
+from scenario_runner.errors import FenceTimeoutError
+from tests.layers import build_layer
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
 DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
 ADD = glsl("a[gl_WorkGroupID.x] += 1u;", DATA)
 CRASHED = 12
+HANGS = 7012  # the size of a buffer that trouble_layer.c does not come back from
 
 
 @pytest.fixture
@@ -26,6 +29,12 @@ def four(scene: Scene) -> list[str]:
         one.buffer(f"x{number}", numpy.full(4, number, numpy.uint32)).dispatch("add", [f"x{number}"], [4])
         names.append(one.write(f"{number}.json").name)
     return names
+
+
+@pytest.fixture(scope="module")
+def hanging(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    source = Path(__file__).parents[1] / "suite" / "running" / "trouble_layer.c"
+    return build_layer(source, tmp_path_factory.mktemp("trouble-layer"), "ends its process in many ways")
 
 
 def crashing(fault_layer: dict[str, str], call: str, at: int = 1, by: int = signal.SIGSEGV) -> dict[str, str]:
@@ -138,6 +147,33 @@ def test_other_ways_to_run_name_a_crash(
     ended = program(model, "--output-dir", "out", env=crash)
     assert ended.code == -signal.SIGSEGV
     assert f"error: {model}: the process that ran it was ended by SIGSEGV while " in ended.err
+
+
+def test_isolation_can_be_chosen(program: Program, four: list[str], fault_layer: dict[str, str]) -> None:
+    """With --isolate one file has a process of its own as well, with --no-isolate several have none."""
+    crash = crashing(fault_layer, "vkQueueSubmit")
+    ended = program(four[0], "--isolate", "--log-level", "debug", env=crash)
+    assert ended.code == CRASHED
+    assert f"error: {four[0]}:" in ended.err
+    assert "was ended by SIGSEGV while running this command\n" in ended.err
+    assert "debug: Fatal Python error: Segmentation fault\n" in ended.err
+    ended = program(*four, "--no-isolate", env=crash)
+    assert (ended.code, ended.out) == (-signal.SIGSEGV, "")
+    assert ended.err == "error: /commands/0: the process that ran it was ended by SIGSEGV while running this command\n"
+
+
+def test_a_driver_that_hangs_is_ended(program: Program, scene: Scene, four: list[str], hanging: dict[str, str]) -> None:
+    """With --isolate and --timeout a call that does not come back costs its scenario; the others run."""
+    Scene(scene.folder).shader("add", ADD).buffer("y", size=HANGS).dispatch("add", ["y"], [4]).write("hangs.json")
+    ended = program(four[0], "hangs.json", four[1], "--isolate", "--timeout", "2", env=hanging)
+    assert ended.code == FenceTimeoutError.exit_code
+    error, help = ended.err.splitlines()
+    assert error == (
+        "error: hangs.json: the process that ran it was killed, since it had done nothing for 3 s,"
+        " while creating its resources"
+    )
+    assert help.startswith("  help: give more time with --timeout")
+    assert results(scene.folder) == {0: [1] * 4, 1: [2] * 4}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def test_smallest(resource):
         *DATA,
         ({"size": None}, ": the required key 'size' is missing"),
         ({"size": 10.7}, "/size: expected an integer, got 10.7"),
-        ({"size": 40.0}, "/size: expected an integer, got 40.0"),
+        ({"size": 40.5}, "/size: expected an integer, got 40.5"),
         ({"size": True}, "/size: expected an integer, got true"),
         ({"size": "40"}, "/size: expected an integer, got '40'"),
         ({"size": 0}, "/size: expected an integer of at least 1, got 0"),

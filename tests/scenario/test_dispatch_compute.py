@@ -49,7 +49,7 @@ def test_smallest(command):
         ),
         ({"rangeND": None}, ": the required key 'rangeND' is missing"),
         ({"rangeND": []}, "/rangeND: expected at least 1 entry, got 0"),
-        ({"rangeND": [1, 1, 1, 1]}, "/rangeND: expected at most 3 entries, got 4"),
+        ({"rangeND": [1, 1, 1, 2]}, "/rangeND: expected at most 3 entries, got 4"),
         ({"rangeND": [-1]}, "/rangeND/0: expected an integer of at least 0, got -1"),
         ({"rangeND": [1, 2.5]}, "/rangeND/1: expected an integer, got 2.5"),
     ],

@@ -41,8 +41,8 @@ def test_smallest(command):
             "the stage 'vertex'",
         ),
         (
-            {"shader_substitutions": [{"shader_ref": "shader", "target": "n", "x": 1}]},
-            "/shader_substitutions/0/x: unknown key 'x'",
+            {"shader_substitutions": [{"shader_ref": "shader", "target": "n", "shader_re": 1}]},
+            "/shader_substitutions/0/shader_re: unknown key 'shader_re' (did you mean 'shader_ref'?)",
         ),
         (
             {

@@ -23,7 +23,7 @@ def test_smallest(resource):
         ({"src": {}}, "/src: expected a string, got an object"),
         ({"push_constants_size": 6}, "/push_constants_size: expected a multiple of 4, got 6"),
         ({"push_constants_size": -4}, "/push_constants_size: expected an integer of at least 0, got -4"),
-        ({"push_constants_size": 4.0}, "/push_constants_size: expected an integer, got 4.0"),
+        ({"push_constants_size": 4.5}, "/push_constants_size: expected an integer, got 4.5"),
         (
             {"shader_substitutions": [{"shader_ref": "shader"}]},
             "/shader_substitutions/0: the required key 'target' is missing",

@@ -50,7 +50,10 @@ def test_smallest(resource):
             {"subresource_range": {"level_count": 0}},
             "/subresource_range/level_count: expected an integer of at least 1, got 0",
         ),
-        ({"subresource_range": {"levels": 1}}, "/subresource_range/levels: unknown key 'levels'"),
+        (
+            {"subresource_range": {"level_cuont": 1}},
+            "/subresource_range/level_cuont: unknown key 'level_cuont' (did you mean 'level_count'?)",
+        ),
         (
             {"subresource_range": {"base_mip_level": 3}},
             "/subresource_range/base_mip_level: the image 'picture' has 3 mip levels, got the first one 3",

@@ -202,7 +202,7 @@ def mutated(draw: st.DrawFn) -> Any:
 
 
 def problems_of(text: str | bytes) -> list[Diagnostic]:
-    """What is wrong with a text; at least one problem, unless it loads. Ignored keys count as problems."""
+    """What is wrong with a text; at least one problem, unless it loads; and the keys that are ignored."""
     try:
         loaded = loads(text)
     except ScenarioError as error:
@@ -276,7 +276,8 @@ def accepts(schema: dict[str, Any], value: Any) -> bool:
             "anyOf",
             "oneOf",
         ),
-        *("properties", "required", "additionalProperties", "items", "minItems", "maxItems"),
+        *("properties", "required", "additionalProperties", "propertyNames", "not", "const"),
+        *("items", "prefixItems", "minItems", "maxItems"),
         *("minLength", "minimum", "maximum", "multipleOf"),
     }
     assert schema.keys() <= known
@@ -296,14 +297,20 @@ def accepts(schema: dict[str, Any], value: Any) -> bool:
         "enum" not in schema or (isinstance(value, str) and value in schema["enum"]),
         "anyOf" not in schema or any(accepts(part, value) for part in schema["anyOf"]),
         "oneOf" not in schema or sum(accepts(part, value) for part in schema["oneOf"]) == 1,
+        "not" not in schema or not accepts(schema["not"], value),
+        "const" not in schema or (number and value == schema["const"]),
     ]
     if isinstance(value, dict):
         parts = schema.get("properties", {})
         checks += [accepts(parts[key], value[key]) for key in value if key in parts]
         checks += [key in value for key in schema.get("required", ())]
-        checks.append(schema.get("additionalProperties", True) or value.keys() <= parts.keys())
+        further = schema.get("additionalProperties", {})
+        checks += [accepts(further, value[key]) for key in value if key not in parts]
+        checks += [accepts(schema.get("propertyNames", {}), key) for key in value]
     if isinstance(value, list):
-        checks += [accepts(schema["items"], part) for part in value if "items" in schema]
+        first = schema.get("prefixItems", [])
+        checks += [accepts(part, each) for part, each in zip(first, value, strict=False)]
+        checks += [accepts(schema.get("items", {}), part) for part in value[len(first) :]]
         checks.append(schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)))
     if isinstance(value, str):
         checks.append(schema.get("minLength", 0) <= len(value))
@@ -321,7 +328,7 @@ BEYOND_SCHEMA = (
     "expected the uid",
     "expected a shader of the",
     "NUL character",
-    "surrogate pair",
+    "surrogate",
     "both name the group",
     "that fits 64 bits",
     "needs ",
@@ -334,7 +341,9 @@ BEYOND_SCHEMA = (
     "mip level",
     "array layer",
     "overlaps",
-    ".0",
+    "unknown key",
+    "expected one key",
+    "null is not used",  # in a key that only its neighbours make an error
 )
 
 
@@ -346,7 +355,7 @@ def test_schema_agrees(tree):
         text = json.dumps(tree, allow_nan=False)
     except ValueError:
         return  # not JSON, so no matter of the schema
-    found = [problem.message for problem in problems_of(text)]
+    found = [problem.message for problem in problems_of(text) if problem.severity == "error"]
     if not found:
         assert accepts(SCHEMA, tree)
     elif accepts(SCHEMA, tree):

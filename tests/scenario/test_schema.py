@@ -24,10 +24,7 @@ def test_committed():
 def test_every_kind_and_name():
     """Every resource and command is in the schema, under each of its names."""
     properties = json_schema()["properties"]
-    named = {
-        name: {key for entry in properties[name]["items"]["oneOf"] for key in entry["properties"]}
-        for name in ("resources", "commands")
-    }
+    named = {name: properties[name]["items"]["properties"].keys() for name in ("resources", "commands")}
     assert named["resources"] == {
         *("image", "tensor", "buffer", "raw_data", "shader", "graph", "graph_constant"),
         *("memory_barrier", "buffer_barrier", "image_barrier", "tensor_barrier"),
@@ -51,13 +48,13 @@ def every_object(schema, path=""):
             yield from every_object(part, f"{path}/{index}")
 
 
-def test_closed_and_described():
-    """Objects are closed, and every property of a model says what it is."""
+def test_open_and_described():
+    """Objects may have further keys, which are deprecated; every property of a model says what it is."""
     schema = json_schema()
     found = list(every_object(schema))
-    assert len(found) > 40
+    assert len(found) >= 30
     for path, part in found:
-        assert part["additionalProperties"] is False, path
+        assert part["additionalProperties"]["deprecated"], path
         if path.startswith("/$defs"):
             for name, value in part["properties"].items():
                 assert value.get("description"), f"{path}/{name}"

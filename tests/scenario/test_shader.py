@@ -24,7 +24,7 @@ def test_smallest(resource):
         ({"src": {}}, "/src: expected a string, got an object"),
         ({"push_constants_size": 6}, "/push_constants_size: expected a multiple of 4, got 6"),
         ({"push_constants_size": -4}, "/push_constants_size: expected an integer of at least 0, got -4"),
-        ({"push_constants_size": 4.0}, "/push_constants_size: expected an integer, got 4.0"),
+        ({"push_constants_size": 4.5}, "/push_constants_size: expected an integer, got 4.5"),
         (
             {"specialization_constants": [{"id": -1, "value": 2}]},
             "/specialization_constants/0/id: expected an integer of at least 0, got -1",
@@ -46,8 +46,8 @@ def test_smallest(resource):
             "/specialization_constants: expected an array, got an object",
         ),
         (
-            {"specialization_constants": [{"id": 0, "value": 1, "size": 4}]},
-            "/specialization_constants/0/size: unknown key 'size'",
+            {"specialization_constants": [{"id": 0, "value": 1, "vale": 4}]},
+            "/specialization_constants/0/vale: unknown key 'vale' (did you mean 'value'?)",
         ),
         ({"type": "PASCAL"}, "/type: expected one of 'GLSL', 'SPIR-V', 'HLSL', got 'PASCAL'"),
         ({"type": "SPIRV"}, "/type: expected one of 'GLSL', 'SPIR-V', 'HLSL', got 'SPIRV' (did you mean 'SPIR-V'?)"),

@@ -19,7 +19,7 @@ WRONG_BINDINGS: list[tuple[dict[str, Any], str]] = [
         {"bindings": [{"set": 0, "id": 4294967296, "resource_ref": "a"}]},
         "/bindings/0/id: expected an integer of at most 4294967295, got 4294967296",
     ),
-    ({"bindings": [{"set": 0, "id": 0.0, "resource_ref": "a"}]}, "/bindings/0/id: expected an integer, got 0.0"),
+    ({"bindings": [{"set": 0, "id": 0.5, "resource_ref": "a"}]}, "/bindings/0/id: expected an integer, got 0.5"),
     (
         {"bindings": [{"set": 0, "id": 0, "resource_ref": "a", "lodd": 0}]},
         "/bindings/0/lodd: unknown key 'lodd' (did you mean 'lod'?)",

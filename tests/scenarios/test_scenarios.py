@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,63 +10,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
+from scenario_runner.suite.evaluation import EvaluationOptions, run_item
+from scenario_runner.suite.expectations.places import expectations_file
+from scenario_runner.suite.expectations.reading import load
+from scenario_runner.suite.expectations.validation import check
+from scenario_runner.suite.records import Item
+from scenario_runner.suite.running.runners import Runners
 from scenarios.generate import HERE, cases, compute_expected, make_inputs, read_inputs
 
 Array = NDArray[Any]
 
 each_case = pytest.mark.parametrize("case", cases(), ids=lambda case: case.relative_to(HERE).as_posix())
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """Equal where |got - expected| <= atol + rtol |expected|; both zero means equal bytes."""
-
-    rtol: float = 0.0
-    atol: float = 0.0
-
-    def difference(self, got: Array, expected: Array) -> str:
-        """What is wrong with `got`, the bytes of an array like `expected`; empty when nothing is."""
-        if got.nbytes != expected.nbytes:
-            return f"{got.nbytes} bytes instead of {expected.nbytes}"
-        if not self.rtol and not self.atol:
-            wrong = got.reshape(-1).view("u1") != np.ascontiguousarray(expected).reshape(-1).view("u1")
-            count, first = int(wrong.sum()), int(wrong.argmax())
-            return f"{count} of {wrong.size} bytes differ, the first at {first}" if count else ""
-        values: Any = got.reshape(-1).view(expected.dtype).reshape(expected.shape)
-        close = np.isclose(values, np.asarray(expected, np.float64), rtol=self.rtol, atol=self.atol)
-        if close.all():
-            return ""
-        first = int(np.argmin(close))
-        return (
-            f"{int((~close).sum())} of {close.size} values differ, first item {first}:"
-            f" {values.flat[first].item()} instead of {expected.flat[first].item()}"
-        )
-
-
-@dataclass(frozen=True)
-class Check:
-    """The case's check.json: how to run it, how exact the outputs are, and what not every device has.
-
-    A device that lacks ``needs`` must say so by this name; any other refusal is an error on the software driver.
-    """
-
-    repeat: int
-    keep_state: bool
-    tolerances: dict[str, Tolerance]
-    robustness: bool = False
-    needs: str | None = None
-
-    @classmethod
-    def of(cls, case: Path) -> Check:
-        path = case / "check.json"
-        given = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        unknown = set(given) - {"repeat", "keep_state", "outputs", "robustness", "needs"}
-        assert not unknown, f"{path}: unknown keys {unknown}"
-        tolerances = {name: Tolerance(**values) for name, values in given.get("outputs", {}).items()}
-        robustness, needs = given.get("robustness", False), given.get("needs")
-        return cls(given.get("repeat", 1), given.get("keep_state", False), tolerances, robustness, needs)
 
 
 def arrays_in(folder: Path) -> dict[str, Array]:
@@ -79,47 +32,49 @@ def arrays_in(folder: Path) -> dict[str, Array]:
 
 
 @pytest.fixture(scope="module")
-def runner() -> Iterator[Runner]:
-    with Runner() as runner:
-        yield runner
-
-
-@pytest.fixture(scope="module")
-def robust_runner() -> Iterator[Runner]:
-    with Runner(robustness=True) as runner:
-        yield runner
+def runners() -> Iterator[Runners]:
+    runners = Runners({}, 600)
+    yield runners
+    runners.close()
 
 
 @each_case
-def test_a_run_gives_what_numpy_computed(case: Path, runner: Runner, robust_runner: Runner, tmp_path: Path) -> None:
-    """Every output file and every captured frame equals the committed expectation, and there are no others."""
-    expected = arrays_in(case / "expected")
-    assert expected, f"{case} has no expected results: see scenarios/README.md"
-    check = Check.of(case)
-    assert set(check.tolerances) <= set(expected)
-    frames = tmp_path / "frames"
-    if check.robustness:
-        runner = robust_runner
+def test_a_run_gives_what_numpy_computed(case: Path, runners: Runners, tmp_path: Path) -> None:
+    """Every output and every captured frame is as the committed expectation says, and there are no others."""
+    assert arrays_in(case / "expected"), f"{case} has no expected results: see scenarios/README.md"
+    path = str(case / "scenario.json")
+    item = Item(case.relative_to(HERE).as_posix(), path, expectations_file(path))
+    assert check(item) == []
+    outcome = run_item(item, runners, EvaluationOptions(str(tmp_path)))
+    if outcome.status == "NotSupported":
+        needs, device = load(item).check.needs, runners.runner().physical_device
+        if device.type == "cpu" and needs is None:
+            pytest.fail(outcome.reason)  # the software driver is able to run all that name nothing
+        pytest.skip(outcome.reason)
+    assert (outcome.status, outcome.reason) == ("Pass", "")
+    assert outcome.diagnostics == ()
+    assert {output.name for output in outcome.outputs} == arrays_in(case / "expected").keys()
+
+
+@each_case
+def test_the_files_of_a_run_hold_the_same(case: Path, runners: Runners, tmp_path: Path) -> None:
+    """What a run writes has the type, shape and, without tolerances, the bytes of the committed expectation."""
+    path = str(case / "scenario.json")
+    given = load(Item("item", path, expectations_file(path))).check
+    runner, frames = runners.runner(robustness=given.robustness), tmp_path / "frames"
+    options: dict[str, Any] = {"repeat": given.repeat, "keep_state": given.keep_state}
     try:
-        result = runner.run(
-            case / "scenario.json",
-            output_dir=tmp_path,
-            capture_dir=frames,
-            repeat=check.repeat,
-            keep_state=check.keep_state,
-        )
+        result = runner.run(path, output_dir=tmp_path, capture_dir=frames, **options)
     except UnsupportedError as error:
-        sentence = f"needs the capability {check.needs}; {runner.physical_device.name!r} lacks "
-        if runner.physical_device.type == "cpu" and sentence not in str(error):
-            raise  # the software driver is able to run all others
         pytest.skip(str(error))
-    assert not result.warnings
-    got = arrays_in(tmp_path / "out") | arrays_in(frames)
+    expected, got = arrays_in(case / "expected"), arrays_in(tmp_path / "out") | arrays_in(frames)
     assert set(got) == set(expected)
-    wrong = {name: check.tolerances.get(name, Tolerance()).difference(got[name], expected[name]) for name in expected}
-    assert not {name: text for name, text in wrong.items() if text}
-    # a result has the file's bytes; an image's shape lacks the leading one
-    assert all(result[name].tobytes() == array.tobytes() for name, array in got.items() if name in result)
+    for name, array in got.items():
+        assert array.nbytes == expected[name].nbytes, name
+        if name not in given.outputs:
+            assert array.tobytes() == expected[name].tobytes(), name
+        if name in result:  # a result has the file's bytes; an image's shape lacks the leading one
+            assert result[name].tobytes() == array.tobytes(), name
 
 
 @each_case
@@ -157,21 +112,3 @@ def test_the_readme_lists_every_scenario() -> None:
     lines = (HERE / "README.md").read_text(encoding="utf-8").splitlines()
     listed = [line.split("`")[1] for line in lines if line.startswith("| `")]
     assert listed == [case.relative_to(HERE).as_posix() for case in cases()]
-
-
-@pytest.mark.parametrize(
-    "tolerance, got, difference",
-    [
-        (Tolerance(), [1.0, 3.0], ""),
-        (Tolerance(), [1.0, 2.0], "1 of 8 bytes differ, the first at 6"),
-        (Tolerance(), [1.0], "4 bytes instead of 8"),
-        (Tolerance(rtol=1e-3), [1.0, 3.0029296875], ""),
-        (Tolerance(rtol=1e-3), [1.0, 3.00390625], "1 of 2 values differ, first item 1: 3.00390625 instead of 3.0"),
-        (Tolerance(atol=1e-3), [float("nan"), 4.0], "2 of 2 values differ, first item 0: nan instead of 1.0"),
-        (Tolerance(rtol=1.0), [1.0], "4 bytes instead of 8"),
-    ],
-)
-def test_the_comparison_sees_differences(tolerance: Tolerance, got: list[float], difference: str) -> None:
-    """Bytes are compared exactly unless a tolerance is given, and then values within it pass."""
-    expected: Array = np.array([1.0, 3.0], np.float32)
-    assert tolerance.difference(np.array(got, np.float32), expected) == difference

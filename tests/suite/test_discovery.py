@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from pathlib import Path
 
@@ -27,9 +26,12 @@ class Tree:
         path.write_text(text, encoding="utf-8")
         return path
 
-    def ids(self, *paths: str, input: str = "", root: Path | None = None) -> list[str]:
-        discovery = Discovery(str(root or self.folder), self.problems, io.StringIO(input))
-        return [item.id for item in discovery.items(paths)]
+    def ids(self, *paths: str, input: bytes = b"", root: Path | None = None) -> list[str]:
+        with (self.folder.parent / "input").open("w+b", buffering=0) as file:
+            file.write(input)
+            file.seek(0)
+            discovery = Discovery(str(root or self.folder), self.problems, file.fileno())
+            return [item.id for item in discovery.items(paths)]
 
 
 @pytest.fixture
@@ -88,7 +90,7 @@ def test_expectations_stand_beside(tree: Tree) -> None:
     """An item has the path of the file with its expectations."""
     tree.file("x.json")
     check = tree.file("x.check.json", "{}")
-    (item,) = Discovery(".", tree.problems, io.StringIO()).items(["x.json"])
+    (item,) = Discovery(".", tree.problems).items(["x.json"])
     assert (item.path, item.expectations) == (str(tree.folder / "x.json"), str(check))
 
 
@@ -99,18 +101,28 @@ def test_a_list(tree: Tree) -> None:
     tree.file("lists/near.json")
     tree.file("lists/some.txt", "# comment\n\n b \na/x.json\nnear.json\n")
     assert tree.ids("@lists/some.txt") == ["b/y.json", "a/x.json", "lists/near.json"]
-    assert tree.ids("-", input="a\nb/y.json\n") == ["a/x.json", "b/y.json"]
+    assert tree.ids("-", input=b"a\nb/y.json\n") == ["a/x.json", "b/y.json"]
 
 
 def test_items_are_found_as_they_are_asked_for(tree: Tree) -> None:
-    """The first item of a list is there before its end has been read."""
+    """The first item of standard input is there while whoever writes the list goes on."""
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, b"x.json\n" * 5000)
+        assert next(Discovery(".", tree.problems, reading).items(["-"])).id == "x.json"
+    finally:
+        os.close(reading)
+        os.close(writing)
 
-    def lines() -> object:
-        yield "x.json\n"
-        raise AssertionError("read too far")
 
-    discovery = Discovery(".", tree.problems, lines())  # type: ignore[arg-type]
-    assert next(discovery.items(["-"])).id == "x.json"
+def test_lists_that_are_no_text(tree: Tree) -> None:
+    """A line that is not UTF-8 is a problem of that line; a closed standard input one of the list."""
+    tree.file("x.json")
+    assert tree.ids("-", input=b"\xff.json\nx.json\n") == ["x.json"]
+    (problem,) = tree.problems.shown
+    assert problem.startswith("SR-SUITE-008 standard input:1: the name b'\\xff.json' has control characters")
+    assert list(Discovery(".", tree.problems, 999).items(["-"])) == []
+    assert tree.problems.shown[1] == "SR-SUITE-006 standard input: the list cannot be read: bad file descriptor"
 
 
 def test_links_in_a_circle(tree: Tree) -> None:
@@ -124,6 +136,16 @@ def test_links_in_a_circle(tree: Tree) -> None:
         f"SR-SUITE-007 {place}: this link leads to a folder above it, and is not followed",
     ]
     assert tree.problems.exit_code == 0
+
+
+def test_a_link_out_of_the_folder(tree: Tree) -> None:
+    """One that leads above the searched folder is a circle as well; a folder that is named later is searched."""
+    tree.file("a/x.json")
+    tree.file("b/y.json")
+    (tree.folder / "a" / "out").symlink_to(tree.folder)
+    (tree.folder / "a" / "side").symlink_to(tree.folder / "b")
+    assert tree.ids("a", "b") == ["a/side/y.json", "a/x.json", "b/y.json"]
+    assert [each.code for each in tree.problems.diagnostics] == ["SR-SUITE-007"]
 
 
 def test_what_cannot_be_read(tree: Tree) -> None:

@@ -187,7 +187,7 @@ def test_lines_are_json(tmp_path: Path) -> None:
     """A header and a line for each result, which any reader of JSON lines can use."""
     path = write(tmp_path, result("a"))
     first, second = map(json.loads, path.read_text().splitlines())
-    assert first.keys() == {"journal", "program", "program_hash", "host", "started", "options"}
+    assert first.keys() == {"journal", "program", "program_hash", "host", "started", "options", "devices"}
     assert (second["item"]["id"], second["device"], second["hashes"]["inputs"]) == ("a", "uuid", "b")
 
 

@@ -24,9 +24,13 @@ from scenario_runner.files.source import SourceFile, file_identity
 from scenario_runner.kinds import load
 from scenario_runner.plan.model.plan import Plan
 from scenario_runner.plan.sources import NpySource
+from scenario_runner.program_version import program_version
 
 _LARGEST_TEXT_BYTES = 16 << 20
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # scenario_runner/
+_MOST_PLANS = 16384  # those of a suite must all fit: of one that is a little larger none would be found again
+# To look for what must go is to look at each file of the folder, which takes as long as a few plans: for so many that
+# are kept, it is done about once, whichever process keeps them.
+_KEPT_BETWEEN_LOOKS = 64
 _PLAIN = frozenset({int, str, bytes, bool, float, type(None)})
 _RECORDS = "scenario_runner.plan.model."  # where the records of plans are
 
@@ -71,7 +75,7 @@ class PlanCache:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._cache = ContentCache(settings.cache_dir, "plans", max_entries=2048, max_total_bytes=256 << 20)
+        self._cache = ContentCache(settings.cache_dir, "plans", max_entries=_MOST_PLANS, max_total_bytes=256 << 20)
         self._key: bytes | None = None
         self.text: bytes | None = None
 
@@ -98,7 +102,8 @@ class PlanCache:
         except _NotKeptError:
             return
         self._cache.store(self._key, value)
-        self._cache.evict()
+        if zlib.crc32(self._key) % _KEPT_BETWEEN_LOOKS == 0:
+            self._cache.evict()
 
     def _made_key(self) -> bytes | None:
         try:
@@ -111,27 +116,6 @@ class PlanCache:
             return None  # loading the scenario says what is wrong
         self._key = settings + b"\0" + self.text
         return self._key
-
-
-@cache
-def program_version(root: str = _PACKAGE) -> tuple[Any, ...]:
-    """What tells the program in the folder ``root`` from another version of it: each of its modules, by size and time.
-
-    So a plan is as old as the code that it comes from, in a checkout as where it is installed; 260 modules take 1 ms.
-    """
-    modules: list[tuple[str, int, int]] = []
-    folders = [root]
-    for folder in folders:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                name = entry.name
-                if name.endswith(".py"):
-                    status = entry.stat()
-                    modules.append((name, status.st_size, status.st_mtime_ns))
-                elif "." not in name and name != "__pycache__" and entry.is_dir():
-                    folders.append(entry.path)
-    text = repr(sorted(modules)).encode()
-    return root, len(text), zlib.crc32(text), zlib.adler32(text)
 
 
 def _compiled(requests: Sequence[tuple[Any, ...]], settings: Settings) -> Sequence[bytes]:

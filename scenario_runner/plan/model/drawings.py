@@ -26,7 +26,9 @@ class ShaderStagePlan(NamedTuple):
 class GraphicsPipelinePlan(NamedTuple):
     """A vertex and a fragment shader, and the VkFormat of each color attachment; equal `content` is one pipeline.
 
-    ``push_constants_size`` is seen by both shaders. ``pointer`` is that of the first command that draws with it.
+    ``push_constants_size`` is seen by both shaders. ``write_masks`` are the components of each attachment that the
+    fragment shader gives, VkColorComponentFlags; the others keep their values. ``pointer`` is that of the first command
+    that draws with it.
     """
 
     vertex: ShaderStagePlan
@@ -34,12 +36,13 @@ class GraphicsPipelinePlan(NamedTuple):
     set_layouts: tuple[tuple[LayoutBinding, ...], ...]
     push_constants_size: int
     formats: tuple[int, ...]
+    write_masks: tuple[int, ...]
     pointer: str
 
     @property
     def content(self) -> Hashable:
         """What decides which pipeline this is."""
-        return self.vertex[:3], self.fragment[:3], *self[2:5]
+        return self.vertex[:3], self.fragment[:3], *self[2:6]
 
 
 class Target(NamedTuple):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
@@ -28,13 +30,14 @@ if TYPE_CHECKING:
 _PLAIN = Expected()
 _MOST_OPEN = 16  # files of expected content that stay open until they are compared
 _MISFITS = ("SR-FILE-002", "SR-FILE-004")
+_REPLACED = ("SR-EXPECT-005", "SR-EXPECT-007", "SR-EXPECT-008")
 
 
 class Bound(NamedTuple):
     """One output and what it must hold.
 
     ``path`` is the expected file, None where the content is held, where it is told by its SHA-256, or not checked.
-    ``content`` is open already, or opened by `open`. ``element`` is what a buffer or a tensor holds.
+    ``content`` is open already, or opened by `opened`. ``element`` is what a buffer or a tensor holds.
     """
 
     output: Output
@@ -45,13 +48,19 @@ class Bound(NamedTuple):
     rule: Rule = Rule()
     mask: str | None = None
 
-    def open(self) -> Content:
-        """The expected content. Raises FileError."""
+    @contextmanager
+    def opened(self) -> Iterator[Content]:
+        """The expected content, open for a block. Raises FileError."""
         if self.content is not None:
-            return self.content
+            yield self.content
+            return
         assert self.path is not None
         assert self.output.resource is not None
-        return open_content(self.path, self.output.resource, self.output.size_bytes)
+        content = open_content(self.path, self.output.resource, self.output.size_bytes)
+        try:
+            yield content
+        finally:
+            content.close()
 
     @property
     def planes(self) -> tuple[Plane, ...]:
@@ -74,18 +83,24 @@ class Bound(NamedTuple):
 
 
 def bind(
-    expectations: Expectations, check: Check, outputs: Mapping[str, Output], files: dict[str, list[str]] | None = None
+    expectations: Expectations,
+    check: Check,
+    outputs: Mapping[str, Output],
+    files: dict[str, list[str]] | None = None,
+    *,
+    replaced: dict[str, list[Diagnostic]] | None = None,
 ) -> dict[str, Bound]:
     """What every output must hold, by name; empty where nothing is expected of any.
 
-    ``check`` is that of the expectations, for a device or for all. Raises ExpectationError with every misfit.
+    ``check`` is that of the expectations, for a device or for all. Raises ExpectationError with every misfit. Where
+    ``replaced`` is given, it gets those that new content puts right, by the name of the output.
     """
     problems: list[Diagnostic] = []
     found: dict[str, Bound] = {}
     if expectations.expects_failure:
         return found
     files = expected_files(expectations.expected_folder) if files is None else files
-    if not check.outputs and not files:
+    if not check.outputs and not files and replaced is None:
         return found
     by_file = {output.file_name: output.name for output in outputs.values()}
     named = {_path(expectations, each.file) for each in check.outputs.values() if each.file is not None}
@@ -106,15 +121,24 @@ def bind(
     for name in check.outputs:
         if name not in outputs:
             problems.append(_unknown(expectations, name, outputs))
-    frames_count = any("/" in name for name in (*stored, *check.outputs))
+    frames_count = any("/" in name and name in outputs for name in (*stored, *check.outputs))
     for name, output in outputs.items():
         expected = check.outputs.get(name)
         if expected is None and name not in stored:
             if "/" not in name or frames_count:
-                problems.append(_missing(expectations, output))
+                missing = _missing(expectations, output)
+                if replaced is None:
+                    problems.append(missing)
+                else:
+                    replaced[name] = [missing]
             continue
-        binder = _Binder(expectations, output, expected or _PLAIN, stored.get(name), problems)
+        misfits: list[Diagnostic] = []
+        binder = _Binder(expectations, output, expected or _PLAIN, stored.get(name), misfits)
         bound = binder.bound(keep_open=len(found) < _MOST_OPEN)
+        if replaced is not None and misfits and all(each.code in _REPLACED for each in misfits):
+            replaced[name] = misfits
+        else:
+            problems += misfits
         if bound is not None:
             found[name] = bound
     if problems:
@@ -122,6 +146,25 @@ def bind(
             bound.close()
         raise ExpectationError(problems)
     return found
+
+
+def path_of(expectations: Expectations, expected: Expected | None, output: Output) -> str:
+    """The file that the expected content of an output is, or would be, in."""
+    if expected is not None and expected.file is not None:
+        return _path(expectations, expected.file)
+    from scenario_runner.suite.output_file import extension_of
+
+    return os.path.join(expectations.expected_folder, *output.file_name.split("/")) + extension_of(output)
+
+
+def element_of_output(output: Output, expected: Expected | None) -> Element | None:
+    """What an output holds, where it or its expectation says so."""
+    resource = output.resource
+    if resource is None or resource.kind == "buffer":
+        return None if expected is None or expected.dtype is None else ELEMENTS[expected.dtype]
+    if resource.kind == "tensor":
+        return element_of_tensor(resource)
+    return planes_of(resource, output.size_bytes, ELEMENTS["uint8"])[0].element
 
 
 def _path(expectations: Expectations, name: str) -> str:

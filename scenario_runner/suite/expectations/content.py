@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scenario_runner.files.codec import codec_of
@@ -143,12 +144,34 @@ def encoded(values: Any, element: Element, count: int) -> bytes:
     """
     flat = _flat(values)
     if not isinstance(values, list):
-        flat = flat * count
+        return encoded([values], element, 1) * count
     if len(flat) != count:
         raise ValueError(f"there are {len(flat)} values, but the output has {count} elements of {element.name}")
     if any(isinstance(each, str) for each in flat):
         return b"".join(_one(each, element) for each in flat)
     return element.encoded(flat)
+
+
+def decoded(data: memoryview, element: Element, shape: tuple[int, ...]) -> Any:
+    """The opposite of `encoded`: numbers in nested arrays of a shape, in one array where it does not fit."""
+    import numpy
+
+    raw = numpy.frombuffer(data, element.dtype)
+    numbers = element.numbers(raw)
+    is_single = numbers.dtype == numpy.float32  # has shorter texts that it reads back than double precision has
+    values = [float(str(number)) for number in numbers] if is_single else numbers.tolist()
+    flat: list[Any] = [
+        _text(value) if isinstance(value, float) and not math.isfinite(value) else value for value in values
+    ]
+    if math.prod(shape) != len(flat) or len(shape) < 2:
+        return flat
+    for length in reversed(shape[1:]):
+        flat = [flat[at : at + length] for at in range(0, len(flat), length)]
+    return flat
+
+
+def _text(value: float) -> str:
+    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
 
 
 def _flat(values: Any) -> list[Any]:

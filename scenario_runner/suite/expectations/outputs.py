@@ -10,7 +10,7 @@ from scenario_runner.run.file_names import FileNames
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scenario_runner.plan.model.plan import FramePlan, Plan, ResourcePlan
+    from scenario_runner.plan.model.plan import Plan, ResourcePlan
     from scenario_runner.scenario import Scenario
 
 
@@ -136,9 +136,9 @@ def _described(resource: Any) -> ResourcePlan | None:
     return ImagePlan(resource.uid, "", parts[-1].end_bytes, format, dims[1], dims[2], resource.mips, parts)
 
 
-def frame_outputs(frame: FramePlan, folder: str) -> dict[str, str]:
-    """The names of what a frame captures, by uid."""
-    return {uid: f"{folder}/{uid}" for uid in frame.captures}
+def expects_frames(plan: Plan, names: Iterable[str]) -> bool:
+    """Whether captured frames are among these names of outputs."""
+    return any("/" in name and name not in plan.resources for name in names)
 
 
 def expected_files(folder: str) -> dict[str, list[str]]:

@@ -121,7 +121,7 @@ def _attempt(number: int, attempt: Outcome, info: SuiteInfo) -> dict[str, Any]:
 
 
 def _attachments(outcome: Outcome, info: SuiteInfo) -> Iterator[dict[str, str]]:
-    for output in outcome.outputs:
+    for output in () if info.is_temporary else outcome.outputs:
         if output.status != "Pass":
             for what, path in info.files_of(output).items():
                 kind = mimetypes.guess_type(path)[0] or "application/octet-stream"

@@ -21,9 +21,8 @@ from urllib.parse import quote
 
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.records import Outcome, OutputCheck, Result
-from scenario_runner.suite.reports.pictures import Picture, pictures_of
 from scenario_runner.suite.reports.suite_info import SuiteInfo
-from scenario_runner.suite.reports.text import seconds_text, shortened
+from scenario_runner.suite.reports.text import is_same, seconds_text, shortened
 from scenario_runner.visible import one_line, visible
 
 
@@ -37,6 +36,7 @@ class Limits(NamedTuple):
 
 _LIMITS: Final = Limits()
 _PAGE: Final = os.path.join(os.path.dirname(__file__), "page")
+_PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _SPOOL_SIZE: Final = 4 << 20
 _CHUNK_SIZE: Final = 1 << 20
 _TEXT_MAX: Final = 65536  # characters of a stack or of what a process wrote
@@ -87,7 +87,9 @@ class _Page:
 
     def add(self, result: Result) -> None:
         last = result.last
-        has_detail = last is not None and (result.verdict != "Pass" or any(each.metrics for each in last.outputs))
+        has_detail = last is not None and bool(
+            result.verdict != "Pass" or last.diagnostics or any(each.metrics for each in last.outputs)
+        )
         id = one_line(result.item.id, 4096)
         command_path = shlex.quote(visible(self._info.shown_path(result.item.path)))
         row = [
@@ -126,14 +128,21 @@ class _Page:
         info = self._info
         yield "Command", shortened(shlex.join(info.command), 4096)
         yield "Folder", info.folder
-        yield "Results", info.results
+        yield "Results", "" if info.is_temporary else info.results
         yield from (("Device", f"{name} ({uuid})") for uuid, name in info.devices)
         yield from (("Driver", driver) for driver in info.drivers)
         yield "Host", info.host
         yield "scenario-runner", info.version
 
     def _detail(self, result: Result) -> dict[str, Any]:
-        attempts = [self._attempt(attempt) for attempt in result.attempts[-_ATTEMPTS_MAX:]]
+        *earlier, last = result.attempts[-_ATTEMPTS_MAX:]
+        attempts = [
+            {"status": each.status, "seconds": each.seconds, "same": True}
+            if is_same(each, last)
+            else self._attempt(each)
+            for each in earlier
+        ]
+        attempts.append(self._attempt(last))
         return {"attempts": attempts, "driver": visible(result.driver)}
 
     def _attempt(self, attempt: Outcome) -> dict[str, Any]:
@@ -146,6 +155,7 @@ class _Page:
             "outputs": [self._output(each) for each in attempt.outputs[:_OUTPUTS_MAX]],
             "stack": visible(shortened(attempt.stack, _TEXT_MAX)),
             "output": visible(shortened(attempt.output, _TEXT_MAX)),
+            "before_count": max(attempt.before_count, len(attempt.before)),
             "before": [one_line(each, 4096) for each in attempt.before[-_BEFORE_MAX:]],
         }
         return {name: value for name, value in given.items() if value or name in ("status", "seconds")}
@@ -164,22 +174,25 @@ class _Page:
         }
         return {name: value for name, value in given.items() if value or name in ("name", "status")}
 
-    def _files(self, output: OutputCheck) -> Iterator[dict[str, Any]]:
-        paths = self._info.files_of(output)
-        has_room = self._pictures_size < self._limits.pictures
-        pictures = pictures_of(paths, self._limits.picture) if has_room else {}
-        for what in [*paths, *(each for each in pictures if each not in paths)]:
-            given: dict[str, Any] = {"what": visible(what)}
-            if what in paths:
-                given["link"] = _link(paths[what], self._folder)
-            picture = pictures.get(what) or Picture(b"")
-            if picture.data and self._pictures_size + len(picture.data) <= self._limits.pictures:
-                self._pictures_size += len(picture.data)
-                given["picture"] = "data:image/png;base64," + base64.b64encode(picture.data).decode()
-                given["shrunk"] = picture.shrunk
-            elif what in paths and paths[what].lower().endswith(".png") and os.path.isfile(paths[what]):
-                given["picture"] = given["link"]
-            yield given
+    def _files(self, output: OutputCheck) -> Iterator[dict[str, str]]:
+        for what, path in self._info.files_of(output).items():
+            link = "" if self._info.is_temporary else _link(path, self._folder)
+            picture = (self._embedded(path) or link) if path.lower().endswith(".png") else ""
+            given = {"what": visible(what), "link": link, "picture": picture}
+            yield {name: value for name, value in given.items() if value}
+
+    def _embedded(self, path: str) -> str | None:
+        """A PNG file as a data URI; None where it is too large, the page has enough, or it is not there."""
+        size_max = min(self._limits.picture, self._limits.pictures - self._pictures_size)
+        try:
+            with open(path, "rb") as file:
+                data = file.read(size_max + 1)
+        except (OSError, ValueError):
+            return None
+        if len(data) > size_max or not data.startswith(_PNG_SIGNATURE):
+            return None
+        self._pictures_size += len(data)
+        return "data:image/png;base64," + base64.b64encode(data).decode()
 
 
 def _link(path: str, folder: str) -> str:

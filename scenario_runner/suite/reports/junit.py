@@ -177,7 +177,7 @@ def _attempts(tag: str, result: Result) -> Iterator[str]:
 def _attachments(result: Result, info: SuiteInfo) -> str:
     """A line for each file, as GitLab and Jenkins want it."""
     last = result.last
-    if last is None:
+    if last is None or info.is_temporary:
         return ""
     paths = [
         info.shown_path(path)

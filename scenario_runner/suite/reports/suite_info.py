@@ -26,8 +26,8 @@ class SuiteInfo(NamedTuple):
 
     ``started`` is in seconds since 1970 (UTC), ``seconds`` how long it took. ``devices`` are pairs of the UUID of a
     device and its name. ``command`` is the command line that started it, ``folder`` the folder that it was started in,
-    and ``results`` the folder of the results, to which the paths in `OutputCheck.files` are relative. ``repeat`` is the
-    command that runs an item again when its path is added.
+    and ``results`` the folder of the results, to which the paths in `OutputCheck.files` are relative; no report names
+    them where it ``is_temporary``. ``repeat`` is the command that runs an item again when its path is added.
     """
 
     title: str = "scenario-runner"
@@ -40,6 +40,7 @@ class SuiteInfo(NamedTuple):
     command: tuple[str, ...] = ()
     folder: str = ""
     results: str = ""
+    is_temporary: bool = False
     repeat: tuple[str, ...] = ("scenario-runner", "test")
 
     def repeat_command(self, result: Result) -> str:

@@ -53,17 +53,31 @@ def full_text(result: Result, info: SuiteInfo) -> str:
     for number, attempt in enumerate(result.attempts, 1):
         if count > 1:
             lines += ["", f"attempt {number} of {count}: {attempt.status} after {seconds_text(attempt.seconds)}"]
+        if number < count and is_same(attempt, result.attempts[-1]):
+            lines[-1] += ", as the last one"
+            continue
         if attempt.reason:
             lines.append(attempt.reason)
         lines += _details(attempt, _EVERYTHING)
         if attempt.before and attempt.status not in ("Pass", "NotSupported"):
-            lines.append("the same process had run before, the last one last:")
-            lines += (f"  {each}" for each in attempt.before[-_BEFORE_MAX:])
+            shown = attempt.before[-_BEFORE_MAX:]
+            before = counted(max(attempt.before_count, len(shown)), "item")
+            lines.append(f"the same process had run {before} before, at last:")
+            lines += (f"  {each}" for each in shown)
     lines.append("")
     lines += [f"device: {result.device}"] if result.device else []
     lines += [f"driver: {result.driver}"] if result.driver else []
     lines.append(f"repeat: {info.repeat_command(result)}")
     return shortened("\n".join(visible(line) for line in lines), FULL_TEXT_MAX)
+
+
+def is_same(one: Outcome, other: Outcome) -> bool:
+    """Whether two attempts gave the same, whatever time they took and whatever had run before."""
+    return _what(one) == _what(other)
+
+
+def _what(outcome: Outcome) -> Outcome:
+    return outcome._replace(seconds=0.0, output="", before=(), before_count=0)
 
 
 def shortened(text: str, longest: int) -> str:
@@ -96,7 +110,10 @@ def _details(outcome: Outcome, limits: _Limits) -> Iterator[str]:
         if output.status != "Pass":
             yield from _output(output, outcome.reason, limits)
     for each in outcome.diagnostics[: limits.messages]:
-        yield diagnostic_text(each)
+        if each.get("message") and each["message"] in outcome.reason:
+            yield f"{each.get('severity', 'error')}[{each.get('code', '')}]"
+        else:
+            yield diagnostic_text(each)
         if each.get("help"):
             yield f"  help: {each['help']}"
     if len(outcome.diagnostics) > limits.messages:

@@ -56,8 +56,9 @@ class UsedDevice:
         """A worker could not be started."""
         self._failures += 1
         if for_good or self._failures >= _MOST_FAILURES:
+            first = error.problems[0]
             again = f", {self._failures} times in a row" if self._failures > 1 else ""
-            self.give_up(f"{error.problems[0].message}{again}", error)
+            self.give_up(first.message + again, type(error)([first._replace(message=first.message + again)]))
 
     def give_up(self, reason: str, error: ScenarioRunnerError | None = None) -> None:
         self.given_up = self.given_up or reason

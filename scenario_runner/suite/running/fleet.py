@@ -29,7 +29,9 @@ _TICK_S: Final = 0.25  # between two looks at the deadlines
 _STACK_TICK_S: Final = 0.02  # the same while a worker writes its Python stack
 _STACK_S: Final = 1.0  # for the Python stack of a worker that hangs
 _LEAVE_S: Final = 5.0  # for a worker that has been told to end
+_CLOSED_S: Final = 1.0  # for a worker whose end of the connection is closed
 _AGAIN_S: Final = 1.0  # until the next try where the system refuses a process
+_MOST_REFUSALS: Final = 10  # while there is no worker: what was ended may need a while to be gone
 _MOST_ZYGOTES: Final = 3
 
 
@@ -62,15 +64,19 @@ class Fleet:
         self._numbers, self._runs = count(1), count(1)
         self._next_tick = 0.0
         self._refused_until = 0.0
-        self._loaded: set[str] = set()
+        self._refusals = 0
+        self._loaded: dict[str, None] = {}
         self._kills = counted_kills()
         self._zygotes = 0
+        self._closing = False
         self._selector = selectors.DefaultSelector()
         self._forks = self._fork_zygote()
 
     def _fork_zygote(self) -> Forks:
         self._zygotes += 1
         forks = Forks(self._options)
+        if self._loaded:
+            forks.load(self._loaded)
         self._selector.register(forks.control, selectors.EVENT_READ, (self._hear_zygote, None))
         return forks
 
@@ -87,7 +93,7 @@ class Fleet:
     def start(self, device: UsedDevice) -> bool:
         """Start a worker; false where the system refuses it for now.
 
-        Raises LimitError where it refuses the only one."""
+        Raises LimitError where it goes on to refuse the only one."""
         if time.monotonic() < self._refused_until:
             return False
         used = {each.place for each in self.workers.values()}
@@ -104,9 +110,11 @@ class Fleet:
 
     def _refused(self, why: str) -> bool:
         self._refused_until = time.monotonic() + _AGAIN_S
-        if not self.workers:
+        self._refusals += 1
+        if not self.workers and self._refusals >= _MOST_REFUSALS:
             raise refusal("process")
-        self._events.note(f"the system refuses another process ({why}); going on with {len(self.workers)}")
+        if self._refusals == 1:
+            self._events.note(f"the system refuses another process ({why}); going on with {len(self.workers)}")
         return False
 
     def run(self, worker: WorkerProcess, item: Item, attempts: tuple[Outcome, ...]) -> bool:
@@ -117,6 +125,7 @@ class Fleet:
         except OSError:
             self.leave(worker)
             return False
+        self.idle.remove(worker)
         self._next_tick = min(self._next_tick, worker.deadline)
         return True
 
@@ -194,8 +203,9 @@ class Fleet:
             f"process {worker.place} on {device} has not ended {self._options.kill_wait_s:g} s after it was killed"
             " (its driver holds it in the kernel): no further scenario runs on this device"
         )
-        device.give_up(reason)
-        self._events.note(reason)
+        if not device.given_up:
+            device.give_up(reason)
+            self._events.note(reason)
         if worker.item is not None:
             self._events.outcome(worker, worker.stuck(), spoiled=True)
         self._forget(worker)
@@ -216,7 +226,7 @@ class Fleet:
         except (EOFError, ConnectionResetError):
             self._selector.unregister(worker.channel.connection)
             worker.closed = True  # the zygote is about to say how it has ended
-            worker.deadline = min(worker.deadline, time.monotonic() + _LEAVE_S)
+            worker.deadline = min(worker.deadline, time.monotonic() + _CLOSED_S)
         except GarbageError as error:
             self._send_away(worker, error)
 
@@ -231,10 +241,19 @@ class Fleet:
                         worker.limit(seconds)
                         self._next_tick = min(self._next_tick, worker.deadline)
                 case ["ready", dict(described)] if worker.state == "starting":
+                    self._refusals = 0
                     worker.device.found(described)
-                    self._load(described["libraries"])
+                    new = [path for path in described["libraries"] if path not in self._loaded]
+                    self._loaded.update(dict.fromkeys(new))
+                    if new:
+                        self._forks.load(new)
                     worker.state = "idle"
                     self.idle.append(worker)
+                case ["imported", list(names)]:
+                    new = [name for name in names if isinstance(name, str) and name not in self._loaded]
+                    self._loaded.update(dict.fromkeys(new))
+                    if new:
+                        self._forks.load(new)
                 case ["devices", list(found)] if worker.state == "starting":
                     self._retire(worker)
                     self._events.found(worker.device, found)
@@ -261,12 +280,6 @@ class Fleet:
             if worker.device.given_up:
                 self.leave(worker)
         self._events.outcome(worker, outcome, spoiled=state == "spoiled")
-
-    def _load(self, paths: list[str]) -> None:
-        for path in paths:
-            if path not in self._loaded:
-                self._loaded.add(path)
-                self._forks.load(path)
 
     # How workers end
 
@@ -319,6 +332,8 @@ class Fleet:
                 self._events.back(each.item, each.attempts)
             self._retire(each)
             self._forget(each)
+        if self._closing:
+            return
         if self._zygotes >= _MOST_ZYGOTES:
             raise error
         self._events.note(str(error))
@@ -328,7 +343,7 @@ class Fleet:
         """End all workers; what they run is lost. Doing so again does nothing."""
         for each in list(self.workers.values()):
             self.leave(each) if each.state == "idle" else self.kill(each, "was not needed any more")
-        self._zygotes = _MOST_ZYGOTES
+        self._closing = True
         while self.workers:
             self.wait()
         self._forks.close()

@@ -7,7 +7,7 @@ import pickle
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -17,8 +17,9 @@ from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.system_limits import refusal
 
 _MOST_BYTES: Final = 1 << 17
-_END_S: Final = 5.0
-_CODE: Final = "from scenario_runner.suite.running.zygote import main; main({})"
+_END_S: Final = 2.0
+# The zygote imports from where this process does, whichever way it came to know of that.
+_CODE: Final = "import sys; sys.path[:] = {}; from scenario_runner.suite.running.zygote import main; main({})"
 
 
 class Forks:
@@ -34,13 +35,13 @@ class Forks:
             )
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._said = os.memfd_create("scenario-runner")
-        here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+        paths = [os.path.abspath(entry) for entry in sys.path]
         # More threads than one would not outlive a fork.
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": here}
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         with theirs:
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", _CODE.format(theirs.fileno())],
+                    [sys.executable, "-P", "-c", _CODE.format(paths, theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=self._said,
@@ -50,8 +51,7 @@ class Forks:
                 )
             except OSError as error:
                 raise refusal("process") from error
-        paths = [os.path.abspath(entry) for entry in sys.path]
-        self.control.send(pickle.dumps((options, paths)))
+        self.control.send(pickle.dumps(options))
         self.control.setblocking(False)
 
     def fork(self, number: int, device: Any, descriptors: Sequence[int]) -> None:
@@ -62,9 +62,9 @@ class Forks:
         """Signal a worker, and with SIGKILL all that it has started."""
         self._ask(("signal", number, int(sent)))
 
-    def load(self, path: str) -> None:
-        """Have workers that are forked from now on begin with this library."""
-        self._ask(("load", path))
+    def load(self, names: Iterable[str]) -> None:
+        """Have workers that are forked from now on begin with these modules, and libraries by their paths."""
+        self._ask(("load", list(names)))
 
     def _ask(self, request: Any, descriptors: Sequence[int] = ()) -> None:
         with suppress(OSError):  # it is gone, which `answers` is about to say

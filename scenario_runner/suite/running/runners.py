@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 # A wait for the device ends so long before the item's time is over, or after half of it: there is to be time for the
 # error that says which work did not finish.
 _SHARE: Final = 0.1
-_LEAST_S: Final = 1.0
+_LEAST_S: Final = 2.0
 
 
 class Runners:

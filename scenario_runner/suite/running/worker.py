@@ -5,6 +5,7 @@ It is a fork of the zygote. The supervisor sends an item and gets the outcome, s
     [number of the run, id, path, expectations]     ["ready", physical device]
                                                     ["limit", seconds]      where it is not the one of the options
                                                     ["done", outcome, why the process ends now]
+                                                    ["imported", modules]   that the next workers may begin with
                                                     ["devices", what to ask for to get each]    instead of "ready"
                                                     ["failed", whether for good, code, message, help]   likewise
 """
@@ -17,6 +18,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -53,10 +55,12 @@ STACK_SIGNAL: Final = signal.SIGUSR2
 _SPOILED: Final = frozenset(
     each.exit_code for each in (DeviceError, OutOfMemoryError, FenceTimeoutError, DeviceLostError, LimitError)
 )
+_SHARED: Final = ("libLLVM", "libvulkan", "libVkLayer_MESA")
+_TELLING: Final = 2  # the first so many workers tell of them: one may only tell which devices there are
 _LOOKED_AT: Final = 64  # after so many items the size of the process is looked at
 
 
-def main(options: WorkerOptions, device: Asked, descriptors: Iterable[int], alive: int) -> int:
+def main(options: WorkerOptions, number: int, device: Asked, descriptors: Iterable[int], alive: int) -> int:
     """Serve the supervisor until it closes the socket, or tell it which devices these are where several are asked for.
 
     ``alive`` is a pipe whose end is this process's, too. Returns the exit code of the process."""
@@ -76,7 +80,7 @@ def main(options: WorkerOptions, device: Asked, descriptors: Iterable[int], aliv
             if isinstance(device, tuple):
                 channel.send("devices", chosen(device))
                 return 0
-            worker = _Worker(options, device, channel)
+            worker = _Worker(options, number, device, channel)
         except ScenarioRunnerError as error:
             first = error.problems[0]
             channel.send("failed", isinstance(error, NoDeviceError), first.code, first.message, first.help)
@@ -124,7 +128,7 @@ def _die_with(alive: int) -> None:
 class _Worker:
     """Life cycle: made with the driver started, or a ScenarioRunnerError; then it serves."""
 
-    def __init__(self, options: WorkerOptions, device: str | None, channel: Channel) -> None:
+    def __init__(self, options: WorkerOptions, number: int, device: str | None, channel: Channel) -> None:
         self._options = options
         self._channel = channel
         self._runners = Runners(
@@ -133,7 +137,8 @@ class _Worker:
         module, _, name = options.task.partition(":")
         self._task: Callable[[Item, Runners, Any], Outcome] = getattr(import_module(module), name)
         self._count = 0
-        self._channel.send("ready", self._device())
+        self._modules = set(sys.modules)
+        self._channel.send("ready", self._device(tell_libraries=number <= _TELLING))
         self._bytes, self._files = 0, _open_files()
 
     def serve(self) -> None:
@@ -142,18 +147,20 @@ class _Worker:
                 progress.started(number)
                 outcome = self._outcome(Item(*item))
                 end = self._end(outcome)
+                if self._count & (self._count - 1) == 0:  # 1, 2, 4, 8…
+                    self._tell_imports()
                 self._channel.send("done", outcome.as_json(), end)
                 if end:
                     return
 
-    def _device(self) -> dict[str, Any]:
+    def _device(self, *, tell_libraries: bool) -> dict[str, Any]:
         physical = self._runners.runner().physical_device
         return {
             "uuid": physical.uuid,
             "name": physical.name,
             "driver": physical.driver,
             "type": physical.type,
-            "libraries": _shared_libraries(),
+            "libraries": _shared_libraries() if tell_libraries else [],
         }
 
     def _outcome(self, item: Item) -> Outcome:
@@ -169,6 +176,12 @@ class _Worker:
                 reason = f"an error of this program: {type(error).__name__}: {error}"
             seconds, code = time.perf_counter() - started, ScenarioRunnerError.exit_code
             return Outcome("Crash", seconds, reason, code, stack=traceback.format_exc())
+
+    def _tell_imports(self) -> None:
+        new = [name for name in sys.modules if name not in self._modules and name.startswith("scenario_runner.")]
+        if new:
+            self._modules.update(new)
+            self._channel.send("imported", new)
 
     def _end(self, outcome: Outcome) -> str:
         """Why this process must not run another item: it may be "spoiled", or has "grown". Or nothing."""
@@ -197,7 +210,9 @@ def _used_bytes() -> int:
 
 
 def _shared_libraries() -> list[str]:
-    """The libraries that the driver has loaded and that the zygote may load as well."""
+    """The libraries of the driver that the zygote may load as well, so that workers find them loaded.
+
+    Mesa's start no thread before an instance is made; of other drivers that is not known."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
-        paths = {line.rstrip("\n").split(maxsplit=5)[-1] for line in file if "/libLLVM" in line}
-    return sorted(path for path in paths if path.startswith("/") and path.isprintable())
+        paths = {line.rstrip("\n").split(maxsplit=5)[-1] for line in file if ".so" in line}
+    return sorted(path for path in paths if os.path.basename(path).startswith(_SHARED) and path.isprintable())

@@ -141,7 +141,6 @@ class Workers:
             if job is None:
                 fleet.idle.rotate(-1)
                 continue
-            fleet.idle.popleft()
             if not fleet.run(worker, job.item, job.attempts):
                 self._waiting.appendleft(job)
             elif self._on_start is not None:

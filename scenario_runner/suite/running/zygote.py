@@ -9,7 +9,7 @@ all workers need; then::
 
     ("fork", number, device) and descriptors    ("refused", number, why) where there is none
     ("signal", number, signal)
-    ("load", path of a shared library)
+    ("load", modules, and paths of libraries)
                                                 ("ended", number, status as of os.waitpid)
 
 Whatever ends the supervisor ends the workers and what they have started, compilers for instance: this process reads the
@@ -24,11 +24,11 @@ import pickle
 import selectors
 import signal
 import socket
-import sys
 from contextlib import suppress
 from importlib import import_module
 from typing import Final, NoReturn
 
+from scenario_runner.program_version import program_version
 from scenario_runner.suite.running import worker
 from scenario_runner.suite.running.options import WorkerOptions
 
@@ -37,19 +37,11 @@ MOST_BYTES: Final = 1 << 17
 
 _FREED_SELDOM: Final = 50_000  # allocations between two searches for garbage: what was imported stays in use
 
-# On the way of every run. What only some scenarios need is imported by the workers that get one.
+# On the way of every run. What only some scenarios need is loaded when the first of them has run.
 _IMPORTED: Final = (
     "numpy",
-    "scenario_runner.files.npy_codec",
-    "scenario_runner.plan.cache.plan_cache",
-    "scenario_runner.plan.destinations",
-    "scenario_runner.plan.resolve",
-    "scenario_runner.run.result",
     "scenario_runner.runner",
-    "scenario_runner.scenario",
-    "scenario_runner.scenario.places",
-    "scenario_runner.shaders.compile",
-    "scenario_runner.shaders.discovery",
+    "scenario_runner.plan.cache.plan_cache",
     "scenario_runner.vulkan.devices.device",
     "scenario_runner.vulkan.devices.instance",
     "scenario_runner.vulkan.devices.requirements",
@@ -102,8 +94,10 @@ class Zygote:
                     _signal_group(process, sent)
                 else:
                     os.kill(process, sent)
-            case ("load", str(path)):
-                _load(path)
+            case ("load", list(names)):
+                for name in names:
+                    _load(name)
+                gc.freeze()
         return True
 
     def _fork(self, number: int, device: worker.Asked, descriptors: list[int]) -> None:
@@ -117,13 +111,13 @@ class Zygote:
             return
         if not process:
             os.close(held)
-            self._become(device, descriptors, alive)
+            self._become(number, device, descriptors, alive)
         os.close(alive)
         with suppress(OSError):
             os.setpgid(process, process)  # here as well: it may have to be killed before it has done so
         self._workers[number] = process, held
 
-    def _become(self, device: worker.Asked, descriptors: list[int], alive: int) -> NoReturn:
+    def _become(self, number: int, device: worker.Asked, descriptors: list[int], alive: int) -> NoReturn:
         """What the child of a fork does, to its end."""
         os.setpgid(0, 0)
         signal.set_wakeup_fd(-1)
@@ -133,7 +127,7 @@ class Zygote:
             each.close()
         for _, held in self._workers.values():
             os.close(held)
-        os._exit(worker.main(self._options, device, descriptors, alive))
+        os._exit(worker.main(self._options, number, device, descriptors, alive))
 
     def _collect(self) -> None:
         """Report the workers that have ended, and end what they have started."""
@@ -162,23 +156,28 @@ def _signal_group(process: int, number: int) -> None:
         os.killpg(process, number)
 
 
-def _load(path: str) -> None:
-    """Load a library that a driver uses, so that workers need not: LLVM takes longer than all else of their start.
+def _load(name: str) -> None:
+    """Load what a worker has needed, so that the next ones need not: a module, or a library of the driver.
 
     It must be one that starts no thread."""
-    import ctypes
+    if name.startswith("/"):
+        import ctypes
 
-    with suppress(OSError):
-        ctypes.CDLL(path)
+        with suppress(OSError):
+            ctypes.CDLL(name)
+    elif name.startswith("scenario_runner."):
+        with suppress(ImportError):
+            import_module(name)
 
 
 def main(descriptor: int) -> None:
     """Serve the supervisor at the other end of a socket."""
     control = socket.socket(fileno=descriptor)
     control.set_inheritable(False)
-    options, sys.path[:] = pickle.loads(control.recv(MOST_BYTES))
+    options = pickle.loads(control.recv(MOST_BYTES))
     for name in (*_IMPORTED, options.task.partition(":")[0]):
         import_module(name)
+    program_version()  # kept, for the plans of all workers
     gc.set_threshold(_FREED_SELDOM)
     gc.collect()
     gc.freeze()  # so that no search for garbage writes to memory that all workers share

@@ -15,19 +15,21 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 
-def wrong_elements(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
-    """The indices of the elements that are wrong."""
+def wrong_elements(actual: Array, expected: Array, element: Element, rule: Rule, where: Array | None = None) -> Array:
+    """The indices of the elements that are wrong, among those at the indices ``where`` (None: among all)."""
     import numpy
 
+    if where is None:
+        where = numpy.arange(actual.size)
+    else:
+        actual, expected = actual[where], expected[where]
     differ = element.bits(actual) != element.bits(expected)
-    if rule.is_bitwise:
-        return numpy.flatnonzero(differ)
-    if rule.nan == "error" and element.is_float:
-        differ |= numpy.isnan(element.numbers(actual))
-    where = numpy.flatnonzero(differ)
-    if not where.size:
-        return where
-    wrong: Array = where[~_right(actual[where], expected[where], element, rule)]
+    if not rule.is_bitwise:
+        if rule.nan == "error" and element.is_float:
+            differ |= numpy.isnan(element.numbers(actual))
+        at = numpy.flatnonzero(differ)
+        differ[at] = ~_right(actual[at], expected[at], element, rule)
+    wrong: Array = where[differ]
     return wrong
 
 

@@ -1,8 +1,9 @@
-"""Whether a whole chunk of elements is certainly right, by a few passes that stay in the processor's cache.
+"""Which elements of a chunk are not certainly right, by a few passes that stay in the processor's cache.
 
-The answer "no" means nothing: then `elements` looks at each element. Bounds are taken a little narrower than asked for,
-so that no rounding in here makes a wrong element right. (Where rtol times an expected value is denormal in single
-precision, the product may be off by half of the smallest denormal value.)
+`elements` looks at those that are left. Bounds are taken a little narrower than asked for, so that no rounding in here
+makes a wrong element right. (Where rtol times an expected value is denormal in single precision, the product may be off
+by half of the smallest denormal value.) All passes write into memory that is used again: new memory of this size would
+cost more than they do.
 """
 
 from __future__ import annotations
@@ -18,78 +19,134 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 _NARROWER: Final = 1 - 1e-6  # several times the rounding of single precision
-_EXPONENTS: Final = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F80_0000, "float64": 0x7FF0_0000_0000_0000}
+# The bits of the least magnitude that is not finite.
+_NOT_FINITE: Final = {
+    "float8_e4m3": 0x7F,
+    "float8_e5m2": 0x7C,
+    "float16": 0x7C00,
+    "bfloat16": 0x7F80,
+    "float32": 0x7F80_0000,
+    "float64": 0x7FF0_0000_0000_0000,
+}
 
 
 class FastCheck:
-    """Asked chunk by chunk, with memory for chunks of up to ``size`` elements that is used again."""
+    """Asked chunk by chunk, of up to ``size`` elements each."""
 
     def __init__(self, element: Element, rule: Rule, size: int) -> None:
         import numpy
 
-        self._rule = rule
         self.element = element
         self.size = size
-        self._is_single = element.is_float and element.size_bytes < 8
-        self._bounded = bool(rule.atol or rule.rtol)
-        kind = "<f4" if self._is_single else "<f8"
-        self._errors = numpy.empty(size, kind)
-        self._allowed = numpy.empty(size, kind)
-        self._steps = (
-            numpy.empty((2, size), f"<i{element.size_bytes}")
-            if rule.ulp and not rule.zero and element.name in _EXPONENTS
-            else None
-        )
+        self._rule = rule
+        kind = "<f4" if element.size_bytes < 8 else "<f8"
+        self._errors, self._allowed = numpy.empty((2, size), kind)
+        self._steps = numpy.empty(size, f"<i{element.size_bytes}")
+        self._zero_bits = 0
+        if rule.zero and element.is_float:  # magnitudes with more bits than these are larger
+            with numpy.errstate(over="ignore"):
+                rounded = element.encoded([rule.zero * (2 - _NARROWER)])
+            self._zero_bits = int.from_bytes(rounded, "little") + 1
 
-    def are_right(self, actual: Array, expected: Array) -> bool:
-        """Whether every element is right, as far as that can be told quickly."""
+    def suspects(self, actual: Array, expected: Array) -> Array:
+        """The indices of the elements that may be wrong."""
         import numpy
 
-        if not self.element.is_float:
-            return self._integers(actual, expected)
-        with numpy.errstate(all="ignore"):
-            if self._bounded and self._near(actual, expected):
-                return True
-            return self._steps is not None and self._few_steps(actual, expected)
+        rule = self._rule
+        none = numpy.empty(0, numpy.intp)
+        right: Array | None = None
+        with numpy.errstate(all="ignore"):  # about NaN and infinity
+            if not self.element.is_float:
+                if rule.atol and self.element.name != "bool":
+                    apart = self._apart(actual, expected)
+                    if apart.max() <= rule.atol:
+                        return none
+                    right = apart <= rule.atol
+            else:
+                if rule.atol or rule.rtol:
+                    errors = self._errors_beyond_rtol(actual, expected)
+                    if errors.max() <= rule.atol * _NARROWER:  # a NaN would be the greatest, and within no bound
+                        return none
+                    right = errors <= rule.atol * _NARROWER
+                if rule.ulp:
+                    few = self._few_steps(actual, expected)
+                    if few is None:
+                        return none
+                    right = few if right is None else right | few
+        return numpy.arange(actual.size) if right is None else numpy.flatnonzero(~right)
 
-    def _near(self, actual: Array, expected: Array) -> bool:
+    def _errors_beyond_rtol(self, actual: Array, expected: Array) -> Array:
+        """|actual - expected| - rtol |expected|; NaN where a value is not finite."""
         import numpy
 
         count = actual.size
         errors, allowed = self._errors[:count], self._allowed[:count]
-        a, e = self.element.numbers(actual), self.element.numbers(expected)
-        if a.dtype != errors.dtype:  # half precision
-            a, e = a.astype(errors.dtype), e.astype(errors.dtype)
-        numpy.subtract(a, e, out=errors)
+        e = self._numbers(expected, allowed)
+        numpy.subtract(self._numbers(actual, errors), e, out=errors)
         numpy.abs(errors, out=errors)
         if self._rule.rtol:
-            numpy.multiply(e, self._rule.rtol * _NARROWER, out=allowed, casting="same_kind")
+            numpy.multiply(e, self._rule.rtol * _NARROWER, out=allowed)
             numpy.abs(allowed, out=allowed)
             numpy.subtract(errors, allowed, out=errors)
-        # a NaN, also one of infinite values, is the greatest of all and not within any bound
-        return bool(errors.max() <= self._rule.atol * _NARROWER)
+        return errors
 
-    def _few_steps(self, actual: Array, expected: Array) -> bool:
+    def _numbers(self, raw: Array, room: Array) -> Array:
+        """The values in the type of ``room``: as they are, or in there."""
         import numpy
 
-        assert self._steps is not None
-        count = actual.size
-        steps, other = self._steps[0, :count], self._steps[1, :count]
-        a, e = actual.view(steps.dtype), expected.view(steps.dtype)
-        numpy.bitwise_xor(a, e, out=other)
-        if other.min() < 0:  # the signs differ
-            return False
+        if raw.dtype == room.dtype:
+            return raw
+        if self.element.name == "bfloat16":
+            numpy.left_shift(raw, 16, out=room.view("<u4"), dtype="<u4")
+        elif self.element.name == "float16":
+            numpy.copyto(room, raw)
+        else:
+            numpy.copyto(room, self.element.numbers(raw))
+        return room
+
+    def _few_steps(self, actual: Array, expected: Array) -> Array | None:
+        """Where a few steps lead from one to the other: None where they do everywhere."""
+        import numpy
+
+        ulp, steps = self._rule.ulp, self._steps[: actual.size]
+        kind = steps.dtype
+        a, e = actual.view(kind), expected.view(kind)
+        rank = f"<u{kind.itemsize}"
+        if ulp >= 1 << (8 * kind.itemsize - 2):
+            return self._few_steps_each(a, e)
+        numpy.bitwise_xor(a, e, out=steps)
+        if steps.min() >= 0:  # the signs are equal, so that the difference of the bits counts steps
+            numpy.bitwise_and(e, numpy.iinfo(kind).max, out=steps)
+            are_far = not self._rule.zero or steps.min() > self._zero_bits
+            if are_far and steps.max() < _NOT_FINITE[self.element.name] - ulp:  # so that both are finite
+                numpy.subtract(a, e, out=steps)
+                numpy.add(steps, ulp, out=steps)
+                if steps.view(rank).max() <= 2 * ulp:
+                    return None
+        return self._few_steps_each(a, e)
+
+    def _few_steps_each(self, a: Array, e: Array) -> Array:
+        """The same of each element; both are bits as signed integers."""
+        import numpy
+
+        ulp, steps = self._rule.ulp, self._steps[: a.size]
         numpy.subtract(a, e, out=steps)
-        if steps.max() > self._rule.ulp or steps.min() < -self._rule.ulp:
-            return False
-        exponent = _EXPONENTS[self.element.name]
-        numpy.bitwise_and(e, (1 << (8 * self.element.size_bytes - 1)) - 1, out=other)
-        return bool(other.max() < exponent - self._rule.ulp)  # so that both are finite
+        few: Array = (a ^ e) >= 0
+        few &= (steps <= ulp) & (steps >= -ulp)
+        few &= (e & numpy.iinfo(steps.dtype).max) < _NOT_FINITE[self.element.name] - ulp
+        if self._rule.zero:
+            expected = self._numbers(e.view(self.element.dtype), self._allowed[: a.size])
+            few &= numpy.abs(expected) > self._rule.zero * (2 - _NARROWER)
+        return few
 
-    def _integers(self, actual: Array, expected: Array) -> bool:
+    def _apart(self, actual: Array, expected: Array) -> Array:
+        """Exact differences of integers."""
         import numpy
 
-        if not self._rule.atol or actual.dtype.kind == "b":
-            return False
-        apart = numpy.maximum(actual, expected) - numpy.minimum(actual, expected)
-        return bool(apart.view(f"u{actual.dtype.itemsize}").max() <= self._rule.atol)
+        apart = self._steps[: actual.size].view(actual.dtype)
+        least = self._allowed[: actual.size].view(f"V{self._allowed.itemsize}")
+        smaller = numpy.ndarray(actual.size, actual.dtype, least)
+        numpy.maximum(actual, expected, out=apart)
+        numpy.minimum(actual, expected, out=smaller)
+        numpy.subtract(apart, smaller, out=apart)
+        return apart.view(f"<u{actual.dtype.itemsize}")

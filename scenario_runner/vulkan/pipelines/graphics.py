@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.device import Device
 
 SHADER_STAGES = vk.SHADER_STAGE_VERTEX_BIT | vk.SHADER_STAGE_FRAGMENT_BIT
-_ALL_CHANNELS = (
-    vk.COLOR_COMPONENT_R_BIT | vk.COLOR_COMPONENT_G_BIT | vk.COLOR_COMPONENT_B_BIT | vk.COLOR_COMPONENT_A_BIT
-)
 
 
 class GraphicsCache:
@@ -93,7 +90,7 @@ class GraphicsCache:
                     "lineWidth": 1.0,
                 },
                 pMultisampleState={"rasterizationSamples": vk.SAMPLE_COUNT_1_BIT},
-                pColorBlendState={"pAttachments": [{"colorWriteMask": _ALL_CHANNELS} for _ in plan.formats]},
+                pColorBlendState={"pAttachments": [{"colorWriteMask": mask} for mask in plan.write_masks]},
                 pDynamicState={"pDynamicStates": [vk.DYNAMIC_STATE_VIEWPORT, vk.DYNAMIC_STATE_SCISSOR]},
                 layout=layout,
             )

@@ -77,7 +77,8 @@ def every_verdict(folder: Path) -> list[Result]:
     return [
         result("pass", "Pass", passed),
         result("images.2d/fail", "Fail", failed),
-        result("crash", "Crash", crashed, crashed._replace(seconds=0.125)),
+        result("crash", "Crash", crashed, crashed._replace(seconds=0.125, stack="another stack")),
+        result("twice", "Fail", failed, failed._replace(seconds=0.5)),
         result("flake", "Flake", crashed, passed),
         result("known-flake", "KnownFlake", failed),
         result("expected-fail", "ExpectedFail", failed),

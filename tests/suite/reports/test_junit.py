@@ -23,8 +23,8 @@ def cases(tmp_path: Path) -> dict[str, ElementTree.Element]:
     (suite,) = suites
     for each in (suites, suite):
         assert {name: each.get(name) for name in ("tests", "failures", "errors", "skipped", "name")} == {
-            "tests": "14",
-            "failures": "3",
+            "tests": "15",
+            "failures": "4",
             "errors": "3",
             "skipped": "4",
             "name": "a suite <1>",
@@ -33,7 +33,7 @@ def cases(tmp_path: Path) -> dict[str, ElementTree.Element]:
     properties = [(each.get("name"), each.get("value")) for each in suite.iter("property")]
     assert ("device", "fast device (uuid-1)") in properties
     found = {str(each.get("name")): each for each in suite.iter("testcase")}
-    assert len(found) == 14
+    assert len(found) == 15
     return found
 
 
@@ -82,6 +82,13 @@ def test_a_crash_tells_how_it_came(cases: dict[str, ElementTree.Element]) -> Non
     for part in ("line 3 in execute", "attempt 2 of 2", "  pass/scenario.json"):
         assert part in text
     assert r"last words </script><script>alert(1)</script>\x1b[31m\x00 \ud800 & \u202e" in text
+
+
+def test_attempts_that_gave_the_same_are_described_once(cases: dict[str, ElementTree.Element]) -> None:
+    """A failure that came twice is written once, with the times of both."""
+    text = cases["twice/scenario.json"].findtext("failure") or ""
+    assert "attempt 1 of 2: Fail after 250 ms, as the last one\n\nattempt 2 of 2: Fail after 500 ms\n" in text
+    assert text.count("[0, 1, 2]: expected 0, got 255") == 1
 
 
 def test_a_name_that_appears_twice_gets_a_number(cases: dict[str, ElementTree.Element]) -> None:

@@ -27,8 +27,10 @@ TROUBLES = (
 
 
 @pytest.fixture(autouse=True)
-def _compiled_once(shader_cache: Path) -> None:
-    """Workers find what was compiled for the test before."""
+def _compiled_once(shader_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers find what was compiled for the test before: shaders, and Python where it is told to keep nothing."""
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(shader_cache / "python"))
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
 
 
 @pytest.fixture(scope="session")

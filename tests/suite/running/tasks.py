@@ -36,3 +36,11 @@ def show_process(item: Item, runners: Runners, options: Any) -> Outcome:
     shown.write_text(f"{os.getpid()} {os.getppid()} {child.pid}")
     shown.rename(item.path + ".processes")
     return run(item, runners, options)
+
+
+def run_for_ever(item: Item, runners: Runners, options: Any) -> Outcome:
+    """Run it with no limit for the device."""
+    runner = runners.runner()
+    runner.timeout_s = None
+    runner.run_to_files(item.path)
+    return Outcome("Pass")

@@ -113,7 +113,7 @@
     found.sort(sorters[$("sort").value]);
     matches = found.length;
     shown = $("group").checked ? grouped(found) : found;
-    $("count").textContent = found.length === rows.length ? `${rows.length} results` : `${found.length} of ${rows.length} results`;
+    $("count").textContent = `${found.length === rows.length ? "" : `${found.length} of `}${rows.length === 1 ? "1 result" : `${rows.length} results`}`;
     $("nothing").hidden = found.length > 0;
     const still = current >= 0 ? shown.indexOf(current) : -1;
     chosen = still >= 0 ? still : shown.length ? Math.min(Math.max(chosen, 0), shown.length - 1) : -1;
@@ -298,10 +298,11 @@
     const detail = JSON.parse(source.textContent);
     const attempts = detail.attempts;
     attempts.forEach((attempt, number) => {
-      const inside = attemptElements(attempt, row);
-      if (attempts.length === 1) content.append(...inside);
+      const title = `Attempt ${number + 1} of ${attempts.length}: ${attempt.status}, ${timeText(attempt.seconds * 1000)}`;
+      if (attempt.same) content.append(make("p", { class: "quiet" }, `${title}; it gave the same as the last one`));
+      else if (attempts.length === 1) content.append(...attemptElements(attempt, row));
       else content.append(make("details", { class: "part attempt", open: number === attempts.length - 1 || attempts[attempts.length - 1].status === "Pass" },
-        make("summary", {}, `Attempt ${number + 1} of ${attempts.length}: ${attempt.status}, ${timeText(attempt.seconds * 1000)}`), ...inside));
+        make("summary", {}, title), ...attemptElements(attempt, row)));
     });
     if (detail.driver) content.append(make("p", { class: "quiet" }, `Driver: ${detail.driver}`));
   }
@@ -337,7 +338,9 @@
     if (attempt.stack) all.push(make("h3", {}, "Python stack"), make("pre", { tabindex: 0 }, attempt.stack));
     if (attempt.output) all.push(make("h3", {}, "Written to standard error"), make("pre", { tabindex: 0 }, attempt.output));
     if (attempt.before) {
-      all.push(make("details", { class: "part" }, make("summary", {}, `${attempt.before.length === 1 ? "1 item" : `${attempt.before.length} items`} had run in this process before`),
+      const count = attempt.before_count, listed = attempt.before.length;
+      const before = `${count === 1 ? "1 item" : `${count} items`} had run in this process before${count > listed ? `, at last these ${listed}` : ""}`;
+      all.push(make("details", { class: "part" }, make("summary", {}, before),
         make("ol", { class: "before" }, ...attempt.before.map(beforeElement))));
     }
     if (right.length) {
@@ -409,7 +412,7 @@
       const view = make("div", { class: "view", tabindex: 0 }, image);
       const caption = make("figcaption", {}, each.what);
       image.addEventListener("load", () => {
-        caption.textContent = `${each.what}, ${image.naturalWidth} × ${image.naturalHeight}${each.shrunk ? " (made smaller)" : ""}`;
+        caption.textContent = `${each.what}, ${image.naturalWidth} × ${image.naturalHeight}`;
         if (!views.some((other) => other.fitted)) { views[0].fitted = true; fit(); } else zoom(scale);
       });
       image.addEventListener("error", () => { caption.textContent = `${each.what}: this picture cannot be shown`; });

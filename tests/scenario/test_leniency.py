@@ -1,4 +1,4 @@
-"""Keys that have no effect in the reference: warnings with their place, where they are not misspellings."""
+"""Keys without effect, where they are not misspellings, and numbers with a clear meaning: warnings with their place."""
 
 from __future__ import annotations
 
@@ -49,6 +49,17 @@ IGNORED = [
     (scenario({"raw_data": RAW | {"shader_access": "readonly"}}), "/resources/0/raw_data/shader_access", "raw_data"),
     (scenario({"shader": SHADER | {"_comment": "adds"}}), "/resources/0/shader/_comment", "shader"),
     (scenario(*others("i"), barrier(**PART, aspect=1)), "/resources/1/image_barrier/subresource_range/aspect", "subr"),
+    (scenario({"buffer": BUFFER | {"usage": 4}}), "/resources/0/buffer/usage", "buffer"),
+    (
+        scenario({"buffer": BUFFER | {"memory_group": {"id": "g", "label": 1}}}),
+        "/resources/0/buffer/memory_group/label",
+        "m",
+    ),
+    (
+        scenario({"shader": SHADER | {"specialization_constants": [{"id": 0, "value": 1, "size": 4}]}}),
+        "/resources/0/shader/specialization_constants/0/size",
+        "specialization constant",
+    ),
     (
         scenario(*others("b", "s"), commands=(dispatch(bindings=[BINDING | {"type": "buffer"}]),)),
         "/commands/0/dispatch_compute/bindings/0/type",
@@ -93,10 +104,10 @@ def test_the_help_names_the_kinds_that_have_the_key() -> None:
     "tree, message",
     [
         (scenario({"buffer": BUFFER | {"siz": 4}}), "unknown key 'siz' (did you mean 'size'?)"),
-        (scenario({"buffer": BUFFER | {"stride": 4}}), "unknown key 'stride'"),
         (scenario({"tensor": TENSOR | {"alias_target": {}}}), "'alias_target' is no longer supported"),
         (scenario({"buffer": BUFFER | {"data": [1]}}), "unknown key 'data'"),
-        (scenario(*others("i"), barrier(levels=1)), "unknown key 'levels'"),
+        (scenario(*others("i"), barrier(level_counts=1)), "unknown key 'level_counts' (did you mean 'level_count'?)"),
+        (scenario({"buffer": BUFFER | {"memory_group": {"label": "g", "uid": 3}}}), "expected a string, got 3"),
         (
             scenario(*others("b", "s"), commands=(dispatch(implict_barrier=False),)),
             "unknown key 'implict_barrier' (did",
@@ -111,7 +122,7 @@ def test_the_help_names_the_kinds_that_have_the_key() -> None:
     ],
 )
 def test_a_misspelling_is_an_error(tree: dict[str, Any], message: str) -> None:
-    """A key that is like one with an effect, or that no kind has, is never passed over."""
+    """A key that is like one of its object, or that only code may give, is never passed over."""
     with pytest.raises(ScenarioError) as caught:
         loads(json.dumps(tree))
     assert [problem.message[: len(message)] for problem in caught.value.problems] == [message]
@@ -151,3 +162,55 @@ def test_the_given_tree_is_not_changed(tmp_path: Any) -> None:
     path = tmp_path / "x.json"
     path.write_text(before)
     assert load(path).warnings == load(path).warnings
+
+
+NUMBERS = [
+    (scenario({"buffer": BUFFER | {"size": 16.0}}), "/resources/0/buffer/size", "16.0 is taken as the integer 16"),
+    (scenario({"buffer": BUFFER | {"size": 1e3}}), "/resources/0/buffer/size", "1000.0 is taken as the integer 1000"),
+    (scenario({"image": IMAGE | {"mips": 2.0}}), "/resources/0/image/mips", "2.0 is taken as the integer 2"),
+    (
+        scenario(*others("b", "s"), commands=(dispatch(bindings=[BINDING | {"id": 0.0}]),)),
+        "/commands/0/dispatch_compute/bindings/0/id",
+        "0.0 is taken as the integer 0",
+    ),
+    (
+        scenario(*others("b", "s"), commands=(dispatch(rangeND=[4, 2, 1, 1, 1.0]),)),
+        "/commands/0/dispatch_compute/rangeND",
+        "a range has 3 dimensions, got 5: the last ones have no effect",
+    ),
+]
+
+
+@pytest.mark.parametrize("tree, pointer, message", NUMBERS)
+def test_a_number_with_a_clear_meaning_is_a_warning(tree: dict[str, Any], pointer: str, message: str) -> None:
+    """The scenario is the one with the integer, or with three dimensions; the warning says so."""
+    loaded = loads(json.dumps(tree))
+    assert [(each.code, each.pointer, each.message) for each in loaded.warnings] == [("SR-JSON-008", pointer, message)]
+    if loaded.commands:
+        usual = dispatch(rangeND=[4, 2, 1]) if "rangeND" in pointer else dispatch()
+        assert loaded.commands == loads(json.dumps(tree | {"commands": [usual]})).commands
+    assert from_dict(tree).resources == loaded.resources
+
+
+def test_odd_numbers_inside_each_other() -> None:
+    """A range that is too long and has fractions, beside a key without effect, gives a warning for each."""
+    tree = scenario(*others("b", "s"), commands=(dispatch(rangeND=[4.0, 2, 1, 1], debug_name="x"),))
+    loaded = loads(json.dumps(tree))
+    assert sorted(str(each.pointer).rpartition("/")[2] for each in loaded.warnings) == ["0", "debug_name", "rangeND"]
+    assert loaded.commands == loads(json.dumps(tree | {"commands": [dispatch(rangeND=[4, 2, 1])]})).commands
+
+
+@pytest.mark.parametrize(
+    "body, message",
+    [
+        (BUFFER | {"size": 16.5}, "expected an integer, got 16.5"),
+        (BUFFER | {"size": 1e30}, "expected an integer, got 1e+30"),
+        (BUFFER | {"size": -4.0}, "expected an integer of at least 1, got -4"),
+        (BUFFER | {"size": True}, "expected an integer, got true"),
+    ],
+)
+def test_other_numbers_are_errors(body: dict[str, Any], message: str) -> None:
+    """What an integer cannot be, or loses something as one, is refused."""
+    with pytest.raises(ScenarioError) as caught:
+        loads(json.dumps(scenario({"buffer": body})))
+    assert [problem.message for problem in caught.value.problems] == [message]

@@ -1,0 +1,92 @@
+"""``python -m benchmarks.comparing``: what it costs to compare an output with its expected file, in processor time.
+
+Reading that file is part of it. It is compared with reading the file alone, into a new array.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.bounds import Bound, Spread, ratio
+from scenario_runner.plan.model.records import BufferPlan
+from scenario_runner.suite.checking import check_output
+from scenario_runner.suite.expectations.binding import Bound as Expectation
+from scenario_runner.suite.expectations.model import Output as Expected
+from scenario_runner.suite.expectations.outputs import Output
+from scenario_runner.suite.tolerance.rule import Rule
+from scenario_runner.viewing.element import ELEMENTS
+
+BOUND = Bound(must=3.0)
+
+# What is compared, by name: the type, and the keys of the expectation. All elements differ where there are any keys.
+CASES: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("equal bytes", "float32", {}),
+    ("float32, atol", "float32", {"atol": 1e-3}),
+    ("float32, rtol", "float32", {"rtol": 1e-5}),
+    ("float32, atol and rtol", "float32", {"atol": 1e-6, "rtol": 1e-5}),
+    ("float32, ulp", "float32", {"ulp": 2}),
+    ("float32, ulp and zero", "float32", {"ulp": 2, "zero": 1e-6}),
+    ("float64, rtol", "float64", {"rtol": 1e-9}),
+    ("float16, ulp", "float16", {"ulp": 2}),
+    ("bfloat16, rtol", "bfloat16", {"rtol": 0.05}),
+    ("uint8, atol", "uint8", {"atol": 1}),
+)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Returns 0; a bound that is missed is reported and no failure."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.comparing", description=__doc__)
+    parser.add_argument("--runs", type=int, default=11, metavar="N", help="measured pairs of runs (default 11)")
+    parser.add_argument("--size", type=int, default=64, metavar="MIB", help="size of the output (default 64 MiB)")
+    parser.add_argument("--quick", action="store_true", help="1 MiB: shows that the benchmark works")
+    options = parser.parse_args(argv)
+    size = (1 if options.quick else options.size) << 20
+    with tempfile.TemporaryDirectory(prefix="scenario-benchmarks-") as folder:
+        for name, dtype, keys in CASES:
+            read, compare = _case(Path(folder) / "expected.npy", size, dtype, keys)
+            times: tuple[list[float], list[float]] = ([], [])
+            for turn in range(options.runs + 1):
+                for which in (0, 1) if turn % 2 else (1, 0):
+                    started = time.thread_time()
+                    (compare if which else read)()
+                    if turn:
+                        times[which].append(time.thread_time() - started)
+            found, spread = ratio(times[1], times[0]), Spread.of(times[1])
+            print(
+                f"{name}: {spread.median * 1e3:.1f} ms, {found.median:.2f} x reading"
+                f" ({found.least:.2f} to {found.greatest:.2f}), must <= {BOUND.must:g}: {BOUND.verdict(found.median)}"
+            )
+    return 0
+
+
+def _case(path: Path, size: int, dtype: str, keys: dict[str, Any]) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Reading a file with an expected output, and comparing an output with it."""
+    element = ELEMENTS[dtype]
+    if dtype == "uint8":
+        expected = np.random.default_rng(1).integers(0, 255, size, "u1")
+    else:
+        numbers = np.random.default_rng(1).normal(size=size // element.size_bytes)
+        expected = numbers.astype("f4").view("u4") >> 16 if dtype == "bfloat16" else numbers.astype(element.dtype)
+        expected = expected.astype("<u2") if dtype == "bfloat16" else expected
+    np.save(path, expected)
+    actual = (expected.view(f"u{element.size_bytes}") + (1 if keys else 0)).astype(f"u{element.size_bytes}")
+    output = Output("x", "x", BufferPlan("x", "", size), size)
+    expectation = Expectation(output, Expected(**keys), str(path), None, element, Rule(**keys))
+
+    def compare() -> None:
+        check = check_output(expectation, memoryview(actual).cast("B"))
+        assert check.status == "Pass", check.message
+
+    return lambda: np.load(path), compare
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""``python -m benchmarks.isolation``: what running scenarios in processes of their own costs, and what a crash, a hang
+and a long list cost there."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy
+
+from scenario_runner.suite.evaluation import run_item
+from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.suite.running.runners import Runners
+from scenario_runner.suite.running.workers import Workers
+from scenario_runner.system_limits import processors
+
+_DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
+_SHADERS = {
+    "add": "a[gl_WorkGroupID.x] += 1u;",
+    # llvmpipe checks no index of shared memory, other drivers may; and work for days
+    "crash": "s[a[0] * 400000000u] = 7u; barrier(); a[1] = s[a[2] * 300000000u];",
+    "hang": "for (uint i = 0u; i < a[0] * 60000u; i++) a[3] = a[3] * 3u + i;",
+}
+_CRASH_EVERY = 100
+_HANG_S = 3.0
+_LONG_LIST = 100_000
+
+
+class Measured(NamedTuple):
+    """One run of a list. CPU is of all processes, in milliseconds for each item."""
+
+    seconds: float
+    first_s: float
+    cpu_ms: float
+    supervisor_ms: float
+    statuses: Counter[str]
+
+    @property
+    def rate(self) -> float:
+        return self.statuses.total() / self.seconds
+
+
+def make(folder: Path, count: int) -> list[Item]:
+    """Items of one dispatch, each with a scenario, an input and an expected output of its own."""
+    for name, body in _SHADERS.items():
+        shared = "shared uint s[4];\n" if name == "crash" else ""
+        text = f"#version 450\nlayout(local_size_x = 1) in;\n{_DATA}{shared}void main() {{ {body} }}\n"
+        (folder / f"{name}.comp").write_text(text)
+    items = [_item(folder, f"{number:06}", "add", number) for number in range(count)]
+    return [*items, _item(folder, "crash", "crash", 1), _item(folder, "hang", "hang", 1, (65535, 65535, 64))]
+
+
+def _item(folder: Path, name: str, shader: str, value: int, groups: tuple[int, ...] = (4,)) -> Item:
+    here = folder / name
+    (here / "expected").mkdir(parents=True)
+    numpy.save(here / "in.npy", numpy.full(4, value, numpy.uint32))
+    numpy.save(here / "expected" / "a.npy", numpy.full(4, value + 1, numpy.uint32).view(numpy.int8))
+    buffer = {"uid": "a", "size": 16, "shader_access": "readwrite", "src": "in.npy", "dst": "out.npy"}
+    dispatch = {"shader_ref": "x", "rangeND": groups, "bindings": [{"set": 0, "id": 0, "resource_ref": "a"}]}
+    scenario = {
+        "resources": [{"shader": {"uid": "x", "src": f"../{shader}.comp", "type": "GLSL"}}, {"buffer": buffer}],
+        "commands": [{"dispatch_compute": dispatch}],
+    }
+    (here / "scenario.json").write_text(json.dumps(scenario))
+    return Item(f"{name}/scenario.json", str(here / "scenario.json"))
+
+
+def in_one_process(items: list[Item]) -> float:
+    """Milliseconds of CPU for each item, after a first pass that fills the caches."""
+    read, write = os.pipe()
+    if not os.fork():
+        runners = Runners({}, 60.0)
+        for each in items:
+            run_item(each, runners)
+        before = time.process_time()
+        for each in items:
+            run_item(each, runners)
+        os.write(write, str((time.process_time() - before) * 1e3 / len(items)).encode())
+        os._exit(0)
+    os.close(write)
+    with open(read) as pipe:
+        return float(pipe.read())
+
+
+def in_workers(items: Iterable[Item], options: WorkerOptions, most: int | None = None) -> Measured:
+    """Run items, or the first ``most`` of them; what crashes or hangs runs once more."""
+
+    def again(item: Item, attempts: tuple[Outcome, ...]) -> bool:
+        return attempts[-1].status == "Crash" and len(attempts) < 2
+
+    statuses: Counter[str] = Counter()
+    children = _cpu(resource.RUSAGE_CHILDREN)
+    own, started, first = time.process_time(), time.perf_counter(), 0.0
+    with Workers(options) as workers:
+        for finished in workers.run(items, again):
+            first = first or time.perf_counter() - started
+            statuses[finished.attempts[-1].status] += 1
+            if statuses.total() == most:
+                break
+        seconds = time.perf_counter() - started
+        own = time.process_time() - own
+    count = statuses.total()
+    cpu = own + _cpu(resource.RUSAGE_CHILDREN) - children
+    return Measured(seconds, first, cpu * 1e3 / count, own * 1e3 / count, statuses)
+
+
+def _cpu(who: int) -> float:
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Returns 0; a bound that is missed is reported and no failure."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.isolation", description=__doc__)
+    parser.add_argument("--count", type=int, default=10_000, metavar="N", help="how many scenarios (default 10,000)")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="workers for each device (default 2)")
+    parser.add_argument("--devices", nargs="+", default=[], metavar="D", help="compare one device with these, or 'all'")
+    parser.add_argument("--quick", action="store_true", help="200 scenarios: shows that the benchmark works")
+    options = parser.parse_args(argv)
+    count = 200 if options.quick else options.count
+    one = WorkerOptions(jobs=options.jobs)
+    with tempfile.TemporaryDirectory(prefix="scenario-benchmarks-") as folder:
+        os.environ["SCENARIO_RUNNER_CACHE"] = os.path.join(folder, "cache")
+        *items, crash, hang = make(Path(folder), count)
+        print(f"{processors()} processors, {options.jobs} workers, {count} scenarios")
+        cold = in_workers(items, one)
+        _show("first run, nothing in the caches", cold)
+        alone = in_one_process(items[:2000])
+        print(f"one process without isolation: {alone:.3f} ms CPU each")
+        plain = in_workers(items, one)
+        _show("workers", plain)
+        _bound("rate with 2 workers on 2 cores", plain.rate, ">=", 900, " / s")
+        _bound("CPU, workers / one process", plain.cpu_ms / alone, "<=", 1.25)
+        _bound("memory of the supervisor", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "<=", 150, " MiB")
+        crashes = [crash if number % _CRASH_EVERY == _CRASH_EVERY - 1 else each for number, each in enumerate(items)]
+        crashing = in_workers(crashes, one)
+        _show(f"1 crash in {_CRASH_EVERY}, each run twice", crashing)
+        _bound("rate with crashes / without", crashing.rate / plain.rate, ">=", 0.75)
+        hanging = in_workers([hang, *items], one._replace(timeout_s=_HANG_S))
+        _show(f"a hang, with a limit of {_HANG_S:g} s", hanging)
+        _bound("what it adds", hanging.seconds - plain.seconds, "<=", _HANG_S + 1, " s")
+        long = in_workers(_long_list(items), one, most=options.jobs)
+        _bound(f"first of {_LONG_LIST} items", long.first_s, "<=", 2, " s")
+        if options.devices:
+            single = in_workers(items, one)
+            several = in_workers(items, one._replace(devices=tuple(options.devices)))
+            _show(f"devices {' '.join(options.devices)}", several)
+            print(f"  throughput / that of one device: {several.rate / single.rate:.2f}")
+    return 0
+
+
+def _long_list(items: list[Item]) -> Iterator[Item]:
+    for number in range(_LONG_LIST):
+        item = items[number % len(items)]
+        yield item._replace(id=f"{number}/{item.id}")
+
+
+def _show(what: str, measured: Measured) -> None:
+    statuses = ", ".join(f"{number} {status}" for status, number in measured.statuses.items())
+    print(
+        f"{what}: {measured.seconds:.2f} s, {measured.rate:.0f} / s, {measured.cpu_ms:.3f} ms CPU each,"
+        f" {measured.supervisor_ms:.3f} of it the supervisor's ({statuses})"
+    )
+
+
+def _bound(what: str, value: float, relation: str, bound: float, unit: str = "") -> None:
+    kept = value >= bound if relation == ">=" else value <= bound
+    print(f"  {what}: {value:.2f}{unit}, must {relation} {bound:g}{unit}: {'reached' if kept else 'missed'}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

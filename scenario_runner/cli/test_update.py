@@ -1,0 +1,45 @@
+"""``scenario-runner test --update``: write expectations from a run, and show what changes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from scenario_runner.visible import counted, one_line
+
+if TYPE_CHECKING:
+    from scenario_runner.suite.records import Item, Outcome
+    from scenario_runner.suite.running.options import WorkerOptions
+
+
+def update(options: argparse.Namespace, items: Iterable[Item], worker_options: WorkerOptions) -> int:
+    """Returns 0, or 1 where some items gave nothing that could be expected."""
+    from scenario_runner.cli.messages import write
+    from scenario_runner.suite.running.workers import Workers
+    from scenario_runner.suite.updating import TASK, UpdateOptions
+
+    changed = failed = done = 0
+    worker_options = worker_options._replace(task=TASK, task_options=UpdateOptions(not options.dry_run))
+    with Workers(worker_options, on_note=lambda text: write("warning", text)) as workers:
+        for finished in workers.run(items):
+            last = finished.attempts[-1]
+            done += 1
+            changed += len(last.outputs)
+            failed += last.status not in ("Pass", "NotSupported")
+            if last.outputs or last.status != "Pass" or options.verbose:
+                _show(finished.item, last)
+    would = "would change" if options.dry_run else "changed"
+    print(f"{counted(changed, 'expectation')} of {counted(done, 'item')} {would}")
+    return 1 if failed else 0
+
+
+def _show(item: Item, last: Outcome) -> None:
+    if last.status != "Pass":
+        print(f"{one_line(item.id)}: no change: {last.status}: {one_line(last.reason)}")
+    elif not last.outputs:
+        print(f"{one_line(item.id)}: no change")
+    for output in last.outputs:
+        path = os.path.relpath(output.files["changed"])
+        print(f"{one_line(item.id)}: {one_line(f'{output.name}: {output.message}: {path}'.removeprefix(': '))}")

@@ -1,0 +1,80 @@
+"""The pytest plugin: scenario files as tests, and the fixture ``scenario_runner`` for tests written in Python.
+
+Where the package is installed, every run of pytest loads this module, so it imports nothing else: what it offers is
+imported when it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from scenario_runner.suite.pytest_plugin.fixture import ScenarioRunner
+    from scenario_runner.suite.pytest_plugin.items import ScenarioFile
+
+_LISTS: Final = {
+    "scenario_baseline": "files of lines 'name,status': expected results, such as failures.csv",
+    "scenario_skips": "files of regular expressions: names that are not run",
+    "scenario_flakes": "files of regular expressions: names whose failures are accepted",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options; each is described in docs/pytest_plugin.md."""
+    group = parser.getgroup("scenario-runner")
+    group.addoption("--scenarios", action="store_true", help="collect scenario files (.json) as tests")
+    group.addoption("--scenario-device", metavar="DEVICE", help="index, UUID or name of the device that scenarios use")
+    group.addoption("--scenario-results", metavar="DIR", help="folder for files about outputs that are wrong")
+    parser.addini("scenarios", "collect scenario files (.json) as tests", type="bool", default=False)
+    parser.addini("scenario_device", "index, UUID or name of the device that scenarios use", default="")
+    parser.addini("scenario_results", "folder for files about outputs that are wrong", default="")
+    parser.addini("scenario_timeout", "seconds that one scenario may take", default="60")
+    for name, help in _LISTS.items():
+        parser.addini(name, help, type="paths", default=[])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Check the options and read the lists, where scenarios are collected."""
+    if _is_on(config):
+        from scenario_runner.suite.pytest_plugin.session import begin
+
+        begin(config)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the processes that ran scenarios."""
+    if _is_on(config):
+        from scenario_runner.suite.pytest_plugin.session import end
+
+        end(config)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
+    """The items of a .json file that is a scenario, or that is named in the command line."""
+    if file_path.suffix != ".json" or not _is_on(parent.config):
+        return None
+    from scenario_runner.suite.pytest_plugin.items import collected
+
+    return collected(file_path, parent)
+
+
+@pytest.fixture(scope="session")
+def scenario_runner(request: pytest.FixtureRequest) -> Iterator[ScenarioRunner]:
+    """Runs scenarios in this process, on one device that stays open: see `ScenarioRunner`."""
+    from scenario_runner.suite.pytest_plugin.fixture import ScenarioRunner
+
+    with ScenarioRunner(device_of(request.config)) as runner:
+        yield runner
+
+
+def device_of(config: pytest.Config) -> str | None:
+    """The device that scenarios use, where one is named."""
+    return config.getoption("--scenario-device") or config.getini("scenario_device") or None
+
+
+def _is_on(config: pytest.Config) -> bool:
+    return bool(config.getoption("--scenarios") or config.getini("scenarios"))

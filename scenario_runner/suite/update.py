@@ -1,0 +1,183 @@
+"""Expectations written from a run: ``--update``."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from scenario_runner.errors import ExpectationError, ScenarioRunnerError
+from scenario_runner.files.output_set import OutputSet
+from scenario_runner.suite.checking import check_output
+from scenario_runner.suite.expectations.binding import Bound, bind
+from scenario_runner.suite.expectations.devices import Device, for_device, matches
+from scenario_runner.suite.expectations.outputs import expects_frames, outputs_of_plan
+from scenario_runner.suite.expectations.reading import Expectations, load
+from scenario_runner.suite.results_sink import ResultsSink
+
+if TYPE_CHECKING:
+    from scenario_runner.diagnostics import Diagnostic
+    from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.suite.evaluation import Runners
+    from scenario_runner.suite.expectations.model import Check
+    from scenario_runner.suite.expectations.outputs import Output
+    from scenario_runner.suite.records import Item
+
+
+class Change(NamedTuple):
+    """One expectation that becomes another: of an ``output``, in the file ``path``; ``message`` says what was wrong."""
+
+    path: str
+    output: str
+    kind: Literal["new", "changed"]
+    message: str
+
+
+def update(item: Item, runners: Runners, *, write: bool = True) -> list[Change]:
+    """Run an item and let what it gives be what is expected, where it is not so already; returns what changes.
+
+    Outputs that are right stay as they are, within their tolerances too. Expected files, values, digests, exit codes
+    and codes change in the place where they are; what is new goes into the folder of expected files. Files appear
+    together, when the run has ended well; without ``write`` none does.
+
+    Raises ExpectationError for what no run can put right (unknown keys, names of no output), and whatever the run
+    raises where no error is expected.
+    """
+    expectations = load(item)
+    check = expectations.check
+    runner = runners.runner(check.timeout, robustness=check.robustness or None)
+    where = ""
+    if check.when:
+        device = Device.of(runner.physical_device)
+        check = for_device(check, device)
+        index = next((at for at, each in enumerate(expectations.check.when) if matches(each, device)), None)
+        where = "" if index is None else f"/when/{index}"
+    with OutputSet() as files:
+        work = _Update(expectations, check, where, files if write else None)
+        try:
+            runner.run_into(item.path, work.sink, repeat=check.repeat, keep_state=check.keep_state)
+        except ExpectationError:
+            raise
+        except ScenarioRunnerError as error:
+            if not expectations.expects_failure:
+                raise
+            work.failed(error)
+        else:
+            if expectations.expects_failure:
+                message = "the run ended well: remove 'exit_code' and 'codes' to expect that"
+                raise ExpectationError(expectations.problem("SR-EXPECT-006", "", message))
+        finally:
+            work.close()
+        work.write_text()
+    return work.changes
+
+
+class _Update:
+    """One update; ``files`` get what changes, None where nothing is written."""
+
+    def __init__(self, expectations: Expectations, check: Check, where: str, files: OutputSet | None) -> None:
+        self._expectations = expectations
+        self._check = check
+        self._where = where
+        self._files = files
+        self._outputs: dict[str, Output] = {}
+        self._bound: dict[str, Bound] = {}
+        self._replaced: dict[str, list[Diagnostic]] = {}
+        self._values: dict[str, Any] = {}  # by pointers into the text of the expectations
+        self.changes: list[Change] = []
+
+    def sink(self, plan: Plan) -> ResultsSink:
+        """What takes the results; what no run can put right is raised first."""
+        repeat = self._check.repeat
+        self._outputs = outputs_of_plan(plan, repeat)
+        self._bound = bind(self._expectations, self._check, self._outputs, replaced=self._replaced)
+        captures = expects_frames(plan, (*self._bound, *self._replaced))
+        return ResultsSink(plan, repeat, self._take, captures=captures)
+
+    def close(self) -> None:
+        """Let go of expected files."""
+        for bound in self._bound.values():
+            bound.close()
+
+    def failed(self, error: ScenarioRunnerError) -> None:
+        """The error of a run that is expected to end with one."""
+        check = self._expectations.check
+        if check.exit_code not in (None, error.exit_code):
+            self._set("/exit_code", "", error.exit_code, f"{check.exit_code} becomes {error.exit_code}")
+        codes = sorted({problem.code for problem in error.problems if problem.severity == "error"})
+        if check.codes is not None and set(codes) != set(check.codes):
+            self._set("/codes", "", codes, f"{', '.join(check.codes)} becomes {', '.join(codes)}")
+
+    def write_text(self) -> None:
+        """Write the file of the expectations, where values in it change."""
+        if not self._values or self._files is None:
+            return
+        from scenario_runner.suite.expectations.editing import with_values
+
+        assert self._expectations.text is not None
+        assert self._expectations.path is not None
+        text = with_values(self._expectations.text, self._values).encode()
+        with self._files.create(self._expectations.path, len(text)) as file:
+            file.write(text)
+
+    def _take(self, name: str, view: memoryview) -> None:
+        replaced, bound = self._replaced.get(name), self._bound.get(name)
+        if replaced is None and bound is None:
+            return
+        output = self._outputs[name]
+        actual = view[: output.size_bytes]
+        if bound is not None:
+            found = check_output(bound, actual)
+            if found.status != "Fail":
+                return
+            message = found.message
+        else:
+            message = "; ".join(problem.message for problem in replaced or ())
+        expected = self._check.outputs.get(name)
+        if expected is not None and expected.sha256 is not None:
+            self._set(self._pointer(name, "sha256"), name, hashlib.sha256(actual).hexdigest(), message)
+        elif expected is not None and expected.values is not None:
+            self._set(self._pointer(name, "values"), name, self._as_values(name, actual), message)
+        else:
+            self._write(output, bound, actual, message)
+
+    def _pointer(self, name: str, key: str) -> str:
+        """Where a key of an output is written: in the entry of ``when`` that counts, if it is there."""
+        from scenario_runner.scenario.syntax import escape
+
+        if self._where:
+            entry = self._expectations.check.when[int(self._where.rpartition("/")[2])].outputs.get(name)
+            if entry is not None and key in entry.model_fields_set:
+                return f"{self._where}/outputs/{escape(name)}/{key}"
+        return f"/outputs/{escape(name)}/{key}"
+
+    def _set(self, pointer: str, name: str, value: Any, message: str) -> None:
+        path = self._expectations.path
+        assert path is not None
+        self._values[self._expectations.pointer + pointer] = value
+        self.changes.append(Change(path, name, "changed", message))
+
+    def _as_values(self, name: str, actual: memoryview) -> Any:
+        """The bytes of an output as values of JSON, in arrays as they were."""
+        from scenario_runner.suite.expectations.binding import element_of_output
+        from scenario_runner.suite.expectations.content import decoded
+        from scenario_runner.suite.expectations.model import shape_of
+
+        expected = self._check.outputs[name]
+        element = element_of_output(self._outputs[name], expected)
+        if element is None:
+            message = "'dtype' does not say what the values are"
+            raise ExpectationError(self._expectations.problem("SR-EXPECT-003", self._pointer(name, "values"), message))
+        return decoded(actual, element, shape_of(expected.values))
+
+    def _write(self, output: Output, bound: Bound | None, actual: memoryview, message: str) -> None:
+        from scenario_runner.suite.expectations.binding import element_of_output, path_of
+        from scenario_runner.suite.output_file import write_output
+
+        expected = self._check.outputs.get(output.name)
+        path = path_of(self._expectations, expected, output) if bound is None or bound.path is None else bound.path
+        kind: Literal["new", "changed"] = "changed" if os.path.lexists(path) else "new"
+        self.changes.append(Change(path, output.name, kind, message))
+        if self._files is not None:
+            element = bound.element if bound is not None else element_of_output(output, expected)
+            write_output(path, output, element, actual, self._files.create)

@@ -1,0 +1,38 @@
+"""--update in a worker: what becomes of the expectations of an item, as an `Outcome`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from scenario_runner.errors import ScenarioRunnerError, UnsupportedError
+from scenario_runner.suite.records import Item, Outcome, OutputCheck, Status
+from scenario_runner.suite.update import update
+
+if TYPE_CHECKING:
+    from scenario_runner.suite.evaluation import Runners
+
+TASK = "scenario_runner.suite.updating:update_item"
+
+
+class UpdateOptions(NamedTuple):
+    """Without ``write`` it is only told what would change."""
+
+    write: bool = True
+
+
+def update_item(item: Item, runners: Runners, options: UpdateOptions) -> Outcome:
+    """Run an item and let its expectations be what it gives. Pass has an output for each of them that changes, with the
+    file that it stands in as "changed"; Missing says why there is nothing to expect."""
+    start = time.perf_counter()
+    try:
+        changes = update(item, runners, write=options.write)
+    except ScenarioRunnerError as error:
+        status: Status = "NotSupported" if isinstance(error, UnsupportedError) else "Missing"
+        problems = tuple(problem.as_json() for problem in error.problems)
+        return Outcome(status, time.perf_counter() - start, str(error.problems[0]), error.exit_code, problems)
+    outputs = tuple(
+        OutputCheck(each.output, "Warn", f"{each.kind}: {each.message}", files={"changed": each.path})
+        for each in changes
+    )
+    return Outcome("Pass", time.perf_counter() - start, outputs=outputs)

@@ -1,0 +1,209 @@
+"""``scenario-runner test`` and ``report``: suites on the real driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy
+import pytest
+
+from scenario_runner.suite.journal import Journal
+from tests.program import COMMAND, Program, python_path
+from tests.scenes import Scene, glsl
+
+DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
+
+
+def item(folder: Path, name: str, check: object = None) -> None:
+    """A scenario that doubles four numbers."""
+    scene = Scene(folder)
+    scene.shader("double", glsl("data[gl_GlobalInvocationID.x] *= 2;", DATA))
+    scene.buffer("x", numpy.arange(4, dtype="uint32"), dst="out.npy").dispatch("double", ["x"], [4])
+    scene.write(f"{name}.json")
+    if check is not None:
+        scene.file(f"{name}.check.json", check if isinstance(check, str) else json.dumps(check))
+
+
+def doubled(*values: int) -> dict[str, object]:
+    return {"outputs": {"x": {"dtype": "uint32", "values": list(values)}}}
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    """Two items that pass, of which one is no scenario, one that fails, and one whose expectations are wrong."""
+    folder = tmp_path / "suite"
+    item(folder, "good", doubled(0, 2, 4, 6))
+    item(folder, "wrong", doubled(0, 2, 4, 7))
+    item(folder, "unknown", {"outputs": {"y": {}}})
+    (folder / "broken.json").write_text('{"commands": [')
+    (folder / "broken.check.json").write_text('{"exit_code": 3}')
+    return folder
+
+
+def csv_of(text: str) -> list[list[str]]:
+    return [line.split(",")[:2] for line in text.splitlines()]
+
+
+def test_a_suite_is_judged_and_repeated(suite: Path, program: Program) -> None:
+    """The failures are a baseline, and what is unchanged does not run again."""
+    ended = program("test", "suite", "--results", "r", "--junit", "j.xml", "--html", "r.html")
+    assert ended.code == 1
+    assert re.search(r"^Fail suite/wrong.json: x: .*\n  scenario-runner test suite/wrong.json$", ended.out, re.M)
+    assert "Missing suite/unknown.json: " in ended.out
+    assert "error: " in ended.err
+    assert "/outputs/y: 'y' is no output of the scenario [SR-EXPECT-004]" in ended.err
+    assert ended.out.splitlines()[-1] == "suite failed: 2 of 4 items unexpected"
+    results = suite.parent / "r"
+    failures = [["suite/unknown.json", "Missing"], ["suite/wrong.json", "Fail"]]
+    passed = [["suite/broken.json", "Pass"], ["suite/good.json", "Pass"]]
+    assert csv_of((results / "results.csv").read_text()) == passed + failures
+    assert csv_of((results / "failures.csv").read_text()) == failures
+    assert len(ElementTree.parse(suite.parent / "j.xml").findall(".//testcase")) == 4
+    assert (suite.parent / "r.html").stat().st_size
+
+    baseline = suite.parent / "known.csv"
+    (results / "failures.csv").rename(baseline)
+    again = program("test", "suite", "--results", "r", "--resume", "--quiet", "--baseline", baseline)
+    assert again.code == 0
+    assert "3 results of the run before taken over" in again.out  # Missing is looked at again
+    assert again.out.splitlines()[-1] == "suite passed: 4 items"
+
+    report = program("report", "r", "--compare", "r/journal.jsonl", "--csv", "merged")
+    assert (report.code, report.err) == (0, "")
+    assert report.out.splitlines()[0] == "nothing has changed"
+    assert (suite.parent / "merged" / "failures.csv").read_text() == ""
+
+
+def test_lists_of_a_ci(suite: Path, program: Program) -> None:
+    """Items of standard input are chosen by the lists; entries that match nothing are told."""
+    (suite.parent / "skips").write_text("wrong\nnowhere\n")
+    names = "\n".join(f"suite/{name}.json" for name in ("good", "wrong", "unknown", "broken"))
+    ended = program("test", "-", "--skips", "skips", "--include-tests", "good|wrong|broken", "--list", stdin=names)
+    assert ended.out.split() == ["suite/good.json", "suite/broken.json"]
+    assert ended.err == "warning: skips:2: 'nowhere' matches no scenario of the suite [SR-SUITE-004]\n"
+    half = program("test", "suite", "--fraction", "2", "--fraction-start", "2", "--list")
+    assert half.out.split() == ["suite/good.json", "suite/wrong.json"]
+
+
+def test_expectations_are_written_from_a_run(suite: Path, program: Program) -> None:
+    """--dry-run shows what would change and changes nothing; without it the next run passes."""
+    before = (suite / "wrong.check.json").read_bytes()
+    shown = program("test", "suite/wrong.json", "--update", "--dry-run")
+    assert shown.out.startswith("suite/wrong.json: x: changed: ")
+    assert shown.out.endswith(": suite/wrong.check.json\n1 expectation of 1 item would change\n")
+    assert (suite / "wrong.check.json").read_bytes() == before
+    assert program("test", "suite/wrong.json", "--update").out.endswith("1 expectation of 1 item changed\n")
+    rest = program("test", "suite", "--update")
+    assert rest.code == 1
+    assert "suite/unknown.json: no change: Missing: " in rest.out
+    assert rest.out.endswith("0 expectations of 4 items changed\n")
+
+
+@pytest.mark.parametrize(
+    "arguments, code, message",
+    [
+        ("", 2, "error: no scenario, folder or list was given"),
+        ("empty", 2, "error: no scenario was found in 'empty'"),
+        ("suite --strict --skips bad", 2, "error: bad:1: the pattern 'a(' is invalid"),
+        ("suite --strict --skips none --list", 2, "error: none:1: 'nowhere' matches no scenario of the suite"),
+        ("suite --strict", 3, "error: suite/unknown.check.json:1:19: /outputs/y: 'y' is no output of the scenario"),
+        ("suite --skips gone", 4, "error: gone: the list does not exist"),
+        ("suite --baseline bad", 2, "error: bad:1: the status is missing"),
+        ("suite --results r", 4, "error: r/journal.jsonl: another suite writes to this journal"),
+        ("suite --results file/r", 4, "error: file/r: the journal cannot be written"),
+        ("suite --resume", 2, "error: --resume needs --results"),
+        ("suite --fraction 2 --fraction-start 3", 2, "error: --fraction-start is 3, expected at most --fraction (2)"),
+        ("suite --device 0 --devices all", 2, "error: --device and --devices were given"),
+        ("suite --dry-run", 2, "error: --dry-run belongs to --update"),
+        ("suite --update --results r", 2, "error: --update writes expectations, and --results results"),
+        ("- -", 2, "error: standard input was given twice"),
+        ("suite --retries many", 2, "error: argument --retries: 'many': expected a whole number of 0 or more"),
+        ("suite --devices ,", 2, "error: argument --devices: expected 'all', or indexes, UUIDs or names of devices"),
+        ("suite --device 99", 8, "error: "),
+    ],
+)
+def test_what_ends_a_suite_at_once(suite: Path, program: Program, arguments: str, code: int, message: str) -> None:
+    """One error with its place, the exit code of its kind, and no result."""
+    folder = suite.parent
+    (folder / "empty").mkdir()
+    (folder / "bad").write_text("a(\n")
+    (folder / "none").write_text("nowhere\n")
+    (folder / "file").touch()
+    with Journal(str(folder / "r")):
+        ended = program("test", *arguments.split())
+    assert ended.code == code
+    first = next(line for line in ended.err.splitlines() if line.startswith(("error:", "warning:")))
+    assert first.replace(f"{folder}/", "").startswith(message)
+    assert "Pass" not in ended.out
+
+
+def slow_suite(folder: Path) -> None:
+    item(folder, "a")
+    item(folder, "b")
+    item(folder, "z", {"repeat": 10_000_000, "timeout": 1000, "outputs": {"x": {"unchecked": True}}})
+
+
+def started(folder: Path, checkout: Path, *arguments: str) -> subprocess.Popen[str]:
+    """A suite whose last item takes long, when the others are in the journal."""
+    process = subprocess.Popen(
+        [*COMMAND, "test", "suite", "--results", "r", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": python_path(checkout)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    journal = folder / "r" / "journal.jsonl"
+    until = time.monotonic() + 120
+    while not journal.exists() or journal.read_bytes().count(b"\n") < 3:
+        assert time.monotonic() < until
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    return process
+
+
+def test_a_killed_suite_goes_on(tmp_path: Path, program: Program, checkout: Path) -> None:
+    """What ran before a kill counts, whatever of a line was left behind."""
+    slow_suite(tmp_path / "suite")
+    process = started(tmp_path, checkout)
+    process.kill()
+    process.communicate()
+    with (tmp_path / "r" / "journal.jsonl").open("a") as journal:
+        journal.write('{"item":{"id":"suite/z.json"')
+    item(tmp_path / "suite", "z")
+    (tmp_path / "suite" / "z.check.json").unlink()
+    ended = program("test", "suite", "--results", "r", "--resume")
+    assert ended.code == 0
+    assert "the journal ends in the middle of a line" in ended.err
+    assert "2 results of the run before taken over" in ended.out
+    assert ended.out.splitlines()[-1] == "suite passed: 3 items"
+
+
+def test_an_interrupted_suite_keeps_its_results(tmp_path: Path, shader_cache: Path, checkout: Path) -> None:
+    """Ctrl-C ends it with the tables of what ran, and the exit code of a shell."""
+    slow_suite(tmp_path / "suite")
+    process = started(tmp_path, checkout)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert output.splitlines()[-2:] == ["suite interrupted: 0 of 2 items unexpected", "interrupted"]
+    assert csv_of((tmp_path / "r" / "results.csv").read_text()) == [["suite/a.json", "Pass"], ["suite/b.json", "Pass"]]
+
+
+@pytest.mark.parametrize("fraction", [6, pytest.param(1, marks=pytest.mark.heavy)])
+def test_the_examples_are_a_suite(checkout: Path, program: Program, tmp_path: Path, fraction: int) -> None:
+    """All of scenarios/ gives what it must, but for what the device lacks."""
+    where = ["--root", str(checkout), "--fraction", str(fraction)]
+    ended = program("test", checkout / "scenarios", *where, "--results", "r", "--quiet")
+    rows = csv_of((tmp_path / "r" / "results.csv").read_text())
+    assert {status for _, status in rows} <= {"Pass", "Skip"}, ended.out
+    assert ended.code == 0
+    assert len(rows) >= 70 // fraction
+    assert rows[0][0] == "scenarios/algorithms/histogram/scenario.json"

@@ -1,0 +1,125 @@
+"""Models are read in all three forms, however they are written."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scenario_runner import ScenarioRunnerError, convert
+from scenario_runner.conversion.converter import find_converter
+from scenario_runner.conversion.reading import parse_model, read_model
+from scenario_runner.conversion.syntax import escaped, tensor_type, unescaped
+from tests.conversion.models import GRID, add, function, shader
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def flatbuffer(text: str, folder: Path) -> bytes:
+    """The model as a TOSA FlatBuffer."""
+    source, made = folder / "flatbuffer.mlir", folder / "flatbuffer.tosa"
+    source.write_text(text)
+    program = [str(find_converter()), "--tosa-flatbuffer", "-i", source, "-o", made]
+    subprocess.run(program, capture_output=True, check=True)
+    return made.read_bytes()
+
+
+def without_names(text: str) -> str:
+    """The model without the names of its inputs and outputs."""
+    start = text.index(" attributes {tf.")
+    return text[:start] + text[text.index("}}", start) + 2 :]
+
+
+def test_bytecode_and_text() -> None:
+    """Bytecode and text of one model give the same bytes."""
+    text = convert(FIXTURES / "mixed.mlir").content
+    assert convert(FIXTURES / "mixed.mlirbc").content == text
+    assert convert(FIXTURES / "mixed.mlir").content == text
+
+
+@pytest.mark.parametrize("name", ["model.tosa", "model.bin"])
+def test_flatbuffer_and_text(tmp_path: Path, name: str) -> None:
+    """A TOSA FlatBuffer gives the same bytes as text without names, whatever the name of its file."""
+    text = without_names((FIXTURES / "mixed.mlir").read_text())
+    content = flatbuffer(text, tmp_path)
+    (tmp_path / name).write_bytes(content)
+    assert convert(tmp_path / name).content == convert(text.encode()).content
+
+
+def test_other_ways_to_write_text() -> None:
+    """The generic form, aliases of attributes and types, comments, locations and declarations change nothing."""
+    usual = function(["x"], [add("%0", "%x", "%x"), shader("%1:2", ["%0"], [2, 1], [1, 0])], ["%1#1", "%1"])
+    expected = convert(usual.encode()).content
+    (operation,) = parse_model(usual.encode()).functions[0].shaders
+    string = escaped(operation.attributes)
+    generic = (
+        '// a shader { "tosa.custom" (\n  %1:2 = "tosa.custom"(%0) <{domain_name = "com.arm.VulkanCustomShader", '
+        f'implementation_attrs = {string}, operator_name = "sh\\61der"}}> {{other = [1, {{a = "}}"}}]}} : '
+        f"({GRID}) -> ({GRID}, {GRID}) loc(unknown) // end"
+    )
+    start, end = operation.span
+    assert convert((usual[:start] + generic.lstrip() + usual[end:]).encode()).content == expected
+    module = f"#code = {string}\nmodule {{\n{usual[:start]}{usual[start:end]}{usual[end:]}}}\n"
+    at = module.index("implementation_attrs = ") + len("implementation_attrs = ")
+    module = module[:at] + "#code" + module[module.index("}", module.index('set\\": 0}"', at)) + 2 :]
+    assert convert(module.encode()).content == expected
+    aliased = f"!grid = {GRID}\nfunc.func private @declared({GRID}) -> {GRID}\n" + usual.replace(GRID, "!grid")
+    assert convert(aliased.encode()).content == expected
+    assert convert(aliased.split("\n", 1)[1].replace("!grid", GRID).encode()).content == expected
+
+
+def test_lines_of_the_users_text() -> None:
+    """Operations know the line on which they stand."""
+    text = "\n\n" + function(["x"], [add("%0", "%x", "%x"), shader("%1", ["%0"], [1, 0])], ["%1"])
+    assert parse_model(text.encode()).functions[0].shaders[0].line == 5
+
+
+def test_what_is_read() -> None:
+    """Name, types and values of a shader are those of the text."""
+    model = read_model(FIXTURES / "mixed.mlir")
+    (main,) = model.functions
+    assert (main.name, main.input_names, main.output_names) == ("main", ("x", "y"), ("out0",))
+    assert [argument.name for argument in main.arguments] == ["%x#0", "%y#0"]
+    (found,) = main.shaders
+    assert (found.name, [each.name for each in found.operands]) == ("Mix", ["%0#0", "%k#0"])
+    assert found.operands[0].type.shape == (4, 16)
+    assert not main.is_only_shaders
+
+
+@pytest.mark.parametrize("text", ["", "plain", 'quotes " and \\', "line\nline\ttab", "ümlaut \0 \x7f"])
+def test_strings(text: str) -> None:
+    """A string survives being written and read."""
+    assert unescaped(escaped(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text, shape, element",
+    [
+        ("tensor<4x16xf32>", (4, 16), "f32"),
+        ("tensor<f32>", (), "f32"),
+        ("tensor< ?x3x bf16 >", (None, 3), "bf16"),
+        ("tensor<*xi8>", None, "i8"),
+        ("tensor<2xi8, #sparse>", (2,), "i8"),
+        ("!tosa.shape<2>", None, "!tosa.shape<2>"),
+    ],
+)
+def test_types(text: str, shape: tuple[int | None, ...] | None, element: str) -> None:
+    """Shapes and element types of tensors are read; other types have none."""
+    found = tensor_type(text)
+    assert (found.shape, found.element) == (shape, element)
+
+
+def test_damaged_text() -> None:
+    """Text that is cut anywhere gives an error of ours."""
+    text = (FIXTURES / "mixed.mlir").read_text()
+    for end in range(0, len(text) - 2, 61):
+        with pytest.raises(ScenarioRunnerError, match=r"^<memory>:"):
+            convert(text[:end].encode(), check=False)
+
+
+def test_a_file_named_like_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The converter would read a file ``-`` of the current folder in place of the model."""
+    (tmp_path / "-").write_text("no model")
+    monkeypatch.chdir(tmp_path)
+    assert convert(FIXTURES / "mixed.mlirbc").content == convert(FIXTURES / "mixed.mlir").content

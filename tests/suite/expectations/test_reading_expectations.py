@@ -1,0 +1,212 @@
+"""Texts of expectations: what each key means, and what is wrong with it, all at once and with its place."""
+
+# ruff: noqa: E501 - a line for each case of a table
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ExpectationError, FileError
+from scenario_runner.suite.expectations.places import (
+    expectations_file,
+    expected_folder,
+    is_expectations_file,
+    new_expectations_file,
+)
+from scenario_runner.suite.expectations.reading import Expectations, load, of_text
+from scenario_runner.suite.records import Item
+
+
+def read(given: Any) -> Expectations:
+    return of_text(given if isinstance(given, str) else json.dumps(given), "c.json", ".", "expected")
+
+
+def problems(given: Any) -> list[tuple[str, str]]:
+    """Code, and the whole text of each problem."""
+    with pytest.raises(ExpectationError) as caught:
+        read(given)
+    assert caught.value.exit_code == 3
+    return [(each.code.removeprefix("SR-EXPECT-"), str(each)) for each in caught.value.problems]
+
+
+def test_files_are_found_by_the_name_of_the_scenario(tmp_path: Path) -> None:
+    """check.json belongs to scenario.json, NAME.check.json to NAME.json; so do the folders."""
+    for name in ("scenario.json", "other.json", "check.json", "other.check.json", "third.json"):
+        (tmp_path / name).write_text("{}")
+    paths = {name: str(tmp_path / name) for name in ("scenario.json", "other.json", "third.json")}
+    assert expectations_file(paths["scenario.json"]) == str(tmp_path / "check.json")
+    assert expectations_file(paths["other.json"]) == str(tmp_path / "other.check.json")
+    assert expectations_file(paths["third.json"]) is None
+    assert new_expectations_file(paths["third.json"]) == str(tmp_path / "third.check.json")
+    assert expected_folder(paths["scenario.json"]) == str(tmp_path / "expected")
+    assert expected_folder(paths["other.json"]) == str(tmp_path / "other.expected")
+    assert [is_expectations_file(name) for name in ("check.json", "a/b.check.json", "recheck.json")] == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_defaults() -> None:
+    """An empty object means what no file means."""
+    check = read({}).check
+    assert (check.repeat, check.keep_state, check.robustness, check.needs, check.outputs) == (1, False, False, None, {})
+    assert load(Item("i", "/nowhere/scenario.json")).check == check
+    assert not read({}).expects_failure
+    assert read({"$schema": "../expectations.schema.json", "version": 1}).check == check
+
+
+def test_short_forms() -> None:
+    """One name stands for a list of one, and a list of names for capabilities."""
+    assert read({"needs": "Int64"}).check.needs == read({"needs": {"capabilities": ["Int64"]}}).check.needs
+    assert read({"needs": ["Int64"]}).check.needs == read({"needs": {"capabilities": "Int64"}}).check.needs
+    assert read({"codes": "SR-REF-001"}).check.codes == ("SR-REF-001",)
+    digest = "AB" * 32
+    assert read({"outputs": {"x": {"sha256": digest}}}).check.outputs["x"].sha256 == (digest.lower(),)
+
+
+@pytest.mark.parametrize(
+    "text, code, message",
+    [
+        ("", "001", "c.json:1:1: the file is empty"),
+        ("{", "001", "c.json:1:2: the file ends inside the object that begins at 1:1: expected a key in double quotes"),
+        ('{ "repeat": 1, "repeat": 2 }', "001", "c.json:1:16: /repeat: the key 'repeat' appears twice in one object, first on line 1"),
+        ('{ "timeout": NaN }', "001", "c.json:1:14: /timeout: "),
+        ('[ 1 ]', "003", "c.json:1:1: expected an object, got an array"),
+        ('{ "repeats": 3 }', "002", "c.json:1:3: /repeats: unknown key 'repeats' (did you mean 'repeat'?)"),
+        ('{ "version": 2 }', "003", "c.json:1:14: /version: expected "),
+        ('{ "repeat": 0 }', "003", "c.json:1:13: /repeat: expected an integer of at least 1, got 0"),
+        ('{ "timeout": 0 }', "003", "c.json:1:14: /timeout: expected a finite number above 0, got 0"),
+        ('{ "timeout": 1e999 }', "003", "c.json:1:14: /timeout: expected a finite number above 0, got inf"),
+        ('{ "robustness": 1 }', "003", "c.json:1:17: /robustness: expected true or false, got 1"),
+    ],
+)  # fmt: skip
+def test_wrong_texts(text: str, code: str, message: str) -> None:
+    """Each has one error with its place."""
+    ((found, whole),) = problems(text)
+    assert found == code
+    assert whole.startswith(message), whole
+
+
+@pytest.mark.parametrize(
+    "keys, code, message",
+    [
+        ({"atol": -1}, "003", "/atol: expected a finite number of at least 0, got -1"),
+        ({"rtol": "1%"}, "003", "/rtol: expected a number, got '1%'"),
+        ({"ulp": 1.5}, "003", "/ulp: expected an integer, got 1.5"),
+        ({"nan": "ok"}, "003", "/nan: expected one of 'equal', 'any', 'error', got 'ok'"),
+        ({"dtype": "float"}, "003", "/dtype: expected one of 'bool', 'int8'"),
+        ({"allowed_share": 1.5}, "003", "/allowed_share: expected a number from 0 to 1, got 1.5"),
+        ({"sha256": "12"}, "003", "/sha256/0: expected a SHA-256 of 64 hexadecimal digits, got '12'"),
+        ({"file": ""}, "003", "/file: expected the path of a file, got ''"),
+        ({"values": [[1], [1, 2]]}, "003", "/values: expected a number or arrays of one length, of numbers, got an array"),
+        ({"values": ["minus one"]}, "003", "/values: expected a number, 'nan', 'inf', '-inf' or bits such as '0x7fc00000'"),
+        ({"atoll": 1}, "002", "/atoll: unknown key 'atoll' (did you mean 'atol'?)"),
+        ({"metrics": {"rsme": {"max": 1}}}, "002", "/metrics/rsme: unknown key 'rsme' (did you mean 'rmse'?)"),
+        ({"metrics": {"rmse": {"min": 1}}}, "002", "/metrics/rmse/min: unknown key 'min'"),
+        ({"metrics": {"rmse": {}}}, "003", "/metrics/rmse: expected 'warn', 'max' or both"),
+        ({"metrics": {"psnr": {}}}, "003", "/metrics/psnr: expected 'warn', 'min' or both"),
+        ({"metrics": {"rmse": {"warn": 2, "max": 1}}}, "006", "/metrics/rmse/warn: lies beyond 'max' (1.0), so that nothing is a warning"),
+        ({"metrics": {"ssim": {"warn": 0.8, "min": 0.9}}}, "006", "/metrics/ssim/warn: lies beyond 'min' (0.9)"),
+        ({"file": "a.npy", "values": 1}, "006", ": 'file' and 'values' are given; one output has one of them"),
+        ({"sha256": "0" * 64, "atol": 1, "mask": "m.png"}, "006", "/sha256: a digest says only that bytes are equal, so that 'atol', 'mask' cannot be checked"),
+        ({"unchecked": True, "atol": 1}, "006", "/unchecked: is true, so that 'atol' would have no effect"),
+        ({"allowed_share": 0.5, "allowed_count": 1}, "006", "/allowed_share: is given beside 'allowed_count'"),
+    ],
+)  # fmt: skip
+def test_wrong_outputs(keys: dict[str, Any], code: str, message: str) -> None:
+    """Each has one error whose pointer leads into the output."""
+    ((found, whole),) = problems({"outputs": {"x/y": keys}})
+    assert found == code
+    assert f"/outputs/x~1y{message}" in whole
+
+
+@pytest.mark.parametrize(
+    "keys, code, message",
+    [
+        ({"exit_code": 3, "codes": ["SR-FEATURE-001"]}, "006", "/exit_code: is 3, but runs with these codes end with 6"),
+        ({"exit_code": 3, "codes": []}, "006", "/codes: is empty, but a run that ends with 3 has a code"),
+        ({"exit_code": 3, "outputs": {"x": {}}}, "006", "/outputs: a run that ends with an error has no outputs"),
+        ({"when": [{"outputs": {}}]}, "006", "/when/0: matches every device"),
+        ({"when": [{"vendor": "nvidea"}]}, "003", "/when/0/vendor: no vendor is called 'nvidea' (did you mean 'nvidia'?)"),
+        ({"when": [{"driver_version": "25"}]}, "003", "/when/0/driver_version: expected comparisons such as '>=24.1 <25'"),
+        ({"when": [{"type": "gpu"}]}, "003", "/when/0/type: expected one of 'discrete', "),
+        ({"when": [{"type": "cpu", "outputs": {"x": {"atol": -1}}}]}, "003", "/when/0/outputs/x/atol: expected a finite"),
+        ({"needs": {"capability": "Int64"}}, "002", "/needs/capability: unknown key 'capability' (did you mean 'capabilities'?)"),
+    ],
+)  # fmt: skip
+def test_wrong_items(keys: dict[str, Any], code: str, message: str) -> None:
+    """Contradictions and wrong conditions."""
+    ((found, whole),) = problems(keys)
+    assert found == code
+    assert message in whole
+
+
+def test_everything_wrong_is_said_at_once() -> None:
+    """In the order of the text."""
+    text = '{\n "repeat": "3",\n "outputs": { "x": { "atol": -1, "ulps": 2 },\n  "y": { "rtol": -2 } }\n}'
+    assert [(code, whole.split(": ")[0]) for code, whole in problems(text)] == [
+        ("003", "c.json:2:12"),
+        ("003", "c.json:3:30"),
+        ("002", "c.json:3:34"),
+        ("003", "c.json:4:18"),
+    ]
+    given = {"outputs": {"x": {"unchecked": True, "atol": 1}, "y": {"file": "a", "values": 1}}, "codes": ["SR-RUN-001"]}
+    assert [code for code, _ in problems(given)] == ["006", "006", "006"]
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    """A missing file, another encoding, a file that is too large."""
+    path = tmp_path / "check.json"
+    item = Item("i", str(tmp_path / "scenario.json"), str(path))
+    with pytest.raises(FileError, match="no such file"):
+        load(item)
+    path.write_bytes('{ "needs": "é" }'.encode("latin-1"))
+    with pytest.raises(ExpectationError, match="is not UTF-8: byte 12 is 0xe9"):
+        load(item)
+    with path.open("wb") as file:
+        file.truncate((32 << 20) + 1)
+    with pytest.raises(ExpectationError, match="is larger than 32 MiB"):
+        load(item)
+    path.write_bytes(b"\xef\xbb\xbf{}")
+    assert load(item).check.repeat == 1
+
+
+def refusals(text: str) -> tuple[Diagnostic, ...]:
+    """The problems of a text, none where it is right."""
+    try:
+        read(text)
+    except ExpectationError as error:
+        return error.problems
+    return ()
+
+
+keys = st.sampled_from(["outputs", "x", "atol", "values", "when", "metrics", "rmse", "max", "needs", "sha256", "type"])
+trees = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(trees)
+def test_any_tree_is_read_or_refused(tree: Any) -> None:
+    """There is never another exception, and every problem has a place."""
+    assert all(each.line and each.column for each in refusals(json.dumps(tree)))
+
+
+@given(st.integers(0, 400), st.sampled_from(list('{}[]",:0-e\\\x00é')))
+def test_any_text_is_read_or_refused(at: int, letter: str) -> None:
+    """One letter changed in a right text."""
+    text = json.dumps(
+        {"repeat": 2, "outputs": {"x": {"atol": 1e-3, "metrics": {"rmse": {"max": 1}}, "values": [1, "nan"]}}}
+    )
+    at %= len(text)
+    assert all(each.line for each in refusals(text[:at] + letter + text[at + 1 :]))

@@ -1,0 +1,204 @@
+"""Expectations against the outputs of their scenario, without a device."""
+
+# ruff: noqa: E501 - a line for each case of a table
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scenario_runner.plan.resolve import resolve
+from scenario_runner.scenario import load as load_scenario
+from scenario_runner.suite.expectations.content import decoded, encoded
+from scenario_runner.suite.expectations.outputs import outputs_of_plan, outputs_of_scenario
+from scenario_runner.suite.expectations.places import expectations_file
+from scenario_runner.suite.expectations.validation import check
+from scenario_runner.suite.records import Item
+from scenario_runner.viewing.element import ELEMENTS
+from scenarios.generate import HERE
+from tests.scenes import Scene
+
+
+@pytest.fixture
+def scene(scene: Scene) -> Scene:
+    """A scenario with an output of each kind, and a frame that captures two of them."""
+    scene.buffer("x", np.zeros(6, "f4"))
+    image = {"dims": [1, 12, 11, 1], "shader_access": "readwrite"}
+    scene.resource("image", uid="color", format="VK_FORMAT_R8G8B8A8_UNORM", dst="color.png", **image)
+    scene.resource("image", uid="levels", format="VK_FORMAT_R8_UNORM", dst="levels.dds", mips=3, **image)
+    tensor = {"dims": [2, 3], "shader_access": "readwrite", "dst": "t.npy"}
+    scene.resource("tensor", uid="t", format="VK_FORMAT_R16_SFLOAT", **tensor)
+    scene.resource("buffer", uid="inner", size=4, shader_access="readwrite")
+    return scene.command("mark_boundary", resources=["x", "inner"])
+
+
+def item(scene: Scene, given: Any) -> Item:
+    scene.file("check.json", json.dumps(given))
+    path = str(scene.write())
+    return Item("i", path, expectations_file(path))
+
+
+def found(scene: Scene, **outputs: Any) -> list[tuple[str, str]]:
+    """Code and message of what is found, the outputs that are not named unchecked."""
+    given = {name: {"unchecked": True} for name in ("x", "color", "levels", "t")} | {
+        name.replace("__", "/"): keys for name, keys in outputs.items()
+    }
+    problems = check(item(scene, {"outputs": given}))
+    assert all(each.path and (each.line or not each.pointer) for each in problems)
+    return [(each.code.removeprefix("SR-EXPECT-"), each.message) for each in problems]
+
+
+@pytest.mark.parametrize("name", ["basics/add", "dialects/newest", "frames/boundaries", "images/mip_levels"])
+def test_outputs_are_known_without_a_run(shader_cache: Path, name: str) -> None:
+    """Those of the parsed scenario are those of its plan."""
+    scenario = load_scenario(HERE / name / "scenario.json")
+    plan = resolve(scenario)
+    for repeat in (1, 2):
+        planned, parsed = outputs_of_plan(plan, repeat), outputs_of_scenario(scenario, repeat)
+        assert planned.keys() == parsed.keys()
+        for name, output in parsed.items():
+            of_plan = planned[name]
+            assert (output.name, output.file_name, output.size_bytes) == (name, of_plan.file_name, of_plan.size_bytes)
+            assert output.resource is not None
+            assert of_plan.resource is not None
+            assert (output.resource.kind, output.resource.format) == (of_plan.resource.kind, of_plan.resource.format)
+
+
+def test_frames_of_repeated_runs(scene: Scene) -> None:
+    """They are named as the folders of captures, also where ids repeat."""
+    scene.command("mark_boundary", resources=["x"], frame_id=0)
+    names = list(outputs_of_scenario(load_scenario(scene.write()), 2))
+    assert names[4:] == [
+        f"iteration_{n}/{frame}" for n in (0, 1) for frame in ("frame_0/x", "frame_0/inner", "frame_0_2/x")
+    ]
+
+
+def test_right_expectations(scene: Scene) -> None:
+    """Each kind of output with each kind of source."""
+    scene.npy("expected/x.npy", np.zeros(6, "f4"))
+    scene.npy("expected/t.npy", np.zeros((1, 2, 3), "f2"))
+    scene.npy("expected/color.npy", np.zeros((1, 11, 12, 4), "u1"))
+    assert found(scene, x={"atol": 1}, t={}, color={"metrics": {"ssim": {"min": 0.9}}}) == []
+    assert found(scene, x={"values": [1, 2, 3, "nan", "0x80000000", 0.5], "dtype": "float32"}) == []
+    assert (
+        found(scene, t={"values": [[1, 2, 3], [4, 5, 6]]}, color={"values": 255}, levels={"sha256": ["0" * 64]}) == []
+    )
+    assert found(scene, frame_0__x={"file": "x.npy"}, frame_0__inner={"values": 0, "dtype": "int32"}) == []
+
+
+def test_names_of_no_output(scene: Scene) -> None:
+    """A misspelling, a resource without a dst, a frame that does not exist, and a file that nothing names."""
+    scene.npy("expected/clor.npy", np.zeros(6, "f4"))
+    problems = found(scene, y={}, inner={}, frame_1__x={})
+    assert [code for code, _ in problems] == ["004"] * 4
+    assert [text for _, text in problems] == [
+        "is the expectation of 'clor', which is no output of the scenario (did you mean 'color'?)",
+        "'y' is no output of the scenario",
+        "'inner' is no output of the scenario",
+        "'frame_1/x' is no output of the scenario (did you mean 'frame_0/x'?)",
+    ]
+
+
+def test_outputs_of_which_nothing_is_said(scene: Scene) -> None:
+    """All outputs need an expectation where one has one; frames only where a frame has one."""
+    problems = check(item(scene, {"outputs": {"x": {"unchecked": True}}}))
+    assert [each.message for each in problems] == [
+        f"nothing is said about the output {name!r}" for name in ("color", "levels", "t")
+    ]
+    assert "expected/color.npy" in str(problems[0].help)
+    assert found(scene, frame_0__x={"unchecked": True}) == [("005", "nothing is said about the output 'frame_0/inner'")]
+    assert check(item(scene, {"repeat": 3})) == []
+    assert found(scene, x={"atol": 1}) == [
+        ("005", "has neither 'file', 'values' nor 'sha256', and no file in 'expected'")
+    ]
+
+
+@pytest.mark.parametrize(
+    "name, keys, code, message",
+    [
+        ("x", {"file": "x.npz"}, "008", "x.npz: has the extension '.npz', expected '.npy' for a buffer"),
+        ("x", {"file": "y.npy"}, "007", "y.npy: cannot be opened: no such file or directory"),
+        ("x", {"file": "small.npy"}, "008", "small.npy: holds 8 bytes, but the output has 24 bytes"),
+        ("x", {"file": "broken.npy"}, "007", "broken.npy: is not a .npy file"),
+        ("x", {"file": "complex.npy", "atol": 1}, "008", "has elements that are no numbers"),
+        ("x", {"file": "x.npy", "dtype": "float64", "mask": "small.npy"}, "008", "the mask has the shape (2,)"),
+        ("x", {"file": "x.npy", "border": 1}, "008", "the output has the shape (6,): there are no rows"),
+        ("x", {"values": [1, 2], "dtype": "float32"}, "008", "there are 2 values, but the output has 6 elements"),
+        ("x", {"values": 1}, "003", "say nothing of their type"),
+        ("x", {"values": 1.5, "dtype": "int32"}, "008", "1.5 is no value of int32"),
+        ("x", {"values": ["nan"], "dtype": "int64"}, "008", "there are 1 values, but the output has 3 elements"),
+        ("x", {"values": "nan", "dtype": "int64"}, "008", "'nan' is no value of int64"),
+        ("x", {"values": "0x123", "dtype": "uint8"}, "008", "'0x123' has more bits than uint8"),
+        ("inner4", {"values": 1, "dtype": "float64"}, "008", "the output has 4 bytes, no whole number of float64"),
+        ("x", {"file": "x.npy", "metrics": {"ssim": {"min": 0.5}}}, "009", "is a metric of images; this output is none"),
+        ("t", {"file": "x.npy"}, "008", "x.npy: holds '<f4' of shape (6,), but the output is float16 of shape (2, 3)"),
+        ("t", {"values": 1, "dtype": "bfloat16"}, "008", "is 'bfloat16', but the tensor is 'float16'"),
+        ("color", {"values": 1, "dtype": "uint8"}, "008", "an image has the type of its format, VK_FORMAT_R8G8B8A8_UNORM"),
+        ("color", {"file": "x.npy"}, "008", "x.npy: "),
+        ("color", {"values": 1, "mask": "none.png"}, "007", "none.png: "),
+        ("levels", {"values": 1}, "008", "values of VK_FORMAT_R8_UNORM cannot be written as numbers"),
+        ("levels", {"file": "level.npy"}, "008", "level.npy: has 1 of the 3 mip levels of the output"),
+    ],
+)  # fmt: skip
+def test_content_that_does_not_fit(scene: Scene, name: str, keys: dict[str, Any], code: str, message: str) -> None:
+    """Each misfit has its code, and says both sides."""
+    scene.npy("small.npy", np.zeros(2, "f4"))
+    scene.npy("complex.npy", np.zeros(3, "c8"))
+    scene.npy("level.npy", np.zeros((1, 11, 12, 1), "u1"))
+    scene.file("broken.npy", b"nothing")
+    scene.buffer("inner4", size=4)
+    others = {} if name == "inner4" else {"inner4": {"unchecked": True}}
+    problems = found(scene, **{name: keys}, **others)
+    assert len(problems) == 1
+    assert problems[0][0] == code
+    assert message in problems[0][1]
+
+
+def test_everything_is_said_at_once(scene: Scene) -> None:
+    """Of all outputs, and of all entries of `when`."""
+    given = {
+        "outputs": {name: {"unchecked": True} for name in ("x", "color", "levels", "t")} | {"x": {"file": "no.npy"}},
+        "when": [
+            {"type": "cpu", "outputs": {"y": {"atol": 1}}},
+            {"type": "other", "outputs": {"t": {"values": [1]}}},
+        ],
+    }
+    problems = check(item(scene, given))
+    assert [each.code.removeprefix("SR-EXPECT-") for each in problems] == ["007", "004", "008"]
+
+
+def test_two_files_of_one_output(scene: Scene) -> None:
+    """Which of them counts is not guessed."""
+    scene.npy("expected/color.npy", np.zeros((11, 12, 4), "u1"))
+    scene.file("expected/color.png", b"")
+    problems = check(item(scene, {"outputs": {name: {"unchecked": True} for name in ("x", "levels", "t")}}))
+    assert [each.message for each in problems if each.code == "SR-EXPECT-006"] == [
+        f"and {name!r} are both the expectation of 'color'"
+        for name in ("color.png", "color.npy")
+        if name != Path(str(problems[0].path)).name
+    ]
+
+
+def test_a_wrong_scenario_is_said_by_its_run(scene: Scene) -> None:
+    """Nothing is known of its outputs."""
+    path = scene.file("scenario.json", '{ "resources": 3 }')
+    scene.file("check.json", '{ "outputs": { "x": {} } }')
+    assert check(Item("i", str(path), expectations_file(str(path)))) == []
+
+
+@pytest.mark.parametrize("name", [name for name in ELEMENTS if name != "bool"])
+def test_values_and_bytes(name: str) -> None:
+    """Numbers come back from bytes as they went into them, in arrays of the same shape."""
+    element = ELEMENTS[name]
+    values = [[1, 2, 3], [4, 5, 6]]
+    data = encoded(values, element, 6)
+    assert len(data) == 6 * element.size_bytes
+    assert decoded(memoryview(data), element, (2, 3)) == values
+    assert encoded(7, element, 2) == encoded([7, 7], element, 2)
+    if element.is_float:
+        special = decoded(memoryview(encoded(["nan", -0.0], element, 2)), element, (2,))
+        assert special == ["nan", 0]

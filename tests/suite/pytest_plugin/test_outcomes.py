@@ -1,0 +1,94 @@
+"""Verdicts as outcomes of pytest, of real runs."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tests.suite.pytest_plugin.conftest import RunPytest, outcomes, write_scenario
+
+
+def test_each_verdict_has_its_outcome(run_pytest: RunPytest, tmp_path: Path) -> None:
+    """Lists and expectations decide how a test ends; a failure says what is wrong and how to repeat it."""
+    folder = tmp_path / "suite"
+    right, wrong = [0] * 4, [0, 1, 0, 2]
+    for name, expected in (
+        ("pass", right),
+        ("improved", right),
+        ("known", wrong),
+        ("accepted", wrong),
+        ("fail", wrong),
+    ):
+        write_scenario(folder / name / "scenario.json", expected=expected)
+    write_scenario(folder / "skipped.json")
+    write_scenario(folder / "unsupported.json", needs={"extensions": ["VK_TEST_that_no_device_has"]})
+    write_scenario(folder / "missing.json", needs={"no_such_key": 1})
+    write_scenario(folder / "warn.json", expected=[0, 0, 0, 1])
+    text = (folder / "warn.json").read_text().replace('"dtype"', '"metrics": {"rmse": {"warn": 0.25}}, "dtype"')
+    (folder / "warn.json").write_text(text)
+    (folder / "other.json").write_text('{"no": "scenario"}')
+    (tmp_path / "baseline.csv").write_text("suite/known/scenario.json,Fail\nsuite/improved/scenario.json,Crash\n")
+    (tmp_path / "skips.txt").write_text("skipped\n")
+    (tmp_path / "flakes.txt").write_text("acc.pted\n")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\naddopts = --strict-markers\nscenarios = true\nscenario_results = results\n"
+        "scenario_baseline = baseline.csv\nscenario_skips = skips.txt\nscenario_flakes = flakes.txt\n"
+    )
+    ended = run_pytest("-rA", "--junitxml=junit.xml", "-o", "junit_family=xunit2")
+    assert ended.code == 1, ended.out
+    assert outcomes(ended.out) == {
+        "suite/pass/scenario.json::pass": "PASSED",
+        "suite/warn.json::warn": "PASSED",
+        "suite/improved/scenario.json::improved": "FAILED",
+        "suite/fail/scenario.json::fail": "FAILED",
+        "suite/missing.json::missing": "FAILED",
+        "suite/known/scenario.json::known": "XFAIL",
+        "suite/accepted/scenario.json::accepted": "XFAIL",
+    }, ended.out
+    assert "ScenarioWarning: Warn: data: rmse is 0.5" in ended.out
+    assert "[XPASS(strict)] UnexpectedImprovement(Pass) suite/improved/scenario.json" in ended.out
+    assert "SKIPPED [1] suite/skipped.json:1: scenario_skips names it\n" in ended.out
+    unsupported = r"SKIPPED \[1\] suite/unsupported\.json:1: .* lacks the extension VK_TEST_that_no_device_has\n"
+    assert re.search(unsupported, ended.out)
+    assert "Fail suite/fail/scenario.json: data: 2 of 4 elements (50 %) are wrong" in ended.out
+    assert "  [3]: expected 2 (0x02), got 0 (0x00)\n" in ended.out
+    assert "repeat: scenario-runner test suite/fail/scenario.json\n" in ended.out
+    assert "no_such_key" in ended.out
+    assert "Traceback" not in ended.out + ended.err
+    assert (tmp_path / "results" / "suite" / "fail").is_dir()
+    suite = ElementTree.parse(tmp_path / "junit.xml").getroot()[0]
+    counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "9", "failures": "3", "errors": "0", "skipped": "4"}
+    case = next(each for each in suite.iter("testcase") if each.get("name") == "fail")
+    assert "[3]: expected 2" in (case.findtext("failure") or "")
+    assert {each.get("name") for each in case.iter("property")} == {"verdict", "device", "driver"}
+
+
+def test_a_crash_that_does_not_come_again_is_a_flake(
+    run_pytest: RunPytest, tmp_path: Path, fault_layer: dict[str, str]
+) -> None:
+    """A real crash costs one scenario one attempt: it runs again alone and passes, with a warning."""
+    for name in ("a", "b"):
+        write_scenario(tmp_path / f"{name}.json")
+    crash = {**fault_layer, "FAULT_CALL": "vkCreateBuffer", "FAULT_AT": "2", "FAULT_SIGNAL": str(int(signal.SIGSEGV))}
+    ended = run_pytest("--scenarios", "-rA", env=crash)
+    assert ended.code == 0, ended.out
+    assert outcomes(ended.out) == {"a.json::a": "PASSED", "b.json::b": "PASSED"}
+    assert "ScenarioFlakeWarning: Flake: the process that ran it was ended by SIGSEGV" in ended.out
+    assert "the same process had run 1 item before, at last:\n  a.json" in ended.out
+
+
+def test_a_crash_is_a_failure_with_its_stack(
+    run_pytest: RunPytest, tmp_path: Path, fault_layer: dict[str, str]
+) -> None:
+    """A scenario that crashes each time fails, pytest goes on, and -x stops it."""
+    for name in ("a", "b"):
+        write_scenario(tmp_path / f"{name}.json")
+    crash = {**fault_layer, "FAULT_CALL": "vkCreateBuffer", "FAULT_AT": "1", "FAULT_SIGNAL": str(int(signal.SIGSEGV))}
+    ended = run_pytest("--scenarios", "-rA", "-x", env=crash)
+    assert ended.code == 1, ended.out
+    assert outcomes(ended.out) == {"a.json::a": "FAILED"}
+    assert "Crash a.json: the process that ran it was ended by SIGSEGV" in ended.out
+    assert "in create_buffer\n" in ended.out

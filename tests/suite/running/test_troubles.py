@@ -1,0 +1,205 @@
+"""What ends a worker, keeps it, or makes it unusable: it costs the item that it ran, which names what happened."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.errors import DriverCrashError, ScenarioRunnerError
+from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.running.options import Finished
+from scenario_runner.suite.running.workers import Workers
+from tests.suite.running.conftest import TROUBLES, Folder, once_more, options
+from tests.suite.running.test_workers import is_running
+
+FENCE, CRASHED, LOST = 10, 12, 11
+
+
+def by_id(finished: list[Finished]) -> dict[str, tuple[Outcome, ...]]:
+    return {each.item.id: each.attempts for each in finished}
+
+
+def test_a_crash_costs_one_item(folder: Folder) -> None:
+    """It is named with its signal, its place, the Python stack and what ran before; alone it runs once more; the
+    others pass."""
+    items = [folder.good("a"), folder.crashing("b"), folder.good("c")]
+    with Workers(options(jobs=1)) as workers:
+        outcomes = by_id(list(workers.run(items, once_more)))
+    first, second = outcomes["b"]
+    assert (first.status, first.exit_code) == ("Crash", CRASHED)
+    assert first.reason == "/commands/0: the process that ran it was ended by SIGSEGV while running this command"
+    (problem,) = first.diagnostics
+    assert (problem["code"], problem["pointer"], problem["path"]) == ("SR-DEVICE-006", "/commands/0", items[1].path)
+    assert problem["line"] is not None
+    assert first.stack.startswith("Fatal Python error: Segmentation fault")
+    assert "scenario_runner/vulkan/execution/" in first.stack
+    assert (first.before, first.before_count) == (("a",), 1)
+    assert (second.status, second.before, second.before_count) == ("Crash", (), 0)
+    assert [each.status for each in (*outcomes["a"], *outcomes["c"])] == ["Pass", "Pass"]
+
+
+def test_endless_work_ends_at_its_limit(folder: Folder) -> None:
+    """The fence's limit comes first: the error names the work. The item's own limit holds, not that of the others."""
+    endless = folder.endless()
+    Path(endless.path + ".limit").write_text("4")
+    with Workers(options(jobs=1, task_options="limits")) as workers:
+        outcomes = by_id(list(workers.run([folder.good(), endless, folder.good("b")])))
+    assert (outcomes["endless"][0].status, outcomes["endless"][0].exit_code) == ("Timeout", FENCE)
+    assert outcomes["endless"][0].reason.endswith("the work of frame 0 did not finish within 2 s")
+    assert outcomes["b"][0].status == "Pass"
+
+
+ENDS = {
+    "exits": "ended by itself with exit code 3",
+    "aborts": "was ended by SIGABRT",
+    "garbage": "was killed, since it sent something that is no result (b'\\xff{'),",
+    "is_killed": "was ended by SIGKILL",
+    "floods": "was ended by SIGSEGV",
+    "leaves_a_child": "was ended by SIGSEGV",
+    "closes_files": "was killed, since it closed its connection,",
+}
+LAST_WORDS = {"aborts": "driver: assertion 'false' failed\n", "floods": "x\nthe last words\n"}
+
+
+@pytest.mark.usefixtures("trouble")
+def test_ways_to_end(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is told from the others; the next item finds a worker as if nothing had been."""
+    child = folder.path / "child"
+    monkeypatch.setenv("TROUBLE_FILE", str(child))
+    items = [folder.troubled(what) for what in ENDS]
+    with Workers(options()) as workers:
+        outcomes = by_id(list(workers.run([*items, folder.good()])))
+        while is_running(int(child.read_text())):  # it ends with its parent
+            time.sleep(0.01)
+    for what, end in ENDS.items():
+        (outcome,) = outcomes[what]
+        assert (outcome.status, outcome.exit_code) == ("Crash", CRASHED)
+        assert outcome.reason == f"the process that ran it {end} while creating its resources"
+        assert outcome.output.endswith(LAST_WORDS.get(what, ""))
+        assert len(outcome.output) <= 16 << 10
+    assert outcomes["good"][0].status == "Pass"
+
+
+@pytest.mark.usefixtures("trouble")
+def test_a_driver_that_waits_for_ever(folder: Folder) -> None:
+    """It is killed when the time of its item is over, which is spent once, with a stack that shows the call."""
+    with Workers(options(jobs=1, timeout_s=3)) as workers:
+        outcomes = by_id(list(workers.run([folder.troubled("sleeps"), folder.good()])))
+    (outcome,) = outcomes["sleeps"]
+    assert (outcome.status, outcome.exit_code) == ("Timeout", FENCE)
+    assert outcome.reason == "the process that ran it was killed after 3 s while creating its resources"
+    assert outcome.diagnostics[0]["code"] == "SR-DEVICE-004"
+    assert "create_buffer" in outcome.stack
+    assert outcomes["good"][0].status == "Pass"
+
+
+@pytest.mark.usefixtures("trouble")
+@pytest.mark.parametrize(
+    "what, status, code, words",
+    [
+        ("loses_the_device", "Fail", LOST, "VK_ERROR_DEVICE_LOST"),
+        ("leaks_files", "Crash", ScenarioRunnerError.exit_code, "has run out of file handles"),
+    ],
+)
+def test_a_spoiled_process_runs_nothing_more(folder: Folder, what: str, status: str, code: int, words: str) -> None:
+    """A process whose device is lost or that has no file handles left ends with its item, and another goes on."""
+    crash = folder.crashing()
+    with Workers(options(jobs=1)) as workers:
+        outcomes = by_id(list(workers.run([folder.troubled(what), folder.good(), crash])))
+    assert (outcomes[what][0].status, outcomes[what][0].exit_code) == (status, code)
+    assert words in outcomes[what][0].reason
+    assert outcomes["good"][0].status == "Pass"
+    assert outcomes["crash"][0].before == ("good",)
+
+
+@pytest.mark.usefixtures("trouble")
+def test_what_crashes_only_after_others_passes_alone(folder: Folder) -> None:
+    """The second run has a process of its own, so that it tells a flake: the list of what ran before is the first's."""
+    later = folder.troubled("crashes_later")
+    with Workers(options(jobs=1)) as workers:
+        outcomes = by_id(list(workers.run([folder.good(), later], once_more)))
+    crash, again = outcomes["crashes_later"]
+    assert (crash.status, crash.before) == ("Crash", ("good",))
+    assert again == Outcome("Pass")
+
+
+@pytest.mark.usefixtures("trouble")
+def test_a_process_that_has_grown_is_replaced(folder: Folder) -> None:
+    """After so many items, or so much memory, a worker is replaced, between two items."""
+    items = [folder.good("a"), folder.troubled("grows"), folder.crashing("b")]
+    with Workers(options(jobs=1, most_bytes=32 << 20)) as workers:
+        # what a failure leads to is that it is looked at: memory is not looked at after each item
+        finished = list(workers.run([items[0], items[1], folder.item("c", "void"), items[2]]))
+    assert by_id(finished)["b"][0].before == ()
+    with Workers(options(jobs=1, most_items=2)) as workers:
+        finished = list(workers.run([items[0], items[0], items[0], items[2]]))
+    assert by_id(finished)["b"][0].before == ("a",)
+
+
+@pytest.mark.usefixtures("trouble")
+@pytest.mark.parametrize(
+    "how, message", [("aborts", "was ended by SIGABRT"), ("sleeps", "was killed, since it was not")]
+)
+def test_a_driver_that_cannot_be_started(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, how: str, message: str
+) -> None:
+    """Where every worker ends at its start, a few are tried, and then there is one error."""
+    monkeypatch.setenv("TROUBLE_START", str(TROUBLES.index(how)))
+    with Workers(options(start_timeout_s=1.5)) as workers, pytest.raises(DriverCrashError, match=message) as raised:
+        list(workers.run([folder.good()]))
+    assert str(raised.value).endswith("while starting the driver, 3 times in a row")
+
+
+@pytest.mark.usefixtures("trouble")
+def test_the_zygote_is_replaced(folder: Folder) -> None:
+    """When the process that workers come from is ended, there is another, and the items that ran with it run again,
+    but for one that does this each time."""
+    notes: list[str] = []
+    with Workers(options(jobs=1), on_note=notes.append) as workers:
+        finished = list(workers.run([folder.good("a"), folder.good("b")]))
+        parent = workers_parent(workers)
+        os.kill(parent, signal.SIGKILL)
+        while is_running(parent):
+            time.sleep(0.01)
+        finished += workers.run([folder.good("c")])
+        assert [each.attempts[0].status for each in finished] == ["Pass"] * 3
+        assert notes == ["the process that workers are forked from was ended by SIGKILL"]
+        with pytest.raises(DriverCrashError, match="the process that workers are forked from was ended by SIGKILL"):
+            list(workers.run([folder.troubled("kills_its_parent")]))
+
+
+def test_a_process_that_cannot_be_ended(folder: Folder) -> None:
+    """Its device is given up: its item is a Timeout that says so, and what is left is Missing. The zygote, which would
+    kill it, is stopped here in place of a process that the kernel holds."""
+    notes: list[str] = []
+    items = [folder.good("a"), folder.endless(), folder.good("b"), Item("c", "c.json")]
+
+    def stop_zygote(item: Item, worker: int) -> None:
+        if item.id == "endless":
+            os.kill(workers_parent(workers), signal.SIGSTOP)
+
+    with Workers(
+        options(jobs=1, task="tests.suite.running.tasks:run_for_ever", timeout_s=1, kill_wait_s=1),
+        on_note=notes.append,
+        on_start=stop_zygote,
+    ) as workers:
+        parent = workers_parent(workers)
+        outcomes = by_id(list(workers.run(items)))
+    assert outcomes["endless"][0].status == "Timeout"
+    assert outcomes["endless"][0].reason.endswith("cannot be ended: it was held while running this command")
+    assert [outcomes[each][0].status for each in "abc"] == ["Pass", "Missing", "Missing"]
+    assert len(notes) == 1, notes
+    (note,) = notes
+    assert note.startswith("process 1 on the device 'llvmpipe")
+    assert note.endswith("no further scenario runs on this device")
+    assert outcomes["b"][0].reason == note
+    assert not is_running(parent)
+
+
+def workers_parent(workers: Workers) -> int:
+    """The process that workers are forked from."""
+    return workers._fleet._forks._process.pid

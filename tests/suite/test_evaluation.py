@@ -1,0 +1,354 @@
+"""Items that run on the device of this machine, and their outcomes."""
+
+# ruff: noqa: E501 - a line for each case of a table
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scenario_runner.suite.evaluation import EvaluationOptions, run_item
+from scenario_runner.suite.evidence import item_folder
+from scenario_runner.suite.expectations.places import expectations_file
+from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.running.runners import Runners
+from tests.scenes import Scene, glsl
+
+DOUBLE = glsl("x[gl_GlobalInvocationID.x] *= 2.0;", "layout(set=0,binding=0) buffer X { float x[]; };", local_size=4)
+VALUES = np.float32([1, 2, 3, 4])
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def runners(shader_cache: Path) -> Iterator[Runners]:
+    found = Runners({}, 60)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def run(scene: Scene, runners: Runners) -> Run:
+    """Run the scene's scenario with expectations; failures leave files in the folder ``results``."""
+
+    def run(**given: Any) -> Outcome:
+        path = str(scene.write())
+        if given:
+            scene.file("check.json", json.dumps(given))
+        options = EvaluationOptions(str(scene.folder / "results"))
+        outcome = run_item(Item("suite/item", path, expectations_file(path)), runners, options)
+        assert outcome == Outcome.of_json(json.loads(json.dumps(outcome.as_json(), allow_nan=False)))
+        assert outcome.seconds > 0
+        return outcome._replace(seconds=0)
+
+    return run
+
+
+@pytest.fixture
+def doubled(scene: Scene) -> Scene:
+    """A scenario that doubles a buffer x."""
+    return scene.shader("double", DOUBLE).buffer("x", VALUES).dispatch("double", ["x"])
+
+
+def expected(**keys: Any) -> dict[str, Any]:
+    return {"x": {"values": [2, 4, 6, 8], "dtype": "float32", **keys}}
+
+
+def test_nothing_is_expected(doubled: Scene, run: Run) -> None:
+    """An item without expectations passes where it runs, and writes no file."""
+    assert run() == Outcome("Pass")
+    assert not (doubled.folder / "x.out.npy").exists()
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"values": [2.001, 4, 6, 8], "atol": 0.01},
+        {"values": [2.001, 4, 6, 8], "rtol": 0.001},
+        {"values": [2.0000002, 4, 6, 8], "ulp": 1},
+        {"values": ["nan", 4, 6, 8], "nan": "any"},
+        {"values": [9, 4, 6, 8], "allowed_count": 1},
+        {"values": [9, 4, 6, 8], "allowed_share": 0.25},
+        {"values": [9, 4, 6, 8], "mask": "mask.npy"},
+        {"values": [2.001, 4, 6, 8], "metrics": {"rmse": {"max": 0.001}}},
+        {"metrics": {"rel_l2": {}, "cosine": {}, "scale_error": {}, "wasserstein_rel": {}, "atol_p999": {}}},
+    ],
+)
+def test_passes(doubled: Scene, run: Run, keys: dict[str, Any]) -> None:
+    """Within what is allowed."""
+    doubled.npy("mask.npy", np.array([1, 0, 0, 0], bool))
+    outcome = run(outputs=expected(**keys))
+    assert (outcome.status, outcome.reason) == ("Pass", "")
+    assert not (doubled.folder / "results").exists()
+
+
+@pytest.mark.parametrize(
+    "keys, status, message",
+    [
+        ({"values": [2, 4, 6, 9]}, "Fail", "1 of 4 elements (25 %) are wrong at [3]: 8.0 (0x41000000), expected 9.0 (0x41100000)"),
+        ({"values": [2, 4, 5, 9], "atol": 0.5}, "Fail", "2 of 4 elements (50 %) are wrong, the greatest error is 1 at [2]: 6.0 (0x40c00000), expected 5.0 (0x40a00000)"),
+        ({"values": [0, 0, 6, 8], "allowed_count": 1}, "Fail", "2 of 4 elements (50 %) are wrong, 1 may be at [1]: 4.0 (0x40800000), expected 0.0 (0x00000000)"),
+        ({"values": [2, 4, 6, "nan"], "nan": "equal"}, "Fail", "1 of 4 elements (25 %) are wrong, the greatest error is inf at [3]: 8.0 (0x41000000), expected nan (0x7fc00000)"),
+        ({"values": [2, 4, 6, 9], "metrics": {"rmse": {"warn": 0.1, "max": 1}}}, "Warn", "rmse is 0.5, expected at most 0.1"),
+        ({"values": [2, 4, 6, 9], "metrics": {"rmse": {"max": 0.1}, "psnr": {"min": 90}}}, "Fail", "rmse is 0.5, expected at most 0.1; psnr is 6.0206, expected at least 90"),
+        ({"values": [2, 4, 6, "inf"], "metrics": {"rel_l2": {}}}, "Fail", "rel_l2 cannot be computed: what is expected has values that are not finite"),
+        ({"values": [2, 4, 6, 9], "atol": 2, "metrics": {"rmse": {"max": 0.1}}}, "Fail", "rmse is 0.5, expected at most 0.1"),
+    ],
+)  # fmt: skip
+def test_wrong_outputs(doubled: Scene, run: Run, keys: dict[str, Any], status: str, message: str) -> None:
+    """What is wrong is said in a sentence, with the worst elements and files about them."""
+    outcome = run(outputs=expected(**keys))
+    assert (outcome.status, outcome.reason) == (status, f"x: {message}")
+    (output,) = outcome.outputs
+    assert output.worst
+    assert set(output.files) == {"expected", "actual", "error"}
+    arrays = {what: np.load(doubled.folder / "results" / path) for what, path in output.files.items()}
+    assert arrays["actual"].tolist() == [2, 4, 6, 8]
+    assert arrays["actual"].dtype == np.float32
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(arrays["actual"] - arrays["expected"])
+    np.testing.assert_array_equal(arrays["error"], np.where(np.isfinite(difference), difference, np.inf))
+
+
+def test_folder_of_expected_files(doubled: Scene, run: Run) -> None:
+    """Without a file with expectations the folder says all, with the type of its files."""
+    doubled.npy("expected/x.npy", VALUES * 2)
+    assert run().status == "Pass"
+    doubled.npy("expected/x.npy", VALUES * 2 + np.float32([0, 0, 1e-6, 0]))
+    assert run().status == "Fail"
+    assert run(outputs={"x": {"rtol": 1e-6}}).status == "Pass"
+
+
+def test_digests(doubled: Scene, run: Run) -> None:
+    """One of several accepted results."""
+    import hashlib
+
+    digest = hashlib.sha256((VALUES * 2).tobytes()).hexdigest()
+    assert run(outputs={"x": {"sha256": ["0" * 64, digest]}}).status == "Pass"
+    outcome = run(outputs={"x": {"sha256": "0" * 64}})
+    assert outcome.reason == f"x: the content has the SHA-256 {digest}, not that that is expected"
+    assert set(outcome.outputs[0].files) == {"actual"}
+
+
+@pytest.mark.parametrize(
+    "dtype, values", [("float16", [1.5, -2.0]), ("bfloat16", [3.0, 0.5]), ("float8_e4m3", [1, 2, 3, 4])]
+)
+def test_types_that_buffers_hold(scene: Scene, run: Run, dtype: str, values: list[float]) -> None:
+    """The bytes of a buffer are what the expectation says."""
+    from scenario_runner.suite.expectations.content import encoded
+    from scenario_runner.viewing.element import ELEMENTS
+
+    scene.buffer("x", np.frombuffer(encoded(values, ELEMENTS[dtype], len(values)), "u1"))
+    near = [value * 1.1 for value in values]
+    assert run(outputs={"x": {"values": values, "dtype": dtype}}).status == "Pass"
+    assert run(outputs={"x": {"values": near, "dtype": dtype, "rtol": 0.2}}).status == "Pass"
+    assert run(outputs={"x": {"values": near, "dtype": dtype, "ulp": 0, "atol": 1e-9}}).status == "Fail"
+
+
+def test_a_wrong_picture(scene: Scene, run: Run) -> None:
+    """Of an image there are pictures of what was expected, what came, and the error."""
+    picture = np.zeros((1, 12, 16, 4), "u1")
+    picture[..., 3] = 255
+    image = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 16, 12, 1], "shader_access": "readwrite"}
+    scene.npy("picture.npy", picture)
+    scene.resource("image", uid="i", src="picture.npy", dst="i.png", **image)
+    picture[0, 5, 6, 1] = 200
+    scene.npy("expected/i.npy", picture)
+    outcome = run()
+    assert outcome.reason == "i: 1 of 768 elements (0.13 %) are wrong at [5, 6, 1]: 0 (0x00), expected 200 (0xc8)"
+    (output,) = outcome.outputs
+    assert output.files == {
+        "actual_array": "suite/item/i.actual.npy",
+        "expected_array": "suite/item/i.expected.npy",
+        "expected": "suite/item/i.expected.png",
+        "actual": "suite/item/i.actual.png",
+        "error": "suite/item/i.error.png",
+    }
+    from PIL import Image
+
+    shown = {
+        what: Image.open(scene.folder / "results" / path) for what, path in output.files.items() if path[-1] == "g"
+    }
+    assert {each.size for each in shown.values()} == {(16, 12)}
+    assert shown["expected"].getpixel((6, 5)) == (0, 200, 0, 255)
+    assert shown["actual"].getpixel((6, 5)) == (0, 0, 0, 255)
+    assert shown["error"].getpixel((6, 5)) == (255, 255, 255)
+    assert shown["error"].getpixel((0, 0)) == (0, 0, 0)
+    good = {"i": {"metrics": {"psnr": {"min": 20}, "ssim": {"min": 0.5}, "histogram_emd": {"max": 0.1}}}}
+    assert run(outputs=good).status == "Pass"
+    assert run(outputs={"i": {"border": 6}}).status == "Pass"
+
+
+def test_captured_frames(doubled: Scene, run: Run) -> None:
+    """They are compared by the names of their folders, in each iteration of a repeated run."""
+    doubled.command("mark_boundary", resources=["x"], frame_id=7).dispatch("double", ["x"])
+    for iteration in (0, 1):
+        doubled.npy(f"expected/iteration_{iteration}/frame_7/x.npy", VALUES * 2)
+    doubled.npy("expected/x.npy", VALUES * 4)
+    assert run(repeat=2).status == "Pass"
+    doubled.npy("expected/iteration_1/frame_7/x.npy", VALUES)
+    doubled.npy("expected/x.npy", VALUES)
+    outcome = run(repeat=2)
+    assert [output.name for output in outcome.outputs if output.status == "Fail"] == ["iteration_1/frame_7/x", "x"]
+    assert outcome.reason.startswith("iteration_1/frame_7/x: 4 of 4 elements")
+    assert outcome.reason.endswith("(and 1 more output)")
+    assert run(repeat=2, keep_state=True).status == "Fail"
+
+
+def test_wrong_expectations_end_it_before_it_runs(doubled: Scene, run: Run) -> None:
+    """The item is Missing, with all problems."""
+    outcome = run(outputs={"y": {}, "x": {"file": "no.npy"}})
+    assert (outcome.status, outcome.exit_code) == ("Missing", 3)
+    assert [each["code"] for each in outcome.diagnostics] == ["SR-EXPECT-004", "SR-EXPECT-007"]
+    assert "/outputs/y: 'y' is no output of the scenario" in outcome.reason
+    assert outcome.reason.endswith("(and 1 more)")
+    assert run(output={}).diagnostics[0]["code"] == "SR-EXPECT-002"
+
+
+def test_a_missing_scenario(tmp_path: Path, runners: Runners) -> None:
+    """An item without its file is Missing, with the exit code of a run."""
+    outcome = run_item(Item("i", str(tmp_path / "no.json")), runners)
+    assert (outcome.status, outcome.exit_code) == ("Missing", 4)
+
+
+def test_scenarios_that_are_wrong_on_purpose(doubled: Scene, run: Run) -> None:
+    """The exit code and all codes of errors must be as expected, exactly."""
+    doubled.dispatch("dubble", ["x"])
+    assert run(exit_code=3).status == "Pass"
+    assert run(codes="SR-REF-001") == run(exit_code=3, codes=["SR-REF-001"])
+    assert [each["code"] for each in run(exit_code=3).diagnostics] == ["SR-REF-001"]
+    outcome = run(exit_code=4)
+    assert outcome.status == "Fail"
+    assert outcome.reason.startswith("the run ended with 3, expected 4: ")
+    outcome = run(codes=["SR-REF-001", "SR-REF-002"])
+    assert outcome.reason.startswith("the run ended with the codes SR-REF-001, expected SR-REF-001, SR-REF-002: ")
+    outcome = run(repeat=1)
+    assert (outcome.status, outcome.exit_code) == ("Fail", 3)
+    assert "dubble" in outcome.reason
+
+
+def test_an_error_that_does_not_come(doubled: Scene, run: Run) -> None:
+    """A run that ends well fails where an error is expected; that of a file to write counts as the run's."""
+    assert run(exit_code=3).reason == "the run ended well, expected the exit code 3"
+    assert run(codes="SR-REF-001").reason == "the run ended well, expected SR-REF-001"
+    doubled.buffer("y", np.zeros(4, "u1"), dst="x.npy")  # which the scenario reads
+    assert run(codes="SR-FILE-003").status == "Pass"
+
+
+def test_needs(scene: Scene, run: Run, runners: Runners) -> None:
+    """What the device lacks is NotSupported; a need that no shader has is a failure."""
+    assert run(needs={"features": "noSuchFeature"}).status == "NotSupported"
+    device = runners.runner().physical_device.name
+    outcome = run(needs={"extensions": ["VK_KHR_no", "VK_KHR_nothing"]})
+    assert outcome.reason == f"{device!r} lacks the extension VK_KHR_no, the extension VK_KHR_nothing"
+    assert run(needs={"features": ["robustBufferAccess"]}).status == "Pass"
+    outcome = run(needs="Int64")
+    assert (outcome.status, outcome.reason) == ("Fail", "'needs' names the capability Int64, which no shader declares")
+
+
+def test_a_refusal_that_needs_do_not_name(scene: Scene, run: Run, runners: Runners) -> None:
+    """A device that lacks something is no failure, but for one where all that is named is there."""
+    most = runners.runner().physical_device.limits.maxComputeWorkGroupCount[0]
+    scene.shader("double", DOUBLE).buffer("x", VALUES).dispatch("double", ["x"], groups=[most + 1])
+    outcome = run()
+    assert (outcome.status, outcome.exit_code) == ("NotSupported", 6)
+    outcome = run(needs={"features": "robustBufferAccess"})
+    assert outcome.status == "Fail"
+    assert outcome.reason.startswith("the device has all that 'needs' names, and yet: ")
+    assert run(exit_code=6).status == "Pass"
+
+
+def test_conditions(doubled: Scene, run: Run, runners: Runners) -> None:
+    """Other bounds count on a device that matches."""
+    type = runners.runner().physical_device.type
+    other = "virtual" if type != "virtual" else "cpu"
+    near = expected(values=[2.5, 4, 6, 8])
+    assert run(outputs=near, when=[{"type": type, "outputs": {"x": {"atol": 1}}}]).status == "Pass"
+    assert run(outputs=near, when=[{"type": other, "outputs": {"x": {"atol": 1}}}]).status == "Fail"
+
+
+def test_a_run_that_does_not_end(scene: Scene, run: Run) -> None:
+    """The limit of an item ends the wait for the device; the next item runs on a device that is opened anew."""
+    busy = "for (uint i = 0; i < 20000; i++) { x[0] = x[0] * 1.0001 + float(i & 3u); }"
+    scene.shader("busy", glsl(busy, "layout(set=0,binding=0) volatile buffer X { float x[]; };"))
+    scene.buffer("x", VALUES).dispatch("busy", ["x"], groups=[65535])
+    outcome = run(timeout=0.1)
+    assert (outcome.status, outcome.exit_code) == ("Timeout", 10)
+    scene.commands.clear()
+    assert run(repeat=1).status == "Pass"
+
+
+def test_robustness_has_a_device_of_its_own(doubled: Scene, run: Run) -> None:
+    """Both stay open from item to item."""
+    assert run(robustness=True, outputs=expected()).status == "Pass"
+    assert run(outputs=expected()).status == "Pass"
+
+
+def test_outputs_that_come_in_pieces(scene: Scene, shader_cache: Path) -> None:
+    """Through staging memory, a large output is compared as a whole, also between small ones."""
+    size = (16 << 20) + 4096
+    scene.buffer("a", VALUES).buffer("large", size=size).buffer("b", VALUES)
+    keys = {"values": 0, "dtype": "float32"}
+    small = {"values": VALUES.tolist(), "dtype": "float32"}
+    check = scene.file("check.json", json.dumps({"outputs": {"a": small, "large": keys, "b": small}}))
+    runners = Runners({"staging": True}, 60)
+    item = Item("i", str(scene.write()), str(check))
+    assert [each.status for each in run_item(item, runners).outputs] == ["Pass"] * 3
+    check.write_text(json.dumps({"outputs": {"a": small, "large": keys | {"values": 1}, "b": small}}))
+    outcome = run_item(item, runners)
+    assert outcome.reason.startswith(f"large: {size // 4} of {size // 4} elements (100 %) are wrong at [0]: 0.0 (0x0")
+    runners.close()
+
+
+def test_warnings_are_among_the_diagnostics(doubled: Scene, run: Run) -> None:
+    """They do not change the status."""
+    doubled.resources[1]["buffer"]["format"] = "VK_FORMAT_R32_SFLOAT"
+    outcome = run(outputs=expected())
+    assert (outcome.status, [each["code"] for each in outcome.diagnostics]) == ("Pass", ["SR-JSON-010"])
+
+
+def test_results_that_cannot_be_written(doubled: Scene, run: Run) -> None:
+    """The verdict stands without the files, and says why there are none."""
+    doubled.file("results", "a file in the place of the folder")
+    outcome = run(outputs=expected(values=0))
+    assert outcome.outputs[0].files == {}
+    assert "(no files about it: " in outcome.outputs[0].message
+
+
+def test_in_a_sandbox(doubled: Scene, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The folder of the results may lie outside; a file that is expected may not."""
+    doubled.npy("expected/x.npy", VALUES)
+    path, results = str(doubled.write()), tmp_path_factory.mktemp("results")
+    runners = Runners({"sandbox": True}, 60)
+    outcome = run_item(Item("item", path), runners, EvaluationOptions(str(results)))
+    assert (outcome.status, len(outcome.outputs[0].files)) == ("Fail", 3)
+    assert (results / "item" / "x.actual.npy").is_file()
+    doubled.npy("../outside.npy", VALUES)
+    check = doubled.file("check.json", json.dumps({"outputs": {"x": {"file": "../outside.npy"}}}))
+    outcome = run_item(Item("item", path, str(check)), runners)
+    assert (outcome.status, outcome.exit_code) == ("Fail", 14)
+    runners.close()
+
+
+@pytest.mark.parametrize(
+    "id, folder",
+    [
+        ("a/b c/d.json", "a/b c/d.json"),
+        ("/abs/x", "abs/x"),
+        ("../up", "__~"),
+        ("a\x1b[31m/b", "a__31m~"),
+        ("", "_"),
+        ("x" * 300, "x" * 60 + "~"),
+    ],
+)
+def test_folders_of_items(id: str, folder: str) -> None:
+    """No id leads out of the folder of the results."""
+    found = item_folder(id)
+    assert found.startswith(folder)
+    assert not Path(found).is_absolute()
+    assert ".." not in Path(found).parts

@@ -1,0 +1,190 @@
+"""Expectations written from a run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scenario_runner.errors import ExpectationError, ScenarioError
+from scenario_runner.suite.evaluation import run_item
+from scenario_runner.suite.expectations.places import expectations_file
+from scenario_runner.suite.records import Item
+from scenario_runner.suite.running.runners import Runners
+from scenario_runner.suite.update import Change, update
+from tests.scenes import Scene, glsl
+
+DOUBLE = glsl("x[gl_GlobalInvocationID.x] *= 2.0;", "layout(set=0,binding=0) buffer X { float x[]; };", local_size=4)
+VALUES = np.float32([1, 2, 3, 4])
+Update = Callable[..., list[Change]]
+
+
+@pytest.fixture(scope="module")
+def runners(shader_cache: Path) -> Iterator[Runners]:
+    found = Runners({}, 60)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def scene(scene: Scene) -> Scene:
+    return scene.shader("double", DOUBLE).buffer("x", VALUES).dispatch("double", ["x"])
+
+
+@pytest.fixture
+def changed(scene: Scene, runners: Runners) -> Update:
+    """Update the scene's item, first without writing; then it passes, and nothing more changes."""
+
+    def changed(text: str | None = None, **given: Any) -> list[Change]:
+        path = str(scene.write())
+        if text is not None or given:
+            scene.file("check.json", text or json.dumps(given))
+        item = Item("i", path, expectations_file(path))
+        before = sorted(scene.folder.rglob("*"))
+        contents = [each.read_bytes() for each in before if each.is_file()]
+        shown = update(item, runners, write=False)
+        assert sorted(scene.folder.rglob("*")) == before
+        assert [each.read_bytes() for each in before if each.is_file()] == contents
+        assert update(item, runners) == shown
+        assert update(item, runners) == []
+        outcome = run_item(item, runners)
+        assert (outcome.status, outcome.reason) == ("Pass", "")
+        assert scene.leftovers() == []
+        return [each._replace(path=Path(each.path).relative_to(scene.folder).as_posix()) for each in shown]
+
+    return changed
+
+
+def test_new_expectations(scene: Scene, changed: Update) -> None:
+    """Every output gets a file of the type that a run writes."""
+    scene.resource(
+        "image", uid="i", format="VK_FORMAT_R8_UNORM", dims=[1, 4, 4, 1], mips=3, shader_access="readwrite", dst="i.dds"
+    )
+    assert changed() == [
+        Change("expected/x.npy", "x", "new", "nothing is said about the output 'x'"),
+        Change("expected/i.dds", "i", "new", "nothing is said about the output 'i'"),
+    ]
+    array = np.load(scene.folder / "expected" / "x.npy")
+    assert (array.dtype, array.view("f4").tolist()) == (np.int8, [2, 4, 6, 8])
+
+
+def test_a_changed_file(scene: Scene, changed: Update) -> None:
+    """It keeps its type; the message counts the elements that differ and shows the greatest error."""
+    scene.npy("expected/x.npy", np.float32([2, 4, 6, 9]))
+    (change,) = changed(outputs={"x": {"atol": 0.5}})
+    assert change == Change(
+        "expected/x.npy",
+        "x",
+        "changed",
+        "1 of 4 elements (25 %) are wrong, the greatest error is 1 at [3]: 8.0 (0x41000000), expected 9.0 (0x41100000)",
+    )
+    assert np.load(scene.folder / "expected" / "x.npy").tolist() == [2, 4, 6, 8]
+
+
+def test_what_is_right_stays(scene: Scene, changed: Update) -> None:
+    """Within a tolerance, too."""
+    scene.npy("expected/x.npy", np.float32([2, 4, 6, 8.1]))
+    assert changed(outputs={"x": {"atol": 0.5}}) == []
+    assert np.load(scene.folder / "expected" / "x.npy").tolist() == pytest.approx([2, 4, 6, 8.1])
+
+
+def test_a_named_file_of_another_size(scene: Scene, changed: Update) -> None:
+    """It is written anew with the type that the expectation gives."""
+    scene.npy("good/x.npy", np.zeros(9, "f8"))
+    (change,) = changed(outputs={"x": {"file": "good/x.npy", "dtype": "float32"}})
+    assert (change.path, change.kind) == ("good/x.npy", "changed")
+    assert "holds 72 bytes, but the output has 16 bytes" in change.message
+    assert np.load(scene.folder / "good" / "x.npy").tolist() == [2, 4, 6, 8]
+
+
+def test_values_and_digests_change_in_the_text(scene: Scene, changed: Update) -> None:
+    """The rest of the file stays as it was written."""
+    text = '{\n  "repeat": 1,   "outputs": {"x": {"values": [[1, 2],\n [3, 4]], "dtype":  "float32"}}\n}\n'
+    (change,) = changed(text)
+    assert (change.path, change.kind) == ("check.json", "changed")
+    assert (scene.folder / "check.json").read_text() == (
+        '{\n  "repeat": 1,   "outputs": {"x": {"values": [[2.0, 4.0], [6.0, 8.0]], "dtype":  "float32"}}\n}\n'
+    )
+    changed(outputs={"x": {"sha256": ["0" * 64, "1" * 64]}})
+    digest = hashlib.sha256((VALUES * 2).tobytes()).hexdigest()
+    assert json.loads((scene.folder / "check.json").read_text()) == {"outputs": {"x": {"sha256": digest}}}
+
+
+def test_expectations_inside_the_scenario(scene: Scene, runners: Runners) -> None:
+    """They change in the scenario's file."""
+    path = scene.write()
+    tree = json.loads(path.read_text())
+    path.write_text(json.dumps({**tree, "expect": {"outputs": {"x": {"values": 0, "dtype": "float32"}}}}))
+    (change,) = update(Item("i", str(path)), runners)
+    assert change.path == str(path)
+    changed = json.loads(path.read_text())
+    assert changed.pop("expect") == {"outputs": {"x": {"values": [2, 4, 6, 8], "dtype": "float32"}}}
+    assert changed == tree
+
+
+def test_the_entry_that_counts_on_this_device(scene: Scene, changed: Update, runners: Runners) -> None:
+    """Values of a condition change there."""
+    here = {"type": runners.runner().physical_device.type, "outputs": {"x": {"values": 1}}}
+    changed(outputs={"x": {"values": 3, "dtype": "float32"}}, when=[{"device": "no such"}, here])
+    given = json.loads((scene.folder / "check.json").read_text())
+    assert given["outputs"]["x"]["values"] == 3
+    assert given["when"][1]["outputs"]["x"]["values"] == [2, 4, 6, 8]
+
+
+def test_captured_frames(scene: Scene, changed: Update) -> None:
+    """They get files where an entry asks for them."""
+    scene.command("mark_boundary", resources=["x"])
+    assert [change.path for change in changed()] == ["expected/x.npy"]
+    (change,) = changed(outputs={"frame_0/x": {}})
+    assert (change.path, change.kind) == ("expected/frame_0/x.npy", "new")
+
+
+def test_exit_codes_and_codes(scene: Scene, changed: Update, runners: Runners) -> None:
+    """Of scenarios that are wrong on purpose."""
+    scene.dispatch("dubble", ["x"])
+    (code,) = changed(exit_code=4)
+    assert code == Change("check.json", "", "changed", "4 becomes 3")
+    (codes,) = changed('{ "codes": "SR-REF-002" }')
+    assert codes.message == "SR-REF-002 becomes SR-REF-001"
+    assert json.loads((scene.folder / "check.json").read_text()) == {"codes": ["SR-REF-001"]}
+    (scene.folder / "check.json").unlink()
+    with pytest.raises(ScenarioError, match="dubble"):
+        update(Item("i", str(scene.folder / "scenario.json")), runners)
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"outputs": {"y": {}}}, "'y' is no output"),
+        ({"outputs": {"x": {"atoll": 1}}}, "unknown key 'atoll'"),
+        ({"exit_code": 3}, "the run ended well: remove 'exit_code'"),
+        ({"outputs": {"x": {"values": 1}}}, "say nothing of their type"),
+    ],
+)
+def test_what_no_run_can_put_right(scene: Scene, runners: Runners, given: dict[str, Any], message: str) -> None:
+    """It is an error, and nothing is written."""
+    path = str(scene.write())
+    scene.npy("expected/x.npy", np.zeros(3))
+    check = scene.file("check.json", json.dumps(given))
+    with pytest.raises(ExpectationError, match=message):
+        update(Item("i", path, str(check)), runners)
+    assert json.loads(check.read_text()) == given
+    assert np.load(scene.folder / "expected" / "x.npy").shape == (3,)
+
+
+def test_nothing_is_half_written(scene: Scene, runners: Runners) -> None:
+    """Where one of the files cannot be written, none is."""
+    scene.buffer("y", VALUES)
+    scene.npy("expected/x.npy", np.zeros(3))
+    (scene.folder / "expected" / "y.npy").mkdir()
+    given = {"x": {"file": "expected/x.npy"}, "y": {"file": "expected/y.npy"}}
+    check = scene.file("check.json", json.dumps({"outputs": given}))
+    with pytest.raises(Exception, match="is a folder"):
+        update(Item("i", str(scene.write()), str(check)), runners)
+    assert np.load(scene.folder / "expected" / "x.npy").shape == (3,)
+    assert scene.leftovers() == []

@@ -1,0 +1,158 @@
+"""Comparing contents in chunks, of buffers, tensors and images of all kinds of formats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scenario_runner.formats import format_named
+from scenario_runner.plan.model.images import ImagePlan, image_parts
+from scenario_runner.plan.model.records import BufferPlan
+from scenario_runner.plan.model.tensors import TensorPlan
+from scenario_runner.suite.expectations.content import HeldContent
+from scenario_runner.suite.tolerance.compare import CHUNK_BYTES, Found, compare, details, equal_bytes
+from scenario_runner.suite.tolerance.mask import ignored_elements
+from scenario_runner.suite.tolerance.planes import Plane, planes_of
+from scenario_runner.suite.tolerance.rule import Rule
+from scenario_runner.viewing.element import ELEMENTS
+
+
+def found(actual: Any, expected: Any, planes: tuple[Plane, ...], rule: Rule, ignored: Any = None) -> Found:
+    view, content = memoryview(actual).cast("B"), HeldContent(bytes(memoryview(expected).cast("B")), None)
+    counted = compare(view, content, planes, rule, ignored)
+    assert equal_bytes(view, content) == (view == memoryview(expected).cast("B"))
+    return details(view, content, planes, rule, counted, ignored) if counted.wrong else counted
+
+
+def buffer(array: Any) -> tuple[Plane, ...]:
+    return planes_of(BufferPlan("x", "", array.nbytes), array.nbytes, ELEMENTS[array.dtype.name])
+
+
+def image(format: str, width: int, height: int, mips: int = 1) -> tuple[ImagePlan, tuple[Plane, ...]]:
+    found = format_named(format)
+    parts = image_parts(found, width, height, mips)
+    plan = ImagePlan("i", "", parts[-1].end_bytes, found, width, height, mips, parts)
+    return plan, planes_of(plan, plan.size_bytes, ELEMENTS["uint8"])
+
+
+@pytest.mark.parametrize("extra", [-3, 0, 5])
+def test_chunks(extra: int) -> None:
+    """Errors are found in every chunk, at its ends too, and sorted by their size."""
+    count = 3 * CHUNK_BYTES // 4 + extra
+    expected = np.linspace(1, 2, count, dtype="f4")
+    actual = expected.copy()
+    places = [0, CHUNK_BYTES // 4 - 1, CHUNK_BYTES // 4, count - 1]
+    for size, at in enumerate(places, 1):
+        actual[at] += size
+    result = found(actual, expected, buffer(actual), Rule(atol=0.5))
+    assert (result.wrong, result.total, result.error) == (4, count, pytest.approx(4))
+    assert [index for index, _, _ in result.worst] == [f"[{at}]" for at in reversed(places)]
+    assert found(actual, expected, buffer(actual), Rule(atol=3.5)).wrong == 1
+    assert found(actual, expected, buffer(actual), Rule(atol=4.5)).wrong == 0
+    assert found(expected, expected, buffer(actual), Rule()).wrong == 0
+
+
+def test_at_most_ten_are_listed() -> None:
+    """The ten greatest errors, the first of equal ones first."""
+    expected = np.zeros(100, "i4")
+    actual = np.arange(100, dtype="i4") // 10
+    result = found(actual, expected, buffer(actual), Rule())
+    assert result.wrong == 90
+    assert [index for index, _, _ in result.worst] == [f"[{at}]" for at in range(90, 100)]
+    assert result.worst[0] == ("[90]", "0 (0x00000000)", "9 (0x00000009)")
+
+
+def test_a_tensor_has_an_index_for_each_axis() -> None:
+    """Outermost first, in the type of its format."""
+    format = format_named("VK_FORMAT_R16_SFLOAT")
+    plan = TensorPlan("t", "", 24, format, (2, 3, 2))
+    expected = np.arange(12, dtype="f2")
+    actual = expected.copy()
+    actual[7] = 70
+    (plane,) = planes = planes_of(plan, 24, ELEMENTS["float16"])
+    assert plane.shape == (2, 3, 2)
+    assert found(actual, expected, planes, Rule(rtol=0.1)).worst == (("[1, 0, 1]", "7.0 (0x4700)", "70.0 (0x5460)"),)
+
+
+def test_levels_of_an_image() -> None:
+    """An index begins with the level, and counts rows, columns and channels."""
+    plan, planes = image("VK_FORMAT_R8G8B8A8_UNORM", 4, 2, 3)
+    expected = np.arange(plan.size_bytes, dtype="u1")
+    actual = expected.copy()
+    actual[4 * 8 + 4 + 2] += 100  # the second texel of the second level, blue
+    actual[-1] -= 1
+    result = found(actual, expected, planes, Rule())
+    assert [index for index, _, _ in result.worst] == ["level 1 [0, 1, 2]", "level 2 [0, 0, 3]"]
+    assert result.total == 4 * (8 + 2 + 1)
+
+
+@pytest.mark.parametrize(
+    "format, dtype, change, difference",
+    [
+        ("VK_FORMAT_A2B10G10R10_UNORM_PACK32", "<u4", 3 << 10, 3),  # green
+        ("VK_FORMAT_R5G6B5_UNORM_PACK16", "<u2", 1 << 5, 1),  # green
+        ("VK_FORMAT_B10G11R11_UFLOAT_PACK32", "<u4", 1 << 11, None),  # green
+    ],
+)
+def test_packed_texels_are_compared_by_channel(format: str, dtype: str, change: int, difference: int | None) -> None:
+    """A step of one channel is a step, wherever its bits are."""
+    _, planes = image(format, 2, 2)
+    expected = np.zeros(4, dtype)
+    actual = expected.copy()
+    actual[2] = change
+    result = found(actual, expected, planes, Rule(nan="equal"))
+    assert (result.wrong, result.total, result.worst[0][0]) == (1, planes[0].element_count, "[1, 0, 1]")
+    if difference is not None:
+        assert found(actual, expected, planes, Rule(atol=difference)).wrong == 0
+        assert result.error == difference
+        assert found(actual, expected, planes, Rule(atol=difference - 0.5)).wrong == 1
+
+
+def test_the_unused_byte_of_depths_does_not_matter() -> None:
+    """Of 24-bit depths the highest byte of a word means nothing."""
+    _, planes = image("VK_FORMAT_X8_D24_UNORM_PACK32", 2, 1)
+    expected = np.array([5, 6], "<u4")
+    assert found(expected | np.uint32(0xAB00_0000), expected, planes, Rule()).wrong == 0
+    assert found(expected + np.uint32(1), expected, planes, Rule()).wrong == 2
+
+
+def test_compressed_texels_are_decoded() -> None:
+    """Blocks are equal, or differ in the texels that they stand for."""
+    _, planes = image("VK_FORMAT_BC4_UNORM_BLOCK", 4, 4)
+    black, gray = (np.array([value, value, 0, 0, 0, 0, 0, 0], "u1") for value in (0, 16))
+    assert found(gray, gray, planes, Rule()).wrong == 0
+    assert found(gray, black, planes, Rule(nan="equal")).wrong == 16
+    assert found(gray, black, planes, Rule(atol=16)).wrong == 0
+
+
+def test_masked_elements_do_not_count(tmp_path: Any) -> None:
+    """A mask over texels covers all their channels; a border is as wide as it says."""
+    _, planes = image("VK_FORMAT_R8G8_UINT", 5, 4)
+    expected = np.zeros((4, 5, 2), "u1")
+    actual = expected.copy()
+    actual[1:3, 1:4] = 9
+    actual[0, 0] = 1
+    covered = np.zeros((4, 5), bool)
+    covered[1:3, 1:4] = True
+    np.save(tmp_path / "mask.npy", covered)
+    ignored = ignored_elements(planes, str(tmp_path / "mask.npy"), 0)
+    assert found(actual, expected, planes, Rule(), ignored) == Found(
+        2, 40, 12, (("[0, 0, 0]", "0 (0x00)", "1 (0x01)"), ("[0, 0, 1]", "0 (0x00)", "1 (0x01)")), 1.0
+    )
+    assert found(actual, expected, planes, Rule(), ignored_elements(planes, None, 1)).wrong == 12
+    both = ignored_elements(planes, str(tmp_path / "mask.npy"), 1)
+    assert found(actual, expected, planes, Rule(), both).wrong == 0
+    assert ignored_elements(planes, None, 2).reshape(4, 5, 2).all()
+
+
+def test_a_mask_has_the_shape_of_the_output(tmp_path: Any) -> None:
+    """Another shape, an output of several parts and a border without rows are refused."""
+    np.save(tmp_path / "mask.npy", np.zeros((3, 3)))
+    with pytest.raises(ValueError, match=r"the mask has the shape \(3, 3\), but the output has \(4, 5, 2\)"):
+        ignored_elements(image("VK_FORMAT_R8G8_UINT", 5, 4)[1], str(tmp_path / "mask.npy"), 0)
+    with pytest.raises(ValueError, match="the output has 2 parts"):
+        ignored_elements(image("VK_FORMAT_R8_UINT", 2, 2, 2)[1], str(tmp_path / "mask.npy"), 0)
+    with pytest.raises(ValueError, match="there are no rows and columns"):
+        ignored_elements(buffer(np.zeros(4, "f4")), None, 1)

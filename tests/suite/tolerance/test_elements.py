@@ -1,0 +1,160 @@
+"""Which elements are wrong, against ml_dtypes and against exact arithmetic with fractions."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scenario_runner.suite.tolerance.elements import errors_of, wrong_elements
+from scenario_runner.suite.tolerance.fast import FastCheck
+from scenario_runner.suite.tolerance.rule import Rule
+from scenario_runner.viewing.element import ELEMENTS
+
+TYPES: dict[str, Any] = {
+    "float8_e4m3": ml_dtypes.float8_e4m3fn,
+    "float8_e5m2": ml_dtypes.float8_e5m2,
+    "float16": np.float16,
+    "bfloat16": ml_dtypes.bfloat16,
+    "float32": np.float32,
+    "float64": np.float64,
+}
+
+
+def raw(name: str, *values: float) -> Any:
+    """Values in the bits that an element is kept in."""
+    with np.errstate(over="ignore"):
+        return np.array(values, TYPES.get(name, name)).view(ELEMENTS[name].dtype)
+
+
+def wrong(name: str, actual: Any, expected: Any, **rule: Any) -> list[int]:
+    return wrong_elements(actual, expected, ELEMENTS[name], Rule(**rule)).tolist()
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_bits_are_compared_unless_a_rule_is_given(name: str) -> None:
+    """Both zeros differ, and a NaN equals itself."""
+    actual, expected = raw(name, 0.0, 1.0, math.nan, 2.0), raw(name, -0.0, 1.0, math.nan, 3.0)
+    assert wrong(name, actual, expected) == [0, 3]
+    assert wrong(name, actual, expected, atol=1e-30) == [3]
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_ulp_counts_representable_values(name: str) -> None:
+    """Across zero too; infinity is no neighbour of the greatest number."""
+    type = TYPES[name]
+    one, least = np.array(1, type), np.nextafter(np.array(0, type), np.array(1, type))
+    next_one = np.nextafter(one, np.array(2, type))
+    actual = np.array([next_one, least, -least, next_one], type).view(ELEMENTS[name].dtype)
+    expected = np.array([one, -least, least, np.nextafter(next_one, np.array(2, type))], type).view(actual.dtype)
+    assert wrong(name, actual, expected, ulp=1) == [1, 2]
+    assert wrong(name, actual, expected, ulp=2) == []
+    if name != "float8_e4m3":  # which has no infinity
+        greatest = np.array([ml_dtypes.finfo(type).max, np.inf], type).view(actual.dtype)
+        assert wrong(name, greatest, greatest[::-1], ulp=5, rtol=1e9) == [0, 1]
+
+
+def test_zero_replaces_ulp_near_zero() -> None:
+    """Near zero the tolerance is absolute: ULP count for nothing there, and everywhere else."""
+    expected, actual = raw("float32", 0.0, 1e-6, 1e-6, 1.0), raw("float32", 5e-7, 1.9e-6, 2.1e-6, 1.0000001)
+    assert wrong("float32", actual, expected, ulp=1) == [0, 1, 2]
+    assert wrong("float32", actual, expected, ulp=1, zero=1e-6) == [2]
+    near = raw("float32", 1e-3)
+    assert wrong("float32", np.nextafter(near.view("f4"), np.float32(1)), near, ulp=1, zero=1e-9) == []
+    assert wrong("float32", actual, expected, ulp=1 << 24) == [0]
+    assert wrong("float32", actual, expected, ulp=1 << 24, zero=1e-6) == [2]
+
+
+def test_denormals_may_be_flushed() -> None:
+    """A zero stands for a denormal value of its own sign, on either side, and for nothing else."""
+    denormal, normal = 1e-40, 1.2e-38
+    expected = raw("float32", denormal, denormal, 0.0, -denormal, normal, denormal)
+    actual = raw("float32", 0.0, -0.0, denormal, -0.0, 0.0, 2e-40)
+    assert wrong("float32", actual, expected, denormals="any") == [1, 4, 5]
+    assert wrong("float32", actual, expected, nan="equal") == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("policy, expected", [("equal", [1, 2]), ("any", [1]), ("error", [0, 1, 2])])
+def test_nan_policies(policy: str, expected: list[int]) -> None:
+    """NaN equals NaN, excuses everything, or is an error."""
+    actual, wanted = raw("float32", math.nan, math.nan, 1.0, 2.0), raw("float32", math.nan, 1.0, math.nan, 2.0)
+    assert wrong("float32", actual, wanted, nan=policy) == expected
+
+
+def test_infinities_are_equal_only_to_themselves() -> None:
+    """No tolerance reaches from a number to infinity."""
+    actual, expected = (
+        raw("float32", math.inf, math.inf, 1.0, -math.inf),
+        raw("float32", math.inf, 1.0, math.inf, math.inf),
+    )
+    assert wrong("float32", actual, expected, atol=1e30, rtol=1e30) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+def test_integers(name: str) -> None:
+    """Differences are exact over the whole range."""
+    limits = np.iinfo(name)
+    expected = np.array([limits.min, limits.max, 5, 5], ELEMENTS[name].dtype)
+    actual = np.array([limits.max, limits.min, 7, 8], ELEMENTS[name].dtype)
+    assert wrong(name, actual, expected, atol=2) == [0, 1, 3]
+    assert wrong(name, actual, expected, rtol=0.5) == [0, 1, 3]
+
+
+def exact_verdict(a: float, e: float, atol: float, rtol: float) -> bool:
+    """Whether it is right, in exact arithmetic."""
+    if not (math.isfinite(a) and math.isfinite(e)):
+        return a == e or (math.isnan(a) and math.isnan(e))
+    return a == e or abs(Fraction(a) - Fraction(e)) <= Fraction(atol) + Fraction(rtol) * abs(Fraction(e))
+
+
+singles = st.floats(width=32) | st.sampled_from([0.0, -0.0, 1.0, 1e-40, 3.4e38])
+bounds = st.sampled_from([0.0, 1e-6, 1e-3, 0.5])
+
+
+@given(st.lists(st.tuples(singles, singles), min_size=1, max_size=20), bounds, bounds, st.integers(0, 3))
+def test_the_fast_check_lets_nothing_wrong_through(
+    pairs: list[tuple[float, float]], atol: float, rtol: float, ulp: int
+) -> None:
+    """What it passes over is right in exact arithmetic, and what is found wrong is wrong there."""
+    pairs += [(e * (1 + atol), e) for _, e in pairs if math.isfinite(e) and abs(e) < 1e37]
+    actual, expected = (raw("float32", *(float(np.float32(pair[side])) for pair in pairs)) for side in (0, 1))
+    rule, element = Rule(atol, rtol, ulp), ELEMENTS["float32"]
+    if rule.is_bitwise:
+        return
+    suspects = FastCheck(element, rule, actual.size).suspects(actual, expected)
+    every = wrong_elements(actual, expected, element, rule)
+    assert set(every) <= set(suspects)
+    assert wrong_elements(actual, expected, element, rule, suspects).tolist() == every.tolist()
+    if not ulp:
+        for at in range(actual.size):
+            a, e = float(actual.view("f4")[at]), float(expected.view("f4")[at])
+            is_right = exact_verdict(a, e, atol * (1 + 1e-12), rtol * (1 + 1e-12))
+            assert at in every or is_right
+            assert at not in every or not exact_verdict(a, e, atol * (1 - 1e-12), rtol * (1 - 1e-12))
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("rule", [Rule(ulp=1), Rule(ulp=200), Rule(rtol=0.1), Rule(atol=0.25, ulp=1, zero=0.5)])
+def test_the_fast_check_over_all_small_values(name: str, rule: Rule) -> None:
+    """For every pair of bits a byte or two apart it lets nothing wrong through."""
+    element = ELEMENTS[name]
+    bits = np.arange(0, 1 << min(16, 8 * element.size_bytes), dtype=f"u{element.size_bytes}")
+    if element.size_bytes > 2:  # the highest bits, with both signs, exponents and a little of the fraction
+        bits = bits << np.array(8 * element.size_bytes - 16, bits.dtype)
+    expected = bits.view(element.dtype)
+    for distance in (1, 3, 200):
+        actual = (bits + np.array(distance % 256, bits.dtype)).view(element.dtype)
+        suspects = FastCheck(element, rule, bits.size).suspects(actual, expected)
+        assert set(wrong_elements(actual, expected, element, rule).tolist()) <= set(suspects.tolist())
+
+
+def test_errors_are_those_of_numbers() -> None:
+    """They are infinite where only one side is a finite number."""
+    actual, expected = raw("bfloat16", 1.5, math.nan, math.inf, math.nan), raw("bfloat16", 1.0, 1.0, 1.0, math.nan)
+    assert errors_of(actual, expected, ELEMENTS["bfloat16"]).tolist() == [0.5, math.inf, math.inf, 0.0]
