@@ -52,7 +52,7 @@ def _of_scenario(method: _Method) -> _Method:
         folders = [kwargs[name] for name in ("output_dir", "capture_dir") if kwargs.get(name) is not None]
         folders += () if self._graph_reports is None else self._graph_reports.folders
         folders += () if kwargs.get("dump") is None else [kwargs["dump"].folder]
-        files: list[StrPath] = [] if self._measured is None else [self._measured.path]
+        files = [*self._sandbox_files, *(() if self._measured is None else [self._measured.path])]
         if isinstance(scenario, str | os.PathLike):
             folders.append(os.path.dirname(os.path.abspath(scenario)))
             files.append(scenario)
@@ -78,12 +78,12 @@ class Runner:
     ``device`` is an index, UUID or name; ``timeout_s`` bounds the wait for submitted work; ``compiler`` is the path of
     a GLSL compiler; ``shader_instrumentation`` is a JSON file that gets what the device measures in shaders
     (VK_ARM_shader_instrumentation); ``sandbox`` refuses scenarios that read or write outside of their own folder and
-    the folders given for results (SandboxError); ``strict`` makes warnings about a scenario errors, before anything
-    runs; ``pipeline_cache`` keeps pipelines for other processes: True in the user's cache folder, a path in that
-    folder, or a `PipelineCaching`; ``graph_reports`` has folders for files about graphs; ``sync_validation``
-    lets the validation layer look for hazards; ``debug_labels`` gives tools names and labels also where no layer is
-    loaded; ``capture_frame`` has RenderDoc capture frames ("0,2"), single commands ("command:5") or the whole "run"
-    into .rdc files in ``capture_frame_dir``; the others are those of `DeviceOptions`.
+    the folders given for results, but for ``sandbox_files`` (SandboxError); ``strict`` makes warnings about a scenario
+    errors, before anything runs; ``pipeline_cache`` keeps pipelines for other processes: True in the user's cache
+    folder, a path in that folder, or a `PipelineCaching`; ``graph_reports`` has folders for files about graphs;
+    ``sync_validation`` lets the validation layer look for hazards; ``debug_labels`` gives tools names and labels also
+    where no layer is loaded; ``capture_frame`` has RenderDoc capture frames ("0,2"), single commands ("command:5") or
+    the whole "run" into .rdc files in ``capture_frame_dir``; the others are those of `DeviceOptions`.
 
     Nothing is opened before it is needed (``starting``: a driver that is being started already); `run` raises
     NoDeviceError when there is no device.
@@ -104,6 +104,7 @@ class Runner:
         staging: bool = False,
         shader_instrumentation: StrPath | InstrumentationFile | None = None,
         sandbox: bool = False,
+        sandbox_files: Collection[StrPath] = (),
         pipeline_cache: bool | StrPath | PipelineCaching = False,
         graph_reports: GraphReportFiles | None = None,
         strict: bool = False,
@@ -149,6 +150,7 @@ class Runner:
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
         self.sandbox = sandbox
+        self._sandbox_files = sandbox_files
         self.strict = strict
 
     def __enter__(self) -> Runner:
