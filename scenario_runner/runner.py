@@ -135,7 +135,7 @@ class Runner:
 
             shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
         self._measured = shader_instrumentation
-        self._renderdoc = None if capture_frame is None else _renderdoc(capture_frame, capture_frame_dir)
+        self.renderdoc = None if capture_frame is None else _renderdoc(capture_frame, capture_frame_dir)
         self._graph_reports = graph_reports
         if isinstance(pipeline_cache, bool | str | os.PathLike):
             caching = None
@@ -276,13 +276,17 @@ class Runner:
         with clock.measuring(timings.clock if timings else None):
             with clock.phase("plan"):
                 plan = self._plan_for_files(scenario, _text(output_dir))
-            if dump is not None:
-                from scenario_runner.run.dump_run import run_with_dump
+            try:
+                if dump is not None:
+                    from scenario_runner.run.dump_run import run_with_dump
 
-                given, device = as_scenario(scenario), lambda: self._opened.opened_name
-                return run_with_dump(partial(self._execute, given), given, plan, dump, capture_dir, device, options)
-            with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
-                self._execute(scenario, plan, (writer,), **options)
+                    given, device = as_scenario(scenario), lambda: self._opened.opened_name
+                    return run_with_dump(partial(self._execute, given), given, plan, dump, capture_dir, device, options)
+                with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
+                    self._execute(scenario, plan, (writer,), **options)
+            except ScenarioRunnerError as error:
+                give_places(error, scenario)
+                raise
         return plan
 
     @_of_scenario
@@ -365,7 +369,7 @@ class Runner:
                         self.timeout_s,
                         measured is not None,
                         timings is not None,
-                        None if self._renderdoc is None else self._renderdoc.of(plan),
+                        None if self.renderdoc is None else self.renderdoc.of(plan),
                     ),
                     on_frame=None
                     if not any(sink.captures for sink in sinks)  # nobody sees what frames capture
@@ -381,8 +385,7 @@ class Runner:
                 )
             self._opened.raise_validation_errors()
         except ScenarioRunnerError as error:
-            if any(problem.path is None and problem.pointer is not None for problem in error.problems):
-                give_places(error, as_scenario(scenario))
+            give_places(error, scenario)
             if isinstance(error, ValidationLayerError):
                 self._opened.close()  # the layer says the same thing a few times only in the life of an instance
                 raise error.at(path=plan.name) from None
@@ -401,7 +404,7 @@ class Runner:
     @property
     def frame_captures(self) -> list[str]:
         """The files that RenderDoc captured so far (none without ``capture_frame``)."""
-        return [] if self._renderdoc is None else list(self._renderdoc.files)
+        return [] if self.renderdoc is None else list(self.renderdoc.files)
 
     @property
     def live_objects(self) -> dict[str, int]:

@@ -66,7 +66,12 @@ def main(argv: Sequence[str]) -> int:
 
     streams = read_streams(files)
     outputs = RunOutputs(
-        files, streams, output=options.output, capture_dir=options.capture_dir, folder_each=options.folder_each
+        files,
+        streams,
+        output=options.output,
+        capture_dir=options.capture_dir,
+        folder_each=options.folder_each,
+        frame_captures=getattr(options, "capture_frame", None) is not None,
     )
     if crash is None:
         outputs.refuse_collisions()

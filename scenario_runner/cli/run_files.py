@@ -70,11 +70,12 @@ def run_files(
     dump: DumpRequest | None = None
     if options.rare:
         from scenario_runner.cli.dump_options import dump_request
-        from scenario_runner.cli.rare_options import runner_arguments
+        from scenario_runner.cli.rare_options import check_tool_files, runner_arguments
 
         dump = dump_request(options, len(files))
         rare = runner_arguments(options, len(files))
     runner = _runner(options, measured, rare, sandbox_files, starting)
+    has_captures = options.capture_dir is None or options.dry_run
     try:
         for file in files[first:]:
             started = time.perf_counter()
@@ -85,6 +86,8 @@ def run_files(
                     raise scenario
                 if options.clean and not options.dry_run:
                     outputs.clean(file)
+                if runner.renderdoc is not None:
+                    runner.renderdoc.folder = outputs.frame_capture_dir(file)
                 plan = runner.run_to_files(
                     scenario,
                     output_dir=outputs.output_dir(file),
@@ -97,6 +100,7 @@ def run_files(
                 )
                 if timing is not None:
                     timing.write()
+                has_captures = has_captures or any(frame.captures for frame in plan.frames)
             except ScenarioRunnerError as error:
                 show_error(placed(error) if placed else error.of_scenario(file))
                 note = None if options.dry_run else outputs.note_of_failure(file)
@@ -119,8 +123,13 @@ def run_files(
             timing.discard()
         progress.doing("closing the device")
         runner.close()
+        if options.rare:
+            wrong = check_tool_files(options)
+            code = code or wrong
         if options.pause_on_exit:
             _wait_for_enter("press Enter to exit")
+    if not has_captures and not code:
+        write("warning", "nothing was captured: no mark_boundary names a resource")
     return code
 
 

@@ -89,3 +89,12 @@ def test_one_model_at_a_time(program: Program, given: list[str]) -> None:
     ended = program(*given, "--capture-frame", "other.vgf")
     assert (ended.code, ended.out) == (2, "")
     assert f"{given[0]} and other.vgf are given" in ended.err
+
+
+@pytest.mark.parametrize("command", [["bench"], ["validate"], ["run", "--quiet"]])
+def test_a_model_where_a_scenario_is_expected(program: Program, command: list[str]) -> None:
+    """Commands that take scenarios say what can be done with a model."""
+    ended = program(*command, FIXTURES / "conv.vgf")
+    assert ended.code == 3
+    assert "the file is a model, expected a scenario" in ended.err
+    assert "help: scenario-runner vgf scenario makes a scenario of a model" in ended.err
