@@ -1,12 +1,15 @@
 """``python -m benchmarks.isolation``: what running scenarios in processes of their own costs, and what a crash, a hang
-and a long list cost there."""
+and a long list cost there; and the same scenarios by ``scenario-runner test``."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
+import re
 import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -37,7 +40,7 @@ _LONG_LIST = 100_000
 
 
 class Measured(NamedTuple):
-    """One run of a list. CPU is of all processes, in milliseconds for each item."""
+    """One run of a list. CPU is of all processes, in milliseconds for each item. NaN is what was not measured."""
 
     seconds: float
     first_s: float
@@ -57,7 +60,8 @@ def make(folder: Path, count: int) -> list[Item]:
         text = f"#version 450\nlayout(local_size_x = 1) in;\n{_DATA}{shared}void main() {{ {body} }}\n"
         (folder / f"{name}.comp").write_text(text)
     items = [_item(folder, f"{number:06}", "add", number) for number in range(count)]
-    return [*items, _item(folder, "crash", "crash", 1), _item(folder, "hang", "hang", 1, (65535, 65535, 64))]
+    # the search of a folder leaves out what begins with a dot
+    return [*items, _item(folder, ".crash", "crash", 1), _item(folder, ".hang", "hang", 1, (65535, 65535, 64))]
 
 
 def _item(folder: Path, name: str, shader: str, value: int, groups: tuple[int, ...] = (4,)) -> Item:
@@ -114,6 +118,16 @@ def in_workers(items: Iterable[Item], options: WorkerOptions, most: int | None =
     return Measured(seconds, first, cpu * 1e3 / count, own * 1e3 / count, statuses)
 
 
+def by_command(folder: Path, jobs: int, *options: str) -> Measured:
+    """The same by ``scenario-runner test``, its start and end included."""
+    command = [sys.executable, "-m", "scenario_runner", "test", str(folder), "--jobs", str(jobs), *options]
+    children, started = _cpu(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    seconds, cpu = time.perf_counter() - started, _cpu(resource.RUSAGE_CHILDREN) - children
+    count = int(re.findall(r"suite passed: (\d+) item", done.stdout)[0])
+    return Measured(seconds, math.nan, cpu * 1e3 / count, math.nan, Counter({"Pass": count}))
+
+
 def _cpu(who: int) -> float:
     used = resource.getrusage(who)
     return used.ru_utime + used.ru_stime
@@ -131,7 +145,9 @@ def main(argv: list[str] | None = None) -> int:
     one = WorkerOptions(jobs=options.jobs)
     with tempfile.TemporaryDirectory(prefix="scenario-benchmarks-") as folder:
         os.environ["SCENARIO_RUNNER_CACHE"] = os.path.join(folder, "cache")
-        *items, crash, hang = make(Path(folder), count)
+        suite = Path(folder, "suite")
+        suite.mkdir()
+        *items, crash, hang = make(suite, count)
         print(f"{processors()} processors, {options.jobs} workers, {count} scenarios")
         cold = in_workers(items, one)
         _show("first run, nothing in the caches", cold)
@@ -142,6 +158,14 @@ def main(argv: list[str] | None = None) -> int:
         _bound("rate with 2 workers on 2 cores", plain.rate, ">=", 900, " / s")
         _bound("CPU, workers / one process", plain.cpu_ms / alone, "<=", 1.25)
         _bound("memory of the supervisor", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "<=", 150, " MiB")
+        command = by_command(suite, options.jobs)
+        _show("scenario-runner test FOLDER", command)
+        _bound("its rate with 2 workers on 2 cores", command.rate, ">=", 900, " / s")
+        results = os.path.join(folder, "results")
+        _show("scenario-runner test FOLDER --results DIR", by_command(suite, options.jobs, "--results", results))
+        os.environ["SCENARIO_RUNNER_CACHE"] = os.path.join(folder, "empty")
+        _show("scenario-runner test FOLDER, nothing in the caches", by_command(suite, options.jobs))
+        os.environ["SCENARIO_RUNNER_CACHE"] = os.path.join(folder, "cache")
         crashes = [crash if number % _CRASH_EVERY == _CRASH_EVERY - 1 else each for number, each in enumerate(items)]
         crashing = in_workers(crashes, one)
         _show(f"1 crash in {_CRASH_EVERY}, each run twice", crashing)
@@ -167,9 +191,10 @@ def _long_list(items: list[Item]) -> Iterator[Item]:
 
 def _show(what: str, measured: Measured) -> None:
     statuses = ", ".join(f"{number} {status}" for status, number in measured.statuses.items())
+    supervisor = f", {measured.supervisor_ms:.3f} of it the supervisor's"
     print(
-        f"{what}: {measured.seconds:.2f} s, {measured.rate:.0f} / s, {measured.cpu_ms:.3f} ms CPU each,"
-        f" {measured.supervisor_ms:.3f} of it the supervisor's ({statuses})"
+        f"{what}: {measured.seconds:.2f} s, {measured.rate:.0f} / s, {measured.cpu_ms:.3f} ms CPU each"
+        f"{'' if math.isnan(measured.supervisor_ms) else supervisor} ({statuses})"
     )
 
 
