@@ -204,7 +204,7 @@ class _Suite:
 
     def _worker_options(self) -> WorkerOptions:
         options = self._options
-        from scenario_runner.suite.evaluation import EvaluationOptions
+        from scenario_runner.suite.evaluation_options import EvaluationOptions
         from scenario_runner.suite.running.options import WorkerOptions
 
         worker_options = WorkerOptions(

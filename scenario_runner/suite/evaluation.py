@@ -13,7 +13,7 @@ import os
 import time
 from contextlib import suppress
 from contextvars import copy_context
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from scenario_runner.errors import (
     DeviceError,
@@ -24,6 +24,7 @@ from scenario_runner.errors import (
     UnsupportedError,
 )
 from scenario_runner.suite.checking import check_output
+from scenario_runner.suite.evaluation_options import EvaluationOptions
 from scenario_runner.suite.expectations.binding import Bound, bind
 from scenario_runner.suite.expectations.devices import Device, for_device, lacking
 from scenario_runner.suite.expectations.outputs import expects_frames, outputs_of_plan
@@ -41,12 +42,6 @@ if TYPE_CHECKING:
         """Gives the open Runner for an item; see `suite.running.runners`."""
 
         def runner(self, timeout_s: float | None = None, *, robustness: bool | None = None) -> Runner: ...
-
-
-class EvaluationOptions(NamedTuple):
-    """``results_folder`` gets files about outputs that fail, below the id of the item; None: none are written."""
-
-    results_folder: str | None = None
 
 
 _DEFAULT = EvaluationOptions()

@@ -27,7 +27,7 @@ from scenario_runner.suite.cluster.contents import ContentStore
 from scenario_runner.suite.cluster.jobs import Job
 from scenario_runner.suite.cluster.layout import Layout
 from scenario_runner.suite.cluster.order import Order
-from scenario_runner.suite.evaluation import EvaluationOptions
+from scenario_runner.suite.evaluation_options import EvaluationOptions
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.options import Finished, WorkerOptions
 from scenario_runner.suite.running.workers import Workers

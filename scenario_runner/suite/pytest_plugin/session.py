@@ -19,7 +19,7 @@ from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.suite.verdicts import Rules
 
 if TYPE_CHECKING:
-    from scenario_runner.suite.evaluation import EvaluationOptions
+    from scenario_runner.suite.evaluation_options import EvaluationOptions
     from scenario_runner.suite.running.workers import Workers
 
 
@@ -132,7 +132,7 @@ def _task_options(results_folder: str | None) -> EvaluationOptions | None:
     """What a worker is told of each item. Nothing where there is no folder: the import takes 0.2 s."""
     if results_folder is None:
         return None
-    from scenario_runner.suite.evaluation import EvaluationOptions
+    from scenario_runner.suite.evaluation_options import EvaluationOptions
 
     return EvaluationOptions(results_folder=results_folder)
 

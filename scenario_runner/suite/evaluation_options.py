@@ -1,0 +1,11 @@
+"""What the supervisor tells workers about `evaluation`, whose imports it does without. Standard library only."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class EvaluationOptions(NamedTuple):
+    """``results_folder`` gets files about outputs that fail, below the id of the item; None: none are written."""
+
+    results_folder: str | None = None
