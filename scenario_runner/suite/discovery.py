@@ -183,9 +183,13 @@ def is_scenario(path: str) -> bool:
     if expectations_file(path) is not None:
         return True
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # does not wait for a pipe's writer
-    with open(descriptor, "rb") as file:
-        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        return is_file and looks_like_scenario(file.read(_MOST_BYTES_LOOKED_AT))
+    try:
+        status = os.fstat(descriptor)
+        return stat.S_ISREG(status.st_mode) and looks_like_scenario(
+            os.read(descriptor, min(status.st_size, _MOST_BYTES_LOOKED_AT))
+        )
+    finally:
+        os.close(descriptor)
 
 
 def looks_like_scenario(text: bytes) -> bool:

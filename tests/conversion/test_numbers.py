@@ -277,8 +277,9 @@ def check_numbers(runner: Runner, path: Path, case: Case) -> None:
     expected = case.outputs(*given.values())
     ports = {f"out{number}": each for number, each in enumerate(expected)}
     for name, array in ports.items():
-        if name in result:
-            assert numpy.array_equal(result[name].view("f4").reshape(4, 16), array), name
+        # a value that is returned twice has its first name, an argument its own
+        others = [each for each in result if name not in result]
+        assert any(numpy.array_equal(result[each].view("f4").reshape(4, 16), array) for each in others or [name]), name
 
 
 @pytest.mark.parametrize("name", CASES)
