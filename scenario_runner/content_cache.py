@@ -203,7 +203,8 @@ class ContentCache:
         _warned.add(self.root)
         from scenario_runner import log
 
-        log.warning(__name__, "nothing is kept for the next run: cannot write %r: %s", self.root, error)
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        log.warning(__name__, "nothing is kept for the next run: cannot write %r: %s", self.root, reason)
 
 
 def _private(path: str, flags: int) -> int:

@@ -47,6 +47,11 @@ class Format(NamedTuple):
         return format_of_value, (self.value,)
 
     @property
+    def is_of_tensors(self) -> bool:
+        """Whether it is defined by VK_ARM_tensors: a device without that must not be asked about it."""
+        return self.name.endswith("_ARM")
+
+    @property
     def is_compressed(self) -> bool:
         """Whether texels come in blocks (BC1 to BC7)."""
         return self.block_extent != (1, 1)

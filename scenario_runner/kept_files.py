@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from scenario_runner import log
 
-KINDS = {"plans": ".entry", "shaders": ".entry", "checked": ".entry", "pipelines": ".cache"}
+KINDS = {"plans": ".entry", "shaders": ".entry", "checked": ".entry", "pipelines": ".cache", "contents": ".content"}
 """The folder of each kind, and how the names of its files end."""
 
 LIMIT_VARIABLE = "SCENARIO_RUNNER_CACHE_SIZE"

@@ -52,7 +52,7 @@ def _of_scenario(method: _Method) -> _Method:
         folders = [kwargs[name] for name in ("output_dir", "capture_dir") if kwargs.get(name) is not None]
         folders += () if self._graph_reports is None else self._graph_reports.folders
         folders += () if kwargs.get("dump") is None else [kwargs["dump"].folder]
-        files: list[StrPath] = [] if self._measured is None else [self._measured.path]
+        files = [*self._sandbox_files, *(() if self._measured is None else [self._measured.path])]
         if isinstance(scenario, str | os.PathLike):
             folders.append(os.path.dirname(os.path.abspath(scenario)))
             files.append(scenario)
@@ -78,12 +78,12 @@ class Runner:
     ``device`` is an index, UUID or name; ``timeout_s`` bounds the wait for submitted work; ``compiler`` is the path of
     a GLSL compiler; ``shader_instrumentation`` is a JSON file that gets what the device measures in shaders
     (VK_ARM_shader_instrumentation); ``sandbox`` refuses scenarios that read or write outside of their own folder and
-    the folders given for results (SandboxError); ``strict`` makes warnings about a scenario errors, before anything
-    runs; ``pipeline_cache`` keeps pipelines for other processes: True in the user's cache folder, a path in that
-    folder, or a `PipelineCaching`; ``graph_reports`` has folders for files about graphs; ``sync_validation``
-    lets the validation layer look for hazards; ``debug_labels`` gives tools names and labels also where no layer is
-    loaded; ``capture_frame`` has RenderDoc capture frames ("0,2"), single commands ("command:5") or the whole "run"
-    into .rdc files in ``capture_frame_dir``; the others are those of `DeviceOptions`.
+    the folders given for results, but for ``sandbox_files`` (SandboxError); ``strict`` makes warnings about a scenario
+    errors, before anything runs; ``pipeline_cache`` keeps pipelines for other processes: True in the user's cache
+    folder, a path in that folder, or a `PipelineCaching`; ``graph_reports`` has folders for files about graphs;
+    ``sync_validation`` lets the validation layer look for hazards; ``debug_labels`` gives tools names and labels also
+    where no layer is loaded; ``capture_frame`` has RenderDoc capture frames ("0,2"), single commands ("command:5") or
+    the whole "run" into .rdc files in ``capture_frame_dir``; the others are those of `DeviceOptions`.
 
     Nothing is opened before it is needed (``starting``: a driver that is being started already); `run` raises
     NoDeviceError when there is no device.
@@ -104,6 +104,7 @@ class Runner:
         staging: bool = False,
         shader_instrumentation: StrPath | InstrumentationFile | None = None,
         sandbox: bool = False,
+        sandbox_files: Collection[StrPath] = (),
         pipeline_cache: bool | StrPath | PipelineCaching = False,
         graph_reports: GraphReportFiles | None = None,
         strict: bool = False,
@@ -134,7 +135,7 @@ class Runner:
 
             shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
         self._measured = shader_instrumentation
-        self._renderdoc = None if capture_frame is None else _renderdoc(capture_frame, capture_frame_dir)
+        self.renderdoc = None if capture_frame is None else _renderdoc(capture_frame, capture_frame_dir)
         self._graph_reports = graph_reports
         if isinstance(pipeline_cache, bool | str | os.PathLike):
             caching = None
@@ -149,6 +150,7 @@ class Runner:
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
         self.sandbox = sandbox
+        self._sandbox_files = sandbox_files
         self.strict = strict
 
     def __enter__(self) -> Runner:
@@ -274,13 +276,17 @@ class Runner:
         with clock.measuring(timings.clock if timings else None):
             with clock.phase("plan"):
                 plan = self._plan_for_files(scenario, _text(output_dir))
-            if dump is not None:
-                from scenario_runner.run.dump_run import run_with_dump
+            try:
+                if dump is not None:
+                    from scenario_runner.run.dump_run import run_with_dump
 
-                given, device = as_scenario(scenario), lambda: self._opened.opened_name
-                return run_with_dump(partial(self._execute, given), given, plan, dump, capture_dir, device, options)
-            with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
-                self._execute(scenario, plan, (writer,), **options)
+                    given, device = as_scenario(scenario), lambda: self._opened.opened_name
+                    return run_with_dump(partial(self._execute, given), given, plan, dump, capture_dir, device, options)
+                with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
+                    self._execute(scenario, plan, (writer,), **options)
+            except ScenarioRunnerError as error:
+                give_places(error, scenario)
+                raise
         return plan
 
     @_of_scenario
@@ -363,7 +369,7 @@ class Runner:
                         self.timeout_s,
                         measured is not None,
                         timings is not None,
-                        None if self._renderdoc is None else self._renderdoc.of(plan),
+                        None if self.renderdoc is None else self.renderdoc.of(plan),
                     ),
                     on_frame=None
                     if not any(sink.captures for sink in sinks)  # nobody sees what frames capture
@@ -379,8 +385,7 @@ class Runner:
                 )
             self._opened.raise_validation_errors()
         except ScenarioRunnerError as error:
-            if any(problem.path is None and problem.pointer is not None for problem in error.problems):
-                give_places(error, as_scenario(scenario))
+            give_places(error, scenario)
             if isinstance(error, ValidationLayerError):
                 self._opened.close()  # the layer says the same thing a few times only in the life of an instance
                 raise error.at(path=plan.name) from None
@@ -399,7 +404,7 @@ class Runner:
     @property
     def frame_captures(self) -> list[str]:
         """The files that RenderDoc captured so far (none without ``capture_frame``)."""
-        return [] if self._renderdoc is None else list(self._renderdoc.files)
+        return [] if self.renderdoc is None else list(self.renderdoc.files)
 
     @property
     def live_objects(self) -> dict[str, int]:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from scenario_runner.checks import (
     code_table,
+    code_table_cluster,
     code_table_conversion,
     code_table_custom,
     code_table_expect,
@@ -66,6 +67,7 @@ FAMILIES: Final = {
     "FEATURE": "Features of the device",
     "HAZARD": "Missing barriers",
     "SUITE": "Suites of scenarios",
+    "CLUSTER": "Suites on several hosts",
     "CUSTOM": "Custom operations of models that are shaders",
     "EXPECT": "Expectations of a suite",
     "USAGE": "Command lines and calls",
@@ -92,6 +94,7 @@ CODES: Final = _parsed(
     + code_table_frames.TABLE
     + hazard_code_table.TABLE
     + code_table_suite.TABLE
+    + code_table_cluster.TABLE
     + code_table_custom.TABLE
     + code_table_conversion.TABLE
     + code_table_expect.TABLE

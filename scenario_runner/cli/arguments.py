@@ -8,6 +8,8 @@ from typing import Any, NoReturn
 
 from scenario_runner.errors import UsageError
 
+_PATHS = {"FILE": "file", "DIR": "folder", "PATH": "file"}
+
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
     return argparse.HelpFormatter(prog, max_help_position=34, width=100)
@@ -19,6 +21,15 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **arguments: Any) -> None:
         # A formatter is made for every option; one that is told the width does not go and ask the terminal for it.
         super().__init__(allow_abbrev=False, formatter_class=_formatter, **arguments)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """The same; an empty path, such as that of an unset variable in a script, is an error."""
+        found = super().parse_known_args(args, namespace)
+        for action in self._actions:
+            noun = _PATHS.get(str(action.metavar)) if action.option_strings else None
+            if noun is not None and getattr(found[0], action.dest, None) == "":
+                raise UsageError(f"{action.option_strings[0]} is empty, expected the path of a {noun}")
+        return found
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}{self._meant(message)}", help=f"{self.prog} --help shows all options")

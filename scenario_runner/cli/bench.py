@@ -16,11 +16,12 @@ from scenario_runner.cli.arguments import (
     compiler_arguments,
     device_arguments,
 )
-from scenario_runner.errors import ScenarioRunnerError, UsageError
+from scenario_runner.errors import DeviceError, ScenarioRunnerError, UsageError
 
 if TYPE_CHECKING:
     import argparse
 
+    from scenario_runner.plan.model.plan import Plan
     from scenario_runner.runner import Runner
     from scenario_runner.timing.samples import ScenarioSamples
 
@@ -29,9 +30,10 @@ _THRESHOLD_PERCENT = 2.0
 
 
 def main(argv: Sequence[str]) -> int:
-    """Returns 0; with --compare 1 where something is slower beyond noise. Raises what a run raises."""
+    """Returns 0, or the exit code of the first scenario that failed; with --compare 1 where something is slower beyond
+    noise."""
     options = _parse(argv)
-    from scenario_runner.cli.messages import set_up_logging
+    from scenario_runner.cli.messages import set_up_logging, show_error
 
     set_up_logging(options.log_level)
     if options.compare is not None:
@@ -52,6 +54,7 @@ def main(argv: Sequence[str]) -> int:
     from scenario_runner.runner import Runner
     from scenario_runner.timing.samples import text
 
+    code = 0
     file = None
     if options.json is not None:
         if os.path.realpath(options.json) in map(os.path.realpath, options.files):
@@ -63,17 +66,21 @@ def main(argv: Sequence[str]) -> int:
             for path in options.files:
                 try:
                     samples = _measure(runner, path, options)
-                except ScenarioRunnerError as error:
-                    raise error.of_scenario(path) from None
+                except ScenarioRunnerError as error:  # what was measured before took long enough
+                    show_error(error.of_scenario(path))
+                    code = code or error.exit_code
+                    if isinstance(error, DeviceError):
+                        runner.close()  # the next scenario gets a device of its own
+                    continue
                 show(samples)
                 measured.append(samples)
-        if file is not None:
+        if file is not None and measured:
             file.write(text(measured).encode() + b"\n")
             file.commit()
     finally:
         if file is not None:
             file.discard()
-    return 0
+    return code
 
 
 def _measure(runner: Runner, path: str, options: argparse.Namespace) -> ScenarioSamples:
@@ -91,10 +98,11 @@ def _measure(runner: Runner, path: str, options: argparse.Namespace) -> Scenario
             scenario = load(path)
         written = [each.uid for each in scenario.resources if getattr(each, "dst", None)]
         prepared = runner.prepare(scenario, outputs=written)
+    _check_file(options.json, prepared.plan)
     for span in before.spans:
         samples.once[span.phase] = samples.once.get(span.phase, 0.0) + span.own_ns
     for turn in range(options.warmup):
-        timings = Timings()
+        timings = Timings(warn=False)  # the table says it
         prepared.run(write_files=False, timings=timings)
         if turn == 0:  # the device is opened and its pipelines are made in the first run alone
             for phase in ("device", "pipelines"):
@@ -102,10 +110,19 @@ def _measure(runner: Runner, path: str, options: argparse.Namespace) -> Scenario
     end = None if options.time is None else time.monotonic() + options.time
     count = _REPEAT if options.repeat is None else options.repeat
     while samples.count < count if end is None else samples.count == 0 or time.monotonic() < end:
-        timings = Timings()
+        timings = Timings(warn=False)
         prepared.run(write_files=False, timings=timings)
         samples.add(timings)
     return samples
+
+
+def _check_file(path: str | None, plan: Plan) -> None:
+    """Refuse a file of samples that the scenario reads or writes. Raises UsageError."""
+    if path is None:
+        return
+    own = [*plan.reads, *(output.destination for output in plan.outputs if output.destination is not None)]
+    if os.path.realpath(path) in map(os.path.realpath, own):
+        raise UsageError(f"--json: {path} is a file of the scenario {plan.name}", help="choose another file")
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:

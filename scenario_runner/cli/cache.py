@@ -14,6 +14,7 @@ _WHAT = {
     "shaders": "compiled shaders",
     "checked": "modules and shaders of models that were checked",
     "pipelines": "the driver's pipelines",
+    "contents": "files of suites of other hosts",
 }
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Collection
 from typing import Any
 
-from scenario_runner.errors import UsageError
+from scenario_runner.errors import FileError, UsageError
 
 OPTIONS = ("--capture-frame", "--gfxr")
 
@@ -52,3 +52,19 @@ def capture_arguments(options: argparse.Namespace) -> dict[str, Any]:
     if frames is None:
         return {}
     return {"capture_frame": frames, "capture_frame_dir": options.capture_dir or options.output or "."}
+
+
+def check_capture_file(options: argparse.Namespace) -> int:
+    """After the last instance: the exit code for a file of gfxreconstruct that is not whole, which is said; else 0."""
+    file = getattr(options, "gfxr", None)
+    if file is None:
+        return 0
+    from scenario_runner.cli.messages import show_error
+    from scenario_runner.run.capture_tools import check_gfxreconstruct
+
+    try:
+        check_gfxreconstruct(file)
+    except FileError as error:
+        show_error(error)
+        return error.exit_code
+    return 0

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.cli.arguments import (
-    Parser,
-    add_compiler_options,
-    add_device_options,
-    add_logging_option,
-    compiler_arguments,
-    device_arguments,
-)
+from scenario_runner.cli.arguments import Parser
+from scenario_runner.cli.run_options import parse_run
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.visible import one_line
 
 if TYPE_CHECKING:
+    from scenario_runner.plan.model.plan import Plan
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.scenario import Scenario
     from scenario_runner.vgf import Vgf
 
 
 def main(argv: Sequence[str], starting: InstanceStart | None = None) -> int:
-    """Returns 0. Raises FileError, UsageError and what a run raises."""
+    """Returns 0, or the exit code of what went wrong. Raises FileError and UsageError."""
     parser = Parser(
         prog="scenario-runner MODEL.vgf",
         description="Run a VGF model once. Inputs and outputs are given by name or by binding number"
@@ -37,6 +31,7 @@ def main(argv: Sequence[str], starting: InstanceStart | None = None) -> int:
     parser.add_argument(
         "--output-dir",
         "--output",
+        dest="output",
         metavar="DIR",
         default=".",
         help="folder for the outputs (default: the current folder)",
@@ -47,34 +42,31 @@ def main(argv: Sequence[str], starting: InstanceStart | None = None) -> int:
     parser.add_argument(
         "--push-constants", action="append", default=[], metavar="NAME=FILE", help="push constants of a shader (.npy)"
     )
-    add_device_options(parser)
-    add_compiler_options(parser)
-    add_logging_option(parser)
-    parser.add_argument("--quiet", action="store_true", help="print no summary line")
-    options = parser.parse_args(argv)
+    parser.set_defaults(files=[], capture_dir=None)
+    options = parse_run(parser, argv)
+    if options.files:  # what --capture-frame has taken for its value
+        raise UsageError(f"{options.model} and {options.files[0]} are given", help="run them one by one")
     from scenario_runner.cli.messages import set_up_logging
-    from scenario_runner.runner import Runner
+    from scenario_runner.cli.run_files import announce, run_files
+    from scenario_runner.cli.run_outputs import RunOutputs
     from scenario_runner.vgf import read_vgf
 
     set_up_logging(options.log_level)
-    started = time.perf_counter()
-    scenario = _scenario(read_vgf(options.model), options)
-    with Runner(
-        starting=starting,
-        **device_arguments(options),
-        **compiler_arguments(options),
-    ) as runner:
-        try:
-            plan = runner.run_to_files(scenario, output_dir=options.output_dir)
-        except ScenarioRunnerError as error:
-            error.problems = tuple(_placed(problem, scenario, options.model) for problem in error.problems)
-            raise
-        milliseconds = (time.perf_counter() - started) * 1e3
-        if not options.quiet:
-            names = ", ".join(os.path.basename(output.destination or output.uid) for output in plan.outputs)
-            took = f"{milliseconds:.1f} ms on {runner.physical_device.name}"
-            print(f"{one_line(options.model)}: ok: {one_line(names)} in {took}")
-    return 0
+    model: str = options.model
+    scenario = _scenario(read_vgf(model), options)
+    streams = {model: scenario}
+    outputs = RunOutputs([model], streams, output=options.output, capture_dir=None, folder_each=False)
+
+    def placed(error: ScenarioRunnerError) -> ScenarioRunnerError:
+        error.problems = tuple(_placed(problem, scenario, model) for problem in error.problems)
+        return error
+
+    def wrote(plan: Plan) -> str:
+        return one_line(", ".join(os.path.basename(output.destination or output.uid) for output in plan.outputs))
+
+    announce(options)
+    given = [model, *(pair.partition("=")[2] for pair in (*options.input, *options.shader, *options.push_constants))]
+    return run_files([model], streams, outputs, options, starting, placed=placed, wrote=wrote, sandbox_files=given)
 
 
 def _scenario(vgf: Vgf, options: Any) -> Any:

@@ -29,6 +29,11 @@ def check_rare_options(options: argparse.Namespace) -> None:
     capture_options.check_capture_options(options)
 
 
+def check_tool_files(options: argparse.Namespace) -> int:
+    """After the last run: the exit code for the file of a capture tool that is not whole, which is said; else 0."""
+    return capture_options.check_capture_file(options)
+
+
 def runner_arguments(options: argparse.Namespace, files: int) -> dict[str, Any]:
     """The values of the options as arguments of Runner, for a call with so many files. Raises UsageError, FileError."""
     return {

@@ -34,7 +34,8 @@ def read_streams(files: Sequence[str]) -> dict[str, Scenario | ScenarioRunnerErr
 
 class RunOutputs:
     """``output`` and ``capture_dir`` are the folders that the command line names; with ``folder_each`` every scenario
-    gets one of its own in them, named by its path from the folder that is common to all."""
+    gets one of its own in them, named by its path from the folder that is common to all. ``frame_captures`` tells that
+    RenderDoc captures."""
 
     def __init__(
         self,
@@ -44,11 +45,13 @@ class RunOutputs:
         output: str | None,
         capture_dir: str | None,
         folder_each: bool,
+        frame_captures: bool = False,
     ) -> None:
         self._files = list(dict.fromkeys(files))
         self._streams = streams
         self._output = output
         self._capture_dir = capture_dir
+        self._frame_captures = frame_captures
         self._folders = _folders(self._files) if folder_each else {}
         self._help = "run them one by one" + ("" if folder_each else ", or with --folder-each and --output")
         if folder_each and output is None and capture_dir is None:
@@ -59,6 +62,10 @@ class RunOutputs:
 
     def capture_dir(self, file: str) -> str | None:
         return self._own(self._capture_dir, file)
+
+    def frame_capture_dir(self, file: str) -> str:
+        """The folder for the files of --capture-frame."""
+        return self.capture_dir(file) or self.output_dir(file) or "."
 
     def _own(self, folder: str | None, file: str) -> str | None:
         return os.path.join(folder, self._folders[file]) if folder is not None and self._folders else folder
@@ -83,6 +90,12 @@ class RunOutputs:
                 other = capturers.setdefault((folder or "", number, uid), file)
                 if other != file:
                     message = f"{other} and {file} would both capture {uid!r} of frame {number} into {folder!r}"
+                    raise UsageError(message, help=self._help)
+            if self._frame_captures:
+                stem = os.path.join(self.frame_capture_dir(file), os.path.splitext(os.path.basename(file))[0])
+                other = writers.setdefault(os.path.realpath(stem), file)
+                if other != file:
+                    message = f"{other} and {file} would both be captured into files called {stem}-….rdc"
                     raise UsageError(message, help=self._help)
 
     def clean(self, file: str) -> None:

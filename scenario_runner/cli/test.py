@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from scenario_runner.cli.suite_display import SuiteDisplay
     from scenario_runner.cli.suite_summary import Summary
     from scenario_runner.diagnostics import Diagnostic
+    from scenario_runner.suite.cluster.workers import ClusterWorkers
     from scenario_runner.suite.hashes import Hasher
     from scenario_runner.suite.journal import Header, Journal
     from scenario_runner.suite.lists import Lists, Patterns
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from scenario_runner.suite.records import Item
     from scenario_runner.suite.reports.suite_info import SuiteInfo
     from scenario_runner.suite.running.options import WorkerOptions
+    from scenario_runner.suite.running.workers import Workers
     from scenario_runner.suite.session import Session
 
 UNEXPECTED: Final = 1
@@ -174,13 +176,7 @@ class _Suite:
 
     def _run_items(self, session: Session, summary: Summary, ahead: Sequence[Item], items: Iterator[Item]) -> None:
         options = self._options
-        from scenario_runner.suite.running.workers import Workers
-
-        with Workers(
-            self._worker_options(),
-            on_start=lambda item, worker: self._display.started(item, str(worker)),
-            on_note=lambda text: self._display.note("warning", text),
-        ) as workers:
+        with self._workers(session) as workers:
             self._check_expectations(ahead)  # while the process that workers are forked from imports what they need
             if not options.quiet:
                 self._display.start(None if len(ahead) == _LOOKED_AHEAD + 1 else len(ahead))
@@ -188,6 +184,23 @@ class _Suite:
                 session.run(self._counted(chain(ahead, items)), workers)
             finally:
                 summary.devices = tuple((device.uuid, device.name) for device in workers.devices)
+
+    def _workers(self, session: Session) -> Workers | ClusterWorkers:
+        def note(text: str) -> None:
+            self._display.note("warning", text)
+
+        if self._options.cluster is not None:
+            from scenario_runner.suite.cluster.workers import ClusterWorkers
+
+            options = self._worker_options()
+            return ClusterWorkers(
+                self._options.cluster, options, session.rules, session.lists.expected, self._problems, on_note=note
+            )
+        from scenario_runner.suite.running.workers import Workers
+
+        return Workers(
+            self._worker_options(), on_start=lambda item, worker: self._display.started(item, str(worker)), on_note=note
+        )
 
     def _worker_options(self) -> WorkerOptions:
         options = self._options

@@ -93,6 +93,11 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--jobs", type=_count, metavar="N", help="processes for each device (default: what suits it)")
     group.add_argument(
+        "--cluster",
+        metavar="SCHEDULER",
+        help="run on the workers of Dask, such as tcp://host:8786, or local:N for N workers here",
+    )
+    group.add_argument(
         "--retries", type=_number, metavar="N", help="run unexpected results up to N times more (default: 1)"
     )
     group.add_argument("--repeat", type=_count, default=1, metavar="N", help="run each N times, or until it fails")
@@ -131,6 +136,8 @@ def _check(options: argparse.Namespace) -> None:
             raise UsageError(f"--{name.replace('_', '-')} needs --results, the folder of the run before")
     if options.dry_run and not options.update:
         raise UsageError("--dry-run belongs to --update", help="--list shows what would run")
+    if options.update and options.cluster is not None:
+        raise UsageError("--update writes expectations on this machine, and --cluster runs on others: give one of them")
     if options.update and options.results is not None:
         raise UsageError("--update writes expectations, and --results results: give one of them")
     if options.device is not None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from scenario_runner.conversion.converter import ConverterCall, ConverterRefusedError
 from scenario_runner.conversion.element_types import format_name_of_element
 from scenario_runner.conversion.examining import CheckOptions, examine
-from scenario_runner.conversion.model import CustomOperation, Function, Model
-from scenario_runner.conversion.placeholders import equal_operands, folded_operands, placeholder_text
+from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
+from scenario_runner.conversion.placeholders import equal_operands, placeholder_text, simplified
 from scenario_runner.conversion.reading import parse_model, read_model
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
@@ -66,6 +66,8 @@ def convert(
         from scenario_runner.files.output import check_destination
 
         check_destination(path)
+        if not isinstance(model, bytes) and os.path.exists(path) and os.path.samefile(path, model):
+            raise UsageError(f"{path}: the output is the model itself", help="write it to a file of its own")
     read = parse_model(model) if isinstance(model, bytes) else read_model(model)
     options = CheckOptions(check, compiler, use_cache)
     converted = _Conversion(read, function, dispatch, options, converter_options).run(strict)
@@ -183,6 +185,12 @@ class _Conversion:
                 message = f"the shader {operation.name!r} is inside of a region of another operation"
                 help = "only operations of the function itself can become segments: move it out of the region"
                 self._add("SR-CUSTOM-038", message, help, at=operation)
+        read = {operand.name for shader in function.shaders for operand in shader.operands}
+        for argument in function.arguments:
+            if argument.name not in read and format_name_of_element(argument.type.element) is None:
+                message = f"the argument {argument.shown_name} has the type {argument.type.text}"
+                message += ", whose elements no Vulkan format holds"
+                self._add("SR-CUSTOM-034", message, "expected a tensor of a TOSA type")
         for operation in function.operations:
             if operation.is_shader:
                 self._check_types(operation)
@@ -212,18 +220,34 @@ class _Conversion:
             self._add("SR-CUSTOM-034", f"the shader {operation.name!r} has no result", at=operation)
 
     def _check_order(self) -> None:
-        """That values are made before they are used, where no converter checks it."""
+        """That values are made once, before they are used, and returned as declared, where no converter checks it."""
         function = self._function
         if not function.is_only_shaders:
             return
-        known = {argument.name: argument.type.text for argument in function.arguments}
+        known: dict[str, str] = {}
+        for argument in function.arguments:
+            self._define(None, argument, known)
         made = {result.name for operation in function.operations for result in operation.results}
         for operation in function.operations:
             for number, value in enumerate(operation.operands):
                 self._check_value(operation, f"operand {number}", value.name, value.type.text, known, made)
-            known |= {result.name: result.type.text for result in operation.results}
+            for result in operation.results:
+                self._define(operation, result, known)
         for number, value in enumerate(function.returned):
             self._check_value(None, f"the returned value {number}", value.name, value.type.text, known, made)
+        returned, declared = (
+            f"({', '.join(type.text for type in types)})"
+            for types in ([value.type for value in function.returned], function.result_types)
+        )
+        if returned != declared and not any(finding.severity == "error" for finding in self.found):
+            self._add(
+                "SR-CUSTOM-030", f"the function {function.name!r} has the results {declared}, but returns {returned}"
+            )
+
+    def _define(self, at: CustomOperation | None, value: Value, known: dict[str, str]) -> None:
+        if value.name in known:
+            self._add("SR-CUSTOM-030", f"the value {value.shown_name} is defined twice", "give it another name", at=at)
+        known[value.name] = value.type.text
 
     def _check_value(
         self,
@@ -275,12 +299,18 @@ class _Conversion:
         """The skeleton that the converter makes."""
         from scenario_runner.conversion.joining import joined_results
         from scenario_runner.conversion.mending import missing_operands
+        from scenario_runner.conversion.skeleton import skeleton_of
         from scenario_runner.vgf import parse_vgf
 
         try:
-            skeleton = joined_results(parse_vgf(call.result(), name=self._model.path), self._function)
-            if missing_operands(skeleton, self._equal):
-                self._equal = folded_operands(text, self._model.path)
+            converted = parse_vgf(call.result(), name=self._model.path)
+            skeleton = joined_results(converted, self._function)
+            is_one_shader = [segment.type for segment in converted.segments] == ["compute"]
+            if is_one_shader or missing_operands(skeleton, self._equal):
+                function = simplified(text, self._model.path)
+                self._equal = equal_operands(function)
+                if is_one_shader:  # the operands of which the converter mixes up
+                    skeleton = skeleton_of(function)
         except ConverterRefusedError as error:
             # what was left to the converter may be the reason
             left = [each for each in self.found if each.code == "SR-CUSTOM-035"]

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import IO, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ScenarioRunnerError, error_of
+from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
 
 PACKAGE = "ai_ml_sdk_model_converter"
 VARIABLE = "SCENARIO_RUNNER_MODEL_CONVERTER"
@@ -26,6 +26,8 @@ _HELP = f"install it: pip install {PACKAGE}"
 _DUMP = b"// -----// IR Dump "
 _ERROR = re.compile(r"^(?:<stdin>|<unknown>|[^\n:]*):([0-9]+)(?::([0-9]+))?: error: (.*)$", re.MULTILINE)
 _LONGEST_REASON = 400
+_WRONG_OPTIONS = b"Error creating parser"
+_OPTIONS_HELP = "model-converter --help shows its options"
 _CHUNK_SIZE_BYTES = 1 << 20
 
 
@@ -123,7 +125,9 @@ class ConverterCall:
                 self._process = process
                 self._content, said = process.communicate(self._text.encode())
                 if process.returncode:
-                    raise refused(process.returncode, said)
+                    raise _refused_options(self._options, said) or refused(process.returncode, said)
+                if not self._content:
+                    raise ConverterFailedError("the converter wrote nothing", help=f"is {VARIABLE} right?")
         except BaseException as error:
             self._error = error
 
@@ -140,6 +144,15 @@ class ConverterCall:
         if process is not None and process.poll() is None:
             process.kill()
         self._thread.join()
+
+
+def _refused_options(options: Sequence[str], said: bytes) -> UsageError | None:
+    """The error where the program does not take the options that the user gave."""
+    if not options or _WRONG_OPTIONS not in said:
+        return None
+    reason = said.decode(errors="replace").splitlines()[0][:_LONGEST_REASON]
+    given = " ".join(options)
+    return UsageError(f"model-converter does not take the options {given!r:.200}: {reason}", help=_OPTIONS_HELP)
 
 
 def refused(code: int, said: bytes) -> ConverterRefusedError | ScenarioRunnerError:

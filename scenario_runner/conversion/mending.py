@@ -37,12 +37,12 @@ def mended(skeleton: Vgf, function: Function, shaders: Sequence[Shader], equal: 
 
 def missing_operands(skeleton: Vgf, equal: Sequence[tuple[int, ...]]) -> bool:
     """Whether a placeholder lacks an operand that is not the same value as an earlier one: the converter has found
-    out that it is, and `folded_operands` knows which."""
+    out that it is, and `simplified` knows which."""
     for segment in skeleton.segments:
         if segment.type == "compute":
             bound = {slot.binding for each in segment.descriptor_sets for slot in each.slots}
-            firsts = equal[shader_number(skeleton.modules[segment.module_index].entry_point)]
-            if not bound.issuperset(firsts):
+            places = equal[shader_number(skeleton.modules[segment.module_index].entry_point)]
+            if not bound.issuperset(places):
                 return True
     return False
 
@@ -144,7 +144,7 @@ class _Mending:
         operation, attributes, workgroups = self._shaders[number]
         bound = {slot.binding: slot.resource_index for each in segment.descriptor_sets for slot in each.slots}
         reads = [
-            self._view(bound[first], view) for first, view in zip(self._equal[number], attributes.inputs, strict=True)
+            self._view(bound[place], view) for place, view in zip(self._equal[number], attributes.inputs, strict=True)
         ]
         writes = []
         for binding, (value, view) in enumerate(
@@ -179,7 +179,11 @@ class _Mending:
         """The row through which a shader sees the value of a row of the skeleton."""
         of = self._rows[row]
         sampler = None if view.sampler is None else Sampler(*view.sampler)
-        wanted = replace(of, descriptor_type=view.descriptor_type, format=view.format.value, sampler=sampler)
+        # without a shape a file does not say how large a buffer is
+        shape = of.shape or ((1,) if view.kind == "buffer" else ())
+        wanted = replace(
+            of, descriptor_type=view.descriptor_type, format=view.format.value, shape=shape, sampler=sampler
+        )
         number = self._number[row]
         other = self._views.get((number, wanted))
         if other is None:

@@ -35,6 +35,11 @@ class Value(NamedTuple):
     name: str
     type: TensorType
 
+    @property
+    def shown_name(self) -> str:
+        """What messages call it."""
+        return self.name.removesuffix("#0")
+
 
 class CustomOperation(NamedTuple):
     """One ``tosa.custom``. ``name`` is its operator_name.
@@ -68,6 +73,7 @@ class Function(NamedTuple):
 
     name: str
     arguments: tuple[Value, ...]
+    result_types: tuple[TensorType, ...]
     operations: tuple[CustomOperation, ...]
     nested: tuple[CustomOperation, ...]
     returned: tuple[Value, ...]
@@ -87,10 +93,12 @@ class Function(NamedTuple):
 class Model(NamedTuple):
     """A model. ``path`` is what messages call it; ``text`` is MLIR.
 
-    ``is_users_text`` says that the file was text, so that its lines can be named.
+    ``is_users_text`` says that the file was text, so that its lines can be named. ``declarations`` are the functions
+    without a body.
     """
 
     path: str
     text: str
     functions: tuple[Function, ...]
     is_users_text: bool = True
+    declarations: tuple[Function, ...] = ()

@@ -1,8 +1,8 @@
 """The skeleton of a converted model: the converter is called once, on the model with placeholders for its shaders.
 
-A placeholder binds operand *i* at the binding *i*, its result behind them, all as tensors, and its entry point tells
-what it stands for. So the segments, numbers and rows that the converter makes of it say which values each shader reads
-and writes, whatever the attributes of the shader are. They are put in afterwards (`mending`).
+A placeholder binds operand *i* at the binding *i* (`equal_operands`), its result behind them, all as tensors, and its
+entry point tells what it stands for. So the segments, numbers and rows that the converter makes of it say which values
+each shader reads and writes, whatever the attributes of the shader are. They are put in afterwards (`mending`).
 
 A shader of several results has one placeholder for each: the converter gives the results of one operation to the
 bindings in the order in which they are used, without saying so. Their segments are joined again.
@@ -22,7 +22,7 @@ from scenario_runner.conversion.syntax import STRING, VALUE, escaped
 from scenario_runner.conversion.text_model import parse_text
 from scenario_runner.custom_shader.domain import DOMAIN
 
-_FOLDED_BEFORE = "ModelPartitionMarkingPass"
+_SIMPLIFIED_BEFORE = "ModelPartitionMarkingPass"
 _USE = re.compile(rf"({STRING})|//[^\n]*|({VALUE})(?:#([0-9]+))?", re.DOTALL)
 
 
@@ -47,7 +47,7 @@ def placeholder_text(model: Model, function: Function) -> str:
         else:
             operations = [_operation(number, result, shader, renamed) for result in range(len(shader.results))]
             changes.append((shader.span, " ".join(operations)))
-    for other in model.functions:
+    for other in (*model.functions, *model.declarations):
         if other is not function:
             changes.append((other.span, "\n" * text.count("\n", *other.span)))
     parts, at = [], 0
@@ -99,23 +99,24 @@ def _attributes(number: int, result: int, shader: CustomOperation) -> str:
 
 
 def equal_operands(function: Function) -> list[tuple[int, ...]]:
-    """For each shader the first operand that is the same value, for each operand: of (a, b, a) it is (0, 1, 0)."""
-    return [_first_equal([operand.name for operand in shader.operands]) for shader in function.shaders]
+    """For each shader the binding at which the skeleton has each operand: (0, 0, 1) where the operands are (a, a, b).
+
+    The converter binds a value once: operands are at the bindings of their places among those that differ.
+    """
+    return [_places([operand.name for operand in shader.operands]) for shader in function.shaders]
 
 
-def folded_operands(text: str, path: str) -> list[tuple[int, ...]]:
-    """The same after the converter has simplified the model with these placeholders: an operation that changes nothing,
-    such as a reshape to the same shape, is replaced by its operand then.
+def simplified(text: str, path: str) -> Function:
+    """The function as the converter has simplified it, with one placeholder of each shader: an operation that changes
+    nothing, such as a reshape to the same shape, is replaced by its operand, and what nobody reads is gone.
 
     Raises ConverterRefusedError, and NotUnderstoodError where the converter writes what is not read here.
     """
-    (function,) = parse_text(later_text(text, _FOLDED_BEFORE), path).functions
-    found: dict[int, tuple[int, ...]] = {}
-    for shader in function.shaders:
-        number = shader_number(json.loads(shader.attributes)["entry_point"])
-        found[number] = _first_equal([operand.name for operand in shader.operands])
-    return [found[number] for number in range(len(found))]
+    (function,) = parse_text(later_text(text, _SIMPLIFIED_BEFORE), path).functions
+    found = {shader_number(json.loads(shader.attributes)["entry_point"]): shader for shader in function.shaders}
+    return function._replace(operations=tuple(found[number] for number in range(len(found))))
 
 
-def _first_equal(names: Sequence[str]) -> tuple[int, ...]:
-    return tuple(names.index(name) for name in names)
+def _places(names: Sequence[str]) -> tuple[int, ...]:
+    different = list(dict.fromkeys(names))
+    return tuple(different.index(name) for name in names)

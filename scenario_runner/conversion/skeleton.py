@@ -86,9 +86,9 @@ class _Builder:
         return sorted(set(slots), key=lambda slot: slot.binding)
 
     def segment(self, index: int, operation: CustomOperation) -> Segment:
-        bound = [self.read[value.name] for value in operation.operands]
+        bound = dict.fromkeys(self.read[value.name] for value in operation.operands)
         slots = [Slot(binding, row) for binding, row in enumerate(bound)]
-        for binding, value in enumerate(operation.results, start=len(bound)):
+        for binding, value in enumerate(operation.results, start=len(operation.operands)):
             if value.name in self.written:
                 slots.append(Slot(binding, self.written[value.name]))
         return Segment(

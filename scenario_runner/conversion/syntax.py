@@ -180,6 +180,8 @@ class Cursor:
         match = _TYPE_NAME.match(self.text, start)
         if match is None:
             raise NotUnderstoodError(f"expected a type at the offset {start}")
+        if match[0].startswith("!") and "." not in match[0]:
+            raise NotUnderstoodError(f"the alias of a type at the offset {start}")
         self.at = match.end()
         if self.text.startswith("<", self.at):
             self.skip_brackets()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
+from scenario_runner.conversion.model import CustomOperation, Function, Model, TensorType, Value
 from scenario_runner.conversion.syntax import STRING, VALUE, Cursor, NotUnderstoodError, Text
 
 # What the search stops at: strings and comments (which may hold anything), braces, and the operations that matter.
@@ -29,17 +29,22 @@ def parse_text(text: str, path: str) -> Model:
     """The model that ``text`` is. Raises NotUnderstoodError where it is written in a way that is not read here."""
     lines = _Lines(text)
     functions: list[Function] = []
-    at = 0
+    declarations: list[Function] = []
+    at = depth = 0
     while match := _next(text, at):
         at = match.end()
+        depth += (match[0] == "{") - (match[0] == "}")
+        if depth < 0:
+            raise NotUnderstoodError(f"the brace at the offset {match.start()} closes nothing")
         if match[0] == "func.func":
             function = _Function(text, match.start(), lines).read()
             at = function.span[1]
-            if function.has_body:
-                functions.append(function)
+            (functions if function.has_body else declarations).append(function)
         elif match[0] == '"func.func"':
             raise NotUnderstoodError("a function in the generic form")
-    return Model(path, text, tuple(functions))
+    if depth:
+        raise NotUnderstoodError("a brace is not closed")
+    return Model(path, text, tuple(functions), declarations=tuple(declarations))
 
 
 def _next(text: str, at: int) -> re.Match[str] | None:
@@ -66,6 +71,7 @@ class _Function:
         self._operations: list[CustomOperation] = []
         self._nested: list[CustomOperation] = []
         self._returned: tuple[Value, ...] = ()
+        self._has_return = False
         self._calls: list[str] = []
         self._spans: list[tuple[int, int]] = []
 
@@ -78,8 +84,7 @@ class _Function:
         if name is None:
             raise NotUnderstoodError("a function without a name")
         arguments = self._arguments(cursor)
-        if cursor.take("->"):
-            cursor.skip_brackets() if cursor.looks_at("(") else cursor.type()
+        result_types = self._result_types(cursor) if cursor.take("->") else []
         inputs = outputs = None
         if cursor.take("attributes"):
             start = cursor.at
@@ -93,6 +98,7 @@ class _Function:
         return Function(
             name=name,
             arguments=arguments,
+            result_types=tuple(result_types),
             operations=tuple(self._operations),
             nested=tuple(self._nested),
             returned=self._returned,
@@ -123,6 +129,18 @@ class _Function:
                 raise NotUnderstoodError(f"expected ',' or ')' at the offset {cursor.at}")
         return tuple(found)
 
+    def _result_types(self, cursor: Cursor) -> list[TensorType]:
+        if not cursor.take("("):
+            return [cursor.type()]
+        found: list[TensorType] = []
+        while not cursor.take(")"):
+            found.append(cursor.type())
+            if cursor.looks_at("{"):
+                cursor.skip_brackets()
+            if not cursor.take(",") and not cursor.looks_at(")"):
+                raise NotUnderstoodError(f"expected ',' or ')' at the offset {cursor.at}")
+        return found
+
     def _body(self, at: int) -> int:
         """Read the operations from ``at`` on; where the body ends, its closing brace included."""
         text, depth = self._text, 1
@@ -133,6 +151,8 @@ class _Function:
             elif token == "}":
                 depth -= 1
                 if not depth:
+                    if not self._has_return:
+                        raise NotUnderstoodError("a function without a return")
                     return at
             elif token in ("tosa.custom", '"tosa.custom"'):
                 operation = _custom(text, match, self._lines)
@@ -141,6 +161,8 @@ class _Function:
                 self._spans.append(operation.span)
             elif token in ("return", "func.return"):
                 if depth == 1:
+                    if self._has_return:
+                        raise NotUnderstoodError("a function with two returns")
                     at = self._return(match)
             elif token == '"func.return"':
                 raise NotUnderstoodError("a return in the generic form")
@@ -151,6 +173,7 @@ class _Function:
         raise NotUnderstoodError("a function without an end")
 
     def _return(self, match: re.Match[str]) -> int:
+        self._has_return = True
         cursor = Cursor(self._text, match.end())
         names = cursor.values()
         if names:

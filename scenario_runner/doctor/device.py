@@ -208,8 +208,8 @@ def _formats(physical: PhysicalDevice) -> dict[str, dict[str, int]]:
 
     found = {}
     for each in all_formats():
-        if each.name.endswith("_ARM"):
-            continue  # tensors alone have these formats; asking for them is legal only with VK_ARM_tensors
+        if each.is_of_tensors:
+            continue
         values = new("VkFormatProperties")
         physical.fn.vkGetPhysicalDeviceFormatProperties(physical.handle, each.value, values)
         flags = {

@@ -6,6 +6,7 @@ import costs more than everything else that a small run does before the driver s
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ _ALIGNMENT = 64  # of the payload within the file, as NumPy writes it
 _HEADER_LIMIT_BYTES = 64 << 10  # headers of plain arrays have about 100 bytes
 _RANK_LIMIT = 64  # NumPy's own
 _SHOWN_CHARACTERS = 60
+_HEADERS_KEPT = 64  # the files of a suite have few different ones
 _ITEM_SIZES_BYTES = {
     "b": (1,),
     "i": (1, 2, 4, 8),
@@ -187,6 +189,7 @@ def _shown(text: str) -> str:
 # nothing is evaluated, and the work is linear in the (bounded) text.
 
 
+@lru_cache(_HEADERS_KEPT)
 def _parse_dictionary(text: str) -> tuple[str, bool, tuple[int, ...]]:
     values: dict[str, object] = {}
     scanner = _Scanner(text)

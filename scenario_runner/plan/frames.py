@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scenario_runner.plan.model.plan import frame_folder
 from scenario_runner.plan.resolvers import CommandResolver
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Boundaries(CommandResolver):
         if count:
             message = (
                 f"the frame id {number} is that of {context.scenario.command_pointer(first)} as well;"
-                f" this one is captured into the folder 'frame_{number}_{count + 1}'"
+                f" this one is captured into the folder {frame_folder(number, count + 1)!r}"
             )
             help = "give each frame an id of its own, as capture tools expect it"
             context.problems.warn("SR-FRAME-001", context.scenario.command_pointer(index), message, help)

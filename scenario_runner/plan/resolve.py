@@ -141,7 +141,7 @@ class _Resolver:
             frames = with_aliasing(frames, tables.resources, tables.lists, self._scenario, problems)
         resources: Mapping[str, ResourcePlan] = tables.resources
         features: tuple[NeededFeature, ...] = ()
-        if context.layouts is not None:
+        if any(plan.kind == "image" for plan in tables.resources.values()):  # those inside of graphs as well
             from scenario_runner.plan.images import with_usage
 
             resources, features = with_usage(resources, tables.lists, frames, problems, tables.without_format)

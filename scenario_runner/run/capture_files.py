@@ -8,7 +8,6 @@ before a failure stay, and `manifest.json` lists them.
 from __future__ import annotations
 
 import concurrent.futures
-import json
 import os
 import threading
 from collections import deque
@@ -17,10 +16,11 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import system_limits
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError
 from scenario_runner.files.codec import all_codecs, codec_for
 from scenario_runner.files.output import OutputFile, remove_folders
+from scenario_runner.plan.model.plan import frame_folder
+from scenario_runner.run.capture_manifest import write_manifest
 from scenario_runner.run.file_names import FileNames
 from scenario_runner.run.hashed_file import HashedFile
 from scenario_runner.run.resource_file import create_resource_file
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from scenario_runner.plan.model.plan import FramePlan, Plan, ResourcePlan
 
-MANIFEST = "manifest.json"
 _MOST_BYTES = 192 << 20
 _CHUNK_BYTES = 8 << 20
 _LEAST_BYTES = 4096  # what a small piece counts, with all that belongs to it
@@ -61,7 +60,7 @@ class CaptureNames:
     def files(self, iteration: int, frame: FramePlan) -> dict[str, list[_File]]:
         """By uid; ask once for each frame of a run, in order."""
         count = self._seen[iteration, frame.frame_id] = self._seen.get((iteration, frame.frame_id), 0) + 1
-        name = folder_name(frame.frame_id, count)
+        name = frame_folder(frame.frame_id, count)
         if self._repeat > 1:
             name = os.path.join(f"iteration_{iteration}", name)
         found: dict[str, list[_File]] = {}
@@ -77,11 +76,6 @@ class CaptureNames:
             return [codec_for(plan.kind).extension]
         fitting = [codec.extension for codec in all_codecs() if codec.holds(plan.format, plan.mips)]
         return fitting or [codec_for(plan.kind, plan.format, plan.mips).extension]
-
-
-def folder_name(frame_id: int, count: int) -> str:
-    """The folder of a frame, the ``count``-th one with its id."""
-    return f"frame_{frame_id}" + (f"_{count}" if count > 1 else "")
 
 
 class CaptureFiles:
@@ -198,26 +192,8 @@ class CaptureFiles:
         """Write the manifest where so many files are not in it yet: seldom enough for any number of frames."""
         if len(self._entries) - self._listed < at_least:
             return
-        path = os.path.join(self._folder, MANIFEST)
-        own = {entry["file"] for entry in self._entries}
-        earlier = [entry for entry in _entries_of(path) if entry["file"] not in own and self._is_there(entry["file"])]
-        text = json.dumps({"version": 1, "files": earlier + self._entries}, indent=1)
-        with OutputFile(path) as file:
-            file.write(text.encode() + b"\n")
+        write_manifest(self._folder, self._entries)
         self._listed = len(self._entries)
-
-    def _is_there(self, name: str) -> bool:
-        return os.path.isfile(os.path.join(self._folder, name))
-
-
-def _entries_of(path: str) -> list[dict[str, Any]]:
-    """The entries of a manifest that is there already; none of one that is not ours."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            entries = json.load(file)["files"]
-        return [entry for entry in entries if isinstance(entry["file"], str)]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return []
 
 
 class CaptureReceiver:
@@ -281,14 +257,14 @@ class _FrameFiles:
         try:
             if self._left == 0:
                 self._left = plan.size_bytes
-                self._writers = [self._writer(file, plan) for file in self._files[uid]]
+                for file in self._files[uid]:  # one by one: what is open is closed where the next one cannot be made
+                    self._writers.append(self._writer(file, plan))
             self._left -= len(piece)
             for writer in self._writers:
                 writer.write(piece)
             if self._left == 0:
-                writers, self._writers = self._writers, []
-                for writer in writers:
-                    writer.__exit__(None, None, None)
+                while self._writers:
+                    self._writers.pop(0).__exit__(None, None, None)
         except FileError as error:
             from scenario_runner.plan.destinations import at_pointer
 
@@ -377,42 +353,3 @@ class _HashedFile(HashedFile):
             OutputFile.write(self, data)  # the thread hashes it
         finally:
             hashing.result()
-
-
-def refuse_overwriting(plan: Plan, folder: str, repeat: int, outputs: dict[str, str]) -> None:
-    """Refuse captures that would overwrite what the scenario reads or one of its ``outputs``. Raises FileError."""
-    inside = os.path.join(os.path.realpath(folder), "")
-    others = {os.path.realpath(path): "reads" for path in plan.reads}
-    others |= {os.path.realpath(path): "has as a dst" for path in outputs.values()}
-    taken = {path: why for path, why in others.items() if path.startswith(inside)}
-    if not taken:
-        return
-    names = CaptureNames(plan, folder, repeat)
-    for iteration in range(repeat):
-        for frame in plan.frames:
-            for files in names.files(iteration, frame).values():
-                for file in files:
-                    _refuse(file.path, f"a frame of {file.uid!r}", taken)
-    if any(frame.captures for frame in plan.frames):
-        _refuse(os.path.join(folder, MANIFEST), "the list of captures", taken)
-
-
-def _refuse(path: str, what: str, taken: dict[str, str]) -> None:
-    why = taken.get(os.path.realpath(path))
-    if why is not None:
-        message = f"is where {what} would be written, but the scenario {why} this file"
-        help = "choose another folder for captures"
-        raise FileError(Diagnostic("SR-FILE-001", "error", None, message, help, path=path))
-
-
-def check_folder(folder: str) -> None:
-    """Refuse a folder that cannot be written to, before the run. Raises FileError."""
-    from scenario_runner.files.output import check_destination
-    from scenario_runner.files.source import file_error
-
-    check_destination(os.path.join(folder, MANIFEST))
-    existing = os.path.realpath(folder)
-    while not os.path.lexists(existing):
-        existing = os.path.dirname(existing)
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise file_error(folder, "cannot be written to: permission denied", code="SR-FILE-015")

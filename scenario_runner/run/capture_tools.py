@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from scenario_runner import log
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import error_of
-from scenario_runner.run.capture_files import check_folder
+from scenario_runner.files.existing_folder import check_folder_to_write
+from scenario_runner.files.source import file_error, reason_of
+from scenario_runner.files.tool_captures import is_gfxr, is_whole_gfxr, is_whole_rdc
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
@@ -26,7 +28,8 @@ _WITHOUT_FRAMES = ("Version 0.",)
 class RenderDocCaptures:
     """What RenderDoc captures of the runs of one Runner, into ``folder``; make it before the first instance.
 
-    ``what`` is as in `frame_capture.wanted`; ``files`` are those made so far. Raises UsageError and UnsupportedError.
+    ``what`` is as in `frame_capture.wanted`; ``files`` are those made so far, and ``folder`` may be changed between
+    runs. Raises UsageError and UnsupportedError.
     """
 
     def __init__(self, what: str, folder: str) -> None:
@@ -34,7 +37,7 @@ class RenderDocCaptures:
         from scenario_runner.vulkan.execution.frame_capture import wanted
 
         self._what = wanted(what)
-        self._folder = folder
+        self.folder = folder
         self._renderdoc = RenderDoc()
         self.files: list[str] = []
 
@@ -42,24 +45,42 @@ class RenderDocCaptures:
         """The captures of one run. Raises UsageError for frames and commands that it does not have, and FileError."""
         from scenario_runner.vulkan.execution.frame_capture import FrameCapture
 
-        check_folder(self._folder)
-        captures = FrameCapture(self._renderdoc, self._what, plan, self._folder, self.files)
-        os.makedirs(self._folder, exist_ok=True)
+        check_folder_to_write(self.folder)
+        captures = FrameCapture(self._renderdoc, self._what, plan, self.folder, self._keep)
+        os.makedirs(self.folder, exist_ok=True)
         return captures
+
+    def _keep(self, made: str, path: str) -> None:
+        """Give the file that RenderDoc made its name. Raises FileError."""
+        try:
+            if is_whole_rdc(made):
+                os.replace(made, path)
+                self.files.append(path)
+                return
+            os.unlink(made)
+        except OSError as error:
+            raise file_error(path, f"cannot be written: {reason_of(error)}", code="SR-FILE-015") from error
+        raise _not_whole("RenderDoc", path)
 
 
 def set_up_gfxreconstruct(path: str) -> None:
     """Let every instance that is made from now on be captured into ``path`` by gfxreconstruct's layer.
 
-    The layer reads environment variables; those that are set already stay, but for the file. Raises UnsupportedError
-    where the layer is not installed, FileError for a file that cannot be written.
+    The layer reads environment variables; those that are set already stay, but for the file. It is loaded next to the
+    driver, below the ML emulation layers: a version that does not know tensors sees the calls that these become.
+
+    Raises UnsupportedError where the layer is not installed, FileError for a file that cannot be written, and for one
+    that is there and no capture: the layer replaces it at once.
     """
     from scenario_runner.files.output import check_destination
-    from scenario_runner.vulkan.devices.layers import LAYERS_VARIABLE, available_layers
+    from scenario_runner.vulkan.devices.layers import LAYERS_VARIABLE, available_layers, tools
 
-    path = os.path.abspath(path)
+    named, path = path, os.path.abspath(path)
     check_destination(path)
-    check_folder(os.path.dirname(path))
+    check_folder_to_write(os.path.dirname(path))
+    if os.path.isfile(path) and os.path.getsize(path) and not is_gfxr(path):
+        help = "choose another file, or remove this one"
+        raise file_error(named, "is not a capture of gfxreconstruct, which would replace it", help=help)
     found = next((layer for layer in available_layers() if layer[0] == GFXR_LAYER), None)
     if found is None:
         message = f"--gfxr needs gfxreconstruct: its layer {GFXR_LAYER} was not found"
@@ -72,10 +93,31 @@ def set_up_gfxreconstruct(path: str) -> None:
             found[2].removeprefix("GFXReconstruct Capture Layer "),
         )
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    layers = [name for name in os.environ.get(LAYERS_VARIABLE, "").split(os.pathsep) if name and name != GFXR_LAYER]
-    os.environ[LAYERS_VARIABLE] = os.pathsep.join([GFXR_LAYER, *layers])
+    asked = os.environ.get(LAYERS_VARIABLE, "").split(os.pathsep)
+    if GFXR_LAYER in asked:  # which would load it above all others
+        os.environ[LAYERS_VARIABLE] = os.pathsep.join(name for name in asked if name != GFXR_LAYER)
+    if GFXR_LAYER not in tools:
+        tools.append(GFXR_LAYER)
     os.environ["GFXRECON_CAPTURE_FILE"] = path
     os.environ["GFXRECON_CAPTURE_FILE_TIMESTAMP"] = "false"
     os.environ.setdefault("GFXRECON_LOG_LEVEL", "error")
     # the default way to follow what the host writes needs buffers that begin with a page
     os.environ.setdefault("GFXRECON_PAGE_GUARD_ALIGN_BUFFER_SIZES", "true")
+
+
+def check_gfxreconstruct(path: str) -> None:
+    """After the last instance: remove a capture that is not whole, and raise FileError. Without a file do nothing."""
+    try:
+        if is_whole_gfxr(path):
+            return
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise file_error(path, f"cannot be read: {reason_of(error)}") from error
+    raise _not_whole("gfxreconstruct", path)
+
+
+def _not_whole(tool: str, path: str) -> Exception:
+    message = f"{tool} could not write all of its capture, which was removed"
+    return file_error(path, message, help="make room on the disk", code="SR-FILE-015")

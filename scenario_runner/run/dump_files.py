@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -12,12 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, ScenarioRunnerError
 from scenario_runner.files.codec import all_codecs, codec_for
+from scenario_runner.files.existing_folder import check_folder_to_write
 from scenario_runner.files.image_file import create_image
 from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.source import file_error, reason_of
 from scenario_runner.plan.changes import Changes
+from scenario_runner.plan.destinations import at_pointer
 from scenario_runner.plan.dumps import START, DumpPoint, Wanted, dump_points, with_dumps, with_whole_images
-from scenario_runner.run.dump_index import INDEX, MARK, VERSION, is_index
+from scenario_runner.run.dump_index import INDEX, GrowingIndex, index_text, is_index
 from scenario_runner.run.file_names import FileNames
 from scenario_runner.run.hashed_file import HashedFile
 
@@ -56,7 +57,7 @@ class DumpFiles:
     """Writes the dumps of one run; a context manager around it.
 
     ``whole`` is the plan whose outputs are written, ``plan`` the one that is run. Files appear as they are complete.
-    The index appears at the end and lists these, also where the run fails.
+    The index lists these from the first one on, so that it is there also where the process is killed.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class DumpFiles:
         self._next: dict[int, int] = {}
         self._entries: list[dict[str, Any]] = []
         self._index: OutputFile | None = None
+        self._growing: GrowingIndex | None = None
         self._writing: _Receiver | None = None
 
     def check(self) -> None:
@@ -109,11 +111,7 @@ class DumpFiles:
                 )
         if os.path.exists(index) and not is_index(index):
             raise file_error(index, "is not the index of a dump, which would replace it", help="choose another folder")
-        existing = os.path.realpath(self._folder)
-        while not os.path.lexists(existing):
-            existing = os.path.dirname(existing)
-        if not os.access(existing, os.W_OK | os.X_OK):
-            raise file_error(self._folder, "cannot be written to: permission denied", code="SR-FILE-015")
+        check_folder_to_write(self._folder)
 
     def __enter__(self) -> DumpFiles:
         """Make the folder, and room for the index: it is written when the disk may be full. Raises FileError."""
@@ -125,7 +123,8 @@ class DumpFiles:
             for entry in self.entries_of(iteration, point, uid)
         ]
         path = os.path.join(self._folder, INDEX)
-        self._index = OutputFile(path, len(self._text(expected, complete=False)) + _NAME_ROOM_BYTES)
+        size_bytes = len(index_text(self._head(), expected, complete=False)) + _NAME_ROOM_BYTES
+        self._index = OutputFile(path, size_bytes)
         try:
             with suppress(FileNotFoundError):
                 os.unlink(path)  # that of an earlier dump, some of whose files are about to be replaced
@@ -144,6 +143,11 @@ class DumpFiles:
     def complete(self, entries: Sequence[dict[str, Any]]) -> None:
         """All files of a resource are there."""
         self._entries += entries
+        if self._growing is None:
+            with suppress(FileError):
+                self._growing = GrowingIndex(os.path.join(self._folder, INDEX), self._head())
+        if self._growing is not None:
+            self._growing.add(entries)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -152,23 +156,22 @@ class DumpFiles:
             self._writing.discard()
         index, self._index = self._index, None
         assert index is not None, "entered"
+        if self._growing is not None:
+            self._growing.close()
         if not self._entries and kind is not None:
             index.discard()
             return
         try:
-            index.write(self._text(self._entries, complete=kind is None))
+            index.write(index_text(self._head(), self._entries, complete=kind is None))
             index.commit()
         except ScenarioRunnerError:
             index.discard()
             if kind is None:
                 raise
 
-    def _text(self, entries: Sequence[dict[str, Any]], *, complete: bool) -> bytes:
+    def _head(self) -> dict[str, Any]:
         commands = [command.kind for command in self._scenario.commands]
-        head = {"kind": MARK, "version": VERSION, "scenario": self.whole.name, "device": self._device()}
-        text = json.dumps({**head, "complete": complete, "commands": commands, "files": []}, indent=1)
-        lines = ",\n".join(f"  {json.dumps(entry)}" for entry in entries)
-        return (text.removesuffix("[]\n}") + f"[\n{lines}\n ]\n}}\n").encode()
+        return {"scenario": self.whole.name, "device": self._device(), "commands": commands}
 
     def entries_of(self, iteration: int, point: DumpPoint, uid: str) -> Iterator[dict[str, Any]]:
         """The entries of one resource, as they are before anything is written."""
@@ -252,7 +255,15 @@ class _Receiver:
         self._room = 0
 
     def receive(self, uid: str, view: memoryview) -> None:
-        """Write a piece. Raises FileError."""
+        """Write a piece. Raises FileError with the pointer of the resource."""
+        try:
+            self._receive(uid, view)
+        except FileError as error:
+            pointer = self._dump.whole.resources[uid].pointer
+            error.problems = tuple(at_pointer(problem, pointer) for problem in error.problems)
+            raise
+
+    def _receive(self, uid: str, view: memoryview) -> None:
         dump = self._dump
         if not self._left:
             self._left = dump.whole.resources[uid].size_bytes

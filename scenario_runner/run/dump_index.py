@@ -1,9 +1,12 @@
-"""The index of a dump: its name, what marks it, and reading it."""
+"""The index of a dump: its name, what marks it, writing it and reading it."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from scenario_runner.close_names import close_files_help
@@ -51,6 +54,75 @@ class DumpIndex(NamedTuple):
     entries: tuple[DumpEntry, ...]
 
 
+class GrowingIndex:
+    """The index of a dump whose run goes on: whole after each `add`, so that it stays where the process is killed.
+
+    It takes the place of no file. Raises FileError where it cannot be made; what it has no room for, it leaves out.
+    """
+
+    def __init__(self, path: str, head: Mapping[str, Any]) -> None:
+        before, self._tail = _around({**head, "complete": False})
+        self._path = path
+        self._end = len(before)
+        self._count = 0
+        self._descriptor = -1
+        try:
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
+            if os.write(self._descriptor, before + self._tail) != len(before + self._tail):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            self.remove()
+            raise file_error(path, f"cannot be written: {reason_of(error)}", code="SR-FILE-015") from error
+
+    def add(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """List more files."""
+        if self._descriptor < 0:
+            return
+        text = (b",\n" if self._count else b"\n") + _lines(entries)
+        try:
+            os.lseek(self._descriptor, self._end, os.SEEK_SET)
+            if os.write(self._descriptor, text + self._tail) != len(text + self._tail):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:  # what was there before has its room
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, self._end)
+                os.lseek(self._descriptor, self._end, os.SEEK_SET)
+                os.write(self._descriptor, self._tail)
+            self.close()
+            return
+        self._end += len(text)
+        self._count += len(entries)
+
+    def close(self) -> None:
+        """Leave it as it is."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def remove(self) -> None:
+        """Close it and remove its file, if it was made."""
+        if self._descriptor >= 0:
+            self.close()
+            with suppress(OSError):
+                os.unlink(self._path)
+
+
+def index_text(head: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], *, complete: bool) -> bytes:
+    """The whole index; ``head`` has what is there beside the files and `complete`."""
+    before, tail = _around({**head, "complete": complete})
+    return before + b"\n" + _lines(entries) + tail
+
+
+def _around(head: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    """What is before and behind the lines of the files."""
+    text = json.dumps({"kind": MARK, "version": VERSION, **head, "files": []}, indent=1)
+    return text.removesuffix("]\n}").encode(), b"\n ]\n}\n"
+
+
+def _lines(entries: Sequence[Mapping[str, Any]]) -> bytes:
+    return ",\n".join(f"  {json.dumps(entry)}" for entry in entries).encode()
+
+
 _TYPES: dict[str, tuple[type, ...]] = {
     "iteration": (int,),
     "command": (int, type(None)),
@@ -78,7 +150,11 @@ def is_index(path: str) -> bool:
 
 def read_index(folder: str) -> DumpIndex:
     """The index of the dump in a folder. Raises FileError for a folder without one, and for one that is damaged."""
+    if os.path.isfile(folder):
+        raise file_error(folder, "is a file, expected the folder of a dump", help=_help_for(folder))
     path = os.path.join(folder, INDEX)
+    if os.path.isdir(folder) and not os.path.lexists(path):
+        raise file_error(folder, f"has no {INDEX}, so that it is not a dump", help="--dump-all DIR writes one")
     found = _read(path)
     if found.get("kind") != MARK:
         raise file_error(path, "is not the index of a dump", help="--dump-all DIR writes one")
@@ -91,6 +167,11 @@ def read_index(folder: str) -> DumpIndex:
     if len({entry.key for entry in entries}) != len(entries):
         raise file_error(path, "is damaged: it lists a resource twice after one command")
     return DumpIndex(folder, found.get("complete") is True, tuple(commands), entries)
+
+
+def _help_for(path: str) -> str | None:
+    folder, name = os.path.split(path)
+    return f"give its folder: {folder or os.curdir}" if name == INDEX else None
 
 
 def _read(path: str) -> dict[str, Any]:

@@ -34,9 +34,12 @@ def as_scenario(scenario: AnyScenario) -> Scenario:
     return scenario if isinstance(scenario, Scenario) else load(os.fspath(scenario))
 
 
-def give_places(error: ScenarioRunnerError, scenario: Scenario) -> None:
-    """Turn the JSON pointers that the device's errors carry into file, line and column."""
+def give_places(error: ScenarioRunnerError, scenario: AnyScenario) -> None:
+    """Turn the JSON pointers that errors of the device and of files carry into file, line and column."""
+    if not any(problem.path is None and problem.pointer is not None for problem in error.problems):
+        return
+    loaded = as_scenario(scenario)
     error.problems = tuple(
-        scenario.placed(problem) if problem.path is None and problem.pointer is not None else problem
+        loaded.placed(problem) if problem.path is None and problem.pointer is not None else problem
         for problem in error.problems
     )

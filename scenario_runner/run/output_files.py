@@ -56,10 +56,9 @@ class FileWriter:
             if mixed is not None:
                 log.warning(__name__, "%s", mixed._replace(path=self._plan.name))
         if self._capture_dir is not None and any(frame.captures for frame in self._plan.frames):
-            from scenario_runner.run.capture_files import check_folder, refuse_overwriting
+            from scenario_runner.run.capture_check import check_captures
 
-            refuse_overwriting(self._plan, self._capture_dir, self._repeat, self._destinations)
-            check_folder(self._capture_dir)
+            check_captures(self._plan, self._capture_dir, self._repeat, self._destinations)
 
     def frame(self, iteration: int, frame: FramePlan) -> _Files | CaptureReceiver:
         """Takes the captures of one frame; see `capture_files`."""

@@ -99,7 +99,7 @@ class PipelineCaching:
         usable = all(map(is_trusted, folders))
         with clock.phase("pipelines", "load"):
             data = _load(path, device.physical) if usable else b""
-        kept = _Kept(path, data, folders)
+        kept = _Kept(path, data, folders, device.physical)
 
         def created(cache: DriverCache) -> None:
             self.creations = cache.creations
@@ -149,22 +149,27 @@ class PipelineCaching:
 class _Kept:
     """The file of one scenario, as far as it has to be written."""
 
-    def __init__(self, path: str, data: bytes, folders: Sequence[str]) -> None:
+    def __init__(self, path: str, data: bytes, folders: Sequence[str], physical: PhysicalDevice) -> None:
         """``data`` is what the file has; ``folders`` are made where they do not exist."""
         self._path = path
         self._folders = folders
+        self._physical = physical
         self._data = data
 
     def store(self, cache: DriverCache) -> None:
-        """Write what the cache holds, unless the file has it already. A file that cannot be written is a warning."""
+        """Write what the cache holds, unless the file has it already, together with what another process stored there
+        meanwhile. A file that cannot be written is a warning."""
         try:
+            there, _ = _read(self._path, self._physical)
+            if there not in (b"", self._data):
+                cache.merge(there)
             data = cache.data()
-            if data != self._data:
+            if data != there:
                 progress.doing("storing its pipeline cache")
                 for folder in self._folders:
                     os.makedirs(folder, mode=0o700, exist_ok=True)
                 replace_own(self._path, data + _TRAILER.pack(_MAGIC, len(data), zlib.crc32(data)))
-                self._data = data
+            self._data = data
         except (OSError, ValueError) as error:
             log.warning(__name__, "Pipeline Cache not stored: %r cannot be written: %s", self._path, reason_of(error))
         except DeviceError as error:
@@ -184,22 +189,29 @@ def _remove(path: str) -> None:
 
 
 def _load(path: str, physical: PhysicalDevice) -> bytes:
-    """What the file keeps for this device; nothing where it is not to be used."""
+    """What the file keeps for this device; nothing where it is not to be used, with a warning where it is there."""
+    data, problem = _read(path, physical)
+    if problem:
+        log.warning(__name__, "Pipeline Cache skipped: failed to validate %r: %s", path, problem)
+    elif data:
+        log.info(__name__, "Pipeline Cache loaded and validated. (%s, %d bytes)", path, len(data))
+    return data
+
+
+def _read(path: str, physical: PhysicalDevice) -> tuple[bytes, str]:
+    """The driver's part of a file, and what is wrong with the file (then there is no such part); neither without one.
+
+    The file is marked as used."""
     try:
         found = read_own(path, _MOST_BYTES)
     except FileNotFoundError:
-        return b""
+        return b"", ""
     except (OSError, ValueError) as error:
-        found = reason_of(error)
-    problem = found if isinstance(found, str) else ""
-    if isinstance(found, tuple):
-        data, problem = _validated(found[0], physical)
-        touch(path, found[1])
-    if problem:
-        log.warning(__name__, "Pipeline Cache skipped: failed to validate %r: %s", path, problem)
-        return b""
-    log.info(__name__, "Pipeline Cache loaded and validated. (%s, %d bytes)", path, len(data))
-    return data
+        return b"", reason_of(error)
+    if isinstance(found, str):
+        return b"", found
+    touch(path, found[1])
+    return _validated(found[0], physical)
 
 
 def _validated(content: bytes, physical: PhysicalDevice) -> tuple[bytes, str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner import clock
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.run.given_scenario import give_places
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.run.result import Collector, Result
 
@@ -25,7 +26,7 @@ class Prepared:
     """A scenario with its plan, from `Runner.prepare`; usable as long as the Runner is.
 
     Shaders are compiled and files are looked at when it is made, and raw_data is read: what changes on disk later is
-    not seen, except for the content of sources, which each run reads.
+    not seen, except for the content of sources, which each run reads. Warnings about the scenario are logged once.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Prepared:
         self._plan = plan
         self._plan_again = plan_again
         self._execute = execute
+        self._warned = False
         self._context = copy_context()  # which has the Runner's sandbox, where there is one
 
     @property
@@ -69,6 +71,7 @@ class Prepared:
         try:
             return self._context.run(self._run, inputs or {}, folder, write_files, options, measured)
         except ScenarioRunnerError as error:
+            give_places(error, self._scenario)
             error.at(path=self._scenario.path)
             raise
 
@@ -93,10 +96,13 @@ class Prepared:
             from scenario_runner.plan.replacement import with_inputs
 
             plan = with_inputs(plan, self._scenario, inputs) or self._plan_again(inputs)
+        if self._warned and plan.warnings:
+            plan = plan._replace(warnings=())
         collector = Collector(plan)
         repeat: int = options["repeat"]
         with FileWriter(plan, outputs=write_files, capture_dir=capture_dir, repeat=repeat) as writer:
             self._execute(plan, (collector, writer), **options)
+        self._warned = True
         return collector.result()
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ from scenario_runner.errors import ValidationLayerError, error_of
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 
 if TYPE_CHECKING:
+    from scenario_runner.plan.limits import Limits
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.vulkan.devices.instance import Checks, Instance
@@ -72,6 +73,7 @@ class OpenedDevice:
         self._validation: Checks = "sync" if options.synchronization else bool(options.validation)
         self.messages: list[str] = []
         self._validation_errors: list[tuple[str | None, str]] = []
+        self._limits: tuple[PhysicalDevice, Limits] | None = None
         self._raised = 0  # how many of them have failed a run
 
     @property
@@ -184,6 +186,12 @@ class OpenedDevice:
         self._objects = DeviceObjects(warm.device)
         return True
 
+    def _limits_of(self, physical: PhysicalDevice) -> Limits:
+        """The limits that plans are held against, read once for a physical device."""
+        if self._limits is None or self._limits[0] is not physical:
+            self._limits = physical, {name: _limit(physical.limits, name) for name in NAMES}
+        return self._limits[1]
+
     def device_for(self, plan: Plan, *, timed: bool = False) -> DeviceObjects:
         """The open device with what its runs share, opened anew where the plan needs more than it was opened with.
 
@@ -196,7 +204,7 @@ class OpenedDevice:
             log.warning(__name__, "the device was lost or did not finish its work; it is opened again")
             self.close()
         instance, physical = self._instance_for(plan)
-        beyond = exceeded_limits(plan, {name: _limit(physical.limits, name) for name in NAMES}, physical.name)
+        beyond = exceeded_limits(plan, self._limits_of(physical), physical.name)
         for finding in beyond:
             if finding.severity != "error":
                 log.warning(__name__, "%s", finding._replace(path=plan.name))

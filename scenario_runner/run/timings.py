@@ -48,10 +48,12 @@ class Timings:
 
     ``valid_bits`` is 0 where the device has no timestamps (``why_none`` says so then): there are no dispatches then.
     ``period_ns`` is the time of a tick of the device, ``calibrated_by`` the extension that tied its counter to the
-    host's clock, None where there is none. ``on_start`` is called when everything is ready to run.
+    host's clock, None where there is none. ``on_start`` is called when everything is ready to run. ``warn``: a queue
+    without timestamps is worth a warning.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, warn: bool = True) -> None:
+        self._warn = warn
         self.clock = Clock()
         self.plan: Plan | None = None
         self.device = ""
@@ -77,7 +79,7 @@ class Timings:
             )
         if self.on_start is not None:
             self.on_start(plan)
-        if self.why_none is not None:
+        if self.why_none is not None and self._warn:
             log.warning(__name__, "%s", self.why_none)
 
     def take(self, found: Timestamps, session_bytes: Sequence[int]) -> None:

@@ -253,13 +253,19 @@ def _decoded(content: bytes, path: str) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         before = content[content.rfind(b"\n", 0, error.start) + 1 : error.start].decode(errors="replace")
         message = f"the byte {content[error.start]:#04x} is not UTF-8"
+        help = "save the file as UTF-8"
+        if path.lower().endswith(".vgf"):
+            message = "the file is a model, expected a scenario"
+            help = (
+                "scenario-runner vgf scenario makes a scenario of a model; scenario-runner MODEL.vgf runs one without"
+            )
         raise ScenarioError(
             Diagnostic(
                 "SR-JSON-007",
                 "error",
                 None,
                 message,
-                "save the file as UTF-8",
+                help,
                 path=path,
                 line=line,
                 column=len(before) + 1,

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from scenario_runner.errors import CompilerNotFoundError
 from scenario_runner.shaders.cache import ShaderCache
@@ -19,6 +20,20 @@ _PROBE_TIMEOUT_S = 10.0
 _FLAVOURS = {kind.flavour: kind for kind in COMPILERS}
 _MOST_PROBES_BYTES = 1 << 20
 _PROBES = "compilers-1.tsv"
+# A file may change again within the same step of the clock that its times are taken from.
+_SETTLED_NS = 1_000_000_000
+_NAMING = tuple(dict.fromkeys(kind.variable for kind in COMPILERS))
+_VARIABLES = ("PATH", "HOME", "XDG_DATA_HOME")  # where compilers are searched for
+
+
+class _Search(NamedTuple):
+    """What a search has found, and the files and folders, with their inodes and times, that it depends on."""
+
+    found: list[Compiler]
+    places: list[tuple[str, tuple[int, int] | None]]
+
+
+_searches: dict[tuple[str | None, ...], _Search] = {}  # the last one of each kind, by what was asked for
 
 
 def find_compilers(
@@ -36,8 +51,35 @@ def find_compilers(
 
     Raises CompilerNotFoundError when a named one is not there, cannot be started, or is not a compiler known here.
     """
-    memory = _Memory(ShaderCache(cache_dir) if use_cache else None)
+    if not use_cache or compiler or any(map(os.environ.get, _NAMING)):
+        return _search(compiler, language, ShaderCache(cache_dir) if use_cache else None)[0]
+    asked = (language, cache_dir, *map(os.environ.get, _VARIABLES), *sys.path)
+    known = _searches.get(asked)
+    if known is None or any(_state(place) != state for place, state in known.places):
+        found, looked_at = _search(compiler, language, ShaderCache(cache_dir))
+        known = _Search(found, [(place, _state(place)) for place in looked_at])
+        newest_ns = max((state[1] for _, state in known.places if state is not None), default=0)
+        if time.time_ns() - newest_ns > _SETTLED_NS:
+            _searches[asked] = known
+    return list(known.found)
+
+
+def _state(path: str) -> tuple[int, int] | None:
+    """What tells whether a file has changed, or a folder has other files; None where there is nothing."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_ino, status.st_ctime_ns
+
+
+def _search(
+    compiler: str | None, language: str | None, cache: ShaderCache | None
+) -> tuple[list[Compiler], Iterable[str]]:
+    """The compilers, and the files and folders that were looked at."""
+    memory = _Memory(cache)
     found: list[Compiler] = []
+    looked_at: dict[str, None] = {}
     for variable in dict.fromkeys(kind.variable for kind in COMPILERS):
         kinds = [kind for kind in COMPILERS if kind.variable == variable]
         if language is not None and (found or not any(language in kind.languages for kind in kinds)):
@@ -51,13 +93,15 @@ def find_compilers(
                 raise _unknown(named, by, "it is not a dxc")
         else:
             paths = dict.fromkeys(path for kind in kinds for path in kind.candidates())
+            looked_at.update(dict.fromkeys(map(os.path.dirname, paths)))
+            looked_at.update(dict.fromkeys(filter(os.path.exists, paths)))
             usable = [one for one in _probed(memory, paths, None) if isinstance(one, tuple(kinds))]
             if variable == GLSLANG_VARIABLE:  # of one kind the newest first
                 usable.sort(key=lambda one: numbers(one.version), reverse=True)
             usable.sort(key=lambda one: kinds.index(type(one)))
         found += usable
     memory.save()
-    return [one for one in found if language is None or language in one.languages]
+    return [one for one in found if language is None or language in one.languages], looked_at
 
 
 def names(compilers: Iterable[Compiler]) -> str:

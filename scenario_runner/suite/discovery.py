@@ -17,6 +17,8 @@ from scenario_runner.suite.records import Item
 
 # Files of a suite that are no scenarios, whatever is in them.
 _OTHER_NAMES: Final = frozenset({"manifest.json", "results.json"})
+# A folder with this file is searched only where it is named itself.
+_NOT_SEARCHED: Final = ".not-searched"
 # The strings and brackets of a JSON text. In JSON a quote inside of a string is escaped.
 _TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*(:?)|[{}\[\]]')
 _KEYS: Final = (b"commands", b"resources")
@@ -131,6 +133,8 @@ class Discovery:
             entries = []
         elif self._searched.setdefault(identity, folder) != folder:
             entries = []  # another link to it: its items have been found
+        elif len(self._searched) > 1 and any(entry.name == _NOT_SEARCHED for entry in entries):
+            entries = []
         return above | {identity}, iter(entries)
 
     def _is_scenario(self, path: str) -> bool:
@@ -179,9 +183,13 @@ def is_scenario(path: str) -> bool:
     if expectations_file(path) is not None:
         return True
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # does not wait for a pipe's writer
-    with open(descriptor, "rb") as file:
-        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        return is_file and looks_like_scenario(file.read(_MOST_BYTES_LOOKED_AT))
+    try:
+        status = os.fstat(descriptor)
+        return stat.S_ISREG(status.st_mode) and looks_like_scenario(
+            os.read(descriptor, min(status.st_size, _MOST_BYTES_LOOKED_AT))
+        )
+    finally:
+        os.close(descriptor)
 
 
 def looks_like_scenario(text: bytes) -> bool:

@@ -20,6 +20,8 @@ _MISSING: Final = "missing"
 # Files that expectations name; in JSON a quote inside of a string is escaped, so that these can only be keys.
 _EXPECTED: Final = re.compile(rb'"(?:file|mask)"\s*:\s*("(?:[^"\\]|\\.)+")')
 _INCLUDE_DIRS: Final = re.compile(rb'"include_dirs"\s*:\s*(\[[^\]]*\])')
+_BUILD_OPTIONS: Final = re.compile(rb'"build_options"\s*:\s*("(?:[^"\\]|\\.)+")')
+_INCLUDE_OPTION: Final = re.compile(r"""(?:^|\s)-I(?:\s+([^\s"']+)|([^\s"']+))""")
 _INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 _NO_SOURCES: Final = (".npy", ".dds", ".png", ".spv", ".vgf")
 _MOST_BYTES_AT_ONCE: Final = 1 << 20  # no source has more
@@ -64,16 +66,32 @@ class _Source(NamedTuple):
 _NONE: Final = _Source(b"", ())
 
 
-def _inputs(path: str, text: bytes) -> Iterator[bytes]:
-    """The digests of the files that a scenario names, and of those that they include."""
+def files_of(item: Item) -> Iterator[tuple[str, str]]:
+    """All files that a run of an item reads, and their SHA-256: the scenario, its expectations, and what these name.
+    What cannot be read is left out."""
+    text, check = _content(item.path) or b"", _content(item.expectations) or b""
+    for path in filter(None, (item.path, item.expectations)):
+        yield path, file_hash(path)
+    for path, digest in (*_inputs(item.path, text), *_expected(item.path, text + check)):
+        if digest:
+            yield path, digest.hex()
+
+
+def file_hash(path: str) -> str:
+    """SHA-256 of a file's content; empty where it cannot be read."""
+    return _source(path).digest.hex()
+
+
+def _inputs(path: str, text: bytes) -> Iterator[tuple[str, bytes]]:
+    """The files that a scenario names and those that they include, with their digests."""
     folder = os.path.dirname(path)
     waiting = list(declared_files(text.decode("utf-8", "replace"), folder).reads)
-    dirs = [os.path.join(folder, each) for found in _INCLUDE_DIRS.findall(text) for each in _strings(found)]
+    dirs = [os.path.join(folder, each) for each in _include_dirs(text)]
     known = set(waiting)
     while waiting:
         path = waiting.pop()
         digest, includes = _source(path)
-        yield digest
+        yield path, digest
         for name in includes:
             places = (os.path.join(each, name) for each in (os.path.dirname(path), *dirs))
             found = next(filter(os.path.isfile, places), None)
@@ -82,28 +100,43 @@ def _inputs(path: str, text: bytes) -> Iterator[bytes]:
                 waiting.append(found)
 
 
-def _expected(path: str, texts: bytes) -> Iterator[bytes]:
-    """The digests of the files that expectations name, and of those in the folder ``expected``."""
+def _include_dirs(text: bytes) -> Iterator[str]:
+    for found in _INCLUDE_DIRS.findall(text):
+        yield from _strings(found)
+    for found in _BUILD_OPTIONS.findall(text):
+        for options in _strings(b"[" + found + b"]"):
+            for apart, joined in _INCLUDE_OPTION.findall(options):
+                yield apart or joined
+
+
+def _expected(path: str, texts: bytes) -> Iterator[tuple[str, bytes]]:
+    """The files that expectations name and those in the folder ``expected``, with their digests."""
     folder = os.path.dirname(path)
     for found in _EXPECTED.findall(texts):
-        yield from (_source(os.path.join(folder, each)).digest for each in _strings(b"[" + found + b"]"))
+        for name in _strings(b"[" + found + b"]"):
+            named = os.path.join(folder, name)
+            yield named, _source(named).digest
     yield from _below(expected_folder(path))
 
 
-def _below(folder: str) -> Iterator[bytes]:
+def _below(folder: str) -> Iterator[tuple[str, bytes]]:
     try:
         with os.scandir(folder) as scan:
             entries = sorted(scan, key=lambda entry: entry.name)
     except OSError:
         return
     for entry in entries:
-        yield os.fsencode(entry.name)
-        yield from _below(entry.path) if entry.is_dir() else (_source(entry.path).digest,)
+        if entry.is_dir():
+            yield entry.path, b""
+            yield from _below(entry.path)
+        else:
+            yield entry.path, _source(entry.path).digest
 
 
-def _of_files(digests: Iterator[bytes], text: bytes = b"") -> str:
-    """One hash of the hashes of files, in their order, and of a text."""
-    return hashlib.sha256(b"\n".join((*digests, text))).hexdigest()
+def _of_files(files: Iterator[tuple[str, bytes]], text: bytes = b"") -> str:
+    """One hash of the names and the hashes of files, in their order, and of a text."""
+    parts = (part for path, digest in files for part in (os.fsencode(os.path.basename(path)), digest))
+    return hashlib.sha256(b"\n".join((*parts, text))).hexdigest()
 
 
 def _strings(array: bytes) -> list[str]:

@@ -123,7 +123,8 @@ class Result(NamedTuple):
 
     ``verdict`` is the status of the last attempt, or what lists and repeated attempts make of it: "Flake",
     "KnownFlake", "ExpectedFail", "UnexpectedImprovement(Pass)". ``attempts`` has every run, in order; it is empty for
-    an item that was skipped. ``device`` is the UUID of the physical device, ``driver`` its driver's name and version.
+    an item that was skipped. ``device`` is the UUID of the physical device, ``driver`` its driver's name and version,
+    ``host`` the name of the machine where it was another one than that which started the suite.
     """
 
     item: Item
@@ -132,6 +133,7 @@ class Result(NamedTuple):
     device: str = ""
     driver: str = ""
     hashes: Hashes = Hashes()
+    host: str = ""
 
     @property
     def is_bad(self) -> bool:
@@ -154,6 +156,7 @@ class Result(NamedTuple):
             "device": self.device,
             "driver": self.driver,
             "hashes": self.hashes._asdict(),
+            **({"host": self.host} if self.host else {}),
         }
 
     @classmethod
@@ -166,4 +169,5 @@ class Result(NamedTuple):
             given["device"],
             given["driver"],
             Hashes(**given["hashes"]),
+            given.get("host", ""),
         )

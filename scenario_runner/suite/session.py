@@ -60,8 +60,8 @@ class Session:
         self.bad = 0
         self.taken_over = 0
         self.is_complete = False
-        self._lists = lists
-        self._rules = rules
+        self.lists = lists
+        self.rules = rules
         self._limits = limits
         self._take = take
         self._journal = journal
@@ -74,9 +74,9 @@ class Session:
         """Run the items, and hand each result to ``take``. An exception, such as Ctrl-C, leaves those there were."""
         for finished in workers.run(self._to_run(items), again=self._again):
             item = finished.item
-            verdict = self._rules.verdict(self._lists.expected(item.id), finished.attempts)
+            verdict = self.rules.verdict(self.lists.expected(item.id), finished.attempts)
             hashes = self._hashes.pop(item.id, Hashes())
-            self._add(Result(item, verdict, finished.attempts, finished.device, finished.driver, hashes))
+            self._add(Result(item, verdict, finished.attempts, finished.device, finished.driver, hashes, finished.host))
             if self._limits.fail_fast is not None and self.bad >= self._limits.fail_fast and not self._stopped:
                 self._stopped = True
                 workers.stop()
@@ -87,7 +87,7 @@ class Session:
         for item in items:
             if self._stopped:
                 return
-            if self._lists.skips.match(item.id):
+            if self.lists.skips.match(item.id):
                 self._add(Result(item, "Skip"))
                 continue
             if self._hasher is not None:
@@ -110,13 +110,13 @@ class Session:
         before = self._earlier.result(item.id)
         if before.last is None or before.last.status in ("Skip", "Missing") or before.hashes != hashes:
             return False
-        verdict = self._rules.verdict(self._lists.expected(item.id), before.attempts)
+        verdict = self.rules.verdict(self.lists.expected(item.id), before.attempts)
         self.taken_over += 1
         self._add(before._replace(item=item, verdict=verdict), is_known=verdict == before.verdict)
         return True
 
     def _again(self, item: Item, attempts: tuple[Outcome, ...]) -> bool:
-        return not self._stopped and self._rules.again(self._lists.expected(item.id), attempts)
+        return not self._stopped and self.rules.again(self.lists.expected(item.id), attempts)
 
     def _add(self, result: Result, *, is_known: bool = False) -> None:
         self.rows[result.item.id] = Row(result.verdict, result.seconds)

@@ -49,9 +49,7 @@ def counters(timings: Timings) -> str:
 
 def _counters(timings: Timings) -> Iterator[Counter]:
     spans = timings.clock.spans
-    for span in spans:
-        if (span.phase, span.what) == ("parse", "VGF"):
-            yield "Scenario Setup", f"Parse VGF: {span.subject}", span.own_ns
+    yield from _models(timings)
     yield from _loads(timings)
     inside = _modules(timings)
     for span in spans:
@@ -74,6 +72,15 @@ def _counters(timings: Timings) -> Iterator[Counter]:
             yield "Run Scenario", f"{name}. Iteration: {iteration + 1}", nanoseconds
     after = [span for span in spans if span.iteration is None and span.phase in ("readback", "store")]
     yield "Save Results", "Save Resources", sum(span.own_ns for span in after)
+
+
+def _models(timings: Timings) -> Iterator[Counter]:
+    """One counter for each model; no time where a kept plan made reading it unnecessary."""
+    assert timings.plan is not None, "written after a run"
+    parsed = {span.subject: span.own_ns for span in timings.clock.spans if (span.phase, span.what) == ("parse", "VGF")}
+    run = {name.partition("/")[0]: 0 for names in timings.plan.names.values() for name in names}
+    for uid, nanoseconds in (parsed or run).items():
+        yield "Scenario Setup", f"Parse VGF: {uid}", nanoseconds
 
 
 def _modules(timings: Timings) -> dict[str, str]:

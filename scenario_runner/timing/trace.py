@@ -71,14 +71,18 @@ def _event(name: str, process: int, begin_ns: float, end_ns: float, **about: Any
 
 
 def _host_events(timings: Timings, origin_ns: int) -> Iterator[dict[str, Any]]:
+    titles = _titles(timings)
     for span in timings.clock.spans:
         about = {"of": f"{span.what} {span.subject}".strip()} if span.what else {}
+        if span.what == "frame" and span.subject:
+            about["of"] = titles[int(span.subject)]
         if span.iteration is not None:
             about["iteration"] = str(span.iteration)
         yield _event(span.phase, _HOST, span.begin_ns - origin_ns, span.end_ns - origin_ns, **about)
 
 
 def _device_events(timings: Timings, origin_ns: int) -> Iterator[dict[str, Any]]:
+    titles = _titles(timings)
     for times in timings.frames:
 
         def on_host(ticks: int, times: FrameTimes = times) -> float:
@@ -86,9 +90,14 @@ def _device_events(timings: Timings, origin_ns: int) -> Iterator[dict[str, Any]]
 
         first, last = times.ticks[0], times.ticks[-1]
         numbers = {"iteration": times.iteration, "frame": times.frame}
-        yield _event(f"frame {times.frame}", _DEVICE, on_host(first), on_host(last), **numbers)
+        yield _event(titles[times.frame], _DEVICE, on_host(first), on_host(last), **numbers)
         for work, begin, end in timings.measured(times):
             yield _event(work.name, _DEVICE, on_host(begin), on_host(end), type=work.type, command=work.command)
+
+
+def _titles(timings: Timings) -> list[str]:
+    """What the frames are called, by their number in the plan."""
+    return [frame.title for frame in timings.plan.frames] if timings.plan is not None else []
 
 
 def host_ns(timings: Timings, times: FrameTimes, ticks: int) -> float:

@@ -79,6 +79,18 @@ static VkResult layer_vkGetPipelineCacheData(Handle owner, Cache *cache, size_t 
   return 0;
 }
 
+static VkResult layer_vkMergePipelineCaches(Handle owner, Cache *into, uint32_t count, Cache *const *others) {
+  (void)owner;
+  for (uint32_t i = 0; i < count; i++) {
+    for (size_t k = 0; k < others[i]->count; k++) {
+      size_t at = 0;
+      while (at < into->count && into->hashes[at] != others[i]->hashes[k]) at++;
+      if (at == into->count && at < MOST) into->hashes[into->count++] = others[i]->hashes[k];
+    }
+  }
+  return 0;
+}
+
 static VkResult layer_vkCreateShaderModule(Handle owner, const Info *info, const void *allocator, Handle *out) {
   VkResult code = BELOW(VkResult, "vkCreateShaderModule", Handle, const Info *, const void *, Handle *)(owner, info, allocator, out);
   if (code < 0) return code;
@@ -161,6 +173,7 @@ static const Entry instance_functions[] = {
 };
 static const Entry device_functions[] = {
   ENTRY(vkCreatePipelineCache) ENTRY(vkDestroyPipelineCache) ENTRY(vkGetPipelineCacheData) ENTRY(vkCreateShaderModule)
+  ENTRY(vkMergePipelineCaches)
   ENTRY(vkCreateComputePipelines)
 };
 #define FIND(table) for (size_t i = 0; i < sizeof table / sizeof *table; i++) \

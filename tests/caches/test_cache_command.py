@@ -32,13 +32,13 @@ def shown(ended: Ended) -> dict[str, int]:
 def test_show_and_clear(program: Program, scene: Scene, own: dict[str, str]) -> None:
     """`show` counts what a run kept, `clear` removes some kinds or all, and the next run fills the folder again."""
     assert shown(program("cache", "show", "--json", env=own)) == dict.fromkeys(
-        ("plans", "shaders", "checked", "pipelines"), 0
+        ("plans", "shaders", "checked", "pipelines", "contents"), 0
     )
     scene.shader("s", glsl("data[0] += 1;", DATA)).buffer("x", numpy.zeros(4, "uint32")).dispatch("s", ["x"])
     scene.write()
     assert program("scenario.json", "--pipeline-caching", "--quiet", env=own).code == 0
     counts = shown(program("cache", "show", "--json", env=own))
-    assert counts == {"plans": 1, "shaders": counts["shaders"], "checked": 0, "pipelines": 1}
+    assert counts == {"plans": 1, "shaders": counts["shaders"], "checked": 0, "pipelines": 1, "contents": 0}
     assert counts["shaders"] >= 1
     table = program("cache", "show", env=own).out
     folder = own["SCENARIO_RUNNER_CACHE"]

@@ -260,6 +260,40 @@ def test_concurrent_processes(
     assert len(files(drawing)) == 1
 
 
+LATE = """
+import subprocess, sys
+from contextlib import contextmanager
+from scenario_runner import PipelineCaching, Runner
+
+class Late(PipelineCaching):
+    @contextmanager
+    def used(self, device, plan):
+        with super().used(device, plan):
+            subprocess.run([sys.executable, "-m", "scenario_runner", "scenario.json", *sys.argv[1:]], check=True)
+            yield
+
+with Runner(pipeline_cache=Late("kept")) as runner:
+    prepared = runner.prepare("scenario.json")
+    open("two.comp", "w").write(open("other.comp").read())
+    prepared.run(write_files=False)
+"""
+
+
+def test_what_another_process_stored_meanwhile(
+    run: Run, drawing: Scene, cache_layer: dict[str, str], checkout: Path, shader_cache: Path
+) -> None:
+    """A process that stores after another one keeps the pipelines of both."""
+    first, second = drawing.folder / "two.comp", drawing.folder / "other.comp"
+    before = first.read_text(encoding="utf-8")
+    second.write_text(before.replace("+= 2", "+= 5"), encoding="utf-8")
+    environment = {**os.environ, **cache_layer, "PYTHONPATH": python_path(checkout)}
+    command = [sys.executable, "-c", LATE, *CACHING]
+    subprocess.run(command, cwd=drawing.folder, env=environment, check=True, capture_output=True)
+    for text in (before, second.read_text(encoding="utf-8")):
+        first.write_text(text, encoding="utf-8")
+        assert told(run("scenario.json", *CACHING, "--fail-on-pipeline-cache-miss")) == [LOADED, *HITS]
+
+
 @pytest.mark.parametrize(
     "options, code, message",
     [

@@ -91,8 +91,16 @@ def test_labels_and_names(two_frames: Scene, program: Program, layer: dict[str, 
     assert labels == [
         "begin frame 7", command.format(0), "end", "end", END_OF_FRAME,
         "begin frame 9", command.format(2), "end", command.format(3), "end", "end", END_OF_FRAME,
-        "begin the work of frame 2", command.format(5), "end", "end", END_OF_FRAME,
+        "begin command 5", command.format(5), "end", "end", END_OF_FRAME,
     ]  # fmt: skip
+
+
+def test_views_of_images_have_names(scene: Scene, program: Program, layer: dict[str, str]) -> None:
+    """Tools that are about a view, such as a hazard of an image in a shader, can name the image."""
+    scene.shader("store", glsl("imageStore(p, ivec2(0), vec4(1));", "layout(rgba8, binding = 0) uniform image2D p;"))
+    keys = {"dims": [1, 4, 4, 1], "format": "VK_FORMAT_R8G8B8A8_UNORM", "shader_access": "readwrite"}
+    scene.resource("image", uid="picture", **keys).dispatch("store", ["picture"])
+    assert {"name 10 picture", "name 14 picture"} <= set(seen(scene, program, layer))
 
 
 def test_nothing_is_labelled_without_a_tool(two_frames: Scene, program: Program, layer: dict[str, str]) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 import numpy
 import pytest
 
+from tests.gpu.ml_scenes import HEAD, tensor
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -56,6 +59,57 @@ def test_captures(scene: Scene, frames: Path, program: Program, what: str, expec
     for name in expected:
         assert f"scenario.json: captured captured/scenario-{name}.rdc\n" in done.out
     assert scene.output("x", "u4").tolist() == [4, 4, 4, 3]
+
+
+@renderdoc
+def test_frames_with_the_same_id(scene: Scene, program: Program) -> None:
+    """Each has a file of its own."""
+    scene.shader("add", glsl("a[gl_WorkGroupID.x] += 1u;", ONE)).buffer("x", numpy.zeros(4, numpy.uint32))
+    for count in (1, 2):
+        for _ in range(count):
+            scene.dispatch("add", ["x"], [4])
+        scene.command("mark_boundary", resources=[], frame_id=4)
+    done = program("--capture-frame", "4", scene.write().name)
+    assert done.code == 0, done.err
+    made = {path.name: calls(path).count("vkCmdDispatch") for path in scene.folder.glob("*.rdc")}
+    assert made == {"scenario-frame_4.rdc": 1, "scenario-frame_4_2.rdc": 2}
+
+
+@renderdoc
+def test_scenarios_of_one_name(frames: Path, program: Program, tmp_path: Path) -> None:
+    """With --folder-each the captures of each scenario are in a folder of its own."""
+    (tmp_path / "other").mkdir()
+    for name in ("scenario.json", "add.comp", "x.npy"):
+        shutil.copy(frames.parent / name, tmp_path / "other" / name)
+    done = program("--capture-frame", "1", frames, "other/scenario.json", "--folder-each", "--output", "out")
+    assert done.code == 0, done.err
+    made = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.rdc"))
+    assert made == ["other/scenario/scenario-frame_1.rdc", "scenario/scenario-frame_1.rdc"]
+
+
+def test_scenarios_that_would_be_captured_into_one_file(frames: Path, program: Program, tmp_path: Path) -> None:
+    """Without --folder-each that is an error before the first one runs."""
+    (tmp_path / "other").mkdir()
+    for name in ("scenario.json", "add.comp", "x.npy"):
+        shutil.copy(frames.parent / name, tmp_path / "other" / name)
+    done = program("--capture-frame", "1", frames, "other/scenario.json", "--capture-dir", "captured")
+    assert (done.code, done.out) == (2, "")
+    assert "would both capture 'x' of frame 4 into 'captured'" in done.err
+    done = program("--capture-frame", "1", frames, tmp_path / "other/scenario.json")
+    assert (done.code, done.out) == (2, "")
+    assert "would both be captured into files called ./scenario-….rdc" in done.err
+
+
+@renderdoc
+def test_a_full_disk_under_renderdoc(frames: Path, program: Program, scene: Scene) -> None:
+    """A capture that RenderDoc could not write as a whole is removed, and the run fails."""
+    limit = ("bash", "-c", 'ulimit -f 4; exec "$@"', "-")
+    done = program("--capture-frame", "run", frames.name, "--capture-dir", "captured", launcher=limit)
+    if done.code in (9, -signal.SIGBUS):
+        pytest.skip("the memory of this driver is files, which the limit concerns as well")
+    assert (done.code, done.out) == (4, "")
+    assert "scenario-run.rdc: RenderDoc could not write all of its capture, which was removed" in done.err
+    assert not list(scene.folder.rglob("*.rdc"))
 
 
 @renderdoc
@@ -108,6 +162,19 @@ def test_missing_renderdoc(frames: Path, program: Program) -> None:
     assert "apt install renderdoc" in done.err
 
 
+@renderdoc
+def test_a_layer_that_is_not_registered(frames: Path, program: Program, tmp_path: Path) -> None:
+    """Without RenderDoc's layer, such as with an archive that was just unpacked, the error says how to register it."""
+    nowhere = {"XDG_DATA_HOME": str(tmp_path), "XDG_DATA_DIRS": str(tmp_path), "HOME": str(tmp_path)}
+    library = os.environ.get("SCENARIO_RUNNER_RENDERDOC") or "librenderdoc.so"
+    done = program("--capture-frame", "run", frames.name, env={**nowhere, "SCENARIO_RUNNER_RENDERDOC": library})
+    if done.code == 0:
+        pytest.skip("the layer is in a folder that the loader always looks into")
+    assert (done.code, done.out) == (6, "")
+    assert "the Vulkan loader does not find its layer VK_LAYER_RENDERDOC_Capture" in done.err
+    assert "renderdoccmd vulkanlayer --register --user" in done.err
+
+
 def test_another_library(frames: Path, program: Program) -> None:
     """A library that is not RenderDoc is refused by name."""
     done = program("--capture-frame", "run", frames.name, env={"SCENARIO_RUNNER_RENDERDOC": "libc.so.6"})
@@ -149,3 +216,40 @@ def test_files_under_gfxreconstruct(scene: Scene, frames: Path, program: Program
     assert found.count("vr-marker,frame_end,type,application") == 3
     assert '"command 3: add"' in found
     assert '"pObjectName":"x"' in found
+
+
+@gfxreconstruct
+def test_tensors_under_gfxreconstruct(scene: Scene, program: Program) -> None:
+    """The layer is below the ML emulation layers: it sees what tensors become, whatever it knows of them."""
+    tensor(scene, "t", numpy.arange(4, dtype=numpy.float32))
+    at = "uint[](gl_WorkGroupID.x)"
+    body = f"float v; tensorReadARM(t, {at}, v); tensorWriteARM(t, {at}, v + 1.0);"
+    declared = "layout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) uniform tensorARM<float, 1> t;\n"
+    scene.shader("add", f"{HEAD}{declared}void main() {{ {body} }}\n")
+    scene.dispatch("add", ["t"], [4])
+    done = program("--gfxr", "a.gfxr", scene.write().name)
+    assert done.code == 0, done.err
+    assert numpy.load(scene.folder / "t.out.npy").tolist() == [1, 2, 3, 4]
+    shown = subprocess.run(["gfxrecon-info", "a.gfxr"], cwd=scene.folder, check=True, capture_output=True, text=True)
+    assert "Total compute pipelines: 1" in shown.stdout
+
+
+@gfxreconstruct
+def test_a_full_disk_under_gfxreconstruct(frames: Path, program: Program, scene: Scene) -> None:
+    """A capture that gfxreconstruct could not write as a whole is removed, and the call fails."""
+    limit = ("bash", "-c", 'ulimit -f 8; exec "$@"', "-")
+    done = program("--gfxr", "a.gfxr", frames.name, launcher=limit)
+    if done.code in (9, -signal.SIGBUS):
+        pytest.skip("the memory of this driver is files, which the limit concerns as well")
+    assert done.code == 4
+    assert "a.gfxr: gfxreconstruct could not write all of its capture, which was removed" in done.err
+    assert not (scene.folder / "a.gfxr").exists()
+
+
+def test_a_file_that_is_no_capture(frames: Path, program: Program, scene: Scene) -> None:
+    """--gfxr replaces captures only: another file, such as an input of the scenario, stays as it is."""
+    before = (scene.folder / "x.npy").read_bytes()
+    done = program("--gfxr", "x.npy", frames.name)
+    assert (done.code, done.out) == (4, "")
+    assert "x.npy: is not a capture of gfxreconstruct, which would replace it" in done.err
+    assert (scene.folder / "x.npy").read_bytes() == before

@@ -66,7 +66,8 @@ def test_for_a_time(program: Program, adding: Scene) -> None:
 
 
 def test_several_scenarios(program: Program, adding: Scene) -> None:
-    """Several files are measured one after the other; the first that fails ends it, and no file is written."""
+    """Several files are measured one after the other; one that fails does not stop the others, and the file has those
+    that were measured. Without any it stays as it was."""
     adding.write("other.json")
     ended = program("bench", "scenario.json", "other.json", "--repeat", "1", "--json", "b.json")
     assert ended.code == 0
@@ -75,16 +76,39 @@ def test_several_scenarios(program: Program, adding: Scene) -> None:
         "other.json",
     ]
     (adding.folder / "b.json").write_text("old")
-    ended = program("bench", "missing.json", "scenario.json", "--json", "b.json")
-    assert ended.code == 4
+    ended = program("bench", "missing.json", "--json", "b.json")
+    assert (ended.code, ended.out) == (4, "")
     assert (adding.folder / "b.json").read_text() == "old"
+    ended = program("bench", "missing.json", "scenario.json", "--repeat", "1", "--json", "b.json")
+    assert (ended.code, ended.err.count("error: ")) == (4, 1)
+    assert [each["scenario"] for each in content(adding.folder / "b.json")["scenarios"]] == ["scenario.json"]
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.out.npy"])
+def test_a_file_of_the_scenario(program: Program, adding: Scene, name: str) -> None:
+    """The samples do not replace what the scenario reads or writes."""
+    (adding.folder / name).touch()
+    before = (adding.folder / name).read_bytes()
+    ended = program("bench", "scenario.json", "--repeat", "1", "--json", name)
+    assert (ended.code, ended.out) == (2, "")
+    assert f"--json: {name} is a file of the scenario scenario.json" in ended.err
+    assert (adding.folder / name).read_bytes() == before
+
+
+def test_warnings_come_once(program: Program, adding: Scene) -> None:
+    """What is to be said of a scenario is said once, however often it runs."""
+    for _ in range(2):
+        adding.command("mark_boundary", resources=[], frame_id=1)
+    adding.write()
+    ended = program("bench", "scenario.json", "--repeat", "3")
+    assert (ended.code, ended.err.count("warning: ")) == (0, 1)
     assert adding.leftovers() == []
 
 
 def test_without_timestamps(program: Program, adding: Scene, fault_layer: dict[str, str]) -> None:
     """On a queue without timestamps the phases of the host are measured, and the reason is said."""
     ended = program("bench", "scenario.json", "--repeat", "2", env={**fault_layer, "FAULT_TIMESTAMP_BITS": "0"})
-    assert ended.code == 0
+    assert (ended.code, ended.err) == (0, "")
     assert "  the queue of " in ended.out
     assert "on the device" not in ended.out.replace("times on the device cannot", "")
     assert "on the host" in ended.out

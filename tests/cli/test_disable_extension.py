@@ -48,3 +48,11 @@ def test_the_extension_that_cannot_be_disabled() -> None:
     """VK_KHR_portability_subset must be enabled where a device has it."""
     with pytest.raises(UsageError, match="must be enabled on a device that has it"):
         checked_names(["VK_KHR_portability_subset"])
+
+
+def test_tensors_that_are_disabled(program: Program, scene: Scene) -> None:
+    """A scenario with tensors says which option it cannot run with."""
+    scene.resource("tensor", uid="t", dims=[4], format="VK_FORMAT_R32_SFLOAT", shader_access="readwrite")
+    ended = program(scene.write(), "--disable-extension", "VK_ARM_tensors")
+    assert (ended.code, ended.out) == (6, "")
+    assert "help: run without --disable-extension VK_ARM_tensors" in ended.err

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import resource
 import shutil
 import signal
+import subprocess
+import time
 from pathlib import Path
 
 import numpy
 import pytest
 
-from tests.program import Program
+from scenario_runner.run.dump_index import DumpEntry, GrowingIndex, read_index
+from tests.cli.long_run import slow_scenario, wait_until
+from tests.program import COMMAND, Program, python_path
 from tests.scenes import Scene, glsl
 
 ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
@@ -85,7 +91,8 @@ def test_a_file_that_cannot_be_written(scene: Scene, program: Program, tmp_path:
     if ended.code in (9, -signal.SIGBUS):
         pytest.skip("the memory of this driver is files, which the limit concerns as well")
     assert (ended.code, ended.out) == (4, "")
-    assert "large.npy: cannot be given" in ended.err
+    place = r"error: scenario\.json:\d+:\d+: /resources/2/buffer: "
+    assert re.match(rf"{place}dump/1_dispatch_compute/large\.npy: cannot be given", ended.err)
     index = json.loads((tmp_path / "dump" / "index.json").read_text())
     assert index["complete"] is False
     assert [each["file"] for each in index["files"]] == ["0_dispatch_compute/x.npy"]
@@ -95,6 +102,36 @@ def test_a_file_that_cannot_be_written(scene: Scene, program: Program, tmp_path:
     assert not (tmp_path / "x.out.npy").exists()
     ended = program("diff", "dump", "dump")
     assert (ended.code, ended.out.splitlines()[0]) == (0, "dump is not complete: its run failed")
+
+
+def test_a_process_that_is_killed(checkout: Path, scene: Scene, shader_cache: Path, tmp_path: Path) -> None:
+    """The index lists what is complete while the run goes on, so that it stays when the driver crashes or the process
+    is killed."""
+    path, dump = slow_scenario(scene), tmp_path / "dump"
+    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
+    with subprocess.Popen([*COMMAND, str(path), "--dump-all", str(dump)], env=environment) as process:
+        wait_until(lambda: (dump / "0_dispatch_compute" / "x.npy").exists(), "the first command")
+        time.sleep(0.3)  # now the slow one runs
+        process.kill()
+    index = read_index(str(dump))
+    assert not index.complete
+    assert [(each.command, each.resource) for each in index.entries] == [(None, "x"), (0, "x")]
+
+
+def test_an_index_without_room(tmp_path: Path) -> None:
+    """What a growing index has no room for is not in it; it stays whole."""
+    path = tmp_path / "index.json"
+    index = GrowingIndex(str(path), {"scenario": "s", "device": None, "commands": []})
+    entry = dict.fromkeys(DumpEntry._fields) | {"iteration": 0, "resource": "x", "file": "x.npy", "sha256": ""}
+    index.add([entry])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 100, before[1]))
+    try:
+        index.add([entry | {"resource": name} for name in "abcdef"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    index.add([entry | {"resource": "later"}])
+    assert [each.resource for each in read_index(str(tmp_path)).entries] == ["x"]
 
 
 def test_folders_that_cannot_be_written_to(scene: Scene, program: Program, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def test_time_limit(program: Program, scene: Scene, slow: Path) -> None:
     ended = program(slow, "--timeout", "0.5")
     assert (ended.code, ended.out) == (10, "")
     assert re.fullmatch(
-        rf"error: {re.escape(str(slow))}:\d+:\d+: /commands: the work of frame 1 did not finish within 0\.5 s\n"
+        rf"error: {re.escape(str(slow))}:\d+:\d+: /commands: command 2 did not finish within 0\.5 s\n"
         r"  help: give more time with --timeout, or look for an endless loop in the shaders\n",
         ended.err,
     )

@@ -96,6 +96,13 @@ def test_capture_dir(program: Program, scene: Scene, adding: Path, tmp_path: Pat
     assert scene.output("x", "u4").tolist() == [3, 4, 5, 6]
 
 
+def test_nothing_to_capture(program: Program, adding: Path, tmp_path: Path) -> None:
+    """--capture-dir without any frame that captures something is a warning."""
+    ended = program(adding, "--capture-dir", "frames")
+    assert (ended.code, ended.err) == (0, "warning: nothing was captured: no mark_boundary names a resource\n")
+    assert not (tmp_path / "frames").exists()
+
+
 def test_device_by_index_name_and_uuid(program: Program, adding: Path) -> None:
     """--device takes what --list-devices shows: index, name, part of the name, UUID."""
     listed = program("--list-devices")
@@ -160,6 +167,10 @@ def test_no_loader(program: Program, adding: Path, tmp_path: Path) -> None:
         (["x.json", "--wibble"], "unrecognized arguments: --wibble"),
         (["x.json", "--rep", "3"], "unrecognized arguments: --rep 3"),
         (["--scenario"], "argument --scenario: expected one argument"),
+        (["x.json", "--capture-dir", ""], "--capture-dir is empty, expected the path of a folder"),
+        (["x.json", "--trace="], "--trace is empty, expected the path of a file"),
+        (["x.json", "--dump-all="], "--dump-all is empty, expected the path of a folder"),
+        (["bench", "x.json", "--json", ""], "--json is empty, expected the path of a file"),
     ],
 )
 def test_usage_errors(program: Program, arguments: list[str], message: str) -> None:

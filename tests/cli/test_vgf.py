@@ -98,7 +98,7 @@ def test_a_model_runs_by_itself(tmp_path: Path, name: str) -> None:
         str(folder / "model.vgf"), "--input", f"{name}={folder / 'picture.npy'}", "--output-dir", str(tmp_path / "out")
     )
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.startswith(f"{folder / 'model.vgf'}: ok: features.npy, scores.npy in ")
+    assert ended.stdout.startswith(f"{folder / 'model.vgf'}: ok: 5 dispatches, features.npy, scores.npy, ")
     scores = numpy.load(tmp_path / "out" / "scores.npy")
     assert numpy.abs(scores - numpy.load(folder / "scores.expected.npy")).max() < 1e-6
 

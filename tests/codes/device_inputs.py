@@ -11,8 +11,8 @@ import numpy
 import pytest
 
 from scenario_runner import PipelineCaching, Runner
-from scenario_runner.vulkan.devices.instance import VALIDATION_LAYER
 from scenario_runner.vulkan.devices.layers import available_layers
+from scenario_runner.vulkan.devices.validation_layer import VALIDATION_LAYER
 from tests.codes.case import Case, Codes, Input
 from tests.drawings import drawing
 from tests.gpu.ml_scenes import tensor
@@ -174,17 +174,13 @@ def pipeline_that_was_not_kept(case: Case) -> Codes:
 
 
 def what_the_validation_layer_reports(case: Case) -> Codes:
-    """A hazard, which the layer takes for an error when it is asked to look for them."""
+    """A hazard, which the layer takes for an error."""
     assert VALIDATION_LAYER in [name for name, _, _ in available_layers()], "this needs vulkan-validationlayers"
     two = "layout(binding = 0) buffer A { uint a[]; };\nlayout(binding = 1) buffer B { uint b[]; };\n"
     scene = case.scene.shader("copy", glsl("b[gl_WorkGroupID.x] = a[gl_WorkGroupID.x];", two))
     scene.buffer("x", numpy.arange(4, dtype=numpy.uint32)).buffer("y", size=16).buffer("z", size=16)
     scene.dispatch("copy", ["x", "y"], [4], implicit_barrier=False).dispatch("copy", ["y", "z"], [4])
-    layer = {
-        "VK_LAYER_ENABLES": "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT",
-        "VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC": "true",
-    }
-    return case.ended("--validation", env=layer)
+    return case.ended("--validation-sync")
 
 
 INPUTS: dict[str, Input] = {

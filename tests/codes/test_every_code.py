@@ -8,6 +8,7 @@ import pytest
 
 from scenario_runner.checks.codes import CODES
 from tests.codes import (
+    cluster_inputs,
     conversion_inputs,
     custom_inputs,
     device_inputs,
@@ -36,6 +37,7 @@ TABLES = [
         conversion_inputs,
         device_inputs,
         suite_inputs,
+        cluster_inputs,
     )
 ]
 INPUTS = {code: given for table in TABLES for code, given in table.items()}

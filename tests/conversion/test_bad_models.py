@@ -99,6 +99,27 @@ CASES = {
         changed().replace(f"return %1 : {GRID}", "return %1 : tensor<64xf32>"),
         f"model.mlir: the returned value 0 is %1 as tensor<64xf32>, but %1 is {GRID}",
     ),
+    "a value that is defined twice": (
+        model(shader("%1", ["%x"], [1, 0]), shader("%1", ["%x"], [1, 0])),
+        "model.mlir:3: the value %1 is defined twice",
+    ),
+    "other results than declared": (
+        changed().replace(f"-> ({GRID}) attributes", f"-> ({GRID}, {GRID}) attributes"),
+        f"model.mlir: the function 'main' has the results ({GRID}, {GRID}), but returns ({GRID})",
+    ),
+    "no return": (
+        changed().replace(f"return %1 : {GRID}", ""),
+        "model.mlir:2: is not a valid TOSA model: block with no terminator…",
+    ),
+    "two returns": (
+        changed().replace(f"return %1 : {GRID}", f"return %x : {GRID} return %1 : {GRID}"),
+        "model.mlir:3: is not a valid TOSA model: 'func.return' op must be the last operation in the parent block",
+    ),
+    "a brace too many": (changed() + "}", "model.mlir:4: is not a valid TOSA model: expected operation name…"),
+    "an argument that is no tensor": (
+        model(add("%1", "%x", "%x")).replace(f"(%x: {GRID})", f"(%x: {GRID}, %s: !tosa.shape<2>)"),
+        "model.mlir: the argument %s has the type !tosa.shape<2>, whose elements no Vulkan format holds",
+    ),
     "a shader without results": (
         model(custom("%1", ["%x"], RIGHT).replace("%1 = ", "").replace(f"-> {GRID}", "-> ()"), returned="%x"),
         "model.mlir:2: the shader 'shader' has no result",
@@ -191,6 +212,21 @@ def test_another_domain(shader_cache: Path) -> None:
     assert [(each.severity, str(each)) for each in converted.findings] == [("warning", left)]
     with pytest.raises(ScenarioRunnerError, match=r"com\.arm\.Other"):
         convert(text.encode(), converter_options=options, strict=True)
+
+
+def test_options_of_the_converter() -> None:
+    """Options that the converter does not take are the user's, no defect."""
+    with pytest.raises(UsageError, match="model-converter does not take the options '--other': Unknown argument"):
+        convert(model(add("%1", "%x", "%x")).encode(), converter_options=["--other"])
+
+
+def test_the_output_is_the_model(tmp_path: Path) -> None:
+    """A model is not overwritten by what is made of it."""
+    path = tmp_path / "model.mlir"
+    path.write_text(changed())
+    with pytest.raises(UsageError, match="the output is the model itself"):
+        convert(path, path)
+    assert path.read_text() == changed()
 
 
 def test_views_of_different_sizes(shader_cache: Path) -> None:
@@ -286,7 +322,7 @@ def test_without_the_converter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     [
         ("import os; os.abort()", "<memory>: the converter was ended by SIGABRT"),
         ("import sys; sys.exit(3)", "<memory>: the converter ended with the exit code 3 and no reason"),
-        ("", "<memory>: /header: the file has 0 bytes"),
+        ("", "<memory>: the converter wrote nothing"),
     ],
 )
 def test_a_converter_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, expected: str) -> None:

@@ -48,7 +48,7 @@ def test_flatbuffer_and_text(tmp_path: Path, name: str) -> None:
 
 
 def test_other_ways_to_write_text() -> None:
-    """The generic form, attributes as aliases, comments and locations are read like the usual form."""
+    """The generic form, aliases of attributes and types, comments, locations and declarations change nothing."""
     usual = function(["x"], [add("%0", "%x", "%x"), shader("%1:2", ["%0"], [2, 1], [1, 0])], ["%1#1", "%1"])
     expected = convert(usual.encode()).content
     (operation,) = parse_model(usual.encode()).functions[0].shaders
@@ -64,6 +64,9 @@ def test_other_ways_to_write_text() -> None:
     at = module.index("implementation_attrs = ") + len("implementation_attrs = ")
     module = module[:at] + "#code" + module[module.index("}", module.index('set\\": 0}"', at)) + 2 :]
     assert convert(module.encode()).content == expected
+    aliased = f"!grid = {GRID}\nfunc.func private @declared({GRID}) -> {GRID}\n" + usual.replace(GRID, "!grid")
+    assert convert(aliased.encode()).content == expected
+    assert convert(aliased.split("\n", 1)[1].replace("!grid", GRID).encode()).content == expected
 
 
 def test_lines_of_the_users_text() -> None:

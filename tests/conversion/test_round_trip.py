@@ -133,7 +133,10 @@ def test_images_and_samplers(shader_cache: Path, tmp_path: Path) -> None:
     assert model.segments[1].dispatch_shape == (1, 1, 1)
     x = numpy.random.default_rng(5).integers(-9, 9, (4, 8, 4)).astype("f4")
     with Runner() as runner:
-        result = runner.run(tmp_path / "model.vgf", {"x": x}, write_files=False)
+        prepared = runner.prepare(tmp_path / "model.vgf", {"x": x})
+        result = prepared.run(write_files=False)
+    images = [plan for plan in prepared.plan.resources.values() if plan.kind == "image"]
+    assert [plan.usage for plan in images] == [{"sampled"}, {"storage"}]  # drivers rely on it
     # 8 texels further left is the first column, at the clamped edge
     assert numpy.array_equal(result["out0"], 2 * x[:, :1] + 2 * x)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.vulkan.devices.instance import VALIDATION_LAYER, available_layers
+from scenario_runner.vulkan.devices.layers import available_layers
+from scenario_runner.vulkan.devices.validation_layer import VALIDATION_LAYER
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,11 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
+from scenario_runner.plan.model.records import Requirements
 from scenario_runner.vulkan.devices.instance import Instance
 from scenario_runner.vulkan.devices.ml_emulation import DATA_GRAPH, TENSORS, open_layered, reopen, wanted_layers
 from scenario_runner.vulkan.devices.ml_layers import GRAPH_LAYER, TENSOR_LAYER
+from scenario_runner.vulkan.devices.requirements import enabled_for
 from tests.gpu.ml_scenes import VGF, bindings, random, tensor
 from tests.scenes import Scene, glsl
 
@@ -106,6 +108,23 @@ def test_several_threads_may_open_the_layers() -> None:
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(make, range(8)))
     assert dict(os.environ) == before
+
+
+def test_what_graph_modules_declare_is_enabled() -> None:
+    """Under the layers, which process graphs themselves, a graph's capabilities are enabled where the device has the
+    feature, and none is missed where it has not."""
+    graph = {"TensorsARM": "model", "CooperativeMatrixKHR": "model", "NoCapability": "model"}
+    plain = Instance()
+    try:
+        layered = open_layered(wanted_layers(plain.physical_devices[0], (TENSORS, DATA_GRAPH), "on"), validation=False)
+        try:
+            needed = Requirements({}, {}, graph_capabilities=graph)
+            enabled = enabled_for(layered.physical_devices[0], needed, emulated=True)
+            assert "shaderTensorAccess" in {feature.member for feature in enabled.features}
+        finally:
+            layered.close()
+    finally:
+        plain.close()
 
 
 def test_the_device_stays_the_same() -> None:

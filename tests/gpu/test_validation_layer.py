@@ -13,18 +13,15 @@ from scenario_runner.errors import ValidationLayerError
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
-# The layer finds hazards only when it is asked to; a hazard is an error to it, and the only one that a scenario can
-# bring about, since everything else is refused before it reaches Vulkan.
-ENABLE = ("VK_LAYER_ENABLES", "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT")
+# A hazard is an error to the layer, and the only one that a scenario can bring about, since everything else is refused
+# before it reaches Vulkan.
 PAIR = "layout(binding = 0) buffer A { uint a[]; };\nlayout(binding = 1) buffer B { uint b[]; };\n"
 
 
 @pytest.fixture
-def hazard(scene: Scene, monkeypatch: pytest.MonkeyPatch, validation: bool) -> Path:
+def hazard(scene: Scene, validation: bool) -> Path:
     """A scenario whose second dispatch reads what the first one writes, without a barrier."""
     assert validation, "this test needs the package vulkan-validationlayers"
-    monkeypatch.setenv(*ENABLE)
-    monkeypatch.setenv("VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC", "true")  # asked for since 1.4.304
     scene.shader("copy", glsl("b[gl_WorkGroupID.x] = a[gl_WorkGroupID.x];", PAIR))
     scene.buffer("x", np.array([1, 2, 3, 4], np.uint32), dst=None).buffer("y", size=16, dst=None)
     scene.buffer("z", size=16)
@@ -41,7 +38,7 @@ def clean(scene: Scene, hazard: Path) -> Path:
 
 def test_errors_of_the_layer_fail_the_run(scene: Scene, hazard: Path, clean: Path, program: Program) -> None:
     """The message is shown as an error, the exit code is 13, nothing is written, and other scenarios still run."""
-    done = program("--validation", hazard.name, clean.name, "--output", "out", "--folder-each")
+    done = program("--validation-sync", hazard.name, clean.name, "--output", "out", "--folder-each")
     assert done.code == 13
     assert re.search(r"^error: validation layer: .*READ_AFTER_WRITE", done.err, re.MULTILINE | re.DOTALL)
     place = r"^error: scenario.json:\d+:\d+: /commands/1: the validation layer reported an error: "
@@ -50,12 +47,9 @@ def test_errors_of_the_layer_fail_the_run(scene: Scene, hazard: Path, clean: Pat
     assert [line.partition(": ")[0] for line in done.out.splitlines()] == ["clean.json"]
 
 
-def test_hazards_are_looked_for_on_request(
-    hazard: Path, clean: Path, program: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hazards_are_looked_for_on_request(hazard: Path, clean: Path, program: Program) -> None:
     """--validation-sync finds the hazard that --validation does not look for, and names the command and the resource
     that caused it; with --validation-report it fails no run."""
-    monkeypatch.delenv(ENABLE[0])
     assert program("--validation", hazard.name).code == 0
     done = program("--validation-sync", hazard.name, "--output", "out")
     assert done.code == 13
@@ -68,20 +62,20 @@ def test_hazards_are_looked_for_on_request(
 def test_nothing_is_written_when_the_layer_reports_errors(scene: Scene, hazard: Path, program: Program) -> None:
     """The outputs of such a run are as little there as those of any other run that failed."""
     before = sorted(path.name for path in scene.folder.iterdir())
-    assert program("--validation", hazard.name).code == 13
+    assert program("--validation-sync", hazard.name).code == 13
     assert sorted(path.name for path in scene.folder.iterdir()) == before
 
 
 def test_errors_are_only_reported_on_request(hazard: Path, program: Program) -> None:
     """With --validation-report the messages are the same and the run succeeds."""
-    done = program("--validation-report", hazard.name)
+    done = program("--validation-sync", "--validation-report", hazard.name)
     assert (done.code, "READ_AFTER_WRITE" in done.err) == (0, True)
     assert done.out.startswith("scenario.json: ok: ")
 
 
 def test_runner_raises_for_every_run(hazard: Path, clean: Path) -> None:
     """In Python each run raises, however often the layer has said so before; a clean run between them succeeds."""
-    with Runner(validation=True) as runner:
+    with Runner(validation=True, sync_validation=True) as runner:
         for _ in range(12):  # the layer repeats a message ten times in the life of an instance
             with pytest.raises(ValidationLayerError, match=r"READ.AFTER.WRITE"):
                 runner.run(hazard, write_files=False)
@@ -91,6 +85,6 @@ def test_runner_raises_for_every_run(hazard: Path, clean: Path) -> None:
 
 def test_runner_that_reports_keeps_the_messages(hazard: Path) -> None:
     """With validation="report" the result is returned and validation_messages holds what was said."""
-    with Runner(validation="report") as runner:
+    with Runner(validation="report", sync_validation=True) as runner:
         runner.run(hazard, write_files=False)
         assert any("READ_AFTER_WRITE" in message for message in runner.validation_messages)

@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from scenario_runner import arm_glslc
 from scenario_runner.errors import CompilerNotFoundError
-from scenario_runner.shaders import CompileRequest, compile_all, find_compilers
+from scenario_runner.shaders import CompileRequest, compile_all, discovery, find_compilers
 from scenario_runner.shaders.compilers import COMPILERS
 from scenario_runner.shaders.compilers.dxc import Dxc
 from scenario_runner.system_packages import install_here
@@ -93,6 +94,31 @@ def test_order_of_choice(program: Callable[[str, str], Path], tmp_path: Path, mo
     monkeypatch.setenv("SCENARIO_RUNNER_GLSLANG", "glslangValidator")
     assert [one.path for one in find_compilers()] == [str(old)]
     assert [one.path for one in find_compilers(str(arm))] == [str(arm)]
+
+
+def test_search_is_remembered_until_something_changes(
+    program: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search that was made before counts until a file or a folder that it looked at is another one."""
+    monkeypatch.setattr(discovery, "_SETTLED_NS", 0)
+    monkeypatch.setenv("PATH", os.pathsep.join(str(tmp_path / name) for name in "ab"))
+    first = program("b/glslang", "Glslang Version: 11:15.4.0")
+    for _ in range(2):
+        time.sleep(0.03)  # a step of the clock of file systems
+        assert [one.path for one in find_compilers(language="GLSL")] == [str(first)]
+    assert (tmp_path / "asked").read_text() == "x\n"
+    with monkeypatch.context() as patch:
+        patch.setattr(discovery, "_search", None)
+        assert [one.path for one in find_compilers(language="GLSL")] == [str(first)]
+    time.sleep(0.03)
+    second = program("a/glslang", "Glslang Version: 11:16.1.0")
+    time.sleep(0.03)
+    assert [one.path for one in find_compilers(language="GLSL")] == [str(second), str(first)]
+    second.write_text(second.read_text().replace("16.1.0", "14.0.0"))
+    time.sleep(0.03)
+    assert [one.path for one in find_compilers(language="GLSL")] == [str(first), str(second)]
+    first.unlink()
+    assert [one.version for one in find_compilers(language="GLSL")] == ["14.0.0"]
 
 
 def test_dxc_comes_first_for_hlsl(

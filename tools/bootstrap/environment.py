@@ -82,10 +82,11 @@ class Environment:
     def install_package(self, level: str) -> None:
         """Install the package, editable, with what it needs at run time, or with what the tests need as well.
 
-        The tests need the extras ``ml`` (11 MB), ``hlsl`` (15 MB) and ``convert`` (21 MB); a plain run does without.
+        The tests need the extras ``ml`` (11 MB), ``hlsl`` (15 MB), ``convert`` (21 MB) and ``cluster`` (4 MB); a plain
+        run does without.
         """
-        extras = "" if level == "run" else "[dev,ml,hlsl,convert]" if arm_glslc.has_wheels() else "[dev,hlsl]"
-        size = "about 40 MB" if level == "run" else "about 115 MB"
+        extras = "" if level == "run" else f"[dev,hlsl,cluster{',ml,convert' if arm_glslc.has_wheels() else ''}]"
+        size = "about 40 MB" if level == "run" else "about 120 MB"
         # "compat" puts the path into a .pth file; the default is an import hook, which every start would pay for.
         # The path is relative to the checkout, where we are: brackets and spaces in its name are then no trouble.
         target = ["--config-settings", "editable_mode=compat", "--editable", f".{extras}"]

@@ -65,6 +65,19 @@ class FramePlan(NamedTuple):
     pointer: str
     layouts: tuple[tuple[str, tuple[ImageLayout, ...]], ...] = ()
 
+    @property
+    def title(self) -> str:
+        """What messages and tools call it: the frame, or the commands where no boundary ends it."""
+        if self.boundary or not self.operations:
+            return f"frame {self.frame_id}"
+        first, last = self.operations[0].command, self.operations[-1].command
+        return f"command {first}" if first == last else f"commands {first} to {last}"
+
+
+def frame_folder(frame_id: int, count: int) -> str:
+    """What captures of a frame are called, the ``count``-th one with its id."""
+    return f"frame_{frame_id}" + (f"_{count}" if count > 1 else "")
+
 
 class Output(NamedTuple):
     """A resource to read back at the end, and the file (if any) that the scenario wants it in."""

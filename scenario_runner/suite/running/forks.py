@@ -18,7 +18,8 @@ from scenario_runner.system_limits import refusal
 
 _MOST_BYTES: Final = 1 << 17
 _END_S: Final = 2.0
-_CODE: Final = "from scenario_runner.suite.running.zygote import main; main({})"
+# The zygote imports from where this process does, whichever way it came to know of that.
+_CODE: Final = "import sys; sys.path[:] = {}; from scenario_runner.suite.running.zygote import main; main({})"
 
 
 class Forks:
@@ -34,13 +35,13 @@ class Forks:
             )
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._said = os.memfd_create("scenario-runner")
-        here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+        paths = [os.path.abspath(entry) for entry in sys.path]
         # More threads than one would not outlive a fork.
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": here}
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         with theirs:
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", _CODE.format(theirs.fileno())],
+                    [sys.executable, "-P", "-c", _CODE.format(paths, theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=self._said,
@@ -50,8 +51,7 @@ class Forks:
                 )
             except OSError as error:
                 raise refusal("process") from error
-        paths = [os.path.abspath(entry) for entry in sys.path]
-        self.control.send(pickle.dumps((options, paths)))
+        self.control.send(pickle.dumps(options))
         self.control.setblocking(False)
 
     def fork(self, number: int, device: Any, descriptors: Sequence[int]) -> None:

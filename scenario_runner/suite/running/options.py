@@ -48,9 +48,10 @@ class WorkerOptions(NamedTuple):
 
 class Finished(NamedTuple):
     """An item that needs no further attempt: every run of it in order, and the device of the last one: its UUID, its
-    driver's name and version."""
+    driver's name and version, and the host where it is another one."""
 
     item: Item
     attempts: tuple[Outcome, ...]
     device: str
     driver: str
+    host: str = ""

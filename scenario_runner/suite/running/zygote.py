@@ -24,7 +24,6 @@ import pickle
 import selectors
 import signal
 import socket
-import sys
 from contextlib import suppress
 from importlib import import_module
 from typing import Final, NoReturn
@@ -175,7 +174,7 @@ def main(descriptor: int) -> None:
     """Serve the supervisor at the other end of a socket."""
     control = socket.socket(fileno=descriptor)
     control.set_inheritable(False)
-    options, sys.path[:] = pickle.loads(control.recv(MOST_BYTES))
+    options = pickle.loads(control.recv(MOST_BYTES))
     for name in (*_IMPORTED, options.task.partition(":")[0]):
         import_module(name)
     program_version()  # kept, for the plans of all workers

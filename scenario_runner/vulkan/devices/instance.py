@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -14,7 +13,8 @@ from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.functions import Functions
 from scenario_runner.vulkan.api.result import check, error_class, result_name
 from scenario_runner.vulkan.api.structs import chain, new
-from scenario_runner.vulkan.devices.layers import available_layers, requested_layers
+from scenario_runner.vulkan.devices import layers as layer_list
+from scenario_runner.vulkan.devices.layers import available_layers, has_instance_extension, requested_layers
 from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 Checks: TypeAlias = 'bool | Literal["sync"]'
@@ -24,17 +24,6 @@ Planned = TypeVar("Planned")
 
 API_1_2 = 1 << 22 | 2 << 12
 API_1_3 = 1 << 22 | 3 << 12
-VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
-
-# What the ML emulation layers do to a validation layer below them. What tensors a format can have is asked through all
-# layers; the structure and the formats are VK_ARM_tensors' own. A tensor that shares the memory of an OPTIMAL image
-# is a buffer of size 0 to them, which they read and write by its address.
-_OF_THE_LAYERS = re.compile(
-    r"vkGetPhysicalDeviceFormatProperties2?\b.*\(100046000\d\)"
-    r"|VUID-VkBufferCreateInfo-size-00912\b|VUID-VkBufferMemoryBarrier2-offset-01187\b",
-    re.DOTALL,
-)
-
 _DEBUG_UTILS = "VK_EXT_debug_utils"
 _ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT
 _WARNING_AND_ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | _ERROR
@@ -72,6 +61,8 @@ class Instance:
         names = list(layers)
         extensions = []
         if validation:
+            from scenario_runner.vulkan.devices.validation_layer import VALIDATION_LAYER, hazard_settings
+
             if VALIDATION_LAYER not in [name for name, _, _ in available_layers()]:
                 from scenario_runner.system_packages import install_here
 
@@ -80,7 +71,10 @@ class Instance:
                     help=install_here("validation"),
                 )
             names.append(VALIDATION_LAYER)
-        self.labels = bool(validation) or ((labels or bool(requested_layers())) and _has_debug_utils())
+        names += [tool for tool in layer_list.tools if tool not in names]
+        self.labels = bool(validation) or (
+            (labels or bool(requested_layers())) and has_instance_extension(_DEBUG_UTILS)
+        )
         if self.labels:
             extensions.append(_DEBUG_UTILS)
         info = new(
@@ -94,14 +88,11 @@ class Instance:
             ppEnabledLayerNames=names,
             ppEnabledExtensionNames=extensions,
         )
+        if validation:
+            messenger = self._messenger_info()
+            chain(info, messenger)  # for what is said while the instance is made or destroyed
         if validation == "sync":
-            chain(
-                info,
-                new(
-                    "VkValidationFeaturesEXT",
-                    pEnabledValidationFeatures=[vk.VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT],
-                ),
-            )
+            chain(info, *hazard_settings())
         handle = ffi.new("VkInstance*")
         code = lib.vkCreateInstance(info, ffi.NULL, handle)
         if code < 0:
@@ -115,7 +106,7 @@ class Instance:
         self._stack.callback(self.fn.vkDestroyInstance, self.handle, ffi.NULL)
         try:
             if validation:
-                self._listen()
+                self._listen(messenger)
             self.physical_devices = self._enumerate()
         except BaseException:
             self.close()
@@ -129,14 +120,16 @@ class Instance:
             check(self.fn.vkEnumeratePhysicalDevices(self.handle, count, devices), "vkEnumeratePhysicalDevices")
         return [PhysicalDevice(self.fn, devices[index], index) for index in range(count[0])]
 
-    def _listen(self) -> None:
+    def _messenger_info(self) -> Any:
+        """What collects the messages of the validation layer, for a VkDebugUtilsMessengerEXT."""
+        from scenario_runner.vulkan.devices.layer_message import place_of, with_place
+        from scenario_runner.vulkan.devices.validation_layer import is_of_ml_layers
+
         @ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT")  # type: ignore[untyped-decorator]
         def on_message(severity: int, _types: int, data: Any, _user: Any) -> int:
             text = ffi.string(data.pMessage).decode(errors="replace")
-            if self.layers and _OF_THE_LAYERS.search(text):
+            if self.layers and is_of_ml_layers(text):
                 return 0
-            from scenario_runner.vulkan.devices.layer_message import place_of, with_place
-
             pointer, names = place_of(data, self.subject)
             text = with_place(text, pointer, names)
             self.validation_messages.append(text)
@@ -148,17 +141,18 @@ class Instance:
             return 0
 
         self._on_message = on_message  # cffi callbacks live as long as this reference
-        messenger = ffi.new("VkDebugUtilsMessengerEXT*")
-        info = new(
+        return new(
             "VkDebugUtilsMessengerCreateInfoEXT",
             messageSeverity=_WARNING_AND_ERROR,
             messageType=_VALIDATION_AND_PERFORMANCE,
             pfnUserCallback=on_message,
         )
-        check(
-            self.fn.vkCreateDebugUtilsMessengerEXT(self.handle, info, ffi.NULL, messenger),
-            "vkCreateDebugUtilsMessengerEXT",
-        )
+
+    def _listen(self, info: Any) -> None:
+        messenger = ffi.new("VkDebugUtilsMessengerEXT*")
+        info.pNext = ffi.NULL  # what followed it where the instance was made
+        create = self.fn.vkCreateDebugUtilsMessengerEXT
+        check(create(self.handle, info, ffi.NULL, messenger), "vkCreateDebugUtilsMessengerEXT")
         self._stack.callback(self.fn.vkDestroyDebugUtilsMessengerEXT, self.handle, messenger[0], ffi.NULL)
 
     def watched(self, plans: Iterable[Planned]) -> Iterable[Planned]:
@@ -184,13 +178,3 @@ class Instance:
 def version_text(version: int) -> str:
     """A packed Vulkan version (VK_MAKE_API_VERSION) as text."""
     return f"{version >> 22 & 0x7F}.{version >> 12 & 0x3FF}.{version & 0xFFF}"
-
-
-def _has_debug_utils() -> bool:
-    """Whether the loader, a driver or a layer brings VK_EXT_debug_utils."""
-    enumerate_extensions = loader.instance_function(ffi.NULL, "vkEnumerateInstanceExtensionProperties")
-    count = ffi.new("uint32_t*")
-    check(enumerate_extensions(ffi.NULL, count, ffi.NULL), "vkEnumerateInstanceExtensionProperties")
-    found = ffi.new("VkExtensionProperties[]", count[0])
-    check(enumerate_extensions(ffi.NULL, count, found), "vkEnumerateInstanceExtensionProperties")
-    return any(ffi.string(each.extensionName) == _DEBUG_UTILS.encode() for each in found[0 : count[0]])

@@ -1,4 +1,4 @@
-"""Layers: those that are installed, and those that the environment puts between this program and the driver.
+"""Layers: those that are installed, what they bring, and those that the environment adds to the instance.
 
 Nothing in Vulkan tells a program that a layer is there: tools that should say so (VK_EXT_tooling_info) mostly do not.
 So the variables that the Vulkan loader reads are looked at.
@@ -21,14 +21,20 @@ LAYERS_VARIABLE = "VK_INSTANCE_LAYERS"
 FRAME_BOUNDARY = "VK_EXT_frame_boundary"
 
 
+tools: list[str] = []
+"""Layers that this program was asked to load, next to the driver: below the ML emulation layers, whose calls they see.
+
+Add one before the first instance is made."""
+
+
 def requested_layers() -> list[str]:
-    """The names of layers, or patterns of names with ``*``, that the environment asks for; mostly none."""
+    """The names of layers, or patterns of names with ``*``, that the environment or a caller asks for; mostly none."""
     environ = os.environ
     names = [name for name in environ.get(LAYERS_VARIABLE, "").split(os.pathsep) if name]
     names += [name for name in environ.get("VK_LOADER_LAYERS_ENABLE", "").split(",") if name]
     if environ.get(RENDERDOC_VARIABLE) == "1":
         names.append(RENDERDOC_LAYER)
-    return names
+    return names + tools
 
 
 def with_ml_emulation(layers: Collection[str]) -> bool:
@@ -62,3 +68,14 @@ def available_layers() -> list[tuple[str, str, str]]:
         )
         for layer in layers[0 : count[0]]
     ]
+
+
+def has_instance_extension(name: str, layer: str | None = None) -> bool:
+    """Whether ``layer`` brings the extension; without one, whether the loader, a driver or an implicit layer does."""
+    enumerate_extensions = loader.instance_function(ffi.NULL, "vkEnumerateInstanceExtensionProperties")
+    of = ffi.NULL if layer is None else ffi.new("char[]", layer.encode())
+    count = ffi.new("uint32_t*")
+    check(enumerate_extensions(of, count, ffi.NULL), "vkEnumerateInstanceExtensionProperties")
+    found = ffi.new("VkExtensionProperties[]", count[0])
+    check(enumerate_extensions(of, count, found), "vkEnumerateInstanceExtensionProperties")
+    return any(ffi.string(each.extensionName) == name.encode() for each in found[0 : count[0]])

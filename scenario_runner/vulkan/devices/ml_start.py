@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _FEATURES = (
     ("VkPhysicalDeviceTensorFeaturesARM", "tensors"),
     ("VkPhysicalDeviceTensorFeaturesARM", "tensorNonPacked"),
+    ("VkPhysicalDeviceTensorFeaturesARM", "shaderTensorAccess"),
     ("VkPhysicalDeviceDataGraphFeaturesARM", "dataGraph"),
     ("VkPhysicalDeviceDataGraphFeaturesARM", "dataGraphShaderModule"),
     ("VkPhysicalDeviceDataGraphOpticalFlowFeaturesARM", "dataGraphOpticalFlow"),

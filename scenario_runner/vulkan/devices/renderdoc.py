@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import error_of
-from scenario_runner.vulkan.devices.layers import RENDERDOC_VARIABLE
+from scenario_runner.vulkan.devices.layers import RENDERDOC_LAYER, RENDERDOC_VARIABLE, available_layers
 
 LIBRARY_VARIABLE = "SCENARIO_RUNNER_RENDERDOC"
 """Environment variable with the path of librenderdoc.so, for installations outside the system's search path."""
@@ -29,7 +29,8 @@ _HOW = (
 class RenderDoc:
     """RenderDoc in this process; make it before the first Vulkan instance, which then gets RenderDoc's layer.
 
-    Raises UnsupportedError where the library is not there, is too old, or is not RenderDoc.
+    Raises UnsupportedError where the library is not there, is too old, or is not RenderDoc, and where the loader does
+    not find its layer.
     """
 
     def __init__(self) -> None:
@@ -48,6 +49,9 @@ class RenderDoc:
         self._start = ctypes.CFUNCTYPE(None, pointer, pointer)(table[_START])
         self._end = ctypes.CFUNCTYPE(number, pointer, pointer)(table[_END])
         os.environ[RENDERDOC_VARIABLE] = "1"
+        if RENDERDOC_LAYER not in (name for name, _, _ in available_layers()):
+            message = f"{self.path!r} is there, but the Vulkan loader does not find its layer {RENDERDOC_LAYER}"
+            raise _missing(message, help="let RenderDoc register it: renderdoccmd vulkanlayer --register --user")
 
     def start(self, path: str) -> None:
         """Begin a capture; its file will be called ``path`` and what RenderDoc adds to it."""
@@ -98,6 +102,6 @@ def _of_layers() -> Iterator[str]:
         yield library if os.path.isabs(library) else os.path.join(os.path.dirname(path), library)
 
 
-def _missing(what: str, reason: str | None = None) -> Exception:
+def _missing(what: str, reason: str | None = None, *, help: str = _HOW) -> Exception:
     message = f"--capture-frame needs RenderDoc: {what}" + ("" if reason is None else f" ({reason})")
-    return error_of([Diagnostic("SR-RUN-005", "error", None, message, _HOW)])
+    return error_of([Diagnostic("SR-RUN-005", "error", None, message, help)])

@@ -69,16 +69,16 @@ def enabled_for(
     extensions: set[str] = set()
     problems: list[Diagnostic] = []
     tables = (
-        ("capability", requirements.capabilities, CAPABILITIES),
-        ("extension", requirements.spirv_extensions, EXTENSIONS),
-        # the emulation layers process graphs themselves, whatever the device knows
-        ("capability", {} if emulated else requirements.graph_capabilities, CAPABILITIES),
+        ("capability", requirements.capabilities, CAPABILITIES, True),
+        ("extension", requirements.spirv_extensions, EXTENSIONS, True),
+        # the emulation layers process graphs themselves, whatever the device lacks
+        ("capability", requirements.graph_capabilities, CAPABILITIES, not emulated),
     )
-    for what, names, table in tables:
+    for what, names, table, required in tables:
         for name, shader in names.items():
             alternatives = table.get(_RENAMED.get(name, name))
             if alternatives is None:
-                if what == "capability":
+                if what == "capability" and required:
                     problems.append(
                         Diagnostic(
                             _LACKING,
@@ -100,7 +100,7 @@ def enabled_for(
                 found = True
                 features |= satisfied.features
                 extensions |= satisfied.extensions
-            if not found:
+            if not found and required:
                 problems.append(
                     Diagnostic(
                         _LACKING,
@@ -117,6 +117,8 @@ def enabled_for(
         help = None
         if needed.structure in ML_STRUCTURES:
             help = "the ML emulation layers bring it to devices with compute shaders: --ml-emulation auto"
+            if ML_STRUCTURES[needed.structure] in disabled_extensions:
+                help = f"run without --disable-extension {ML_STRUCTURES[needed.structure]}"
         problems.append(
             Diagnostic(
                 "SR-FEATURE-002",

@@ -157,7 +157,7 @@ class Execution:
                             boundary = self._boundary(iteration, frame) if is_last else None
                             self._submission.submit(commands, boundary)
                         with clock.phase("wait", "frame", str(index)):
-                            self._submission.wait(_name(frame, index), options.timeout_s)
+                            self._submission.wait(frame.title, options.timeout_s)
                         if self.timestamps is not None:
                             with clock.phase("readback", "timestamps"):
                                 self.timestamps.collect(commands, iteration, index)
@@ -224,7 +224,7 @@ class Execution:
         labels = self._labels
         with clock.phase("record", "frame", str(index)), self._pool.recording(commands):
             if labels is not None:
-                labels.begin_frame(commands, index, frame)
+                labels.begin_frame(commands, frame)
             if self.instrumentation is None:
                 record_frame(self._prepared, commands, frame, self.timestamps, labels)
             else:
@@ -291,10 +291,6 @@ def _work(frame: FramePlan) -> tuple[str, str]:
     if first == last:
         return "running this command", f"/commands/{first}"
     return f"running the commands {first} to {last}", "/commands"
-
-
-def _name(frame: FramePlan, index: int) -> str:
-    return f"frame {frame.frame_id}" if frame.boundary else f"the work of frame {index}"
 
 
 def execute(

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import UsageError, error_of
+from scenario_runner.plan.model.plan import frame_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scenario_runner.plan.model.plan import FramePlan, Plan
     from scenario_runner.vulkan.devices.renderdoc import RenderDoc
 
@@ -44,17 +47,23 @@ def wanted(text: str) -> Wanted:
 
 
 class FrameCapture:
-    """The captures of one run, in ``folder``; in the first iteration only. Their paths are added to ``files``.
+    """The captures of one run, in ``folder``; in the first iteration only.
+
+    ``keep`` is called with the file that RenderDoc made and the path that it is to have. Of frames with one id, the
+    files of the second and later ones get a number behind it.
 
     Raises UsageError for frames and commands that the plan does not have.
     """
 
-    def __init__(self, renderdoc: RenderDoc, what: Wanted, plan: Plan, folder: str, files: list[str]) -> None:
+    def __init__(
+        self, renderdoc: RenderDoc, what: Wanted, plan: Plan, folder: str, keep: Callable[[str, str], None]
+    ) -> None:
         self._renderdoc = renderdoc
         self._what = what
         self._stem = os.path.join(folder, os.path.splitext(os.path.basename(plan.name))[0] or "scenario")
         self._running: str | None = None
-        self._files = files
+        self._keep = keep
+        self._seen: dict[int, int] = {}
         frames = {frame.frame_id for frame in plan.frames if frame.operations or frame.boundary}
         # the commands after the last boundary count as a frame where none has their number
         self._bounded = {frame.frame_id for frame in plan.frames if frame.boundary}
@@ -102,7 +111,8 @@ class FrameCapture:
     def begin(self, part: FramePlan, *, first: bool) -> None:
         """Before a part of a frame is recorded; ``first``: the first one of its frame."""
         if first and part.frame_id in self._what.frames and (part.boundary or part.frame_id not in self._bounded):
-            self._start(f"frame_{part.frame_id}")
+            count = self._seen[part.frame_id] = self._seen.get(part.frame_id, 0) + 1
+            self._start(frame_folder(part.frame_id, count))
         elif part.operations and part.operations[0].command in self._what.commands:
             self._start(f"command_{part.operations[0].command}")
 
@@ -123,9 +133,7 @@ class FrameCapture:
             message = f"--capture-frame: RenderDoc captured nothing of {name.replace('_', ' ')}"
             help = "the file could not be written, or this version of RenderDoc does not know what the scenario uses"
             raise error_of([Diagnostic("SR-RUN-005", "error", None, message, help)])
-        path = f"{self._stem}-{name}.rdc"
-        os.replace(made, path)
-        self._files.append(path)
+        self._keep(made, f"{self._stem}-{name}.rdc")
 
     def _start(self, name: str) -> None:
         self._running = name

@@ -78,6 +78,9 @@ class Labels:
                 self._set_name(_TYPES[resource.plan.kind], resource.handle, uid)
         if layered:
             return
+        for uid, resource in prepared.resources.items():
+            for view in resource.views if resource.plan.kind == "image" else ():
+                self._set_name(vk.OBJECT_TYPE_IMAGE_VIEW, view, uid)
         pipelines: list[tuple[Any, Any]] = [
             *zip(plan.pipelines, prepared.pipelines, strict=True),
             *zip(plan.graphics_pipelines, prepared.graphics, strict=True),
@@ -91,11 +94,10 @@ class Labels:
         info = new("VkDebugUtilsObjectNameInfoEXT", objectType=kind, objectHandle=number, pObjectName=_short(name))
         self._name(self._prepared.device.handle, info)  # a name that a tool does not take is not worth a failure
 
-    def begin_frame(self, commands: Any, index: int, frame: FramePlan) -> None:
+    def begin_frame(self, commands: Any, frame: FramePlan) -> None:
         """Name the command buffer of a frame, and begin a label around all of it."""
-        name = f"frame {frame.frame_id}" if frame.boundary else f"the work of frame {index}"
-        self._set_name(vk.OBJECT_TYPE_COMMAND_BUFFER, ffi.cast("uintptr_t", commands), name)
-        text = ffi.new("char[]", name.encode())
+        self._set_name(vk.OBJECT_TYPE_COMMAND_BUFFER, ffi.cast("uintptr_t", commands), frame.title)
+        text = ffi.new("char[]", frame.title.encode())
         self._label.pLabelName = text
         self._begin(commands, self._label)
         # with the validation layer, which is slower than any label, each command is known

@@ -64,18 +64,29 @@ class DriverCache:
         self._on_created = on_created
         self._asked: list[tuple[str, str, Any]] = []
         self.tells_hits = device.physical.api_version >= _API_1_3 or _FEEDBACK in device.enabled.extensions
-        self.handle: Any = self._create(data)
+        code, self.handle = self._create(data)
+        if code < 0 and data:
+            log.warning(__name__, "the driver refuses the pipeline cache of an earlier run; it starts empty")
+            code, self.handle = self._create(b"")
+        check(code, "vkCreatePipelineCache")
         device.live["pipeline cache"] += 1
 
-    def _create(self, data: bytes) -> Any:
+    def _create(self, data: bytes) -> tuple[int, Any]:
         handle = ffi.new("VkPipelineCache*")
         info = new("VkPipelineCacheCreateInfo", initialDataSize=len(data), pInitialData=data)
         code = self._device.fn.vkCreatePipelineCache(self._device.handle, info, ffi.NULL, handle)
-        if code < 0 and data:
-            log.warning(__name__, "the driver refuses the pipeline cache of an earlier run; it starts empty")
-            return self._create(b"")
-        check(code, "vkCreatePipelineCache")
-        return handle[0]
+        return code, handle[0]
+
+    def merge(self, data: bytes) -> None:
+        """Take in what another cache holds. Data that the driver refuses is left out. Raises DeviceError."""
+        fn, owner = self._device.fn, self._device.handle
+        code, other = self._create(data)
+        if code < 0:
+            return
+        try:
+            check(fn.vkMergePipelineCaches(owner, self.handle, 1, [other]), "vkMergePipelineCaches")
+        finally:
+            fn.vkDestroyPipelineCache(owner, other, ffi.NULL)
 
     def key(self, content: Hashable) -> Hashable:
         """What a pipeline of this content is kept under for this run and later ones of the same owner."""

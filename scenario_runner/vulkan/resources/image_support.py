@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.formats import format_of_value
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
@@ -105,8 +106,10 @@ def interpolates(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
 
 def format_features(device: Device, format: int, tiling: Tiling) -> int:
     """VkFormatFeatureFlags of a format and tiling."""
-    properties = ffi.new("VkFormatProperties*")
     physical = device.physical
+    if format_of_value(format).is_of_tensors and "VK_ARM_tensors" not in physical.extensions:
+        return 0
+    properties = ffi.new("VkFormatProperties*")
     physical.fn.vkGetPhysicalDeviceFormatProperties(physical.handle, format, properties)
     return int(properties.optimalTilingFeatures if tiling == "OPTIMAL" else properties.linearTilingFeatures)
 

@@ -30,7 +30,7 @@ from scenario_runner.vulkan.resources.mipmaps import record_mip_levels
 from scenario_runner.vulkan.resources.packed_rows import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from scenario_runner.plan.model.records import Descriptor, ImageBarrier, ImageLayout
     from scenario_runner.vulkan.devices.device import Device
@@ -282,6 +282,11 @@ class Image:
             view = create_view(self._device, self._stack, self.handle, self.plan.format.value, aspect, first, count)
             self._views[first, count] = view
         return view
+
+    @property
+    def views(self) -> Iterable[Any]:
+        """The VkImageViews made so far: those of descriptors are there once the descriptors are."""
+        return self._views.values()
 
     def render_target(self, level: int) -> tuple[Any, int]:
         """VkImageView and VkImageLayout of the mip level that is drawn into."""

@@ -168,3 +168,15 @@ def is_running(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def test_workers_import_from_where_the_supervisor_does(folder: Folder) -> None:
+    """Packages that an interpreter knows by PYTHONPATH alone are found by the processes of the workers too."""
+    item = folder.good("good")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    base = getattr(sys, "_base_executable", sys.executable)  # it has no packages of its own
+    command = [base, "-m", "scenario_runner", "test", item.path]
+    done = subprocess.run(
+        command, env=environment, cwd=folder.path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "suite passed: 1 item" in done.stdout) == (0, True), done.stdout + done.stderr

@@ -1,0 +1,191 @@
+"""Running files one after the other on one device: scenarios, or a model with the scenario that it runs in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner import progress
+from scenario_runner.errors import DeviceError, ScenarioRunnerError
+from scenario_runner.visible import counted, one_line
+
+if TYPE_CHECKING:
+    import argparse
+
+    from scenario_runner.cli.run_outputs import RunOutputs
+    from scenario_runner.cli.timing_files import TimingFiles
+    from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.run.driver_start import InstanceStart
+    from scenario_runner.run.dump_files import DumpRequest
+    from scenario_runner.run.instrumentation_file import InstrumentationFile
+    from scenario_runner.runner import Runner
+    from scenario_runner.scenario import Scenario
+
+# A wait for the device ends by itself after --timeout. What does not is ended from outside so much later.
+_LEAST_MORE_S = 1.0
+_MORE = 0.1
+
+
+def _outputs_of(plan: Plan) -> str:
+    return counted(len(plan.outputs), "output")
+
+
+def announce(options: argparse.Namespace) -> None:
+    """What is to be said, and waited for, before the first scenario."""
+    from scenario_runner.cli.messages import write
+
+    if options.dry_run and options.repeat > 1:
+        write("warning", "a dry run runs nothing, so --repeat is 1")
+    if options.wait_for_key_stroke_before_run:
+        _wait_for_enter("press Enter to run")
+
+
+def run_files(
+    files: Sequence[str],
+    streams: Mapping[str, Scenario | ScenarioRunnerError],
+    outputs: RunOutputs,
+    options: argparse.Namespace,
+    starting: InstanceStart | None,
+    first: int = 0,
+    *,
+    placed: Callable[[ScenarioRunnerError], ScenarioRunnerError] | None = None,
+    wrote: Callable[[Plan], str] = _outputs_of,
+    sandbox_files: Sequence[str] = (),
+) -> int:
+    """Run the files from number ``first`` on; the exit code of the first that failed, of all files.
+
+    ``streams`` has the scenarios that are not read from their file. ``placed`` gives an error the place that users
+    know, by default that in the scenario; ``wrote`` says what a run wrote; ``sandbox_files`` are in the sandbox, too.
+    """
+    from scenario_runner.cli.messages import show_error, write
+
+    if options.isolate and options.timeout is not None:
+        progress.limit(options.timeout + max(_LEAST_MORE_S, _MORE * options.timeout))
+    repeat = 1 if options.dry_run else options.repeat
+    code = progress.number(progress.CODE)
+    measured = _instrumentation_file(options.shader_instrumentation)
+    timing = _timing_files(options, files)
+    rare: Mapping[str, Any] = {}
+    dump: DumpRequest | None = None
+    if options.rare:
+        from scenario_runner.cli.dump_options import dump_request
+        from scenario_runner.cli.rare_options import check_tool_files, runner_arguments
+
+        dump = dump_request(options, len(files))
+        rare = runner_arguments(options, len(files))
+    runner = _runner(options, measured, rare, sandbox_files, starting)
+    has_captures = options.capture_dir is None or options.dry_run
+    try:
+        for file in files[first:]:
+            started = time.perf_counter()
+            captured = len(runner.frame_captures)
+            try:
+                scenario = streams.get(file, file)
+                if isinstance(scenario, ScenarioRunnerError):
+                    raise scenario
+                if options.clean and not options.dry_run:
+                    outputs.clean(file)
+                if runner.renderdoc is not None:
+                    runner.renderdoc.folder = outputs.frame_capture_dir(file)
+                plan = runner.run_to_files(
+                    scenario,
+                    output_dir=outputs.output_dir(file),
+                    capture_dir=outputs.capture_dir(file),
+                    repeat=repeat,
+                    keep_state=options.repeat_keep_state,
+                    dry_run=options.dry_run,
+                    timings=timing.timings if timing else None,
+                    dump=dump,
+                )
+                if timing is not None:
+                    timing.write()
+                has_captures = has_captures or any(frame.captures for frame in plan.frames)
+            except ScenarioRunnerError as error:
+                show_error(placed(error) if placed else error.of_scenario(file))
+                note = None if options.dry_run else outputs.note_of_failure(file)
+                if note is not None:
+                    write("note", note, "--clean removes the outputs of earlier runs before a run")
+                code = code or error.exit_code
+                progress.ended(code)
+                if isinstance(error, DeviceError) and len(files) > 1:
+                    progress.doing("closing the device")
+                    runner.close()  # the next scenario gets a device of its own
+                    runner = _runner(options, measured, rare, sandbox_files)
+                continue
+            progress.ended(0)
+            for path in runner.frame_captures[captured:]:
+                print(f"{one_line(file)}: captured {one_line(path)}", flush=True)
+            if not options.quiet:
+                _summarise(file, plan.dispatch_count, "" if options.dry_run else wrote(plan), repeat, started, runner)
+    finally:
+        if timing is not None:
+            timing.discard()
+        progress.doing("closing the device")
+        runner.close()
+        if options.rare:
+            wrong = check_tool_files(options)
+            code = code or wrong
+        if options.pause_on_exit:
+            _wait_for_enter("press Enter to exit")
+    if not has_captures and not code:
+        write("warning", "nothing was captured: no mark_boundary names a resource")
+    return code
+
+
+def _instrumentation_file(path: str | None) -> InstrumentationFile | None:
+    """One for all scenarios, also where a device is lost or a process crashes in between."""
+    if path is None:
+        return None
+    from scenario_runner.run.instrumentation_file import InstrumentationFile
+
+    return InstrumentationFile(path, keep=progress.number(progress.MEASURED))
+
+
+def _timing_files(options: argparse.Namespace, files: Sequence[str]) -> TimingFiles | None:
+    if options.profiling_dump_path is None and options.perf_counters_dump_path is None and options.trace is None:
+        return None
+    from scenario_runner.cli.timing_files import TimingFiles
+
+    return TimingFiles(options, files)
+
+
+def _runner(
+    options: argparse.Namespace,
+    measured: InstrumentationFile | None,
+    rare: Mapping[str, Any],
+    sandbox_files: Sequence[str],
+    starting: InstanceStart | None = None,
+) -> Runner:
+    from scenario_runner.cli.arguments import compiler_arguments, device_arguments, feature_arguments
+    from scenario_runner.runner import Runner
+
+    return Runner(
+        shader_instrumentation=measured,
+        sandbox=options.sandbox,
+        sandbox_files=sandbox_files,
+        strict=options.strict,
+        starting=starting,
+        **device_arguments(options),
+        **feature_arguments(options),
+        **compiler_arguments(options),
+        **rare,
+    )
+
+
+def _summarise(file: str, dispatches: int, wrote: str, repeat: int, started: float, runner: Runner) -> None:
+    """The line of a file that was run; ``wrote`` is empty after a dry run."""
+    milliseconds = (time.perf_counter() - started) * 1e3
+    done = "ok" if wrote else "checked (dry run)"
+    times = f" x {repeat}" if repeat > 1 else ""
+    ran = counted(dispatches, "dispatch") + times
+    wrote = wrote or counted(0, "output")
+    took = f"{milliseconds:.1f} ms on {runner.physical_device.name}"
+    print(f"{one_line(file)}: {done}: {ran}, {wrote}, {took}", flush=True)
+
+
+def _wait_for_enter(prompt: str) -> None:
+    try:
+        input(prompt)
+    except EOFError:
+        pass  # standard input is closed

@@ -1,0 +1,249 @@
+"""Items run by the hosts of a cluster: what `running.workers.Workers` is on one host.
+
+One thread takes items and gives results; each worker of Dask has one more (`dispatch`). Which items are unfinished is
+known here alone: Dask is never asked to repeat a task, since it would repeat all of it, and blames all that ran on a
+worker for its end.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ScenarioRunnerError, error_of
+from scenario_runner.suite.cluster import host as remote
+from scenario_runner.suite.cluster.connection import connected
+from scenario_runner.suite.cluster.dispatch import Host, Message, Suite
+from scenario_runner.suite.cluster.order import Order
+from scenario_runner.suite.cluster.shards import MOST_LOSSES, Shards, next_size
+from scenario_runner.suite.hashes import program_hash
+from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.running.devices import Device
+from scenario_runner.suite.running.options import Again, Finished, WorkerOptions
+from scenario_runner.suite.verdicts import Expected, Rules
+
+if TYPE_CHECKING:
+    from scenario_runner.suite.problems import SuiteProblems
+
+RESOURCE: Final = "vulkan"
+"""Where workers of Dask have this resource, only those are used, each for one shard at a time."""
+
+_MOST_FAILURES: Final = 3  # of the supervisor of a host, without a result in between
+_LOOK_S: Final = 0.5
+_PATIENCE_S: Final = 60.0
+_END_S: Final = 10.0
+
+
+class ClusterWorkers:
+    """Life cycle: connected to the cluster; `run` once; closed."""
+
+    def __init__(
+        self,
+        address: str,
+        options: WorkerOptions,
+        rules: Rules,
+        expected: Callable[[str], Expected],
+        problems: SuiteProblems,
+        *,
+        on_note: Callable[[str], None],
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
+        """``rules`` and what is ``expected`` of an item go to its host, which decides whether it runs again.
+
+        ``patience_s`` bounds the wait for a host where there is none. Raises what `connection.connected` raises.
+        """
+        self._expected = expected
+        self._problems = problems
+        self._note = on_note
+        self._patience_s = patience_s
+        self._shards = Shards((), expected)
+        self._messages: SimpleQueue[Message] = SimpleQueue()
+        self._hosts: dict[str, Host] = {}
+        self._refused: set[str] = set()
+        self._idle: deque[Host] = deque()
+        self._devices: dict[tuple[str, str], Device] = {}
+        self._error: ScenarioRunnerError | None = None  # why the first host that cannot run anything cannot
+        self._has_results = False
+        self._stopping = False
+        session, folder = uuid.uuid4().hex[:12], options.task_options.results_folder
+        order = Order(
+            session, options.devices, options.jobs, options.timeout_s, options.runner, rules, folder is not None
+        )
+        self._stack = ExitStack()
+        client = self._stack.enter_context(connected(address))
+        self._suite = Suite(client, session, json.dumps(order, default=list), program_hash({}), folder)
+
+    def __enter__(self) -> ClusterWorkers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices that were used, as far as they are known."""
+        return tuple(self._devices.values())
+
+    def run(self, items: Iterable[Item], *, again: Again) -> Iterator[Finished]:
+        """Run items, and give each as soon as it needs no further attempt; see `running.workers.Workers.run`.
+
+        ``again`` is not asked: the rules are. When no host can run anything any more, what is left is Missing. Raises
+        the error of the first host where none could from the start.
+        """
+        self._shards = Shards(items, self._expected)
+        alone_since: float | None = None
+        looked = 0.0
+        while True:
+            if time.monotonic() - looked >= _LOOK_S:
+                yield from self._look()
+                looked = time.monotonic()
+            self._hand_out()
+            if not any(host.pending for host in self._hosts.values()):
+                if self._stopping or not self._shards.has_more():
+                    return
+                alone_since = None if self._hosts else alone_since or looked
+                if alone_since is not None and (self._error or looked - alone_since > self._patience_s):
+                    yield from self._missing()
+                    return
+            try:
+                message = self._messages.get(timeout=_LOOK_S)
+            except Empty:
+                continue
+            if message.host is self._hosts.get(message.host.address):
+                yield from self._heard(message)
+
+    def stop(self) -> None:
+        """Begin no further item; those that run end in their time, and are given."""
+        self._stopping = True
+        busy = [host.address for host in self._hosts.values() if host.pending]
+        if busy:
+            self._suite.client.run(remote.stop, self._suite.session, workers=busy, on_error="ignore")
+
+    def close(self) -> None:
+        """End what runs, and leave the cluster."""
+        addresses = list(self._hosts)
+        if addresses:
+            thread = threading.Thread(target=self._end, args=(addresses,), daemon=True)
+            thread.start()
+            thread.join(_END_S)  # a worker that does not answer is left to itself
+        for host in self._hosts.values():
+            host.abandon()
+        self._hosts.clear()
+        self._stack.close()
+
+    def _end(self, addresses: list[str]) -> None:
+        with suppress(Exception):  # Dask raises anything where a worker or the scheduler is gone
+            self._suite.client.run(remote.end, self._suite.session, workers=addresses, on_error="ignore")
+
+    def _look(self) -> Iterator[Finished]:
+        """Find the workers that have come, and those that are gone."""
+        workers = self._suite.client.scheduler_info()["workers"]
+        has_resource = any(each["resources"].get(RESOURCE) for each in workers.values())
+        for address, about in workers.items():
+            if address in self._hosts or address in self._refused:
+                continue
+            if not has_resource or about["resources"].get(RESOURCE):
+                resources = {RESOURCE: 1.0} if has_resource else {}
+                self._hosts[address] = Host(self._suite, address, resources, self._messages.put)
+        for host in list(self._hosts.values()):
+            if host.address not in workers:
+                yield from self._lost(host, "it has left the cluster")
+
+    def _hand_out(self) -> None:
+        while self._idle and not self._stopping:
+            host = self._idle[0]
+            if host is not self._hosts.get(host.address):
+                self._idle.popleft()
+                continue
+            jobs = self._shards.take(next_size(host.size, host.seconds))
+            if not jobs:
+                return
+            self._idle.popleft()
+            host.give(jobs)
+
+    def _heard(self, message: Message) -> Iterator[Finished]:
+        host = message.host
+        match message.what:
+            case "ready":
+                self._idle.append(host)
+            case "finished" if message.finished is not None and message.finished.item.id in host.pending:
+                del host.pending[message.finished.item.id]
+                host.failures = 0
+                self._has_results = True
+                yield message.finished
+            case "note":
+                self._note(f"{host.name}: {message.text}")
+            case "lost":
+                yield from self._lost(host, message.text)
+            case "refused":
+                self._refuse(host, [Diagnostic("SR-CLUSTER-003", "error", None, _not_used(host, message.text))])
+            case "ended":
+                yield from self._ended(host, message)
+
+    def _ended(self, host: Host, message: Message) -> Iterator[Finished]:
+        """The shard of a host has ended; items may be left of it."""
+        self._devices.update({(device.uuid, device.name): device for device in host.devices})
+        left = list(host.pending.values())
+        host.pending.clear()
+        host.seconds = time.monotonic() - host.started_s
+        if message.problems:
+            self._shards.back(left)
+            self._refuse(host, message.problems)
+            return
+        if message.text:
+            host.failures += 1
+            self._note(f"{host.name}: the process that runs scenarios has ended: {message.text.splitlines()[-1]}")
+            yield from self._given_up(self._shards.lost(left), host)
+            if host.failures >= _MOST_FAILURES:
+                self._refuse(host, [Diagnostic("SR-CLUSTER-003", "error", None, _not_used(host, message.text))])
+                return
+        elif left and not self._stopping:
+            self._shards.back(left)
+        self._idle.append(host)
+
+    def _lost(self, host: Host, why: str) -> Iterator[Finished]:
+        del self._hosts[host.address]
+        host.abandon()
+        left = list(host.pending.values())
+        self._note(f"{host.name} ({host.address}) is lost: {why}")
+        yield from self._given_up(self._shards.lost(left), host)
+
+    def _refuse(self, host: Host, problems: Iterable[Diagnostic]) -> None:
+        """Give a host nothing more."""
+        del self._hosts[host.address]
+        self._refused.add(host.address)
+        host.abandon()
+        found = tuple(problems)
+        self._error = self._error or error_of(found)
+        self._problems.found(
+            "SR-CLUSTER-004", None, _not_used(host, found[0].message), found[0].help, severity="warning"
+        )
+
+    def _given_up(self, items: Iterable[Item], host: Host) -> Iterator[Finished]:
+        for item in items:
+            reason = f"{MOST_LOSSES} times a host was lost while it had this item, the last times with this one alone"
+            yield Finished(item, (Outcome("Crash", reason=reason),), "", "", host.name)
+
+    def _missing(self) -> Iterator[Finished]:
+        """What is left when no host is. Raises the error of the first one where none could run anything."""
+        if not self._has_results:
+            message = f"the cluster has no worker, {self._patience_s:.0f} s long"
+            help = "start workers: dask worker SCHEDULER --nworkers 1 --nthreads 1"
+            raise self._error or error_of([Diagnostic("SR-CLUSTER-003", "error", None, message, help)])
+        for item in self._shards.rest():
+            yield Finished(item, (Outcome("Missing", reason="no host of the cluster is left"),), "", "")
+
+
+def _not_used(host: Host, why: str) -> str:
+    return f"the host {host.name} ({host.address}) is not used: {why}"

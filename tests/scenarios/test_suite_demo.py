@@ -1,0 +1,93 @@
+"""The demo suite shows each verdict, with real crashes, hangs and flakes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.suite.records import Result
+from scenarios.generate import HERE
+from tests.program import Program, python_path
+
+DEMO = HERE / "suite_demo"
+VERDICTS = {
+    "pass": "Pass",
+    "warn": "Warn",
+    "fail": "Fail",
+    "not_supported": "NotSupported",
+    "crash": "Crash",
+    "timeout": "Timeout",
+    "flake": "Flake",
+    "known_flake": "KnownFlake",
+    "expected_fail": "ExpectedFail",
+    "improved": "UnexpectedImprovement(Pass)",
+    "skip": "Skip",
+    "missing": "Missing",
+}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory, checkout: Path, shader_cache: Path) -> Path:
+    """The folder that the script of the demo writes."""
+    with Runner() as runner:
+        if runner.physical_device.type != "cpu":
+            pytest.skip("what a GPU makes of a wild address is up to its driver")
+    folder = tmp_path_factory.mktemp("suite-demo")
+    runner_command = f"{sys.executable} -m scenario_runner"
+    environment = {**os.environ, "PYTHONPATH": python_path(checkout), "SCENARIO_RUNNER": runner_command}
+    done = subprocess.run([DEMO / "report.sh", folder], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return folder
+
+
+def test_each_verdict(results: Path) -> None:
+    """Each scenario has the verdict that the README gives it, and the page has all of them."""
+    found: dict[str, str] = {}
+    for part in ("suite", "flake"):
+        with open(results / part / "results.csv", newline="") as file:
+            found.update((Path(name).stem, verdict) for name, verdict, _ in csv.reader(file))
+    # results.csv has deqp-runner's words
+    assert found == {**VERDICTS, "not_supported": "Skip"}
+    page = (results / "report.html").read_text()
+    assert all(f"scenarios/suite_demo/{name}.json" in page for name in VERDICTS)
+    readme = (DEMO / "README.md").read_text()
+    for name, verdict in VERDICTS.items():
+        assert f"| `{name}` | {verdict} |" in readme
+
+
+def test_what_the_results_tell(results: Path) -> None:
+    """The crash has its signal, the failure its pictures, and what was not supported its extension."""
+    with open(results / "suite" / "journal.jsonl") as file:
+        found = [Result.of_json(line) for line in map(json.loads, file) if "item" in line]
+    by_name = {Path(result.item.id).stem: result for result in found}
+    crash = by_name["crash"].attempts[-1]
+    assert "SIGSEGV" in crash.reason
+    assert "execute.py" in crash.stack
+    (picture,) = by_name["fail"].attempts[-1].outputs
+    assert all((results / "suite" / picture.files[name]).is_file() for name in ("expected", "actual", "error"))
+    (not_supported,) = by_name["not_supported"].attempts
+    assert (not_supported.status, "VK_AMDX_dense_geometry_format" in not_supported.reason) == ("NotSupported", True)
+    assert len(by_name["timeout"].attempts) == 2
+
+
+def test_the_expected_picture() -> None:
+    """The ring that `fail` is to paint is the one that NumPy paints."""
+    y, x = numpy.mgrid[0:64, 0:64]
+    picture = numpy.zeros((1, 64, 64, 4), numpy.uint8)
+    picture[..., 3] = 255
+    picture[0][numpy.abs(numpy.hypot(x - 32.0, y - 32.0) - 20) < 6] = (51, 153, 255, 255)
+    numpy.testing.assert_array_equal(numpy.load(DEMO / "fail.expected" / "picture.npy"), picture)
+
+
+def test_the_other_scenarios_do_not_include_it(program: Program) -> None:
+    """The search of scenarios/ leaves the demo out; naming its folder does not."""
+    assert "suite_demo" not in program("test", HERE, "--list").out
+    assert program("test", DEMO, "--list").out.count(".json\n") == len(VERDICTS)

@@ -1,0 +1,17 @@
+"""Clusters of real workers of Dask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.suite.cluster.hosts import Cluster, cluster_of
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory, checkout: Path) -> Iterator[Cluster]:
+    """Two hosts that no test does harm to."""
+    with cluster_of(2, tmp_path_factory.mktemp("cluster"), checkout) as cluster:
+        yield cluster

@@ -1,0 +1,80 @@
+"""A cluster of Dask for tests: each worker is a process with a folder and a cache of its own.
+
+``python hosts.py FOLDER COUNT [NAME=VALUE…]`` prints the address of the scheduler and the process ids of the workers as
+JSON, and ends when its standard input does. The values are environment variables of the workers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Cluster(NamedTuple):
+    """``folder`` has a folder host-N for each worker, where it keeps everything."""
+
+    address: str
+    processes: list[int]
+    folder: Path
+
+    def kept(self) -> list[set[str]]:
+        """The names of the files that each host has been sent."""
+        caches = [self.folder / f"host-{number}" / "cache" / "contents" for number in range(len(self.processes))]
+        return [{path.name for path in cache.glob("*.content")} for cache in caches]
+
+
+@contextmanager
+def cluster_of(count: int, folder: Path, checkout: Path, **variables: str) -> Iterator[Cluster]:
+    """A cluster for as long as the block runs."""
+    command = [sys.executable, __file__, str(folder), str(count)]
+    command += [f"{name}={value}" for name, value in variables.items()]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(checkout), os.environ.get("PYTHONPATH")])),
+    }
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=folder, text=True
+    ) as process:
+        assert process.stdout is not None
+        address, processes = json.loads(process.stdout.readline())
+        try:
+            yield Cluster(address, processes, folder)
+        finally:
+            process.communicate("")
+
+
+def main() -> None:
+    from distributed import Client, Nanny, Scheduler, SpecCluster
+
+    folder, count, *variables = sys.argv[1:]
+    environment = dict(each.split("=", 1) for each in variables)
+    workers: dict[int, Any] = {}
+    for number in range(int(count)):
+        own = Path(folder, f"host-{number}")
+        own.mkdir()
+        options = {
+            "nthreads": 1,
+            "local_directory": str(own),
+            "env": {**environment, "SCENARIO_RUNNER_CACHE": str(own / "cache"), "TMPDIR": str(own)},
+            "dashboard": False,
+        }
+        workers[number] = {"cls": Nanny, "options": options}
+    address = {"host": "127.0.0.1", "port": 0, "dashboard_address": "127.0.0.1:0"}
+    scheduler = {"cls": Scheduler, "options": {"dashboard": False, **address}}
+    with (
+        SpecCluster(workers, scheduler, silence_logs=50) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        processes = list(client.run(os.getpid).values())
+        print(json.dumps([cluster.scheduler_address, processes]), flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

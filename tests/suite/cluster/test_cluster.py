@@ -1,0 +1,157 @@
+"""Suites on clusters of real workers of Dask, with real scenarios and the real program."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from tests.program import COMMAND, Program, python_path
+from tests.scenes import Scene, glsl
+from tests.suite.cluster.hosts import Cluster, cluster_of
+
+DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
+INCLUDING = (
+    '#version 450\n#include "add.glsl"\nlayout(binding = 0) buffer B { uint a[]; };\nvoid main() { a[0] += ADDED; }'
+)
+CRASH = glsl("s[a[0] * 400000000u] = 7u; barrier(); a[1] = s[a[2] * 300000000u];", DATA + "shared uint s[4];\n")
+WAIT = glsl("for (uint i = 0u; i < a[0] * 6000000u; i++) a[3] = a[3] * 3u + i;", DATA)
+
+
+def scenario(folder: Path, shader: str, expected: int | None = None) -> Path:
+    """A scenario that gives four numbers, of which the first one is expected."""
+    folder.mkdir(parents=True, exist_ok=True)
+    scene = Scene(folder).shader("x", shader).buffer("a", numpy.full(4, 1, numpy.uint32)).dispatch("x", ["a"])
+    if expected is not None:
+        output = {"dtype": "uint32", "values": [expected, 1, 1, 1]}
+        (folder / "check.json").write_text(json.dumps({"outputs": {"a": output}}))
+    return scene.write()
+
+
+def results(folder: Path) -> dict[str, dict[str, Any]]:
+    """The results of a journal by the names of the items. Each has one."""
+    lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+    lines = [line for line in lines if "item" in line]
+    assert len({line["item"]["id"] for line in lines}) == len(lines)
+    return {line["item"]["id"]: line for line in lines}
+
+
+def test_a_suite_on_two_hosts(cluster: Cluster, program: Program, tmp_path: Path) -> None:
+    """Hosts are sent what scenarios read, from folders above the suite too, and send back results, the files about a
+    failure and paths as they are here. What a host has is not sent again."""
+    suite = tmp_path / "suite"
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "add.glsl").write_text("#define ADDED 4\n")
+    for number in range(6):
+        shader = INCLUDING.replace("add.glsl", "../../shared/add.glsl")
+        scenario(suite / f"good-{number:02}", shader, 5)
+    scenario(suite / "wrong", INCLUDING.replace("add.glsl", "../../shared/add.glsl"), 6)
+    scenario(suite / "broken", "no shader", 5)
+    scenario(suite / "crash", CRASH, 5)
+    ended = program("test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1", "--timeout", "60")
+    assert ended.code == 1, ended
+    found = results(tmp_path / "r")
+    verdicts = {Path(name).parent.name: each["verdict"] for name, each in found.items()}
+    assert verdicts.pop("wrong") == verdicts.pop("broken") == "Fail"
+    assert verdicts.pop("crash") == "Crash"
+    assert set(verdicts.values()) == {"Pass"}
+    assert len(verdicts) == 6
+    assert all(each["host"] and each["device"] and each["driver"] for each in found.values())
+    (output,) = found["suite/wrong/scenario.json"]["attempts"][-1]["outputs"]
+    assert numpy.load(tmp_path / "r" / output["files"]["actual"]).view("u4").tolist() == [5, 1, 1, 1]
+    assert f"{suite}/broken/x.comp" in json.dumps(found["suite/broken/scenario.json"]["attempts"])
+    assert str(cluster.folder) not in json.dumps(found)
+    assert len(found["suite/crash/scenario.json"]["attempts"]) == 2
+    assert any(cluster.kept())
+    again = program("test", "suite", "--cluster", cluster.address, "--results", "r", "--resume", "--quiet")
+    assert "9 results of the run before taken over" in again.out
+
+
+def test_a_host_that_is_killed(program: Program, checkout: Path, tmp_path: Path, shader_cache: Path) -> None:
+    """The worker of Dask that is killed in the middle costs nothing but time: each item has one result, and passes."""
+    for number in range(12):
+        scenario(tmp_path / "suite" / f"{number:02}", WAIT)
+        output = {"unchecked": True}
+        (tmp_path / "suite" / f"{number:02}" / "check.json").write_text(json.dumps({"outputs": {"a": output}}))
+    hosts = tmp_path / "hosts"
+    hosts.mkdir()
+    journal = tmp_path / "r" / "journal.jsonl"
+    with cluster_of(2, hosts, checkout) as cluster:
+        command = [*COMMAND, "test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1"]
+        environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
+        with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=-1, stderr=-1, text=True) as process:
+            while not journal.exists() or journal.read_text().count("\n") < 4:
+                assert process.poll() is None
+                time.sleep(0.02)
+            os.kill(cluster.processes[0], signal.SIGKILL)
+            out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, (out, err)
+    assert "is lost" in err
+    found = results(tmp_path / "r")
+    assert len(found) == 12
+    assert {each["verdict"] for each in found.values()} == {"Pass"}
+
+
+def supervisors(cluster: Cluster) -> list[int]:
+    """The processes that run shards on the hosts of a cluster."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes()
+            if b"suite.cluster.shard" in command and os.readlink(folder / "cwd") == str(cluster.folder):
+                found.append(int(folder.name))
+        except OSError:
+            pass  # it has ended
+    return found
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait for something that must happen."""
+    for _ in range(1200):
+        if holds():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen")
+
+
+def test_ctrl_c(cluster: Cluster, checkout: Path, tmp_path: Path, shader_cache: Path) -> None:
+    """Ctrl-C ends what runs on the hosts, and keeps the results that there are."""
+    until(lambda: not supervisors(cluster))
+    scenario(tmp_path / "suite" / "1", INCLUDING.replace('#include "add.glsl"', "#define ADDED 1"), 2)
+    scene = Scene(tmp_path / "suite" / "2")
+    scene.shader("x", WAIT).buffer("a", numpy.full(4, 1, numpy.uint32)).dispatch("x", ["a"], (65535, 65535)).write()
+    journal = tmp_path / "r" / "journal.jsonl"
+    command = [*COMMAND, "test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1"]
+    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=-1, stderr=-1, text=True) as process:
+        until(lambda: journal.exists() and '"Pass"' in journal.read_text())
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, (out, err)
+    assert "suite interrupted: 0 of 1 item unexpected" in out
+    assert "Traceback" not in err
+    until(lambda: not supervisors(cluster))
+
+
+def test_fail_fast(cluster: Cluster, program: Program, tmp_path: Path) -> None:
+    """After the first failure the shards that run end, and what they have not begun with has no result."""
+    for number in range(8):
+        scenario(tmp_path / "suite" / str(number), WAIT, 7)
+    ended = program("test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1", "--fail-fast")
+    assert ended.code == 1, ended
+    assert 0 < len(results(tmp_path / "r")) < 8
+
+
+def test_no_scheduler(program: Program, tmp_path: Path) -> None:
+    """Where nobody answers at an address, it says so."""
+    Scene(tmp_path).write()
+    ended = program("test", "scenario.json", "--cluster", "nowhere://host:8786")
+    assert ended.code == 2, ended
+    assert "no scheduler of Dask answers at 'nowhere://host:8786'" in ended.err

@@ -1,0 +1,50 @@
+"""Which items a host gets, and what becomes of those of a lost one."""
+
+from __future__ import annotations
+
+from scenario_runner.suite.cluster.shards import MOST_LOSSES, Shards, next_size
+from scenario_runner.suite.records import Item
+from scenario_runner.suite.verdicts import Expected
+
+
+def shards(count: int) -> Shards:
+    return Shards((Item(str(number), f"/nowhere/{number}.json") for number in range(count)), lambda name: Expected())
+
+
+def names(jobs: list[object]) -> list[str]:
+    return [job.item.id for job in jobs]  # type: ignore[attr-defined]
+
+
+def test_sizes_follow_the_time() -> None:
+    """Shards begin small, grow to 50 while they are fast, and shrink to one item where items take long."""
+    assert next_size(0, 0) == 10
+    assert next_size(10, 0.1) == 40
+    assert next_size(40, 0.1) == next_size(50, 4.0) == 50
+    assert next_size(50, 16.0) == 12
+    assert next_size(2, 60.0) == next_size(1, 600.0) == 1
+
+
+def test_items_of_a_lost_host_run_alone() -> None:
+    """They come before all others, one by one, and after the last loss not again."""
+    given = shards(6)
+    jobs = given.take(3)
+    assert names(jobs) == ["0", "1", "2"]
+    assert given.lost(jobs[1:]) == []
+    alone = given.take(50)
+    assert names(alone) == ["1"]
+    for _ in range(MOST_LOSSES - 2):
+        assert given.lost(alone) == []
+        alone = given.take(50)
+        assert names(alone) == ["1"]
+    assert [item.id for item in given.lost(alone)] == ["1"]
+    assert names(given.take(50)) == ["2"]
+    assert names(given.take(2)) == ["3", "4"]
+    assert [item.id for item in given.rest()] == ["5"]
+    assert not given.has_more()
+
+
+def test_what_did_not_run_comes_back_in_its_order() -> None:
+    """Items that a host could not begin with are given to the next one, in one shard."""
+    given = shards(5)
+    given.back(given.take(3))
+    assert names(given.take(4)) == ["0", "1", "2", "3"]
