@@ -61,13 +61,13 @@ class Parser(argparse.ArgumentParser):
 
 
 def _positive_seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
     if not 0 < seconds < 1e9:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of seconds above 0")
     return seconds
-
-
-_positive_seconds.__name__ = "number of seconds"
 
 
 def add_device_options(parser: argparse.ArgumentParser) -> None:

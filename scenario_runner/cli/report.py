@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from scenario_runner.cli.arguments import Parser
-from scenario_runner.cli.suite_reports import add_report_options, write_reports
+from scenario_runner.cli.suite_reports import add_report_options, check_destinations, write_reports
 from scenario_runner.cli.suite_summary import verdict_line
 from scenario_runner.visible import one_line
 
@@ -40,14 +40,18 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     from scenario_runner.cli.messages import write
     from scenario_runner.suite.merging import MergedJournals
-    from scenario_runner.suite.problems import SuiteProblems
+    from scenario_runner.suite.problems import SuiteProblems, refuse
     from scenario_runner.suite.records import is_bad
 
     def show(problem: Diagnostic) -> None:
         write(problem.severity, f"{problem} [{problem.code}]", problem.help)
 
     problems = SuiteProblems(show, strict=options.strict)
+    check_destinations(options)
     with MergedJournals(options.journals, problems) as merged:
+        if not merged.entries:
+            help = "a suite that ended before its first result has written it; run it again"
+            refuse("SR-SUITE-011", None, f"there is no result in {', '.join(map(repr, options.journals))}", help)
         if options.csv is not None:
             from scenario_runner.suite.tables import write_tables
 

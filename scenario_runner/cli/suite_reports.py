@@ -23,6 +23,15 @@ def wants_reports(options: argparse.Namespace) -> bool:
     return any(path is not None for path in (options.junit, options.json, options.html))
 
 
+def check_destinations(options: argparse.Namespace) -> None:
+    """Refuse what no report can be written to, before any work. Raises FileError."""
+    from scenario_runner.files.output import check_destination
+
+    for path in (options.junit, options.json, options.html):
+        if path is not None:
+            check_destination(path)
+
+
 def write_reports(options: argparse.Namespace, results: Iterable[Result], info: SuiteInfo) -> list[str]:
     """Write those that are given; a line about each. ``results`` can be iterated several times. Raises FileError."""
     written = []

@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from scenario_runner.cli.suite_reports import wants_reports, write_reports
+from scenario_runner.cli.suite_reports import check_destinations, wants_reports, write_reports
 from scenario_runner.cli.test_options import parse, runner_arguments
-from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.errors import FileError, ScenarioRunnerError
 from scenario_runner.visible import counted
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class _Suite:
         options = self._options
         from scenario_runner.suite.lists import Lists, given_patterns, read_baselines, read_patterns
 
+        check_destinations(options)
         lists = Lists(
             read_baselines(options.baseline),
             read_patterns(options.skips, self._problems),
@@ -110,7 +111,13 @@ class _Suite:
         path = os.path.join(options.results, FILE_NAME)
         if not os.path.exists(path) or not os.path.getsize(path):
             return None
-        return stack.enter_context(MergedJournals([path], self._problems))
+        try:
+            return stack.enter_context(MergedJournals([path], self._problems))
+        except FileError as error:  # what cannot be used does not stop what runs; the journal begins anew
+            if options.strict:
+                raise
+            self._problems.failed(error)
+            return None
 
     def _items(self, lists: Lists, include: Patterns, earlier: MergedJournals | None) -> Iterator[Item]:
         """Those of the command line, found as they are asked for. Raises UsageError where there are none."""
@@ -145,7 +152,7 @@ class _Suite:
         from scenario_runner.suite.session import Limits, Session
         from scenario_runner.suite.verdicts import Rules
 
-        journal, hasher = self._journal(stack)
+        journal, hasher = self._journal(stack, resume=options.resume and earlier is not None)
         summary = Summary(self._display, self._info())
         session = Session(
             lists,
@@ -169,7 +176,11 @@ class _Suite:
             raise
         finally:
             if journal is not None and self._header is not None:
-                journal.begin(self._header._replace(devices=dict(summary.devices)))
+                try:
+                    journal.begin(self._header._replace(devices=dict(summary.devices)))
+                except FileError as error:
+                    if not ended:  # else the error that has ended the suite says the same
+                        self._problems.failed(error)
                 journal.close()
             summary.end(session, self._written(session, journal, summary), ended)
         return UNEXPECTED if session.bad else self._problems.exit_code
@@ -233,7 +244,7 @@ class _Suite:
 
             self._problems.show_all([problem for item in items for problem in check(item)])
 
-    def _journal(self, stack: ExitStack) -> tuple[Journal | None, Hasher | None]:
+    def _journal(self, stack: ExitStack, *, resume: bool) -> tuple[Journal | None, Hasher | None]:
         """A journal in --results, or in a temporary folder where reports are made of it."""
         options = self._options
         from scenario_runner.suite.hashes import Hasher, program_hash
@@ -249,7 +260,7 @@ class _Suite:
             return None, None
         arguments = runner_arguments(options)
         hash = program_hash(arguments)
-        journal = stack.enter_context(Journal(self._folder, resume=options.resume))
+        journal = stack.enter_context(Journal(self._folder, resume=resume))
         self._header = header(hash, {"command": ["scenario-runner", "test", *self._argv], "runner": arguments})
         journal.begin(self._header)
         return journal, Hasher(hash)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -81,7 +82,7 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--fraction-start", type=_count, default=1, metavar="N", help="begin with the N-th, which counts from 1"
     )
-    group.add_argument("--shuffle", type=int, metavar="SEED", help="run in an order that SEED determines")
+    group.add_argument("--shuffle", type=_seed, metavar="SEED", help="run in an order that SEED determines")
     group.add_argument("--failed-first", action="store_true", help="begin with those that failed in --results before")
     group.add_argument("--list", action="store_true", help="print the names of what would run, and run nothing")
 
@@ -121,12 +122,19 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--verbose", action="store_true", help="show a line for each scenario")
 
 
+def _help_without_paths(options: argparse.Namespace) -> str:
+    """What to do; options that take several values may have taken the paths."""
+    for name in ("include_tests", "skips", "flakes", "baseline"):
+        values = getattr(options, name)
+        if len(values) > 1 and os.path.exists(values[-1]):
+            option = "--" + name.replace("_", "-")
+            return f"{option} takes several values, such as {values[-1]!r}: name it before {option}, or after '--'"
+    return "scenario-runner test FOLDER; options that take several values, such as --skips, come after it"
+
+
 def _check(options: argparse.Namespace) -> None:
     if not options.paths:
-        raise UsageError(
-            "no scenario, folder or list was given",
-            help="scenario-runner test FOLDER; options that take several values, such as --skips, come after it",
-        )
+        raise UsageError("no scenario, folder or list was given", help=_help_without_paths(options))
     if options.fraction_start > options.fraction:
         raise UsageError(
             f"--fraction-start is {options.fraction_start}, expected at most --fraction ({options.fraction})"
@@ -173,6 +181,13 @@ def _count(text: str) -> int:
 
 def _number(text: str) -> int:
     return _least(text, 0)
+
+
+def _seed(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number") from None
 
 
 def _least(text: str, least: int) -> int:

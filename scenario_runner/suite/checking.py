@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.suite.records import OutputCheck
@@ -64,7 +65,8 @@ def _allowed(bound: Bound, found: Found) -> int:
     """How many elements may be wrong."""
     expected = bound.expected
     if expected.allowed_share is not None:
-        return math.floor(expected.allowed_share * (found.total - found.ignored))
+        # of the decimal number that was written: 0.29 of 100 elements are 29, in binary less
+        return math.floor(Fraction(repr(expected.allowed_share)) * (found.total - found.ignored))
     return expected.allowed_count or 0
 
 

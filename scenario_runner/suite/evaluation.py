@@ -26,7 +26,7 @@ from scenario_runner.errors import (
 from scenario_runner.suite.checking import check_output
 from scenario_runner.suite.evaluation_options import EvaluationOptions
 from scenario_runner.suite.expectations.binding import Bound, bind
-from scenario_runner.suite.expectations.devices import Device, for_device, lacking
+from scenario_runner.suite.expectations.devices import Device, for_device, lacking, matching
 from scenario_runner.suite.expectations.outputs import expects_frames, outputs_of_plan
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.records import Outcome, OutputCheck, Status
@@ -92,7 +92,9 @@ class _Evaluation:
         runner = runners.runner(check.timeout, robustness=check.robustness or None)
         try:
             if check.when:
-                self._check = check = for_device(check, Device.of(runner.physical_device))
+                device = Device.of(runner.physical_device)
+                self._check = check = for_device(check, device)
+                self._expectations = self._expectations._replace(condition=matching(self._expectations.check, device))
                 if check.timeout != self._expectations.check.timeout:
                     runner = runners.runner(check.timeout, robustness=check.robustness or None)
 

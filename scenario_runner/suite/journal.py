@@ -103,7 +103,8 @@ class Journal:
             if os.write(self._descriptor, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
-            refuse("SR-FILE-015", self.path, f"the journal cannot be written: {reason_of(error)}")
+            help = "the results in it stay: make room, or whatever else is missing, and go on with --resume"
+            refuse("SR-FILE-015", self.path, f"the journal cannot be written: {reason_of(error)}", help)
 
     def _end_last_line(self, size_bytes: int) -> None:
         """Remove what a killed process has left of a line."""

@@ -12,6 +12,7 @@ from typing import BinaryIO, Final, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from scenario_runner.close_names import close_files_help
+from scenario_runner.errors import FileError
 from scenario_runner.files.source import reason_of
 from scenario_runner.suite.journal import FILE_NAME, VERSION, Header
 from scenario_runner.suite.problems import SuiteProblems, refuse
@@ -37,7 +38,8 @@ class MergedJournals:
     Life cycle: the files are opened and read, results are read from them again as they are asked for, and closed. Only
     an `Entry` of each is kept in memory, in ``entries`` by the item's id; iterating goes by the order of the ids. A
     folder stands for the journal in it. Damaged lines, and verdicts of different journals that contradict each other,
-    are problems. Raises FileError for a file that cannot be read, or is no journal of this version.
+    are problems, and so is a file that cannot be read or is no journal of this version, where there are others. Raises
+    FileError where there are none.
     """
 
     def __init__(self, paths: Sequence[str], problems: SuiteProblems) -> None:
@@ -46,10 +48,20 @@ class MergedJournals:
         self._paths = [os.path.join(path, FILE_NAME) if os.path.isdir(path) else path for path in paths]
         self._problems = problems
         self._files = ExitStack()
+        self._open: dict[int, BinaryIO] = {}
+        unusable: list[FileError] = []
         try:
-            self._open = [self._files.enter_context(_opened(path)) for path in self._paths]
-            for number in range(len(self._paths)):
-                self._index(number)
+            for number, path in enumerate(self._paths):
+                try:
+                    self._open[number] = self._files.enter_context(_opened(path))
+                    self._index(number)
+                except FileError as error:
+                    unusable.append(error)
+            if unusable and len(unusable) == len(self._paths):
+                raise unusable[0]
+            for each in unusable:
+                for problem in each.problems:
+                    problems.found(problem.code, problem.path, problem.message, problem.help, line=problem.line)
         except BaseException:
             self.close()
             raise
@@ -123,7 +135,7 @@ def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[tuple
     offset = 0
     for number, text in enumerate(file, 1):
         header, result = None, None
-        if number == 1 or text.startswith(b'{"journal"'):
+        if number == 1 or (text.startswith(b'{"journal"') and text.endswith(b"\n")):
             header = _header(text, path, number)
         else:
             try:

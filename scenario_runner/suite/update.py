@@ -10,7 +10,7 @@ from scenario_runner.errors import ExpectationError, ScenarioRunnerError
 from scenario_runner.files.output_set import OutputSet
 from scenario_runner.suite.checking import check_output
 from scenario_runner.suite.expectations.binding import Bound, bind
-from scenario_runner.suite.expectations.devices import Device, for_device, matches
+from scenario_runner.suite.expectations.devices import Device, for_device, matching
 from scenario_runner.suite.expectations.outputs import expects_frames, outputs_of_plan
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.results_sink import ResultsSink
@@ -49,8 +49,9 @@ def update(item: Item, runners: Runners, *, write: bool = True) -> list[Change]:
     where = ""
     if check.when:
         device = Device.of(runner.physical_device)
+        index = matching(check, device)
         check = for_device(check, device)
-        index = next((at for at, each in enumerate(expectations.check.when) if matches(each, device)), None)
+        expectations = expectations._replace(condition=index)
         where = "" if index is None else f"/when/{index}"
     with OutputSet() as files:
         work = _Update(expectations, check, where, files if write else None)

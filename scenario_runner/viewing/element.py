@@ -72,8 +72,8 @@ class Element:
         if not self.is_float:
             least, greatest = (0, 1) if self.name == "bool" else _limits(self.dtype)
             for value in values:
-                if value != int(value) or not least <= value <= greatest:
-                    raise ValueError(f"{value!r} is no value of {self.name}: {least} to {greatest}")
+                if not least <= value <= greatest or value != int(value):
+                    raise ValueError(f"{value!r:.60} is no value of {self.name}: {least} to {greatest}")
             return numpy.array([int(value) for value in values], self.dtype).tobytes()
         precise = numpy.asarray(values, "<f8")
         with numpy.errstate(over="ignore"):  # beyond the range lies infinity

@@ -266,7 +266,7 @@ def test_wrong_arguments() -> None:
     """An invalid time limit is a usage error."""
     done = doctor("--timeout", "0")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: argument --timeout: invalid number of seconds value: '0'")
+    assert done.stderr.startswith("error: argument --timeout: '0': expected a number of seconds above 0")
 
 
 def test_list_devices_agrees(report: dict[str, Any]) -> None:

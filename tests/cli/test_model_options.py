@@ -19,7 +19,7 @@ def test_time_limit_is_a_positive_number(program: Program, file: str, seconds: s
     """A time limit that can never be kept is refused for a model as for a scenario, before anything is read."""
     ended = program(file, f"--timeout={seconds}")
     assert (ended.code, ended.out) == (2, "")
-    assert f"argument --timeout: invalid number of seconds value: '{seconds}'" in ended.err
+    assert f"argument --timeout: '{seconds}': expected a number of seconds above 0" in ended.err
 
 
 @pytest.fixture

@@ -92,6 +92,20 @@ def test_lists_of_a_ci(suite: Path, program: Program) -> None:
     assert half.out.split() == ["suite/good.json", "suite/wrong.json"]
 
 
+def test_the_journal_to_resume_is_none(suite: Path, program: Program) -> None:
+    """That is an error, what is to run runs, and the file stays under another name; alone it is refused."""
+    journal = suite.parent / "r" / "journal.jsonl"
+    journal.parent.mkdir()
+    journal.write_text("other\n")
+    ended = program("test", "suite/good.json", "--results", "r", "--resume")
+    assert (ended.code, ended.out.splitlines()[-1]) == (4, "suite passed: 1 item")
+    assert ended.err.startswith("error: r/journal.jsonl:1: this is no journal")
+    assert program("report", "r").out == "1 Pass\nsuite passed: 1 item\n"
+    assert (journal.parent / "journal.previous.jsonl").read_text() == "other\n"
+    journal.write_text("")
+    assert program("report", "r").err.startswith("error: there is no result in 'r'")
+
+
 def test_expectations_are_written_from_a_run(suite: Path, program: Program) -> None:
     """--dry-run shows what would change and changes nothing; without it the next run passes."""
     before = (suite / "wrong.check.json").read_bytes()
@@ -127,6 +141,10 @@ def test_expectations_are_written_from_a_run(suite: Path, program: Program) -> N
         ("suite --retries many", 2, "error: argument --retries: 'many': expected a whole number of 0 or more"),
         ("suite --devices ,", 2, "error: argument --devices: expected 'all', or indexes, UUIDs or names of devices"),
         ("suite --device 99", 8, "error: "),
+        ("suite --junit suite", 4, "error: suite: is a folder"),
+        ("suite --timeout 0", 2, "error: argument --timeout: '0': expected a number of seconds above 0"),
+        ("suite --shuffle x", 2, "error: argument --shuffle: 'x': expected a whole number"),
+        ("-t wrong suite", 2, "error: no scenario, folder or list was given"),
     ],
 )
 def test_what_ends_a_suite_at_once(suite: Path, program: Program, arguments: str, code: int, message: str) -> None:
@@ -142,6 +160,9 @@ def test_what_ends_a_suite_at_once(suite: Path, program: Program, arguments: str
     first = next(line for line in ended.err.splitlines() if line.startswith(("error:", "warning:")))
     assert first.replace(f"{folder}/", "").startswith(message)
     assert "Pass" not in ended.out
+    if arguments.startswith("-t"):
+        help = "--include-tests takes several values, such as 'suite': name it before --include-tests, or after '--'"
+        assert f"\n  help: {help}\n" in ended.err
 
 
 def slow_suite(folder: Path) -> None:

@@ -83,6 +83,27 @@ def test_a_truncated_journal(tmp_path: Path, cut: int) -> None:
     assert again.shown == []
 
 
+def test_the_last_header_is_truncated(tmp_path: Path) -> None:
+    """What a kill, or a full disk, leaves of the header at the end takes no result with it."""
+    write(tmp_path, result("a"))
+    path = write(tmp_path, resume=True)
+    path.write_bytes(path.read_bytes()[:-9])
+    problems = Collected()
+    assert verdicts(path, problems=problems) == {"a": "Pass"}
+    assert [(each.code, each.line) for each in problems.diagnostics] == [("SR-SUITE-012", 3)]
+
+
+def test_one_of_several_journals_is_unusable(tmp_path: Path) -> None:
+    """It is an error with its own exit code, and the results of the others count."""
+    path = write(tmp_path, result("a"))
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"journal": 2}\n')
+    problems = Collected()
+    assert verdicts(other, path, tmp_path / "none.jsonl", problems=problems) == {"a": "Pass"}
+    assert [each.code for each in problems.diagnostics] == ["SR-SUITE-011", "SR-SUITE-006"]
+    assert problems.exit_code == 4
+
+
 def test_a_damaged_line(tmp_path: Path) -> None:
     """A line in the middle that is no result is told with its number, and the others count."""
     path = write(tmp_path, result("a"), result("b"))

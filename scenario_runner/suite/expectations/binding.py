@@ -31,6 +31,7 @@ _PLAIN = Expected()
 _MOST_OPEN = 16  # files of expected content that stay open until they are compared
 _MISFITS = ("SR-FILE-002", "SR-FILE-004")
 _REPLACED = ("SR-EXPECT-005", "SR-EXPECT-007", "SR-EXPECT-008")
+_NOT_REPLACED = ("/dtype", "/mask", "/border")  # keys with misfits of these codes that no other content puts right
 
 
 class Bound(NamedTuple):
@@ -103,8 +104,9 @@ def bind(
     if not check.outputs and not files and replaced is None:
         return found
     by_file = {output.file_name: output.name for output in outputs.values()}
-    named = {_path(expectations, each.file) for each in check.outputs.values() if each.file is not None}
-    named |= {_path(expectations, each.mask) for each in check.outputs.values() if each.mask is not None}
+    every = [*check.outputs.values(), *expectations.check.outputs.values()]
+    every += [each for condition in expectations.check.when for each in condition.outputs.values()]
+    named = {_path(expectations, name) for each in every for name in (each.file, each.mask) if name is not None}
     stored: dict[str, str] = {}
     for stem, paths in files.items():
         paths = [path for path in paths if path not in named]
@@ -135,7 +137,7 @@ def bind(
         misfits: list[Diagnostic] = []
         binder = _Binder(expectations, output, expected or _PLAIN, stored.get(name), misfits)
         bound = binder.bound(keep_open=len(found) < _MOST_OPEN)
-        if replaced is not None and misfits and all(each.code in _REPLACED for each in misfits):
+        if replaced is not None and misfits and all(_is_replaced(each) for each in misfits):
             replaced[name] = misfits
         else:
             problems += misfits
@@ -146,6 +148,10 @@ def bind(
             bound.close()
         raise ExpectationError(problems)
     return found
+
+
+def _is_replaced(misfit: Diagnostic) -> bool:
+    return misfit.code in _REPLACED and not (misfit.pointer or "").endswith(_NOT_REPLACED)
 
 
 def path_of(expectations: Expectations, expected: Expected | None, output: Output) -> str:
@@ -220,8 +226,17 @@ class _Binder:
     def bound(self, *, keep_open: bool) -> Bound | None:
         """The output with what it must hold; None where something is wrong, or unknown before a run."""
         output, expected = self._output, self._expected
+        if expected.sha256 is not None and expected.model_fields_set - {"sha256"}:  # an entry of 'when' has made it so
+            others = ", ".join(sorted(map(repr, expected.model_fields_set - {"sha256"})))
+            self._add(
+                "SR-EXPECT-006", "/sha256", f"a digest says only that bytes are equal, so that {others} cannot count"
+            )
+            return None
         if expected.unchecked or expected.sha256 is not None:
             return Bound(output, expected)
+        element = None if output.resource is None else self._element()
+        if output.resource is not None and element is None and expected.dtype is not None:
+            return None
         path = self._stored if expected.file is None else _path(self._expectations, expected.file)
         if path is None and expected.values is None:
             self._add("SR-EXPECT-005", "", "has neither 'file', 'values' nor 'sha256', and no file in 'expected'")
@@ -229,9 +244,6 @@ class _Binder:
         if output.resource is None:
             if expected.values is None and path is not None and not os.path.isfile(path):
                 self._lacking(path, "/file")
-            return None
-        element = self._element()
-        if element is None and expected.dtype is not None:
             return None
         content = self._held(element) if path is None or expected.values is not None else self._opened(path)
         if content is None:

@@ -147,9 +147,25 @@ def encoded(values: Any, element: Element, count: int) -> bytes:
         return encoded([values], element, 1) * count
     if len(flat) != count:
         raise ValueError(f"there are {len(flat)} values, but the output has {count} elements of {element.name}")
+    for each in flat:
+        if isinstance(each, int | float) and not _is_within(each, element):
+            raise ValueError(f"{each!r:.60} is beyond the values of {element.name}")
     if any(isinstance(each, str) for each in flat):
         return b"".join(_one(each, element) for each in flat)
     return element.encoded(flat)
+
+
+def _is_within(number: float, element: Element) -> bool:
+    """Whether a number does not become infinity or NaN. That of JSON may be infinite itself: 1e999."""
+    if not element.is_float:
+        return abs(number) < math.inf
+    import numpy
+
+    if abs(number) <= 1:
+        return True
+    if abs(number) >= 1 << 1024:  # of integers, which have no bound
+        return False
+    return bool(numpy.isfinite(element.numbers(numpy.frombuffer(element.encoded([number]), element.dtype)))[0])
 
 
 def decoded(data: memoryview, element: Element, shape: tuple[int, ...]) -> Any:
@@ -161,7 +177,8 @@ def decoded(data: memoryview, element: Element, shape: tuple[int, ...]) -> Any:
     is_single = numbers.dtype == numpy.float32  # has shorter texts that it reads back than double precision has
     values = [float(str(number)) for number in numbers] if is_single else numbers.tolist()
     flat: list[Any] = [
-        _text(value) if isinstance(value, float) and not math.isfinite(value) else value for value in values
+        _text(value, raw[at : at + 1], element) if isinstance(value, float) and not math.isfinite(value) else value
+        for at, value in enumerate(values)
     ]
     if math.prod(shape) != len(flat) or len(shape) < 2:
         return flat
@@ -170,8 +187,10 @@ def decoded(data: memoryview, element: Element, shape: tuple[int, ...]) -> Any:
     return flat
 
 
-def _text(value: float) -> str:
-    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+def _text(value: float, raw: Any, element: Element) -> str:
+    """The text of a value that is no number of JSON; NaN with other bits than "nan" has are those bits."""
+    text = "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return text if _one(text, element) == raw.tobytes() else f"0x{int(element.bits(raw)[0]):0{2 * element.size_bytes}x}"
 
 
 def _flat(values: Any) -> list[Any]:

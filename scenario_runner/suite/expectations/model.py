@@ -34,6 +34,12 @@ def _finite(number: float) -> float:
     return number
 
 
+def _version(number: int) -> int:
+    if number != VERSION:
+        raise wrong(f"expected {VERSION}: another program knows this version of the format")
+    return number
+
+
 def _share(number: float) -> float:
     if not 0 <= number <= 1:
         raise wrong("expected a number from 0 to 1")
@@ -98,12 +104,13 @@ def _is_hexadecimal(digits: str) -> bool:
     return 0 < len(digits) <= 16 and _BITS.issuperset(digits.lower())
 
 
-Tolerance = Annotated[float, AfterValidator(_tolerance)]
-Path = Annotated[str, AfterValidator(_path)]
+Tolerance = Annotated[float, AfterValidator(_tolerance), Field(json_schema_extra={"minimum": 0})]
+Seconds = Annotated[float, AfterValidator(_positive), Field(json_schema_extra={"exclusiveMinimum": 0})]
+Share = Annotated[float, AfterValidator(_share), Field(json_schema_extra={"minimum": 0, "maximum": 1})]
+Path = Annotated[str, AfterValidator(_path), Field(json_schema_extra={"minLength": 1})]
+Digest = Annotated[str, AfterValidator(_digest), Field(json_schema_extra={"pattern": "^[0-9a-fA-F]{64}$"})]
 Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_several), Field(strict=False)]
-Digests = Annotated[
-    tuple[Annotated[str, AfterValidator(_digest)], ...], BeforeValidator(_several), Field(strict=False, min_length=1)
-]
+Digests = Annotated[tuple[Digest, ...], BeforeValidator(_several), Field(strict=False, min_length=1)]
 Dtype = Annotated[str, AfterValidator(_dtype), Field(json_schema_extra={"enum": list(ELEMENTS)})]
 
 
@@ -199,9 +206,7 @@ class Output(ModelBase):
     allowed_count: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="Number of elements that may be wrong."
     )
-    allowed_share: Annotated[float, AfterValidator(_share)] | None = Field(
-        default=None, description="Share of the elements that may be wrong, 0 to 1."
-    )
+    allowed_share: Share | None = Field(default=None, description="Share of the elements that may be wrong, 0 to 1.")
     mask: Path | None = Field(
         default=None,
         description="A .npy or .png file that is not zero at elements, or texels, that do not count.",
@@ -235,9 +240,7 @@ class Condition(ModelBase):
         default=None, description="Type of the device."
     )
     vendor: str | None = Field(default=None, description="Vendor of the device: a name or an id such as 0x10de.")
-    timeout: Annotated[float, AfterValidator(_positive)] | None = Field(
-        default=None, description="Seconds, in place of those outside."
-    )
+    timeout: Seconds | None = Field(default=None, description="Seconds, in place of those outside.")
     outputs: dict[str, Output] = Field(
         default={}, description="Keys for outputs, in place of the same keys outside. Other keys stay."
     )
@@ -246,7 +249,9 @@ class Condition(ModelBase):
 class Check(ModelBase):
     """What a scenario is expected to give."""
 
-    version: Literal[1] = Field(default=1, description="Version of this format.")
+    version: Annotated[int, AfterValidator(_version), Field(json_schema_extra={"const": VERSION})] = Field(
+        default=VERSION, description="Version of this format."
+    )
     repeat: Annotated[int, Field(ge=1, le=2**31 - 1)] = Field(
         default=1, description="How often all commands run, as `--repeat`."
     )
@@ -258,7 +263,7 @@ class Check(ModelBase):
         default=None,
         description="What a device must have; a name or an array of names are capabilities.",
     )
-    timeout: Annotated[float, AfterValidator(_positive)] | None = Field(
+    timeout: Seconds | None = Field(
         default=None, description="Seconds that a run may take, in place of the limit of the suite."
     )
     exit_code: Annotated[int, Field(ge=0, le=255)] | None = Field(

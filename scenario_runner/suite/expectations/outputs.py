@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ExpectationError
 from scenario_runner.run.file_names import FileNames
 
 if TYPE_CHECKING:
@@ -142,16 +144,24 @@ def expects_frames(plan: Plan, names: Iterable[str]) -> bool:
 
 
 def expected_files(folder: str) -> dict[str, list[str]]:
-    """The files below a folder that may hold expected content: by name without the extension, all with that name."""
+    """The files below a folder that may hold expected content: by name without the extension, all with that name.
+
+    Raises ExpectationError where a folder cannot be searched.
+    """
     from scenario_runner.files.codec import is_known
+    from scenario_runner.files.source import reason_of
 
     found: dict[str, list[str]] = {}
     folders = [("", folder)]
+    searched = {os.path.realpath(folder)}  # links may lead in a circle
     for prefix, path in folders:
         try:
             entries = os.scandir(path)
-        except OSError:
-            continue  # there need not be one
+        except OSError as error:
+            if not os.path.lexists(path):
+                continue  # there need not be one
+            message = f"cannot be searched for expected files: {reason_of(error)}"
+            raise ExpectationError(Diagnostic("SR-EXPECT-007", "error", None, message, path=path)) from error
         with entries:
             for entry in entries:
                 if entry.name.startswith("."):
@@ -159,6 +169,7 @@ def expected_files(folder: str) -> dict[str, list[str]]:
                 if is_known(entry.name):
                     stem = os.path.splitext(entry.name)[0]
                     found.setdefault(prefix + stem, []).append(entry.path)
-                elif entry.is_dir(follow_symlinks=False):
+                elif entry.is_dir() and (target := os.path.realpath(entry.path)) not in searched:
+                    searched.add(target)
                     folders.append((f"{prefix}{entry.name}/", entry.path))
     return found

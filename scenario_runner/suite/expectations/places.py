@@ -14,7 +14,7 @@ def expectations_file(scenario_path: str) -> str | None:
     """The file with the expectations of a scenario: ``check.json`` beside ``scenario.json``, ``NAME.check.json``
     beside ``NAME.json``; None where there is none."""
     path = _beside(scenario_path, _FILE)
-    return path if os.path.isfile(path) else None
+    return path if os.path.lexists(path) else None  # what cannot be read is reported when it is
 
 
 def is_expectations_file(path: str) -> bool:

@@ -32,7 +32,8 @@ class Expectations(NamedTuple):
 
     ``check`` is what was written. Relative paths in it start from ``folder``; files that nothing names are in
     ``expected_folder``. ``path`` is the file that it stands in, at the JSON pointer ``pointer``, and ``text`` the text
-    of that file, for places; both are None where nothing was written.
+    of that file, for places; both are None where nothing was written. ``condition`` is the index of the entry of
+    ``when`` that counts, for places too.
     """
 
     check: Check
@@ -41,6 +42,7 @@ class Expectations(NamedTuple):
     path: str | None = None
     text: str | None = None
     pointer: str = ""
+    condition: int | None = None
 
     @property
     def timeout_s(self) -> float | None:
@@ -56,7 +58,25 @@ class Expectations(NamedTuple):
         """An error at a place of the expectations."""
         if self.text is None or self.path is None:
             return Diagnostic(code, "error", None, message, help, path=self.expected_folder)
-        return _placed(self.text, self.path, Diagnostic(code, "error", self.pointer + pointer, message, help))
+        problem = Diagnostic(code, "error", self.pointer + pointer, message, help)
+        if self.condition is not None:
+            changed = _at(f"{self.pointer}/when/{self.condition}", problem._replace(pointer=pointer))
+            if _has(self.check.when[self.condition].outputs, pointer):
+                problem = changed
+        return _placed(self.text, self.path, problem)
+
+
+def _has(outputs: Mapping[str, Output], pointer: str) -> bool:
+    """Whether the outputs of an entry of ``when`` say what a pointer such as /outputs/x/atol leads to."""
+    from scenario_runner.scenario.syntax import escape
+
+    _, _, below = pointer.partition("/outputs/")
+    for name, output in outputs.items():
+        path = escape(name)
+        if below == path or below.startswith(f"{path}/"):
+            key = below[len(path) + 1 :].partition("/")[0]
+            return not key or key in output.model_fields_set
+    return False
 
 
 def load(item: Item) -> Expectations:
@@ -120,11 +140,14 @@ def _parsed(text: str, path: str, pointer: str, tree: Any) -> Check:
     from pydantic import ValidationError
 
     try:
-        if not pointer:
-            tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
+        checked = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
+        tree = checked if not pointer else tree
         check = Check.model_validate(_without_schema(tree))
     except (ValueError, ValidationError, RecursionError):
-        raise ExpectationError(_diagnosed(text, path, pointer)) from None
+        problems = _diagnosed(text, path, pointer)
+        if problems or not pointer:
+            raise ExpectationError(problems) from None
+        check = Check.model_validate(_without_schema(tree))  # what is wrong is elsewhere in the scenario
     problems = list(_contradictions(check))
     if problems:
         raise ExpectationError([_placed(text, path, _at(pointer, problem)) for problem in problems])
@@ -140,7 +163,7 @@ def _without_schema(tree: Any) -> Any:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
-    if len(mapping) != len(pairs):
+    if len(mapping) != len(pairs) or None in mapping.values():
         raise ValueError
     return mapping
 
@@ -155,7 +178,7 @@ def _diagnosed(text: str, path: str, pointer: str) -> list[Diagnostic]:
 
     from scenario_runner.scenario.wording import findings, shown
 
-    faults = scan(text)
+    faults = [fault for fault in scan(text) if (fault.pointer or "").startswith(pointer)]
     if faults and faults[-1].fatal:
         faults = faults[-1:]
     if faults:
@@ -184,7 +207,7 @@ def _diagnosed(text: str, path: str, pointer: str) -> list[Diagnostic]:
             if len(problems) > MAX_PROBLEMS:
                 break
         return limited(sorted(problems, key=lambda each: (each.line or 0, each.column or 0)))
-    raise AssertionError("what is wrong was found before")
+    return []
 
 
 def _at(pointer: str, problem: Diagnostic) -> Diagnostic:
@@ -206,6 +229,14 @@ def _placed(text: str, path: str, problem: Diagnostic) -> Diagnostic:
 def _contradictions(check: Check) -> Iterator[Diagnostic]:
     """Parts that are right alone and wrong together; pointers start at the expectations."""
     if check.codes is not None:
+        from scenario_runner.checks.codes import CODES
+
+        for index, code in enumerate(check.codes):
+            if code not in CODES:
+                from scenario_runner.scenario.wording import close_match
+
+                message = f"no error has the code {code!r:.60}{close_match(code, CODES)}"
+                yield Diagnostic("SR-EXPECT-003", "error", f"/codes/{index}", message, "docs/codes.md lists them")
         exit_codes = {error_class(code).exit_code for code in check.codes}
         if check.exit_code is not None and check.codes and check.exit_code not in exit_codes:
             ends = " or ".join(map(str, sorted(exit_codes)))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from scenario_runner.suite.expectations import model
+from scenario_runner.suite.expectations.devices import VENDORS
 from scenario_runner.suite.expectations.model import Check
+from scenario_runner.suite.metrics.table import METRICS
 
 _TEMPLATE = "#/$defs/{model}"
 
@@ -19,6 +21,7 @@ def json_schema() -> dict[str, Any]:
         "description": parts["Output"]["properties"]["values"]["description"]
     }
     parts["Output"]["properties"]["sha256"] = _one_or_several(parts["Output"]["properties"]["sha256"])
+    parts["Output"]["properties"]["sha256"]["anyOf"][1]["minItems"] = 1
     for name in ("capabilities", "features", "extensions"):
         parts["Needs"]["properties"][name] = _one_or_several(parts["Needs"]["properties"][name])
     whole["properties"]["codes"] = _one_or_several(whole["properties"]["codes"])
@@ -28,10 +31,17 @@ def json_schema() -> dict[str, Any]:
         "anyOf": [*names, {"$ref": _TEMPLATE.format(model="Needs")}],
         "description": needs["description"],
     }
+    condition = parts["Condition"]["properties"]
+    condition["driver_version"]["pattern"] = r"^\s*((<=|>=|==|!=|<|>)\s*\d+(\.\d+)*\s*)+$"
+    vendors = "|".join("".join(f"[{letter}{letter.upper()}]" for letter in vendor) for vendor in VENDORS)
+    condition["vendor"]["pattern"] = f"^({vendors}|0[xX][0-9a-fA-F]{{1,8}})$"
+    for name, metric in METRICS.items():
+        if metric.defaults is None:
+            parts["Metrics"]["properties"][name]["minProperties"] = 1
     parts["Values"] = {
         "description": "A number, a text that stands for one, or an array of such values.",
         "anyOf": [
-            {"type": "number"},
+            {"type": ["number", "boolean"]},
             {"type": "string", "pattern": "^(nan|-?inf|0x[0-9a-fA-F]{1,16})$"},
             {"type": "array", "items": {"$ref": _TEMPLATE.format(model="Values")}},
         ],

@@ -25,7 +25,10 @@ def check(item: Item) -> list[Diagnostic]:
         return list(error.problems)
     if expectations.expects_failure:
         return []
-    files = expected_files(expectations.expected_folder)
+    try:
+        files = expected_files(expectations.expected_folder)
+    except ScenarioRunnerError as error:
+        return list(error.problems)
     given = expectations.check
     if not files and not given.outputs and not given.when:
         return []
@@ -38,9 +41,10 @@ def check(item: Item) -> list[Diagnostic]:
     from scenario_runner.suite.expectations.devices import merged
 
     problems: dict[tuple[str, str], Diagnostic] = {}
-    for check in (given, *(merged(given, condition) for condition in given.when)):
+    checks = [(None, given), *((at, merged(given, each)) for at, each in enumerate(given.when))]
+    for condition, check in checks:
         try:
-            for bound in bind(expectations, check, outputs, files).values():
+            for bound in bind(expectations._replace(condition=condition), check, outputs, files).values():
                 bound.close()
         except ScenarioRunnerError as error:
             for problem in error.problems:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.viewing.difference import distance, unequal
@@ -42,7 +43,10 @@ def _right(actual: Array, expected: Array, element: Element, rule: Rule) -> Arra
         right = ~unequal(a, e)
         finite = numpy.isfinite(a) & numpy.isfinite(e) if element.is_float else numpy.ones(a.shape, bool)
         errors, magnitudes = distance(a, e), numpy.abs(e.astype("f8"))
-        right |= finite & (errors <= rule.atol + rule.rtol * magnitudes)
+        if element.is_float or rule.rtol:
+            right |= finite & (errors <= rule.atol + rule.rtol * magnitudes)
+        else:
+            right |= errors <= math.floor(rule.atol)  # exact, also where a double is not
         if rule.ulp and element.is_float:
             far = finite if not rule.zero else finite & (magnitudes > rule.zero)
             right[far] |= element.steps(actual[far], expected[far]) <= rule.ulp

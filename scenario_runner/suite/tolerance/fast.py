@@ -8,6 +8,7 @@ cost more than they do.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ _NOT_FINITE: Final = {
     "float32": 0x7F80_0000,
     "float64": 0x7FF0_0000_0000_0000,
 }
+# Of 16-bit floats: the bits of the fraction.
+_FRACTION: Final = {"float16": 10, "bfloat16": 7}
 
 
 class FastCheck:
@@ -42,6 +45,13 @@ class FastCheck:
         kind = "<f4" if element.size_bytes < 8 else "<f8"
         self._errors, self._allowed = numpy.empty((2, size), kind)
         self._steps = numpy.empty(size, f"<i{element.size_bytes}")
+        # How many steps from a normal value stay within rtol of it. With f bits of fraction, d steps (at most 2^f) lead
+        # into the next binade at most, so that the error is at most d 2^-f / (1 - d 2^-(f+1)) of the value.
+        self._near = 0
+        if rule.rtol and element.name in _FRACTION:
+            values = 1 << _FRACTION[element.name]  # of a binade
+            allowed = min(rule.rtol, 1.0) * _NARROWER * values
+            self._near = min(values, int(allowed / (1 + allowed / (2 * values))))
         self._zero_bits = 0
         if rule.zero and element.is_float:  # magnitudes with more bits than these are larger
             with numpy.errstate(over="ignore"):
@@ -59,10 +69,15 @@ class FastCheck:
             if not self.element.is_float:
                 if rule.atol and self.element.name != "bool":
                     apart = self._apart(actual, expected)
-                    if apart.max() <= rule.atol:
+                    most = math.floor(rule.atol)
+                    if apart.max() <= most:
                         return none
-                    right = apart <= rule.atol
+                    right = apart <= most
             else:
+                if self._near:
+                    far = self._far(actual, expected)
+                    if far.size <= actual.size >> 3:
+                        return far
                 if rule.atol or rule.rtol:
                     errors = self._errors_beyond_rtol(actual, expected)
                     if errors.max() <= rule.atol * _NARROWER:  # a NaN would be the greatest, and within no bound
@@ -74,6 +89,23 @@ class FastCheck:
                         return none
                     right = few if right is None else right | few
         return numpy.arange(actual.size) if right is None else numpy.flatnonzero(~right)
+
+    def _far(self, actual: Array, expected: Array) -> Array:
+        """The indices of the elements that are not within rtol by the steps between both, which bits tell."""
+        import numpy
+
+        steps, near = self._steps[: actual.size].view("<u2"), self._near
+        least = 1 << _FRACTION[self.element.name]
+        a, e = actual.view("<u2"), expected.view("<u2")
+        magnitudes = self._allowed[: actual.size].view("<u2")[: actual.size]
+        numpy.bitwise_and(e, 0x7FFF, out=magnitudes)
+        numpy.subtract(a, e, out=steps)
+        numpy.add(steps, near, out=steps)  # between 0 and twice as many, where they are near
+        most = _NOT_FINITE[self.element.name] - near
+        if steps.max() <= 2 * near and magnitudes.min() >= least and magnitudes.max() < most:
+            return numpy.empty(0, numpy.intp)
+        near_ones = (steps <= 2 * near) & (magnitudes >= least) & (magnitudes < most)
+        return numpy.flatnonzero(~(near_ones | (a == e)))
 
     def _errors_beyond_rtol(self, actual: Array, expected: Array) -> Array:
         """|actual - expected| - rtol |expected|; NaN where a value is not finite."""
@@ -97,9 +129,19 @@ class FastCheck:
         if raw.dtype == room.dtype:
             return raw
         if self.element.name == "bfloat16":
-            numpy.left_shift(raw, 16, out=room.view("<u4"), dtype="<u4")
+            bits = room.view("<u4")
+            numpy.copyto(bits, raw)
+            numpy.left_shift(bits, 16, out=bits)
         elif self.element.name == "float16":
-            numpy.copyto(room, raw)
+            steps, bits = self._steps[: raw.size], room.view("<i4")
+            numpy.bitwise_and(raw.view("<i2"), 0x7FFF, out=steps)
+            if steps.max() >= _NOT_FINITE["float16"]:
+                numpy.copyto(room, raw)
+            else:  # the same faster: the bits at their places, and the exponent with the other bias
+                numpy.copyto(bits, raw.view("<i2"))
+                numpy.left_shift(bits, 13, out=bits)
+                numpy.bitwise_and(bits.view("<u4"), 0x8FFF_FFFF, out=bits.view("<u4"))
+                numpy.multiply(room, 2.0**112, out=room)
         else:
             numpy.copyto(room, self.element.numbers(raw))
         return room

@@ -158,7 +158,7 @@ def test_everything_wrong_is_said_at_once() -> None:
         ("002", "c.json:3:34"),
         ("003", "c.json:4:18"),
     ]
-    given = {"outputs": {"x": {"unchecked": True, "atol": 1}, "y": {"file": "a", "values": 1}}, "codes": ["SR-RUN-001"]}
+    given = {"outputs": {"x": {"unchecked": True, "atol": 1}, "y": {"file": "a", "values": 1}}, "codes": ["SR-REF-001"]}
     assert [code for code, _ in problems(given)] == ["006", "006", "006"]
 
 
@@ -210,3 +210,31 @@ def test_any_text_is_read_or_refused(at: int, letter: str) -> None:
     )
     at %= len(text)
     assert all(each.line for each in refusals(text[:at] + letter + text[at + 1 :]))
+
+
+@pytest.mark.parametrize(
+    "given, code",
+    [
+        ('{"version": true}', "003"),
+        ('{"version": 2}', "003"),
+        ('{"outputs": {"x": {"atol": null}}}', "001"),
+        ('{"outputs": {"x": {"metrics": {"rmse": null}}}}', "001"),
+        ('{"codes": ["SR-REF-999"]}', "003"),
+    ],
+)
+def test_what_json_schema_refuses_too(given: str, code: str) -> None:
+    """Versions that are no number or not known, nulls, and codes that no error has."""
+    assert [found for found, _ in problems(given)] == [code]
+
+
+def test_files_that_cannot_be_read_are_not_overlooked(tmp_path: Path) -> None:
+    """A folder, or a link to nothing, in the place of check.json is an error and no lack of expectations."""
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text("{}")
+    (tmp_path / "check.json").symlink_to("nowhere")
+    with pytest.raises(FileError):
+        load(Item("i", str(scenario), expectations_file(str(scenario))))
+    (tmp_path / "check.json").unlink()
+    (tmp_path / "check.json").mkdir()
+    with pytest.raises(FileError):
+        load(Item("i", str(scenario), expectations_file(str(scenario))))

@@ -202,3 +202,45 @@ def test_values_and_bytes(name: str) -> None:
     if element.is_float:
         special = decoded(memoryview(encoded(["nan", -0.0], element, 2)), element, (2,))
         assert special == ["nan", 0]
+
+
+@pytest.mark.parametrize(
+    "name, value", [("int32", 1e999), ("float32", 10**400), ("float32", 1e39), ("float8_e4m3", 1000)]
+)
+def test_values_beyond_a_type(name: str, value: float) -> None:
+    """They are refused; none becomes infinity, NaN or an error of Python."""
+    with pytest.raises(ValueError, match="beyond the values"):
+        encoded([value], ELEMENTS[name], 1)
+
+
+def test_every_nan_is_written_with_its_bits() -> None:
+    """Values that --update writes are those of the run, bit by bit."""
+    data = np.array([0x7FC00000, 0xFFC00001], "<u4").tobytes()
+    values = decoded(memoryview(data), ELEMENTS["float32"], (2,))
+    assert values == ["nan", "0xffc00001"]
+    assert encoded(values, ELEMENTS["float32"], 2) == data
+
+
+def test_entries_of_when(scene: Scene) -> None:
+    """Their problems are placed in them, their files are not stray, and a digest cannot get tolerances."""
+    unchecked = {name: {"unchecked": True} for name in ("color", "levels", "t")}
+    scene.npy("expected/other.npy", np.zeros(6, "f4"))
+    given = {
+        "outputs": {"x": {"sha256": "0" * 64}, **unchecked},
+        "when": [
+            {"type": "cpu", "outputs": {"x": {"file": "expected/other.npy"}}},
+            {"type": "other", "outputs": {"y": {}}},
+            {"type": "discrete", "outputs": {"x": {"atol": 1}}},
+        ],
+    }
+    problems = check(item(scene, given))
+    assert [(each.code, each.pointer) for each in problems] == [
+        ("SR-EXPECT-004", "/when/1/outputs/y"),
+        ("SR-EXPECT-006", "/outputs/x/sha256"),
+    ]
+
+
+def test_a_folder_that_cannot_be_searched(scene: Scene) -> None:
+    """A file in its place is an error, not a lack of expectations."""
+    scene.file("expected", "")
+    assert [each.code for each in check(item(scene, {}))] == ["SR-EXPECT-007"]

@@ -158,3 +158,11 @@ def test_errors_are_those_of_numbers() -> None:
     """They are infinite where only one side is a finite number."""
     actual, expected = raw("bfloat16", 1.5, math.nan, math.inf, math.nan), raw("bfloat16", 1.0, 1.0, 1.0, math.nan)
     assert errors_of(actual, expected, ELEMENTS["bfloat16"]).tolist() == [0.5, math.inf, math.inf, 0.0]
+
+
+def test_large_integers_are_compared_exactly() -> None:
+    """Also where doubles are not: 2^53 is allowed, 2^53 + 1 is not."""
+    actual, expected = raw("int64", 0, 0), np.array([2**53, 2**53 + 1])
+    assert wrong("int64", actual, expected, atol=2.0**53) == [1]
+    fast = FastCheck(ELEMENTS["int64"], Rule(atol=2.0**53), 2)
+    assert fast.suspects(actual, expected).tolist() == [1]
