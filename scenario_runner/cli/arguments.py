@@ -60,7 +60,7 @@ class Parser(argparse.ArgumentParser):
         return names
 
 
-def _positive_seconds(text: str) -> float:
+def positive_seconds(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
@@ -75,7 +75,7 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", metavar="D", help="index, UUID or part of the name of the device to use")
     parser.add_argument(
         "--timeout",
-        type=_positive_seconds,
+        type=positive_seconds,
         metavar="S",
         help="stop when submitted work has not finished after S seconds",
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.cli.arguments import Parser, add_compiler_options, compiler_arguments
-from scenario_runner.errors import FileError, ScenarioRunnerError, error_class
+from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, error_class
 from scenario_runner.visible import counted, one_line
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _of_document(path: str, content: bytes) -> tuple[list[Examined], list[Types 
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         message = f"the byte {content[error.start]:#04x} at the offset {error.start} is not UTF-8"
-        raise FileError(message, help="save the file as UTF-8", code="SR-JSON-007") from None
+        raise ScenarioError(message, help="save the file as UTF-8", code="SR-JSON-007") from None
     examined = examine_document(text, "<stdin>" if path == "-" else path)
     return examined, [None] * len(examined)
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scenario_runner.cli.arguments import Parser
+from scenario_runner.cli.arguments import Parser, positive_seconds
 
 _STYLES = {"ok": "green", "bad": "red", "": "default"}
 _LEVELS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -28,7 +28,11 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--glslang", metavar="PATH", help="GLSL compiler to check (or set SCENARIO_RUNNER_GLSLANG)")
     parser.add_argument(
-        "--timeout", type=_seconds, default=30.0, metavar="S", help="time limit for the drivers (default: 30 seconds)"
+        "--timeout",
+        type=positive_seconds,
+        default=30.0,
+        metavar="S",
+        help="time limit for the drivers (default: 30 seconds)",
     )
     options = parser.parse_args(argv)
     from scenario_runner.doctor import gather
@@ -62,16 +66,6 @@ def _fix(report: Mapping[str, Any]) -> bool:
                 succeeded = False
                 write("error", f"the command ended with exit code {code}: {finding['fix']}")
     return succeeded
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds <= 3600:
-        raise ValueError
-    return seconds
-
-
-_seconds.__name__ = "number of seconds"
 
 
 def _show(report: Mapping[str, Any]) -> None:

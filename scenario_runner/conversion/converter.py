@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import IO, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
+from scenario_runner.errors import ScenarioRunnerError, ShaderError, UsageError, error_of
 
 PACKAGE = "ai_ml_sdk_model_converter"
 VARIABLE = "SCENARIO_RUNNER_MODEL_CONVERTER"
@@ -38,7 +38,7 @@ class Refusal(NamedTuple):
     line: int | None = None
 
 
-class ConverterFailedError(ScenarioRunnerError):
+class ConverterFailedError(ShaderError):
     """The converter was ended by a signal, or did not say why it made nothing."""
 
     code = "SR-CUSTOM-033"

@@ -66,6 +66,7 @@ def test_workers_stay_for_later_items(folder: Folder) -> None:
     assert (crash.status, crash.before) == ("Crash", ("0", "1", "2"))
 
 
+@pytest.mark.heavy
 def test_results_do_not_depend_on_the_number_of_workers(folder: Folder) -> None:
     """Other outcomes of items do not follow from how many workers there are."""
     items = [folder.good("a"), folder.crashing("b"), folder.item("c", "void"), folder.good("d")]
