@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _TERMINAL_INTERVAL_S: Final = 0.25
-_LOG_INTERVAL_S: Final = 10.0
+_LOG_INTERVAL_S: Final = 30.0
 _RATE_WINDOW_S: Final = 10.0
 _DETAILED_FAILURES_MAX: Final = 100  # from then on a failure is one line
 _WORKERS_SHOWN_MAX: Final = 8

@@ -130,7 +130,15 @@ def test_ctrl_c(cluster: Cluster, checkout: Path, tmp_path: Path, shader_cache: 
     journal = tmp_path / "r" / "journal.jsonl"
     command = [*COMMAND, "test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1"]
     environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=-1, stderr=-1, text=True) as process:
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment,
+        stdout=-1,
+        stderr=-1,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever we were started with
+    ) as process:
         until(lambda: journal.exists() and '"Pass"' in journal.read_text())
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
