@@ -3,7 +3,7 @@
 
    What it does depends on the size of a buffer that is created: TROUBLE + 4 times one of the numbers below. With
    TROUBLE_START in the environment it does that when an instance is created. What is declared here is the binary
-   interface of Vulkan 1.0 and of the loader (its LoaderLayerInterface document, version 2). */
+   interface of Vulkan 1.0. */
 
 #include <fcntl.h>
 #include <signal.h>
@@ -14,20 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef int32_t VkResult;
-typedef void *Handle;
-typedef void (*Function)(void);
-typedef Function (*GetProcAddr)(Handle, const char *);
+#include "loader_interface.h"
 
-typedef struct { int32_t type; const void *next; } Base;
-typedef struct InstanceLink { struct InstanceLink *next; GetProcAddr get_instance, get_physical; } InstanceLink;
-typedef struct DeviceLink { struct DeviceLink *next; GetProcAddr get_instance, get_device; } DeviceLink;
-typedef struct { int32_t type; const void *next; int32_t function; union { InstanceLink *instance; DeviceLink *device; } link; } LayerInfo;
-typedef struct { int32_t type; void *next; uint32_t version; GetProcAddr get_instance, get_device, get_physical; } Negotiation;
 typedef struct { int32_t type; const void *next; uint32_t flags; uint64_t size; } BufferInfo;
 
-#define EXPORT __attribute__((visibility("default")))
-enum { LOADER_INSTANCE = 47, LOADER_DEVICE = 48, LINK_INFO = 0, LOST = -4, TROUBLE = 7000 };
+enum { LOST = -4, TROUBLE = 7000 };
 enum { NONE, EXITS, ABORTS, SLEEPS, GARBAGE, LEAKS_FILES, LEAVES_A_CHILD, LOSES_THE_DEVICE, IS_KILLED, FLOODS,
        KILLS_ITS_PARENT, CRASHES_LATER, GROWS, CLOSES_FILES };
 
@@ -81,12 +72,6 @@ static void make_trouble(long what) {
   }
 }
 
-static LayerInfo *link_of(const void *info, int32_t type) {
-  for (const Base *each = ((const Base *)info)->next; each; each = each->next)
-    if (each->type == type && ((const LayerInfo *)each)->function == LINK_INFO) return (LayerInfo *)each;
-  return NULL;
-}
-
 static VkResult layer_vkCreateInstance(const void *info, const void *allocator, Handle *out) {
   LayerInfo *chain = link_of(info, LOADER_INSTANCE);
   if (!chain) return -3;
@@ -138,12 +123,4 @@ static Function layer_get_instance(Handle which, const char *name) {
   if (!strcmp(name, "vkCreateInstance")) return (Function)layer_vkCreateInstance;
   if (!strcmp(name, "vkCreateDevice")) return (Function)layer_vkCreateDevice;
   return which && next_instance ? next_instance(which, name) : NULL;
-}
-
-EXPORT VkResult vkNegotiateLoaderLayerInterfaceVersion(Negotiation *wish) {
-  if (wish->version > 2) wish->version = 2;
-  wish->get_instance = layer_get_instance;
-  wish->get_device = layer_get_device;
-  wish->get_physical = NULL;
-  return 0;
 }
