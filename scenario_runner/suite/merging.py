@@ -7,20 +7,23 @@ import os
 from collections.abc import Container, Iterator, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from scenario_runner.close_names import close_files_help
 from scenario_runner.errors import FileError
 from scenario_runner.files.source import reason_of
-from scenario_runner.suite.journal import FILE_NAME, VERSION, Header
+from scenario_runner.suite.journal import FILE_NAME, VERSION, End, Header
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Result
 from scenario_runner.suite.tables import Row
+from scenario_runner.visible import counted
 
 _RESULT: Final = TypeAdapter(Result)
 _HEADER: Final = TypeAdapter(Header)
+_END: Final = TypeAdapter(End)
+_KINDS: Final[dict[bytes, TypeAdapter[Any]]] = {b'{"journal"': _HEADER, b'{"end"': _END}  # others are results
 
 
 class Entry(NamedTuple):
@@ -30,6 +33,22 @@ class Entry(NamedTuple):
     offset: int
     verdict: str
     seconds: float
+
+
+class Run(NamedTuple):
+    """A run of a suite that a journal has; ``end`` is None where it was killed, or has not ended yet."""
+
+    journal: int
+    header: Header
+    end: End | None = None
+
+
+class Incomplete(NamedTuple):
+    """A journal that does not have the results of all items: its path, how its suite ended, and all that is known."""
+
+    path: str
+    ended: str
+    message: str
 
 
 class MergedJournals:
@@ -43,12 +62,13 @@ class MergedJournals:
     """
 
     def __init__(self, paths: Sequence[str], problems: SuiteProblems) -> None:
-        self.headers: list[Header] = []
+        self.runs: list[Run] = []
         self.entries: dict[str, Entry] = {}
         self._paths = [os.path.join(path, FILE_NAME) if os.path.isdir(path) else path for path in paths]
         self._problems = problems
         self._files = ExitStack()
         self._open: dict[int, BinaryIO] = {}
+        self._counts = [0] * len(paths)  # of the items that each journal has
         unusable: list[FileError] = []
         try:
             for number, path in enumerate(self._paths):
@@ -65,6 +85,18 @@ class MergedJournals:
         except BaseException:
             self.close()
             raise
+
+    def incomplete(self) -> Iterator[Incomplete]:
+        """The journals whose last suite did not end by itself with the result of every item."""
+        for number, run in {run.journal: run for run in self.runs}.items():
+            if run.end is not None and run.end.end == "complete":
+                continue
+            items = run.header.items if run.end is None else run.end.items
+            of = "" if items is None else f", and {counted(items, 'item')} were to run"
+            ended = "did not end" if run.end is None else run.end.end
+            how = f"the suite {ended}, as after a kill" if run.end is None else f"the suite was {ended}"
+            count = counted(self._counts[number], "item")
+            yield Incomplete(self._paths[number], ended, f"{how}: there are results of {count}{of}")
 
     def keep(self, ids: Container[str]) -> None:
         """Forget the results of other items."""
@@ -108,62 +140,72 @@ class MergedJournals:
 
     def _index(self, number: int) -> None:
         path = self._paths[number]
-        for line, (header, result, offset) in enumerate(_lines(self._open[number], path, self._problems), 1):
-            if header is not None:
-                self.headers.append(header)
-            if result is None:
-                continue
-            entry = Entry(number, offset, result.verdict, result.seconds)
-            before = self.entries.get(result.item.id)
-            if before is not None and before.journal != number and before.verdict != entry.verdict:
-                self._problems.found(
-                    "SR-SUITE-013",
-                    path,
-                    f"the verdict on {result.item.id!r} is {entry.verdict}, but {before.verdict} in"
-                    f" {self._paths[before.journal]!r}; this one counts",
-                    line=line,
-                    severity="warning",
-                )
-            self.entries[result.item.id] = entry
+        for line, (found, offset) in enumerate(_lines(self._open[number], path, self._problems), 1):
+            if isinstance(found, Header):
+                self.runs.append(Run(number, found))
+            elif isinstance(found, End):
+                self.runs[-1] = self.runs[-1]._replace(end=found)
+            elif found is not None:
+                self._add(number, line, found, offset)
+            else:  # it may have been the header of another suite
+                self.runs[-1] = self.runs[-1]._replace(end=None)
+
+    def _add(self, number: int, line: int, result: Result, offset: int) -> None:
+        path = self._paths[number]
+        entry = Entry(number, offset, result.verdict, result.seconds)
+        before = self.entries.get(result.item.id)
+        self._counts[number] += before is None or before.journal != number
+        if before is not None and before.journal != number and before.verdict != entry.verdict:
+            self._problems.found(
+                "SR-SUITE-013",
+                path,
+                f"the verdict on {result.item.id!r} is {entry.verdict}, but {before.verdict} in"
+                f" {self._paths[before.journal]!r}; this one counts",
+                line=line,
+                severity="warning",
+            )
+        self.entries[result.item.id] = entry
 
 
-def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[tuple[Header | None, Result | None, int]]:
-    """A header, a result or neither for each line of a journal, and where the line begins.
+def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[tuple[Header | End | Result | None, int]]:
+    """What each line of a journal says, None for a damaged one, and where the line begins.
 
     Raises FileError for a file that is no journal of this version.
     """
     offset = 0
     for number, text in enumerate(file, 1):
-        header, result = None, None
-        if number == 1 or (text.startswith(b'{"journal"') and text.endswith(b"\n")):
-            header = _header(text, path, number)
+        found: Header | End | Result | None = None
+        if number == 1:
+            found = _header(text, path)
         else:
+            adapter = next((kind for begin, kind in _KINDS.items() if text.startswith(begin)), _RESULT)
             try:
-                result = _RESULT.validate_json(text)
+                found = adapter.validate_json(text)
             except ValidationError as error:
                 _damaged(error, text, path, number, problems)
-        yield header, result, offset
+        yield found, offset
         offset += len(text)
 
 
-def _header(text: bytes, path: str, line: int) -> Header:
+def _header(text: bytes, path: str) -> Header:
+    """That of the first line. Raises FileError for a file that is no journal of this version."""
     try:
         given = json.loads(text)
         version = given["journal"]
     except (ValueError, TypeError, KeyError, RecursionError):
-        refuse("SR-SUITE-011", path, 'this is no journal: its first line has no "journal"', line=line)
+        refuse("SR-SUITE-011", path, 'this is no journal: its first line has no "journal"', line=1)
     if version != VERSION:
         refuse(
             "SR-SUITE-011",
             path,
             f"the journal has version {version!r}, expected {VERSION}",
             "read it with the version of this program that wrote it",
-            line,
+            1,
         )
     try:
         return _HEADER.validate_python(given)
     except ValidationError as error:
-        refuse("SR-SUITE-011", path, f"the header of the journal is wrong: {_first(error)}", line=line)
+        refuse("SR-SUITE-011", path, f"the header of the journal is wrong: {_first(error)}", line=1)
 
 
 def _damaged(error: ValidationError, text: bytes, path: str, line: int, problems: SuiteProblems) -> None:
