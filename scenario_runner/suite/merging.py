@@ -3,24 +3,53 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Container, Iterator, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Annotated, Any, BinaryIO, Final, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from scenario_runner.close_names import close_files_help
 from scenario_runner.errors import FileError
 from scenario_runner.files.source import reason_of
 from scenario_runner.suite.journal import FILE_NAME, VERSION, End, Header
 from scenario_runner.suite.problems import SuiteProblems, refuse
-from scenario_runner.suite.records import Result
+from scenario_runner.suite.records import Hashes, Item, Outcome, Result
 from scenario_runner.suite.tables import Row
+from scenario_runner.suite.verdicts import is_verdict
 from scenario_runner.visible import counted
 
-_RESULT: Final = TypeAdapter(Result)
+
+def _verdict(word: str) -> str:
+    if not is_verdict(word):
+        raise ValueError(f"{word!r} is no verdict")
+    return word
+
+
+def _attempt(attempt: Outcome) -> Outcome:
+    if not 0 <= attempt.seconds < math.inf:
+        raise ValueError(f"seconds: {attempt.seconds} is no time")
+    if not all(isinstance(each.get("message", ""), str) for each in attempt.diagnostics):
+        raise ValueError("diagnostics: a message is no text")
+    return attempt
+
+
+class _Written(NamedTuple):
+    """A `Result` as its line has it: nothing is left out, and values have exactly these types."""
+
+    item: Item
+    verdict: Annotated[str, AfterValidator(_verdict)]
+    attempts: tuple[Annotated[Outcome, AfterValidator(_attempt)], ...]
+    device: str
+    driver: str
+    hashes: Hashes
+    host: str = ""
+
+
+_RESULT: Final = TypeAdapter(_Written)
 _HEADER: Final = TypeAdapter(Header)
 _END: Final = TypeAdapter(End)
 _KINDS: Final[dict[bytes, TypeAdapter[Any]]] = {b'{"journal"': _HEADER, b'{"end"': _END}  # others are results
@@ -87,16 +116,20 @@ class MergedJournals:
             raise
 
     def incomplete(self) -> Iterator[Incomplete]:
-        """The journals whose last suite did not end by itself with the result of every item."""
+        """The journals whose last suite did not end by itself with the result of every item, or that have lost some."""
         for number, run in {run.journal: run for run in self.runs}.items():
-            if run.end is not None and run.end.end == "complete":
-                continue
+            count = self._counts[number]
             items = run.header.items if run.end is None else run.end.items
+            if run.end is None:
+                ended, how = "did not end", "the suite did not end, as after a kill"
+            elif run.end.end != "complete":
+                ended, how = run.end.end, f"the suite was {run.end.end}"
+            elif items is not None and count < items:
+                ended, how = "incomplete", "results are lost"
+            else:
+                continue
             of = "" if items is None else f", and {counted(items, 'item')} were to run"
-            ended = "did not end" if run.end is None else run.end.end
-            how = f"the suite {ended}, as after a kill" if run.end is None else f"the suite was {ended}"
-            count = counted(self._counts[number], "item")
-            yield Incomplete(self._paths[number], ended, f"{how}: there are results of {count}{of}")
+            yield Incomplete(self._paths[number], ended, f"{how}: there are results of {counted(count, 'item')}{of}")
 
     def keep(self, ids: Container[str]) -> None:
         """Forget the results of other items."""
@@ -134,7 +167,7 @@ class MergedJournals:
         file = self._open[entry.journal]
         file.seek(entry.offset)
         try:
-            return _RESULT.validate_json(file.readline())
+            return Result(*_RESULT.validate_json(file.readline(), strict=True))
         except ValidationError:
             refuse("SR-SUITE-011", self._paths[entry.journal], "the journal was changed while it was read")
 
@@ -180,7 +213,8 @@ def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[tuple
         else:
             adapter = next((kind for begin, kind in _KINDS.items() if text.startswith(begin)), _RESULT)
             try:
-                found = adapter.validate_json(text)
+                given = adapter.validate_json(text, strict=True)
+                found = Result(*given) if isinstance(given, _Written) else given
             except ValidationError as error:
                 _damaged(error, text, path, number, problems)
         yield found, offset
@@ -203,7 +237,7 @@ def _header(text: bytes, path: str) -> Header:
             1,
         )
     try:
-        return _HEADER.validate_python(given)
+        return _HEADER.validate_python(given, strict=True)
     except ValidationError as error:
         refuse("SR-SUITE-011", path, f"the header of the journal is wrong: {_first(error)}", line=1)
 
@@ -219,7 +253,8 @@ def _damaged(error: ValidationError, text: bytes, path: str, line: int, problems
 def _first(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_input=False)[0]
     place = "/".join(map(str, problem["loc"]))
-    return f"{place}: {problem['msg']}" if place else str(problem["msg"])
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message
 
 
 def _opened(path: str) -> BinaryIO:

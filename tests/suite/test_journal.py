@@ -166,6 +166,40 @@ def test_a_damaged_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"verdict": "Passed"}, "verdict: 'Passed' is no verdict"),
+        ({"verdict": "UnexpectedImprovement(Bad)"}, "verdict: 'UnexpectedImprovement(Bad)' is no verdict"),
+        ({"verdict": None}, "verdict: Input should be a valid string"),
+        ({"device": ...}, "device: Field required"),
+        ({"attempts": ...}, "attempts: Field required"),
+        ({"more": 1}, "more: Extra inputs are not permitted"),
+        ({"item": {"id": "a"}}, "item/path: Field required"),
+        ({"attempts": [{"status": "Good"}]}, "attempts/0/status: Input should be 'Pass', 'Warn', "),
+        ({"attempts": [{"status": "Pass", "seconds": "1"}]}, "attempts/0/seconds: Input should be a valid number"),
+        ({"attempts": [{"status": "Pass", "seconds": float("nan")}]}, "attempts/0: seconds: nan is no time"),
+        ({"attempts": [{"status": "Fail", "diagnostics": [{"message": 1}]}]}, "attempts/0: diagnostics: a message is"),
+    ],
+)
+def test_a_line_that_no_suite_writes(tmp_path: Path, change: dict[str, object], message: str) -> None:
+    """Words that are none, values of other types and keys that are missing are told with their place; the result is
+    left out, and the journal is incomplete."""
+    path = write(tmp_path, result("b"), result("a"))
+    lines = path.read_text().splitlines()
+    changed = {**json.loads(lines[2]), **change}
+    lines[2] = json.dumps({name: value for name, value in changed.items() if value is not ...})
+    lines[3] = lines[3].replace("null", "2")
+    path.write_text("\n".join(lines) + "\n")
+    problems = Collected()
+    with MergedJournals([str(path)], problems) as merged:
+        assert list(merged.entries) == ["b"]
+        (incomplete,) = merged.incomplete()
+        assert incomplete.message == "results are lost: there are results of 1 item, and 2 items were to run"
+    (shown,) = problems.shown
+    assert shown.startswith(f"SR-SUITE-012 {path}:3: the line is damaged, and is ignored: {message}")
+
+
+@pytest.mark.parametrize(
     "text, message",
     [
         ("", None),
