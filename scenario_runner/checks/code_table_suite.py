@@ -59,7 +59,7 @@ Name a journal.jsonl that `scenario-runner test --results` wrote, or use the ver
 docs/suites.md
 
 SR-SUITE-012 warning damaged line of a journal
-A line of a journal is not one that a suite writes: it is damaged, has an unknown verdict or a value of another type, or is the last one of a run that was killed. It is ignored.
+A line of a journal is none that a suite writes, often the last one of a run that was killed. It is ignored.
 Run the suite again with --resume, which runs what has no result.
 docs/suites.md
 
