@@ -139,6 +139,7 @@ def test_expectations_are_written_from_a_run(suite: Path, program: Program) -> N
         ("suite --update --results r", 2, "error: --update writes expectations, and --results results"),
         ("- -", 2, "error: standard input was given twice"),
         ("suite --retries many", 2, "error: argument --retries: 'many': expected a whole number of 0 or more"),
+        ("suite --jobs 5000", 2, "error: argument --jobs: '5000': expected at most "),
         ("suite --devices ,", 2, "error: argument --devices: expected 'all', or indexes, UUIDs or names of devices"),
         ("suite --device 99", 8, "error: "),
         ("suite --junit suite", 4, "error: suite: is a folder"),
@@ -163,6 +164,16 @@ def test_what_ends_a_suite_at_once(suite: Path, program: Program, arguments: str
     if arguments.startswith("-t"):
         help = "--include-tests takes several values, such as 'suite': name it before --include-tests, or after '--'"
         assert f"\n  help: {help}\n" in ended.err
+
+
+def test_more_processes_than_open_files(tmp_path: Path, program: Program) -> None:
+    """The suite goes on with as many as the limit allows, and says so."""
+    for number in range(12):
+        item(tmp_path / "suite", str(number), doubled(0, 2, 4, 6))
+    launcher = ["sh", "-c", 'ulimit -n 40; exec "$@"', "sh"]
+    ended = program("test", "suite", "--jobs", "12", "--results", "r", launcher=launcher)
+    assert (ended.code, ended.out.splitlines()[-1]) == (0, "suite passed: 12 items")
+    assert "warning: the system refuses another process (Too many open files); going on with " in ended.err
 
 
 def slow_suite(folder: Path) -> None:
