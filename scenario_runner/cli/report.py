@@ -158,7 +158,8 @@ def _info(journals: Sequence[str], merged: MergedJournals) -> SuiteInfo:
         devices=tuple({uuid: name for end in ends for uuid, name in end.devices.items()}.items()),
         host=", ".join(dict.fromkeys(header.host for header in headers)),
         version=", ".join(dict.fromkeys(header.program for header in headers)),
-        command=tuple(map(str, headers[0].options.get("command", ()))) if len(journals) == 1 and headers else (),
+        command=headers[0].command if len(journals) == 1 else (),
         folder=os.getcwd(),
+        repeat=merged.repeat_command,
         incomplete="; ".join(f"{each.path}: {each.message}" for each in merged.incomplete()),
     )

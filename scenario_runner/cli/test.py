@@ -267,8 +267,8 @@ class _Suite:
         arguments = runner_arguments(options)
         hash = program_hash(arguments)
         journal = stack.enter_context(Journal(self._folder, resume=resume))
-        given = {"command": ["scenario-runner", "test", *self._argv], "runner": arguments}
-        journal.begin(header(hash, given, self._total))
+        command = ["scenario-runner", "test", *self._argv]
+        journal.begin(header(hash, command, arguments, options.repeating, self._total))
         return journal, Hasher(hash)
 
     def _info(self) -> SuiteInfo:
@@ -287,7 +287,7 @@ class _Suite:
             folder=os.getcwd(),
             results=self._folder,
             is_temporary=self._options.results is None,
-            repeat=tuple(self._options.repeating),
+            repeat=self._options.repeating.command,
         )
 
     def _written(self, session: Session, journal: Journal | None, summary: Summary) -> list[str]:

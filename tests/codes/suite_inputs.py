@@ -90,7 +90,7 @@ def journal_in_use(case: Case) -> Codes:
 
 def journal(folder: Path, *verdicts: str) -> str:
     with Journal(str(folder)) as written:
-        written.begin(header("", {}))
+        written.begin(header(""))
         for verdict in verdicts:
             written.add(Result(Item("a", "/a"), verdict, (Outcome("Pass"),)))
     return str(folder / FILE_NAME)

@@ -120,7 +120,7 @@ class Suite:
         path = self.folder / FILE_NAME
         earlier = MergedJournals([str(path)], problems) if path.exists() else None
         with Journal(str(self.folder), resume=True) as journal:
-            journal.begin(header(program, {}))
+            journal.begin(header(program))
             session = Session(
                 given or lists(),
                 Rules(),
