@@ -20,6 +20,7 @@ from scenario_runner.cli.arguments import (
 )
 from scenario_runner.cli.suite_reports import add_report_options
 from scenario_runner.errors import UsageError
+from scenario_runner.system_limits import processors
 
 _DESCRIPTION: Final = """\
 Run scenarios with expectations, each in a process that may crash, and say which results are unexpected.
@@ -29,6 +30,9 @@ _EPILOG: Final = """\
 exit codes: 0: nothing unexpected; 1: unexpected failures; 2: the command line or a list is wrong; others: see
 'scenario-runner run --help' and docs/suites.md
 """
+
+# For each device, where there are not more processors. A worker takes four open files here, and tens of MiB of memory.
+_MOST_JOBS: Final = 256
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -92,7 +96,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--devices", type=_names, default=(), metavar="D,…", help="'all', or indexes, UUIDs or names of devices"
     )
-    group.add_argument("--jobs", type=_count, metavar="N", help="processes for each device (default: what suits it)")
+    group.add_argument("--jobs", type=_jobs, metavar="N", help="processes for each device (default: what suits it)")
     group.add_argument(
         "--cluster",
         metavar="SCHEDULER",
@@ -177,6 +181,14 @@ def _given(group: argparse._ActionsContainer, options: argparse.Namespace) -> li
 
 def _count(text: str) -> int:
     return _least(text, 1)
+
+
+def _jobs(text: str) -> int:
+    jobs = _count(text)
+    most = max(_MOST_JOBS, processors())
+    if jobs > most:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected at most {most}")
+    return jobs
 
 
 def _number(text: str) -> int:

@@ -69,10 +69,13 @@ class Session:
         self._earlier = earlier
         self._hashes: dict[str, Hashes] = {}  # of items in flight, as their files were before they ran
         self._stopped = False
+        self._running = 0
 
     def run(self, items: Iterable[Item], workers: Workers) -> None:
         """Run the items, and hand each result to ``take``. An exception, such as Ctrl-C, leaves those there were."""
+        items = iter(items)
         for finished in workers.run(self._to_run(items), again=self._again):
+            self._running -= 1
             item = finished.item
             verdict = self.rules.verdict(self.lists.expected(item.id), finished.attempts)
             hashes = self._hashes.pop(item.id, Hashes())
@@ -80,7 +83,7 @@ class Session:
             if self._limits.fail_fast is not None and self.bad >= self._limits.fail_fast and not self._stopped:
                 self._stopped = True
                 workers.stop()
-        self.is_complete = not self._stopped
+        self.is_complete = not self._running and next(items, None) is None
 
     def _to_run(self, items: Iterable[Item]) -> Iterator[Item]:
         """Those of the items whose result has to be found out; the others have one when this goes past them."""
@@ -101,6 +104,7 @@ class Session:
                 reason = f"not run: --max-failures {most} was reached"
                 self._add(Result(item, "Skip", (Outcome("Skip", reason=reason),)))
                 continue
+            self._running += 1
             yield item
 
     def _take_over(self, item: Item, hashes: Hashes) -> bool:

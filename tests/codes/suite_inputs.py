@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -106,6 +107,12 @@ def damaged(case: Case, problems: SuiteProblems) -> None:
     MergedJournals([str(path)], problems).close()
 
 
+def unended(case: Case) -> Codes:
+    journal(case.scene.folder, "Pass")
+    ended = case.program("report", case.scene.folder)
+    return set(re.findall(r"^error: .*\[(SR-.*)\]$", ended.err, re.M)) if ended.code == 4 else set()
+
+
 def contradiction(case: Case, problems: SuiteProblems) -> None:
     paths = [journal(case.scene.folder / verdict, verdict) for verdict in ("Pass", "Fail")]
     MergedJournals(paths, problems).close()
@@ -125,4 +132,5 @@ INPUTS: dict[str, Input] = {
     "SR-SUITE-011": other_file,
     "SR-SUITE-012": found(damaged),
     "SR-SUITE-013": found(contradiction),
+    "SR-SUITE-014": unended,
 }

@@ -117,6 +117,7 @@ class _Page:
         head = {
             "title": visible(info.title),
             "about": visible(about),
+            "incomplete": visible(info.incomplete),
             "environment": [[name, visible(value)] for name, value in self._environment() if value],
             "verdicts": list(self._verdicts),
             "devices": [visible(name) for name in self._devices],

@@ -8,6 +8,9 @@ from typing import Final, Literal, NamedTuple
 
 from scenario_runner.suite.records import OutputCheck, Result
 
+INCOMPLETE: Final = "suite is incomplete"
+"""The name of the failed test that CI systems are shown where not every item has a result."""
+
 Kind = Literal["passed", "failed", "skipped", "tolerated"]
 
 _KINDS: Final[dict[str, Kind]] = {
@@ -27,7 +30,8 @@ class SuiteInfo(NamedTuple):
     ``started`` is in seconds since 1970 (UTC), ``seconds`` how long it took. ``devices`` are pairs of the UUID of a
     device and its name. ``command`` is the command line that started it, ``folder`` the folder that it was started in,
     and ``results`` the folder of the results, to which the paths in `OutputCheck.files` are relative; no report names
-    them where it ``is_temporary``. ``repeat`` is the command that runs an item again when its path is added.
+    them where it ``is_temporary``. ``incomplete`` says why not every item has a result, where one has none. ``repeat``
+    is the command that runs an item again when its path is added.
     """
 
     title: str = "scenario-runner"
@@ -41,6 +45,7 @@ class SuiteInfo(NamedTuple):
     folder: str = ""
     results: str = ""
     is_temporary: bool = False
+    incomplete: str = ""
     repeat: tuple[str, ...] = ("scenario-runner", "test")
 
     def repeat_command(self, result: Result) -> str:

@@ -61,6 +61,8 @@
   for (const row of rows) counts[row[VERDICT]]++;
   document.querySelector("h1").textContent = data.title;
   $("about").textContent = data.about;
+  $("incomplete").textContent = data.incomplete;
+  $("incomplete").hidden = !data.incomplete;
   for (const [name, value] of data.environment) {
     document.querySelector("#environment table").append(make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, value)));
   }
