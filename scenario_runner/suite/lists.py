@@ -117,7 +117,7 @@ class Baseline:
         self._unmatched.discard(name)
 
     def status(self, name: str) -> str | None:
-        """The expected status of an item, None where there is none."""
+        """The expected status of an item, or "KnownFlake"; None where there is none."""
         found = self._expected.get(name)
         return found[0] if found else None
 
@@ -161,7 +161,10 @@ class Lists(NamedTuple):
 
     def expected(self, name: str) -> Expected:
         """What they say of an item."""
-        return Expected(self.baseline.status(name), self.flakes.match(name))
+        status = self.baseline.status(name)
+        if status == "KnownFlake":
+            return Expected(None, True)
+        return Expected(status, self.flakes.match(name))
 
     def unmatched(self) -> Iterator[tuple[str, Place]]:
         """The entries that no item has been seen for."""

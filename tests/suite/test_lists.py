@@ -79,6 +79,13 @@ def test_a_baseline(tmp_path: Path) -> None:
     assert [baseline.status(name) for name in names] == ["Fail", "Pass", "Crash", None, None]
 
 
+def test_a_known_flake_of_a_baseline(tmp_path: Path) -> None:
+    """It may fail, as one that a list of flakes matches; a Flake of the run before says nothing."""
+    baseline = read_baselines([written(tmp_path / "b", "a,KnownFlake\nb,Flake\nc,Fail\n")])
+    lists = Lists(baseline, Patterns(), read_patterns([written(tmp_path / "f", "c")], Collected()))
+    assert [lists.expected(name) for name in "abc"] == [(None, True), (None, False), ("Fail", True)]
+
+
 @pytest.mark.parametrize(
     "text, message",
     [
