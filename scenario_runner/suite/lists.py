@@ -60,7 +60,8 @@ def read_patterns(paths: Sequence[str], problems: SuiteProblems) -> Patterns:
     """The patterns of files. Raises FileError for one that cannot be read."""
     patterns = Patterns()
     for path in paths:
-        _add_file(path, (), patterns, problems)
+        with problems.holding():
+            _add_file(path, (), patterns, problems)
     return patterns
 
 
@@ -69,7 +70,8 @@ def given_patterns(texts: Sequence[str], problems: SuiteProblems) -> Patterns:
     patterns = Patterns()
     for text in texts:
         if text.endswith(".txt"):
-            _add_file(text, (), patterns, problems)
+            with problems.holding():
+                _add_file(text, (), patterns, problems)
         else:
             patterns.add(text, Place(None, None), problems)
     return patterns
@@ -126,24 +128,31 @@ class Baseline:
         return ((name, place) for name, (_, place) in self._expected.items() if name in self._unmatched)
 
 
-def read_baselines(paths: Sequence[str]) -> Baseline:
+def read_baselines(paths: Sequence[str], problems: SuiteProblems) -> Baseline:
     """The lines ``name,status[,…]`` of files. Raises FileError, and UsageError for a line without a status and for a
     name that stands there twice."""
     baseline = Baseline()
     for path in paths:
-        for line, text in _lines(path):
-            try:
-                columns = next(csv.reader([text]))
-            except csv.Error as error:
-                refuse("SR-SUITE-002", path, f"the line cannot be read: {error}", "expected 'name,status'", line)
-            status = columns[1].strip() if len(columns) > 1 else ""
-            try:
-                expected = expected_status(status)
-            except ValueError:
-                wrong = f"{status!r} is no status" if status else "the status is missing, expected 'name,status'"
-                refuse("SR-SUITE-002", path, wrong, f"the statuses: {', '.join(STATUSES)}", line)
-            baseline.add(columns[0], expected, Place(path, line))
+        with problems.holding():
+            for line, text in _lines(path):
+                with problems.holding():
+                    _add_line(text, Place(path, line), baseline)
     return baseline
+
+
+def _add_line(text: str, place: Place, baseline: Baseline) -> None:
+    try:
+        columns = next(csv.reader([text]))
+    except csv.Error as error:
+        message = f"the line cannot be read: {error}"
+        refuse("SR-SUITE-002", place.path, message, "expected 'name,status'", place.line)
+    status = columns[1].strip() if len(columns) > 1 else ""
+    try:
+        expected = expected_status(status)
+    except ValueError:
+        wrong = f"{status!r} is no status" if status else "the status is missing, expected 'name,status'"
+        refuse("SR-SUITE-002", place.path, wrong, f"the statuses: {', '.join(STATUSES)}", place.line)
+    baseline.add(columns[0], expected, place)
 
 
 class Lists(NamedTuple):
