@@ -17,8 +17,8 @@ from scenario_runner.suite.records import Item
 
 # Files of a suite that are no scenarios, whatever is in them.
 _OTHER_NAMES: Final = frozenset({"manifest.json", "results.json"})
-# A folder with this file is searched only where it is named itself.
-_NOT_SEARCHED: Final = ".not-searched"
+NOT_SEARCHED: Final = ".not-searched"
+"""A folder with this file is searched only where it is named itself."""
 # The strings and brackets of a JSON text. In JSON a quote inside of a string is escaped.
 _TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*(:?)|[{}\[\]]')
 _KEYS: Final = (b"commands", b"resources")
@@ -133,7 +133,7 @@ class Discovery:
             entries = []
         elif self._searched.setdefault(identity, folder) != folder:
             entries = []  # another link to it: its items have been found
-        elif len(self._searched) > 1 and any(entry.name == _NOT_SEARCHED for entry in entries):
+        elif len(self._searched) > 1 and any(entry.name == NOT_SEARCHED for entry in entries):
             entries = []
         return above | {identity}, iter(entries)
 
