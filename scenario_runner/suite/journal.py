@@ -25,6 +25,8 @@ VERSION: Final = 1
 FILE_NAME: Final = "journal.jsonl"
 PREVIOUS_NAME: Final = "journal.previous.jsonl"
 
+_dumps: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
 
 class Header(NamedTuple):
     """What the results after it have in common.
@@ -98,7 +100,7 @@ class Journal:
 
     def _write(self, value: Mapping[str, Any]) -> None:
         # what is left in a text of bytes that were none stands in no JSON file
-        line = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        line = _dumps(value).encode("utf-8", "replace") + b"\n"
         try:
             if os.write(self._descriptor, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
