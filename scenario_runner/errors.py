@@ -294,6 +294,7 @@ _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-SUITE-008": FileError,
     "SR-SUITE-010": FileError,
     "SR-SUITE-011": FileError,
+    "SR-SUITE-014": FileError,
     "SR-CLUSTER": UsageError,
     "SR-CLUSTER-001": UnsupportedError,
     "SR-CLUSTER-003": NoDeviceError,

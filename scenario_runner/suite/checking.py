@@ -45,12 +45,12 @@ def _checked(bound: Bound, content: Content, actual: memoryview) -> OutputCheck:
     status, messages = "Pass", []
     found: Found | None = None
     if by_elements and not is_equal:
-        found = compare(actual, content, bound.planes, rule, ignored)
+        found = compare(actual, content, bound.compared_planes, rule, ignored)
         allowed = _allowed(bound, found)
         if allowed:
             metrics["wrong_elements"] = float(found.wrong)
         if found.wrong > allowed:
-            found = details(actual, content, bound.planes, rule, found, ignored)
+            found = details(actual, content, bound.compared_planes, rule, found, ignored)
             status, messages = "Fail", [_sentence(bound, found, allowed)]
     if expected.metrics is not None:
         status, more = _measured(bound, content, actual, ignored, metrics, status)

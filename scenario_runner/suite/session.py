@@ -82,11 +82,14 @@ class Session:
         self._hashes: dict[str, Hashes] = {}  # of items in flight, as their files were before they ran
         self._ahead: deque[_Found] = deque()
         self._stopped = False
+        self._running = 0
 
     def run(self, items: Iterable[Item], workers: Workers) -> None:
         """Run the items, and hand each result to ``take``. An exception, such as Ctrl-C, leaves those there were."""
+        items = iter(items)
         found = self._found(items)
         for finished in workers.run(self._to_run(found), again=self._again):
+            self._running -= 1
             item = finished.item
             verdict = self.rules.verdict(self.lists.expected(item.id), finished.attempts)
             hashes = self._hashes.pop(item.id, Hashes())
@@ -96,7 +99,7 @@ class Session:
                 workers.stop()
             if not self._stopped:  # while the workers run, so that none of them waits for its next item
                 self._ahead.extend(islice(found, _LOOKED_AHEAD - len(self._ahead)))
-        self.is_complete = not self._stopped
+        self.is_complete = not self._running and not self._ahead and next(items, None) is None
 
     def _found(self, items: Iterable[Item]) -> Iterator[_Found]:
         """The items, with what is known of them before it is decided whether they run."""
@@ -124,6 +127,7 @@ class Session:
                 continue
             if hashes is not None:
                 self._hashes[item.id] = hashes
+            self._running += 1
             yield item
 
     def _take_over(self, item: Item, hashes: Hashes) -> bool:

@@ -37,6 +37,12 @@ def expected_status(word: str) -> str | None:
     return word
 
 
+def is_verdict(word: str) -> bool:
+    """Whether a word is one that `Rules.verdict` gives."""
+    improved = _IMPROVED.fullmatch(word)
+    return (improved[1] if improved else word) in STATUSES or word in ("Flake", "KnownFlake", "ExpectedFail")
+
+
 def judged(status: str, expected: str | None) -> str:
     """The verdict on one run with a status, where a baseline expects ``expected``."""
     if expected is None:

@@ -88,6 +88,9 @@ def test_fail_fast_starts_nothing_more() -> None:
     session = new_session(lists(d="Fail"), Limits(fail_fast=2))
     assert list(run(session, "a d b c e f", workers)) == ["a", "d", "b", "c"]
     assert not session.is_complete
+    session = new_session(lists(), Limits(fail_fast=1))
+    assert list(run(session, "a b", Scripted(b="Fail Fail"))) == ["a", "b"]
+    assert session.is_complete  # nothing was left
 
 
 def test_what_is_left_after_many_failures_is_skipped() -> None:
@@ -140,7 +143,7 @@ class Suite:
         path = self.folder / FILE_NAME
         earlier = MergedJournals([str(path)], problems) if path.exists() else None
         with Journal(str(self.folder), resume=True) as journal:
-            journal.begin(header(program, {}))
+            journal.begin(header(program))
             session = Session(
                 given or lists(),
                 Rules(),

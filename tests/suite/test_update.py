@@ -163,7 +163,7 @@ def test_exit_codes_and_codes(scene: Scene, changed: Update, runners: Runners) -
         ({"outputs": {"y": {}}}, "'y' is no output"),
         ({"outputs": {"x": {"atoll": 1}}}, "unknown key 'atoll'"),
         ({"exit_code": 3}, "the run ended well: remove 'exit_code'"),
-        ({"outputs": {"x": {"values": 1}}}, "say nothing of their type"),
+        ({"outputs": {"x": {"values": 1, "dtype": "float32"}}}, "the key 'values' are both the expectation of 'x'"),
     ],
 )
 def test_what_no_run_can_put_right(scene: Scene, runners: Runners, given: dict[str, Any], message: str) -> None:
@@ -175,6 +175,13 @@ def test_what_no_run_can_put_right(scene: Scene, runners: Runners, given: dict[s
         update(Item("i", path, str(check)), runners)
     assert json.loads(check.read_text()) == given
     assert np.load(scene.folder / "expected" / "x.npy").shape == (3,)
+
+
+def test_values_without_a_type(scene: Scene, runners: Runners) -> None:
+    """What a run gives cannot be written as such."""
+    check = scene.file("check.json", json.dumps({"outputs": {"x": {"values": 1}}}))
+    with pytest.raises(ExpectationError, match="say nothing of their type"):
+        update(Item("i", str(scene.write()), str(check)), runners)
 
 
 def test_nothing_is_half_written(scene: Scene, runners: Runners) -> None:

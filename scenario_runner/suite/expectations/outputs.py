@@ -146,6 +146,8 @@ def expects_frames(plan: Plan, names: Iterable[str]) -> bool:
 def expected_files(folder: str) -> dict[str, list[str]]:
     """The files below a folder that may hold expected content: by name without the extension, all with that name.
 
+    Files with other extensions than expected content has are there too: one may be meant for an output.
+
     Raises ExpectationError where a folder cannot be searched.
     """
     from scenario_runner.files.codec import is_known
@@ -166,10 +168,10 @@ def expected_files(folder: str) -> dict[str, list[str]]:
             for entry in entries:
                 if entry.name.startswith("."):
                     continue
-                if is_known(entry.name):
+                if is_known(entry.name) or not entry.is_dir():
                     stem = os.path.splitext(entry.name)[0]
                     found.setdefault(prefix + stem, []).append(entry.path)
-                elif entry.is_dir():
+                else:
                     searched = searched or {os.path.realpath(folder)}
                     target = os.path.realpath(entry.path)
                     if target in searched:
