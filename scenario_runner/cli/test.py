@@ -75,16 +75,19 @@ class _Suite:
         from scenario_runner.suite.lists import Lists, given_patterns, read_baselines, read_patterns
 
         check_destinations(options)
-        lists = Lists(
-            read_baselines(options.baseline),
-            read_patterns(options.skips, self._problems),
-            read_patterns(options.flakes, self._problems),
-        )
-        include = given_patterns(options.include_tests, self._problems)
         with ExitStack() as stack:
-            earlier = self._earlier(stack)
-            items = self._items(lists, include, earlier)
-            ahead = list(items if options.strict else islice(items, _LOOKED_AHEAD + 1))
+            with self._problems.together():
+                lists = Lists(
+                    read_baselines(options.baseline, self._problems),
+                    read_patterns(options.skips, self._problems),
+                    read_patterns(options.flakes, self._problems),
+                )
+                include = given_patterns(options.include_tests, self._problems)
+                earlier = self._earlier(stack)
+                items = self._items(lists, include, earlier)
+                ahead = list(items if options.strict else islice(items, _LOOKED_AHEAD + 1))
+                if options.strict:
+                    self._report_unmatched(lists, include)
             if options.list:
                 for item in chain(ahead, items):
                     if not lists.skips.match(item.id):

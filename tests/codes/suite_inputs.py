@@ -42,7 +42,7 @@ def patterns(**files: str) -> Input:
 
 def baseline(text: str) -> Input:
     """A baseline of these lines."""
-    return lambda case: case.raised(lambda: read_baselines([str(case.scene.file("b", text))]))
+    return lambda case: case.raised(lambda: read_baselines([str(case.scene.file("b", text))], Collected()))
 
 
 def searched(make: Callable[[Path], object]) -> Input:

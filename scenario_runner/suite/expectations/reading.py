@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_class
 from scenario_runner.files.source import SourceFile
+from scenario_runner.scenario.loader import MAX_FILE_BYTES
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import line_and_column, scan
 from scenario_runner.suite.expectations.model import Check, Least, Most, Output
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from scenario_runner.suite.records import Item
 
-_MOST_BYTES = 32 << 20
 _KEY = b'"expect"'
 _POINTER = "/expect"  # of the expectations in a scenario
 _ABOUT_KEYS = ("SR-EXPECT-002",)
@@ -107,10 +107,11 @@ def of_text(text: str, path: str, folder: str, expected: str) -> Expectations:
 
 
 def _inside(path: str) -> tuple[str, Any] | None:
-    """The text of a scenario that has expectations, and these as data; of a wrong one the run says what is wrong."""
+    """The text of a scenario that has expectations, and these as data. Of one that is wrong, or too large, the
+    run says what is wrong."""
     try:
         content = _content(path)
-        if _KEY not in content or len(content) > _MOST_BYTES:
+        if len(content) > MAX_FILE_BYTES or (_KEY not in content and b"\\u" not in content):  # which hides letters
             return None
         text = content.decode("utf-8-sig")
         tree = json.loads(text)
@@ -120,15 +121,15 @@ def _inside(path: str) -> tuple[str, Any] | None:
 
 
 def _content(path: str) -> bytes:
-    """The bytes of a file, or more than ``_MOST_BYTES`` of them. Raises FileError."""
+    """The bytes of a file, or more than ``MAX_FILE_BYTES`` of them. Raises FileError."""
     with SourceFile(path) as file:
-        return file.read(_MOST_BYTES + 1)
+        return file.read(MAX_FILE_BYTES + 1)
 
 
 def _text(path: str) -> str:
     content = _content(path)
-    if len(content) > _MOST_BYTES:
-        raise _unreadable(path, f"is larger than {_MOST_BYTES >> 20} MiB", "keep data in files of their own")
+    if len(content) > MAX_FILE_BYTES:
+        raise _unreadable(path, f"is larger than {MAX_FILE_BYTES >> 20} MiB", "keep data in files of their own")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

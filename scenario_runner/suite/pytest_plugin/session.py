@@ -38,11 +38,12 @@ class Session:
         self._config = config
         self._marks: dict[str, pytest.MarkDecorator] = {}
         problems = SuiteProblems(lambda problem: None, strict=True)
-        self._lists = Lists(
-            read_baselines([str(path) for path in config.getini("scenario_baseline")]),
-            read_patterns([str(path) for path in config.getini("scenario_skips")], problems),
-            read_patterns([str(path) for path in config.getini("scenario_flakes")], problems),
-        )
+        with problems.together():
+            self._lists = Lists(
+                read_baselines([str(path) for path in config.getini("scenario_baseline")], problems),
+                read_patterns([str(path) for path in config.getini("scenario_skips")], problems),
+                read_patterns([str(path) for path in config.getini("scenario_flakes")], problems),
+            )
         self._rules = Rules()
         self._discovery = Discovery(str(config.rootpath), problems)
         self._results = os.path.abspath(config.rootpath / results) if results else None
