@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ExpectationError, error_class
+from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_class
 from scenario_runner.files.source import SourceFile
 from scenario_runner.scenario.loader import MAX_FILE_BYTES
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
@@ -110,20 +110,24 @@ def _inside(path: str) -> tuple[str, Any] | None:
     """The text of a scenario that has expectations, and these as data. Of one that is wrong, or too large, the
     run says what is wrong."""
     try:
-        with open(path, "rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
+        content = _content(path)
         if len(content) > MAX_FILE_BYTES or (_KEY not in content and b"\\u" not in content):  # which hides letters
             return None
         text = content.decode("utf-8-sig")
         tree = json.loads(text)
-    except (OSError, ValueError, RecursionError):
+    except (ScenarioRunnerError, ValueError, RecursionError):
         return None
     return (text, tree["expect"]) if isinstance(tree, dict) and "expect" in tree else None
 
 
-def _text(path: str) -> str:
+def _content(path: str) -> bytes:
+    """The bytes of a file, or more than ``MAX_FILE_BYTES`` of them. Raises FileError."""
     with SourceFile(path) as file:
-        content = file.read(min(file.size_bytes, MAX_FILE_BYTES + 1))
+        return file.read(MAX_FILE_BYTES + 1)
+
+
+def _text(path: str) -> str:
+    content = _content(path)
     if len(content) > MAX_FILE_BYTES:
         raise _unreadable(path, f"is larger than {MAX_FILE_BYTES >> 20} MiB", "keep data in files of their own")
     try:
