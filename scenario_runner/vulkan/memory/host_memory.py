@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 _MEMINFO = "/proc/meminfo"
-_CGROUP_LIMIT = "/sys/fs/cgroup/memory.max"
-_CGROUP_USED = "/sys/fs/cgroup/memory.current"
+_GROUPS_OF_PROCESS = "/proc/self/cgroup"
+_GROUPS = "/sys/fs/cgroup"
+_NO_LIMIT_BYTES = 1 << 60  # the first version of control groups has a number for it
 _MADV_POPULATE_WRITE = 23  # Linux 5.14
 _PAGE_SIZE_BYTES = 4096
 _SMALLEST_BYTES = 1 << 20
 
 
 def available_bytes() -> int | None:
-    """Memory that programs can still be given, within the limit of a container; None where that cannot be told.
+    """Memory that programs can still be given, within the limits of containers and of jobs on a cluster; None where
+    that cannot be told.
 
     A software device hands out more than there is, and dies using it.
     """
-    found = [amount for amount in (_of_machine(), _of_container()) if amount is not None]
-    return min(found) if found else None
+    found = [amount for amount in (_of_machine(), *map(left_in, _groups())) if amount is not None]
+    return min(found, default=None)
 
 
 def _of_machine() -> int | None:
@@ -33,12 +37,56 @@ def _of_machine() -> int | None:
     return None
 
 
-def _of_container() -> int | None:
+class Group(NamedTuple):
+    """The files of a control group that bounds memory: its limit, what is used, and what that consists of."""
+
+    limit: str
+    used: str
+    parts: str
+
+
+@cache
+def _groups() -> tuple[Group, ...]:
+    return tuple(groups_of(_GROUPS_OF_PROCESS, _GROUPS))
+
+
+def groups_of(process: str, root: str) -> Iterator[Group]:
+    """The control groups of a process (``/proc/<pid>/cgroup``) and those around them, of both versions."""
     try:
-        with open(_CGROUP_LIMIT, encoding="ascii") as limit, open(_CGROUP_USED, encoding="ascii") as used:
-            return max(0, int(limit.read()) - int(used.read()))
+        with open(process, encoding="utf-8") as file:
+            lines = [line.rstrip("\n").split(":", 2) for line in file]
+    except (OSError, ValueError):
+        return
+    for _, controllers, path in (line for line in lines if len(line) == 3):
+        if not controllers:
+            folder, limit, used = root, "memory.max", "memory.current"
+        elif "memory" in controllers.split(","):
+            folder, limit, used = os.path.join(root, "memory"), "memory.limit_in_bytes", "memory.usage_in_bytes"
+        else:
+            continue
+        names = path.strip("/").split("/") if path.strip("/") else []
+        for count in range(len(names), -1, -1):
+            group = os.path.join(folder, *names[:count])
+            if os.path.isfile(os.path.join(group, limit)):
+                yield Group(*(os.path.join(group, name) for name in (limit, used, "memory.stat")))
+
+
+def left_in(group: Group) -> int | None:
+    """The memory in bytes that a group has left; None where it has no limit."""
+    try:
+        with open(group.limit, encoding="ascii") as file:
+            limit = int(file.read())
+        if limit >= _NO_LIMIT_BYTES:
+            return None
+        with open(group.used, encoding="ascii") as file:
+            left = limit - int(file.read())
+        with open(group.parts, encoding="ascii") as parts:
+            amounts = dict(line.split() for line in parts)
     except (OSError, ValueError):  # "max": no limit
         return None
+    prefix = "total_" if "total_inactive_file" in amounts else ""
+    files = (int(amounts.get(f"{prefix}{state}_file", 0)) for state in ("active", "inactive"))
+    return max(0, left + sum(files))  # the system drops cached files where programs need memory
 
 
 def populate(view: memoryview) -> None:
