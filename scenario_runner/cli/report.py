@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from scenario_runner.cli.arguments import Parser
@@ -48,7 +49,14 @@ def main(argv: Sequence[str]) -> int:
 
     problems = SuiteProblems(show, strict=options.strict)
     check_destinations(options)
-    with MergedJournals(options.journals, problems) as merged:
+    with ExitStack() as stack:
+        with problems.together():
+            merged = stack.enter_context(MergedJournals(options.journals, problems))
+            incomplete = list(merged.incomplete())
+            for each in incomplete:
+                problems.found(
+                    "SR-SUITE-014", each.path, each.message, "run it again with --resume, which runs the rest"
+                )
         if not merged.entries:
             help = "a suite that ended before its first result has written it; run it again"
             refuse("SR-SUITE-011", None, f"there is no result in {', '.join(map(repr, options.journals))}", help)
@@ -56,9 +64,6 @@ def main(argv: Sequence[str]) -> int:
             from scenario_runner.suite.tables import write_tables
 
             write_tables(options.csv, merged.rows())
-        incomplete = list(merged.incomplete())
-        for each in incomplete:
-            problems.found("SR-SUITE-014", each.path, each.message, "run it again with --resume, which runs the rest")
         lines = write_reports(options, _Placed(merged), _info(options.journals, merged))
         bad = sorted(id for id, entry in merged.entries.items() if is_bad(entry.verdict))
         if options.compare is not None:
@@ -158,7 +163,8 @@ def _info(journals: Sequence[str], merged: MergedJournals) -> SuiteInfo:
         devices=tuple({uuid: name for end in ends for uuid, name in end.devices.items()}.items()),
         host=", ".join(dict.fromkeys(header.host for header in headers)),
         version=", ".join(dict.fromkeys(header.program for header in headers)),
-        command=tuple(map(str, headers[0].options.get("command", ()))) if len(journals) == 1 and headers else (),
+        command=headers[0].command if len(journals) == 1 else (),
         folder=os.getcwd(),
+        repeat=merged.repeat_command,
         incomplete="; ".join(f"{each.path}: {each.message}" for each in merged.incomplete()),
     )

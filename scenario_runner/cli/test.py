@@ -80,16 +80,19 @@ class _Suite:
         from scenario_runner.suite.lists import Lists, given_patterns, read_baselines, read_patterns
 
         check_destinations(options)
-        lists = Lists(
-            read_baselines(options.baseline),
-            read_patterns(options.skips, self._problems),
-            read_patterns(options.flakes, self._problems),
-        )
-        include = given_patterns(options.include_tests, self._problems)
         with ExitStack() as stack:
-            earlier = self._earlier(stack)
-            items = self._items(lists, include, earlier)
-            ahead = list(items if options.strict else islice(items, _LOOKED_AHEAD + 1))
+            with self._problems.together():
+                lists = Lists(
+                    read_baselines(options.baseline, self._problems),
+                    read_patterns(options.skips, self._problems),
+                    read_patterns(options.flakes, self._problems),
+                )
+                include = given_patterns(options.include_tests, self._problems)
+                earlier = self._earlier(stack)
+                items = self._items(lists, include, earlier)
+                ahead = list(items if options.strict else islice(items, _LOOKED_AHEAD + 1))
+                if options.strict:
+                    self._report_unmatched(lists, include)
             if options.list:
                 for item in chain(ahead, items):
                     if not lists.skips.match(item.id):
@@ -272,8 +275,8 @@ class _Suite:
         arguments = runner_arguments(options)
         hash = program_hash(arguments)
         journal = stack.enter_context(Journal(self._folder, resume=resume))
-        given = {"command": ["scenario-runner", "test", *self._argv], "runner": arguments}
-        journal.begin(header(hash, given, self._total))
+        command = ["scenario-runner", "test", *self._argv]
+        journal.begin(header(hash, command, arguments, options.repeating, self._total))
         return journal, Hasher(hash)
 
     def _info(self) -> SuiteInfo:
@@ -292,7 +295,7 @@ class _Suite:
             folder=os.getcwd(),
             results=self._folder,
             is_temporary=self._options.results is None,
-            repeat=tuple(self._options.repeating),
+            repeat=self._options.repeating.command,
         )
 
     def _written(self, session: Session, journal: Journal | None, summary: Summary) -> list[str]:

@@ -12,18 +12,21 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Mapping
-from types import TracebackType
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType, TracebackType
 from typing import Any, Final, Literal, NamedTuple
 
 from scenario_runner.files.source import reason_of
 from scenario_runner.suite.problems import refuse
 from scenario_runner.suite.records import Result
+from scenario_runner.suite.repeating import Repeat
 
 VERSION: Final = 2
 """Of the form of a journal; a reader refuses others."""
 FILE_NAME: Final = "journal.jsonl"
 PREVIOUS_NAME: Final = "journal.previous.jsonl"
+
+_dumps: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 Ended = Literal["complete", "stopped", "interrupted", "stopped by an error"]
@@ -33,7 +36,8 @@ class Header(NamedTuple):
     """What the results after it have in common.
 
     ``program`` is the version of this program, ``program_hash`` that of `hashes.program_hash`, ``started`` the time in
-    seconds since 1970, ``options`` what the suite was called with. ``items`` is the number of items that are to have a
+    seconds since 1970. ``command`` is what the suite was called with, ``runner`` the options that change what a run
+    does, and ``repeat`` tells how an item runs again. ``items`` is the number of items that are to have a
     result, None where it is not known yet.
     """
 
@@ -42,8 +46,10 @@ class Header(NamedTuple):
     program_hash: str
     host: str
     started: float
-    options: Mapping[str, Any]
-    items: int | None = None
+    command: tuple[str, ...]
+    runner: Mapping[str, Any]
+    repeat: Repeat
+    items: int | None
 
 
 class End(NamedTuple):
@@ -58,13 +64,21 @@ class End(NamedTuple):
     devices: Mapping[str, str] = {}
 
 
-def header(program_hash: str, options: Mapping[str, Any], items: int | None = None) -> Header:
+def header(
+    program_hash: str,
+    command: Sequence[str] = (),
+    runner: Mapping[str, Any] = MappingProxyType({}),
+    repeat: Repeat = Repeat(),  # noqa: B008
+    items: int | None = None,
+) -> Header:
     """The header of a suite that starts now, on this machine."""
     from socket import gethostname
 
     from scenario_runner import __version__
 
-    return Header(VERSION, __version__, program_hash, gethostname(), time.time(), options, items)
+    return Header(
+        VERSION, __version__, program_hash, gethostname(), time.time(), tuple(command), dict(runner), repeat, items
+    )
 
 
 class Journal:
@@ -91,7 +105,7 @@ class Journal:
 
     def begin(self, header: Header) -> None:
         """Say what the results that follow have in common."""
-        self._write(header._asdict())
+        self._write({**header._asdict(), "repeat": header.repeat._asdict()})
 
     def add(self, result: Result) -> None:
         """Write a result. It stays, whatever happens to this process."""
@@ -117,7 +131,7 @@ class Journal:
 
     def _write(self, value: Mapping[str, Any]) -> None:
         # what is left in a text of bytes that were none stands in no JSON file
-        line = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        line = _dumps(value).encode("utf-8", "replace") + b"\n"
         try:
             if os.write(self._descriptor, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -18,6 +18,7 @@ from scenario_runner.files.source import reason_of
 from scenario_runner.suite.journal import FILE_NAME, VERSION, End, Header
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Hashes, Item, Outcome, Result
+from scenario_runner.suite.repeating import Repeat
 from scenario_runner.suite.tables import Row
 from scenario_runner.suite.verdicts import is_verdict
 from scenario_runner.visible import counted
@@ -117,7 +118,7 @@ class MergedJournals:
 
     def incomplete(self) -> Iterator[Incomplete]:
         """The journals whose last suite did not end by itself with the result of every item, or that have lost some."""
-        for number, run in {run.journal: run for run in self.runs}.items():
+        for number, run in self._last_runs().items():
             count = self._counts[number]
             items = run.header.items if run.end is None else run.end.items
             if run.end is None:
@@ -170,6 +171,15 @@ class MergedJournals:
             return Result(*_RESULT.validate_json(file.readline(), strict=True))
         except ValidationError:
             refuse("SR-SUITE-011", self._paths[entry.journal], "the journal was changed while it was read")
+
+    def repeat_command(self, result: Result, folder: str) -> str:
+        """The command that runs an item again as the suite did that has its result, for a shell in ``folder``."""
+        repeat: Repeat = self._last_runs()[self.entries[result.item.id].journal].header.repeat
+        return repeat.command(result, folder)
+
+    def _last_runs(self) -> dict[int, Run]:
+        """That of each journal."""
+        return {run.journal: run for run in self.runs}
 
     def _index(self, number: int) -> None:
         path = self._paths[number]
@@ -237,7 +247,7 @@ def _header(text: bytes, path: str) -> Header:
             1,
         )
     try:
-        return _HEADER.validate_python(given, strict=True)
+        return _HEADER.validate_json(text, strict=True)
     except ValidationError as error:
         refuse("SR-SUITE-011", path, f"the header of the journal is wrong: {_first(error)}", line=1)
 

@@ -92,6 +92,26 @@ def test_lists_of_a_ci(suite: Path, program: Program) -> None:
     assert half.out.split() == ["suite/good.json", "suite/wrong.json"]
 
 
+def test_strict_tells_all_that_is_wrong(suite: Path, program: Program) -> None:
+    """Lists, names of items and entries that match nothing, in one go; nothing runs."""
+    folder = suite.parent
+    (folder / "skips").write_text("a(\nnowhere\n")
+    (folder / "known").write_text("gone,Fail\ngood\n")
+    (suite / "a\nb.json").write_text('{"commands": []}')
+    ended = program("test", "suite", "--strict", "--skips", "skips", "--baseline", "known", "missing", "--results", "r")
+    places = [line.replace(f"{suite}", "suite").split(":")[1:3] for line in ended.err.splitlines() if "error:" in line]
+    assert places == [
+        [" known", "2"],
+        [" missing", " the list does not exist"],
+        [" skips", "1"],
+        [" suite", " the name b'a\\nb.json' has control characters, or bytes that are not UTF-8; it is left out"],
+        [" known", "1"],
+        [" skips", "2"],
+    ]
+    assert (ended.code, ended.out) == (2, "")
+    assert not (folder / "r").exists()
+
+
 def test_the_journal_to_resume_is_none(suite: Path, program: Program) -> None:
     """That is an error, what is to run runs, and the file stays under another name; alone it is refused."""
     journal = suite.parent / "r" / "journal.jsonl"

@@ -42,7 +42,7 @@ def patterns(**files: str) -> Input:
 
 def baseline(text: str) -> Input:
     """A baseline of these lines."""
-    return lambda case: case.raised(lambda: read_baselines([str(case.scene.file("b", text))]))
+    return lambda case: case.raised(lambda: read_baselines([str(case.scene.file("b", text))], Collected()))
 
 
 def searched(make: Callable[[Path], object]) -> Input:
@@ -90,7 +90,7 @@ def journal_in_use(case: Case) -> Codes:
 
 def journal(folder: Path, *verdicts: str) -> str:
     with Journal(str(folder)) as written:
-        written.begin(header("", {}))
+        written.begin(header(""))
         for verdict in verdicts:
             written.add(Result(Item("a", "/a"), verdict, (Outcome("Pass"),)))
     return str(folder / FILE_NAME)

@@ -67,6 +67,24 @@ def test_nothing_is_expected(doubled: Scene, run: Run) -> None:
     assert not (doubled.folder / "x.out.npy").exists()
 
 
+def test_expectations_in_a_scenario_that_is_too_large(doubled: Scene, runners: Runners) -> None:
+    """Such a scenario is refused, whatever is expected of it: nothing of it is read."""
+    path = doubled.write()
+    scenario = json.loads(path.read_text())
+    path.write_text(json.dumps({**scenario, "expect": {"exit_code": 3}}) + " " * (32 << 20))
+    outcome = run_item(Item("x", str(path)), runners)
+    assert (outcome.status, [each["code"] for each in outcome.diagnostics]) == ("Fail", ["SR-JSON-007"])
+    assert "a scenario of more than 32 MiB is not read" in outcome.reason
+
+
+def test_expectations_under_a_key_with_escapes(doubled: Scene, runners: Runners) -> None:
+    """The key is the same for JSON, so what it says counts."""
+    path = doubled.write()
+    scenario = json.loads(path.read_text())
+    path.write_text(json.dumps({**scenario, "expect": {"exit_code": 3}}).replace('"expect"', '"\\u0065xpect"'))
+    assert run_item(Item("x", str(path)), runners).status == "Fail"
+
+
 @pytest.mark.parametrize(
     "keys",
     [

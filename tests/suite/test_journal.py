@@ -26,7 +26,7 @@ def result(id: str, verdict: str = "Pass", reason: str = "") -> Result:
 
 def write(folder: Path, *results: Result, resume: bool = False, end: Ended | None = "complete") -> Path:
     with Journal(str(folder), resume=resume) as journal:
-        journal.begin(header("hash", {"command": ["x"]}))
+        journal.begin(header("hash", ["x"]))
         for each in results:
             journal.add(each)
         if end is not None:
@@ -49,7 +49,7 @@ def test_results_come_back(tmp_path: Path) -> None:
         assert list(merged) == [results[1], results[0]]
         assert list(merged) == [results[1], results[0]]
         assert merged.result("b") == results[0]
-        assert [run.header.options for run in merged.runs] == [{"command": ["x"]}]
+        assert [run.header.command for run in merged.runs] == [("x",)]
         assert list(merged.incomplete()) == []
 
 
@@ -120,7 +120,7 @@ def test_a_suite_that_did_not_end(tmp_path: Path, end: Ended | None, ended: str,
     with MergedJournals([str(path)], Collected()) as merged:
         assert list(merged.incomplete()) == [Incomplete(str(path), ended, message)]
     with Journal(str(tmp_path), resume=True) as journal:
-        journal.begin(header("hash", {}, items=3))
+        journal.begin(header("hash", items=3))
     with MergedJournals([str(path)], Collected()) as merged:  # killed again, and now the number of items is known
         (incomplete,) = merged.incomplete()
         assert incomplete.message.endswith("there are results of 2 items, and 3 items were to run")
@@ -255,7 +255,7 @@ HOLD = """
 import os, sys, time
 from scenario_runner.suite.journal import Journal, header
 journal = Journal(sys.argv[1])
-journal.begin(header("h", {}))
+journal.begin(header("h"))
 if sys.argv[2] == "fork" and not os.fork():
     time.sleep(60)  # a worker that outlives its supervisor
     os._exit(0)
@@ -290,7 +290,8 @@ def test_lines_are_json(tmp_path: Path) -> None:
     """A header and a line for each result, which any reader of JSON lines can use."""
     path = write(tmp_path, result("a"))
     first, second, last = map(json.loads, path.read_text().splitlines())
-    assert first.keys() == {"journal", "program", "program_hash", "host", "started", "options", "items"}
+    about = {"command", "runner", "repeat", "items"}
+    assert first.keys() == {"journal", "program", "program_hash", "host", "started", *about}
     assert last == {"end": "complete", "items": None, "devices": {}}
     assert (second["item"]["id"], second["device"], second["hashes"]["inputs"]) == ("a", "uuid", "b")
 

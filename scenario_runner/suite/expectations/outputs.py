@@ -156,7 +156,7 @@ def expected_files(folder: str) -> dict[str, list[str]]:
 
     found: dict[str, list[str]] = {}
     folders = [("", folder)]
-    searched = {os.path.realpath(folder)}  # links may lead in a circle
+    searched: set[str] = set()  # links may lead in a circle
     for prefix, path in folders:
         try:
             entries = os.scandir(path)
@@ -172,7 +172,11 @@ def expected_files(folder: str) -> dict[str, list[str]]:
                 if is_known(entry.name) or not entry.is_dir():
                     stem = os.path.splitext(entry.name)[0]
                     found.setdefault(prefix + stem, []).append(entry.path)
-                elif (target := os.path.realpath(entry.path)) not in searched:
+                else:
+                    searched = searched or {os.path.realpath(folder)}
+                    target = os.path.realpath(entry.path)
+                    if target in searched:
+                        continue
                     searched.add(target)
                     folders.append((f"{prefix}{entry.name}/", entry.path))
     return found

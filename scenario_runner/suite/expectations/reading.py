@@ -7,8 +7,9 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ExpectationError, error_class
+from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_class
 from scenario_runner.files.source import SourceFile
+from scenario_runner.scenario.loader import MAX_FILE_BYTES
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import line_and_column, scan
 from scenario_runner.suite.expectations.model import Check, Least, Most, Output
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from scenario_runner.suite.records import Item
 
-_MOST_BYTES = 32 << 20
 _KEY = b'"expect"'
 _POINTER = "/expect"  # of the expectations in a scenario
 _ABOUT_KEYS = ("SR-EXPECT-002",)
@@ -107,24 +107,29 @@ def of_text(text: str, path: str, folder: str, expected: str) -> Expectations:
 
 
 def _inside(path: str) -> tuple[str, Any] | None:
-    """The text of a scenario that has expectations, and these as data; of a wrong one the run says what is wrong."""
+    """The text of a scenario that has expectations, and these as data. Of one that is wrong, or too large, the
+    run says what is wrong."""
     try:
-        with open(path, "rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-        if _KEY not in content or len(content) > _MOST_BYTES:
+        content = _content(path)
+        if len(content) > MAX_FILE_BYTES or (_KEY not in content and b"\\u" not in content):  # which hides letters
             return None
         text = content.decode("utf-8-sig")
         tree = json.loads(text)
-    except (OSError, ValueError, RecursionError):
+    except (ScenarioRunnerError, ValueError, RecursionError):
         return None
     return (text, tree["expect"]) if isinstance(tree, dict) and "expect" in tree else None
 
 
-def _text(path: str) -> str:
+def _content(path: str) -> bytes:
+    """The bytes of a file, or more than ``MAX_FILE_BYTES`` of them. Raises FileError."""
     with SourceFile(path) as file:
-        content = file.read(min(file.size_bytes, _MOST_BYTES + 1))
-    if len(content) > _MOST_BYTES:
-        raise _unreadable(path, f"is larger than {_MOST_BYTES >> 20} MiB", "keep data in files of their own")
+        return file.read(MAX_FILE_BYTES + 1)
+
+
+def _text(path: str) -> str:
+    content = _content(path)
+    if len(content) > MAX_FILE_BYTES:
+        raise _unreadable(path, f"is larger than {MAX_FILE_BYTES >> 20} MiB", "keep data in files of their own")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
