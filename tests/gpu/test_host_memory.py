@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.vulkan.memory.host_memory import groups_of, left_in, populate
+from scenario_runner.system_limits import control_groups
+from scenario_runner.vulkan.memory.host_memory import left_in, populate
 
 _SIZE_BYTES = 8 << 20
 
@@ -49,11 +50,12 @@ def test_limits_of_control_groups(tmp_path: Path, line: str, folder: str, files:
     for name, value in files.items():
         (group / name).write_text(f"{value}\n")
     (group / "memory.stat").write_text(stat)
-    (found,) = groups_of(str(tmp_path / "cgroup"), str(tmp_path))
-    assert left_in(found) == 9000 - 5000 + 300
+    found = list(control_groups("memory", str(tmp_path / "cgroup"), str(tmp_path)))
+    assert [left_in(each) for each in found if left_in(each) is not None] == [9000 - 5000 + 300]
+    assert str(group) in found
     (group / "memory.stat").unlink()
-    assert left_in(found) is None
-    assert list(groups_of(str(tmp_path / "none"), str(tmp_path))) == []
+    assert left_in(str(group)) is None
+    assert list(control_groups("memory", str(tmp_path / "none"), str(tmp_path))) == []
 
 
 def test_little_memory_is_left_alone():

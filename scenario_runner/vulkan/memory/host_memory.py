@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
+
+from scenario_runner.system_limits import control_groups
 
 _MEMINFO = "/proc/meminfo"
-_GROUPS_OF_PROCESS = "/proc/self/cgroup"
-_GROUPS = "/sys/fs/cgroup"
-_NO_LIMIT_BYTES = 1 << 60  # the first version of control groups has a number for it
 _MADV_POPULATE_WRITE = 23  # Linux 5.14
 _PAGE_SIZE_BYTES = 4096
 _SMALLEST_BYTES = 1 << 20
+_NO_LIMIT_BYTES = 1 << 60  # the first version of control groups has a number for it
 
 
 def available_bytes() -> int | None:
@@ -37,56 +36,30 @@ def _of_machine() -> int | None:
     return None
 
 
-class Group(NamedTuple):
-    """The files of a control group that bounds memory: its limit, what is used, and what that consists of."""
-
-    limit: str
-    used: str
-    parts: str
-
-
 @cache
-def _groups() -> tuple[Group, ...]:
-    return tuple(groups_of(_GROUPS_OF_PROCESS, _GROUPS))
+def _groups() -> tuple[str, ...]:
+    return tuple(folder for folder in control_groups("memory") if left_in(folder) is not None)
 
 
-def groups_of(process: str, root: str) -> Iterator[Group]:
-    """The control groups of a process (``/proc/<pid>/cgroup``) and those around them, of both versions."""
+def left_in(group: str) -> int | None:
+    """The memory in bytes that the control group with this folder has left; None where it has no limit."""
+    is_first = os.path.exists(f"{group}/memory.limit_in_bytes")
+    names = ("limit_in_bytes", "usage_in_bytes") if is_first else ("max", "current")
     try:
-        with open(process, encoding="utf-8") as file:
-            lines = [line.rstrip("\n").split(":", 2) for line in file]
-    except (OSError, ValueError):
-        return
-    for _, controllers, path in (line for line in lines if len(line) == 3):
-        if not controllers:
-            folder, limit, used = root, "memory.max", "memory.current"
-        elif "memory" in controllers.split(","):
-            folder, limit, used = os.path.join(root, "memory"), "memory.limit_in_bytes", "memory.usage_in_bytes"
-        else:
-            continue
-        names = path.strip("/").split("/") if path.strip("/") else []
-        for count in range(len(names), -1, -1):
-            group = os.path.join(folder, *names[:count])
-            if os.path.isfile(os.path.join(group, limit)):
-                yield Group(*(os.path.join(group, name) for name in (limit, used, "memory.stat")))
-
-
-def left_in(group: Group) -> int | None:
-    """The memory in bytes that a group has left; None where it has no limit."""
-    try:
-        with open(group.limit, encoding="ascii") as file:
-            limit = int(file.read())
-        if limit >= _NO_LIMIT_BYTES:
-            return None
-        with open(group.used, encoding="ascii") as file:
-            left = limit - int(file.read())
-        with open(group.parts, encoding="ascii") as parts:
-            amounts = dict(line.split() for line in parts)
+        limit, used = (int(_text(f"{group}/memory.{name}")) for name in names)
+        amounts = dict(line.split() for line in _text(f"{group}/memory.stat").splitlines())
     except (OSError, ValueError):  # "max": no limit
         return None
-    prefix = "total_" if "total_inactive_file" in amounts else ""
-    files = (int(amounts.get(f"{prefix}{state}_file", 0)) for state in ("active", "inactive"))
-    return max(0, left + sum(files))  # the system drops cached files where programs need memory
+    if limit >= _NO_LIMIT_BYTES:
+        return None
+    prefix = "total_" if is_first else ""
+    files = sum(int(amounts.get(f"{prefix}{state}_file", 0)) for state in ("active", "inactive"))
+    return max(0, limit - used + files)  # the system drops cached files where programs need memory
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read()
 
 
 def populate(view: memoryview) -> None:
