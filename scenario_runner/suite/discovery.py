@@ -17,8 +17,8 @@ from scenario_runner.suite.records import Item
 
 # Files of a suite that are no scenarios, whatever is in them.
 _OTHER_NAMES: Final = frozenset({"manifest.json", "results.json"})
-# A folder with this file is searched only where it is named itself.
-_NOT_SEARCHED: Final = ".not-searched"
+NOT_SEARCHED: Final = ".not-searched"
+"""A folder with this file is searched only where it is named itself."""
 # The strings and brackets of a JSON text. In JSON a quote inside of a string is escaped.
 _TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*(:?)|[{}\[\]]')
 _KEYS: Final = (b"commands", b"resources")
@@ -138,7 +138,7 @@ class Discovery:
             entries = []
         elif self._searched.setdefault(identity, folder) != folder:
             entries = []  # another link to it: its items have been found
-        elif len(self._searched) > 1 and _NOT_SEARCHED in names:
+        elif len(self._searched) > 1 and NOT_SEARCHED in names:
             entries = []
         return above | {identity}, iter(entries), names
 

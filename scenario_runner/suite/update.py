@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import os
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -127,10 +128,13 @@ class _Update:
             return
         from scenario_runner.suite.expectations.editing import with_values
 
+        path = self._expectations.path
         assert self._expectations.text is not None
-        assert self._expectations.path is not None
-        text = with_values(self._expectations.text, self._values).encode()
-        with self._files.create(self._expectations.path, len(text)) as file:
+        assert path is not None
+        with open(path, "rb") as before:  # the text has no byte order mark
+            mark = codecs.BOM_UTF8 if before.read(3) == codecs.BOM_UTF8 else b""
+        text = mark + with_values(self._expectations.text, self._values).encode()
+        with self._files.create(path, len(text)) as file:
             file.write(text)
 
     def _take(self, name: str, view: memoryview) -> None:

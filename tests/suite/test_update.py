@@ -115,6 +115,14 @@ def test_values_and_digests_change_in_the_text(scene: Scene, changed: Update) ->
     assert json.loads((scene.folder / "check.json").read_text()) == {"outputs": {"x": {"sha256": digest}}}
 
 
+@pytest.mark.parametrize("mark", ["\N{BYTE ORDER MARK}", ""])
+def test_the_rest_of_the_text_stays(scene: Scene, changed: Update, mark: str) -> None:
+    """Byte order mark, ends of lines and spaces are as before."""
+    text = mark + '{ "outputs":\r\n\t{"x": { "dtype": "float32", "values": %s } } }\r\n'
+    assert [change.kind for change in changed(text % 7)] == ["changed"]
+    assert (scene.folder / "check.json").read_bytes().decode() == text % "[2.0, 4.0, 6.0, 8.0]"
+
+
 def test_expectations_inside_the_scenario(scene: Scene, runners: Runners) -> None:
     """They change in the scenario's file."""
     path = scene.write()

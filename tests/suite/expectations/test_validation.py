@@ -80,6 +80,18 @@ def test_frames_of_repeated_runs(scene: Scene) -> None:
     ]
 
 
+def test_captures_of_very_many_iterations(scene: Scene) -> None:
+    """What is expected of outputs alone needs none of them; more than can be held are refused, before anything runs."""
+    many = {"repeat": 2**31 - 1}
+    outputs = {name: {"unchecked": True} for name in ("x", "color", "levels", "t")}
+    assert check(item(scene, {"outputs": outputs, **many})) == []
+    frames = {f"iteration_{number}/frame_0/x": {"unchecked": True} for number in range(3)}
+    scene.npy("expected/iteration_7/frame_0/x.npy", np.zeros(6, "f4"))
+    (problem,) = check(item(scene, {"outputs": outputs | frames, **many}))
+    assert (problem.code, problem.pointer, problem.line) == ("SR-EXPECT-004", "/repeat", 1)
+    assert problem.message == "the iterations capture 4,294,967,294 resources, and no more than 100,000 are compared"
+
+
 def test_right_expectations(scene: Scene) -> None:
     """Each kind of output with each kind of source."""
     scene.npy("expected/x.npy", np.zeros(6, "f4"))
