@@ -149,13 +149,13 @@ def bind(
                 problems.append(_unknown(expectations, name, outputs))
     if left_out:
         problems.append(_left_out(expectations, outputs))
-    frames_count = any("/" in name and name in outputs for name in (*stored, *check.outputs))
+    frames_count = any(outputs[name].is_frame for name in (*stored, *check.outputs) if name in outputs)
     for name, output in outputs.items():
         if name in said:
             continue
         expected = check.outputs.get(name)
         if expected is None and name not in stored:
-            if "/" not in name or frames_count:
+            if not output.is_frame or frames_count:
                 missing = _missing(expectations, output)
                 if replaced is None:
                     problems.append(missing)
