@@ -28,8 +28,9 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
         digest = hashlib.sha256(actual).hexdigest()
         if digest in expected.sha256:
             return OutputCheck(name, "Pass")
-        accepted = "that" if len(expected.sha256) == 1 else f"one of the {len(expected.sha256)}"
-        return OutputCheck(name, "Fail", f"the content has the SHA-256 {digest}, not {accepted} that is expected")
+        count = len(expected.sha256)
+        accepted = "the one that is" if count == 1 else f"one of the {count} that are"
+        return OutputCheck(name, "Fail", f"the content has the SHA-256 {digest}, not {accepted} expected")
     with bound.opened() as content:
         return _checked(bound, content, actual)
 

@@ -26,6 +26,8 @@ VERSION: Final = 2
 FILE_NAME: Final = "journal.jsonl"
 PREVIOUS_NAME: Final = "journal.previous.jsonl"
 
+_dumps: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
 
 Ended = Literal["complete", "stopped", "interrupted", "stopped by an error"]
 
@@ -129,7 +131,7 @@ class Journal:
 
     def _write(self, value: Mapping[str, Any]) -> None:
         # what is left in a text of bytes that were none stands in no JSON file
-        line = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        line = _dumps(value).encode("utf-8", "replace") + b"\n"
         try:
             if os.write(self._descriptor, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -47,6 +47,18 @@ def suite(tmp_path: Path) -> Path:
     return folder
 
 
+def test_a_compiler_that_hangs(tmp_path: Path, program: Program) -> None:
+    """The item says what it waited for, and not that the driver may be at fault."""
+    item(tmp_path / "suite", "good", doubled(0, 2, 4, 6))
+    compiler = tmp_path / "compiler.sh"
+    compiler.write_text('#!/bin/sh\n[ "$1" = --version ] && exec echo "Glslang Version: 11:12.0.0"\nexec sleep 600\n')
+    compiler.chmod(0o755)
+    ended = program("test", "suite", "--glslang", compiler, "--timeout", "1", "--no-cache", "--retries", "0")
+    assert f"was killed after 1 s while waiting for the shader compiler '{compiler}'" in ended.out
+    assert "help: the shaders may be too much for it" in ended.out
+    assert "driver" not in ended.out
+
+
 def csv_of(text: str) -> list[list[str]]:
     return [line.split(",")[:2] for line in text.splitlines()]
 

@@ -28,9 +28,10 @@ from scenario_runner.program_version import program_version
 
 _LARGEST_TEXT_BYTES = 16 << 20
 _MOST_PLANS = 16384  # those of a suite must all fit: of one that is a little larger none would be found again
-# To look for what must go is to look at each file of the folder, which takes as long as a few plans: for so many that
-# are kept, it is done about once, whichever process keeps them.
-_KEPT_BETWEEN_LOOKS = 64
+# To look for what must go is to look at each file of the folder, which takes as long as dozens of plans: for so many
+# that are kept, or so many bytes, it is done about once, whichever process keeps them.
+_KEPT_BETWEEN_LOOKS = 1024
+_BYTES_BETWEEN_LOOKS = 16 << 20
 _PLAIN = frozenset({int, str, bytes, bool, float, type(None)})
 _RECORDS = "scenario_runner.plan.model."  # where the records of plans are
 
@@ -102,7 +103,8 @@ class PlanCache:
         except _NotKeptError:
             return
         self._cache.store(self._key, value)
-        if zlib.crc32(self._key) % _KEPT_BETWEEN_LOOKS == 0:
+        chances = 1 + len(value) * _KEPT_BETWEEN_LOOKS // _BYTES_BETWEEN_LOOKS
+        if zlib.crc32(self._key) % _KEPT_BETWEEN_LOOKS < chances:
             self._cache.evict()
 
     def _made_key(self) -> bytes | None:

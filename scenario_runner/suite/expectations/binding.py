@@ -11,7 +11,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ExpectationError, FileError
 from scenario_runner.suite.expectations.content import HeldContent, element_of_tensor, encoded, open_content
 from scenario_runner.suite.expectations.model import Output as Expected
-from scenario_runner.suite.expectations.outputs import Output, expected_files
+from scenario_runner.suite.expectations.outputs import MOST_CAPTURES, Output, Outputs, expected_files
 from scenario_runner.suite.tolerance.planes import Plane, blocks_of, planes_of
 from scenario_runner.suite.tolerance.rule import Rule
 from scenario_runner.viewing.element import ELEMENTS, Element
@@ -99,7 +99,7 @@ class Bound(NamedTuple):
 def bind(
     expectations: Expectations,
     check: Check,
-    outputs: Mapping[str, Output],
+    outputs: Outputs,
     files: dict[str, list[str]] | None = None,
     *,
     replaced: dict[str, list[Diagnostic]] | None = None,
@@ -124,13 +124,17 @@ def bind(
     named = {_path(expectations, name) for each in every for name in (each.file, each.mask) if name is not None}
     stored: dict[str, str] = {}
     said: set[str] = set()
+    left_out = False
     for stem, paths in files.items():
         name = by_file.get(stem)
         paths = [path for path in paths if path not in named and (name is not None or is_known(path))]
         if not paths:
             continue
         if name is None:
-            problems.append(_stray(paths[0], stem, by_file))
+            if outputs.left_out and "/" in stem:
+                left_out = True
+            else:
+                problems.append(_stray(paths[0], stem, by_file))
             continue
         stored[name] = paths[0]
         doubtful = _doubtful(name, paths, expectations)
@@ -139,14 +143,19 @@ def bind(
             said.add(name)
     for name in check.outputs:
         if name not in outputs:
-            problems.append(_unknown(expectations, name, outputs))
-    frames_count = any("/" in name and name in outputs for name in (*stored, *check.outputs))
+            if outputs.left_out and "/" in name:
+                left_out = True
+            else:
+                problems.append(_unknown(expectations, name, outputs))
+    if left_out:
+        problems.append(_left_out(expectations, outputs))
+    frames_count = any(outputs[name].is_frame for name in (*stored, *check.outputs) if name in outputs)
     for name, output in outputs.items():
         if name in said:
             continue
         expected = check.outputs.get(name)
         if expected is None and name not in stored:
-            if "/" not in name or frames_count:
+            if not output.is_frame or frames_count:
                 missing = _missing(expectations, output)
                 if replaced is None:
                     problems.append(missing)
@@ -205,6 +214,12 @@ def _unknown(expectations: Expectations, name: str, outputs: Mapping[str, Output
     help = f"{there}; a resource is one where it has a 'dst'"
     message = f"{name!r:.100} is no output of the scenario{close_match(name, outputs)}"
     return expectations.problem("SR-EXPECT-004", f"/outputs/{escape(name)}", message, help)
+
+
+def _left_out(expectations: Expectations, outputs: Outputs) -> Diagnostic:
+    message = f"the iterations capture {outputs.left_out:,} resources, and no more than {MOST_CAPTURES:,} are compared"
+    help = "repeat it less often, or let the last iteration write what matters to an output with a 'dst'"
+    return expectations.problem("SR-EXPECT-004", "/repeat", message, help)
 
 
 def _stray(path: str, stem: str, by_file: Mapping[str, str]) -> Diagnostic:

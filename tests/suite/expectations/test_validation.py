@@ -80,6 +80,18 @@ def test_frames_of_repeated_runs(scene: Scene) -> None:
     ]
 
 
+def test_captures_of_very_many_iterations(scene: Scene) -> None:
+    """What is expected of outputs alone needs none of them; more than can be held are refused, before anything runs."""
+    many = {"repeat": 2**31 - 1}
+    outputs = {name: {"unchecked": True} for name in ("x", "color", "levels", "t")}
+    assert check(item(scene, {"outputs": outputs, **many})) == []
+    frames = {f"iteration_{number}/frame_0/x": {"unchecked": True} for number in range(3)}
+    scene.npy("expected/iteration_7/frame_0/x.npy", np.zeros(6, "f4"))
+    (problem,) = check(item(scene, {"outputs": outputs | frames, **many}))
+    assert (problem.code, problem.pointer, problem.line) == ("SR-EXPECT-004", "/repeat", 1)
+    assert problem.message == "the iterations capture 4,294,967,294 resources, and no more than 100,000 are compared"
+
+
 def test_right_expectations(scene: Scene) -> None:
     """Each kind of output with each kind of source."""
     scene.npy("expected/x.npy", np.zeros(6, "f4"))
@@ -120,6 +132,13 @@ def test_outputs_of_which_nothing_is_said(scene: Scene) -> None:
     assert found(scene, x={"atol": 1}) == [
         ("005", "has neither 'file', 'values' nor 'sha256', and no file in 'expected'")
     ]
+
+
+def test_names_of_resources_that_look_like_frames(scene: Scene) -> None:
+    """A uid may have a slash, and is no captured frame for that."""
+    scene.resource("buffer", uid="a/b", size=4, shader_access="readwrite", dst="a_b.npy")
+    assert found(scene) == [("005", "nothing is said about the output 'a/b'")]
+    assert found(scene, a__b={"unchecked": True}) == []
 
 
 @pytest.mark.parametrize(
