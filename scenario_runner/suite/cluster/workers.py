@@ -43,7 +43,7 @@ _MOST_FAILURES: Final = 3  # of a host, without a result in between
 _LOOK_S: Final = 0.5
 _PATIENCE_S: Final = 60.0
 _REST_S: Final = 5.0  # so long what a host has failed with is left to the others
-_LATE_S: Final = 10.0  # so much later than one that cannot be used others may come
+_LATE_S: Final = 5.0  # so much later than one that cannot be used others may come
 _END_S: Final = 10.0
 
 
