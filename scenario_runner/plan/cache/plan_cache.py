@@ -13,7 +13,6 @@ import os
 import sys
 import zlib
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 from scenario_runner import clock
@@ -196,7 +195,7 @@ def _decoded(value: Any) -> Any:
         case "plain":
             return value[1]
         case "rows":
-            return tuple(map(_record(value[1])._make, value[2]))
+            return tuple(map(load(value[1])._make, value[2]))
         case "tuple":
             return tuple(map(_decoded, value[1]))
         case "dict":
@@ -224,7 +223,7 @@ def _decoded(value: Any) -> Any:
                 raise _StaleError(value[1])
             return decoded
         case _:
-            return _record(value[1])._make(map(_decoded, value[2]))
+            return load(value[1])._make(map(_decoded, value[2]))
 
 
 def _is_record(kind: Any) -> bool:
@@ -234,8 +233,3 @@ def _is_record(kind: Any) -> bool:
 def _name(kind: Any) -> str:
     """What stands for a record in the file, as in the registry of kinds."""
     return f"{kind.__module__.removeprefix('scenario_runner.')}:{kind.__name__}"
-
-
-@cache
-def _record(name: str) -> Any:
-    return load(name)
