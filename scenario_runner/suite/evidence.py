@@ -147,7 +147,7 @@ def _error_picture(bound: Bound, plane: Plane, shown: dict[str, Content]) -> Arr
     import numpy
 
     from scenario_runner.viewing.difference import error_map
-    from scenario_runner.viewing.picture import IGNORED_COLOR, heat
+    from scenario_runner.viewing.picture import IGNORED_COLOR, heat, shrunk
 
     actual, expected, ignored = shown["actual"], shown["expected"], bound.ignored()
     covered = numpy.zeros(actual.shape, bool)
@@ -161,9 +161,10 @@ def _error_picture(bound: Bound, plane: Plane, shown: dict[str, Content]) -> Arr
     covered = covered.reshape(errors.shape)
     finite = errors[numpy.isfinite(errors) & ~covered]
     greatest = float(finite.max()) if finite.size else 1.0
+    errors[covered] = 0
     picture = heat(errors, greatest if greatest > 0 else 1.0)
     picture[covered] = IGNORED_COLOR
-    return picture
+    return shrunk(picture, _MOST_TEXELS, _MOST_TEXELS, brightest=True)
 
 
 def _write_picture(picture: Array, what: str, results_folder: str, stem: str) -> dict[str, str]:
