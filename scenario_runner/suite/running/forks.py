@@ -63,7 +63,7 @@ class Forks:
         self._ask(("signal", number, int(sent)))
 
     def load(self, names: Iterable[str]) -> None:
-        """Have workers that are forked from now on begin with these modules, and libraries by their paths."""
+        """Have workers that are forked from now on begin with these modules, types, and libraries by their paths."""
         self._ask(("load", list(names)))
 
     def _ask(self, request: Any, descriptors: Sequence[int] = ()) -> None:

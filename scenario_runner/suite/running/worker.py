@@ -5,7 +5,8 @@ It is a fork of the zygote. The supervisor sends an item and gets the outcome, s
     [number of the run, id, path, expectations]     ["ready", physical device]
                                                     ["limit", seconds]      where it is not the one of the options
                                                     ["done", outcome, why the process ends now]
-                                                    ["imported", modules]   that the next workers may begin with
+                                                    ["used", names]         of modules and types of Vulkan, that the
+                                                                            next workers may begin with
                                                     ["devices", what to ask for to get each]    instead of "ready"
                                                     ["failed", whether for good, code, message, help]   likewise
 """
@@ -137,7 +138,7 @@ class _Worker:
         module, _, name = options.task.partition(":")
         self._task: Callable[[Item, Runners, Any], Outcome] = getattr(import_module(module), name)
         self._count = 0
-        self._modules = set(sys.modules)
+        self._used = self._all_used()
         self._channel.send("ready", self._device(tell_libraries=number <= _TELLING))
         self._bytes, self._files = 0, _open_files()
 
@@ -148,7 +149,7 @@ class _Worker:
                 outcome = self._outcome(Item(*item))
                 end = self._end(outcome)
                 if self._count & (self._count - 1) == 0:  # 1, 2, 4, 8…
-                    self._tell_imports()
+                    self._tell_used()
                 self._channel.send("done", outcome.as_json(), end)
                 if end:
                     return
@@ -177,11 +178,18 @@ class _Worker:
             seconds, code = time.perf_counter() - started, ScenarioRunnerError.exit_code
             return Outcome("Crash", seconds, reason, code, stack=traceback.format_exc())
 
-    def _tell_imports(self) -> None:
-        new = [name for name in sys.modules if name not in self._modules and name.startswith("scenario_runner.")]
+    def _tell_used(self) -> None:
+        used = self._all_used()
+        new = used - self._used
         if new:
-            self._modules.update(new)
-            self._channel.send("imported", new)
+            self._used = used
+            self._channel.send("used", sorted(new))
+
+    @staticmethod
+    def _all_used() -> set[str]:
+        from scenario_runner.vulkan.api.arm_types import known_types
+
+        return {name for name in sys.modules if name.startswith("scenario_runner.")} | known_types.keys()
 
     def _end(self, outcome: Outcome) -> str:
         """Why this process must not run another item: it may be "spoiled", or has "grown". Or nothing."""

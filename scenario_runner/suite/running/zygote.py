@@ -9,7 +9,7 @@ all workers need; then::
 
     ("fork", number, device) and descriptors    ("refused", number, why) where there is none
     ("signal", number, signal)
-    ("load", modules, and paths of libraries)
+    ("load", names: see `_load`)
                                                 ("ended", number, status as of os.waitpid)
 
 Whatever ends the supervisor ends the workers and what they have started, compilers for instance: this process reads the
@@ -31,6 +31,7 @@ from typing import Final, NoReturn
 from scenario_runner.program_version import program_version
 from scenario_runner.suite.running import worker
 from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.vulkan.api.structs import prepare
 
 MOST_BYTES: Final = 1 << 17
 """The size of a request or an answer."""
@@ -157,7 +158,8 @@ def _signal_group(process: int, number: int) -> None:
 
 
 def _load(name: str) -> None:
-    """Load what a worker has needed, so that the next ones need not: a module, or a library of the driver.
+    """Load what a worker has needed, so that the next ones need not: a module, a type of Vulkan, or by its path a
+    library of the driver.
 
     It must be one that starts no thread."""
     if name.startswith("/"):
@@ -168,6 +170,8 @@ def _load(name: str) -> None:
     elif name.startswith("scenario_runner."):
         with suppress(ImportError):
             import_module(name)
+    elif name.isascii() and name.isidentifier():
+        prepare(name)
 
 
 def main(descriptor: int) -> None:
