@@ -254,6 +254,8 @@ class Fleet:
                     self._loaded.update(dict.fromkeys(new))
                     if new:
                         self._forks.load(new)
+                case ["driver", str(manifest)]:
+                    worker.device.driver_found(manifest)
                 case ["devices", list(found)] if worker.state == "starting":
                     self._retire(worker)
                     self._events.found(worker.device, found)

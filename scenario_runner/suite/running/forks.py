@@ -54,9 +54,9 @@ class Forks:
         self.control.send(pickle.dumps(options))
         self.control.setblocking(False)
 
-    def fork(self, number: int, device: Any, descriptors: Sequence[int]) -> None:
-        """Ask for the worker of this number. The descriptors are copied."""
-        self._ask(("fork", number, device), descriptors)
+    def fork(self, number: int, device: Any, driver: str, descriptors: Sequence[int]) -> None:
+        """Ask for the worker of this number. The descriptors are copied. The others are those of `worker.main`."""
+        self._ask(("fork", number, device, driver), descriptors)
 
     def signal(self, number: int, sent: int) -> None:
         """Signal a worker, and with SIGKILL all that it has started."""

@@ -69,7 +69,7 @@ class WorkerProcess:
             self._progress, self._faults = (os.memfd_create(name) for name in ("progress", "faults"))
             kept.callback(os.close, self._progress)
             kept.callback(os.close, self._faults)
-            forks.fork(number, device.asked, (theirs.fileno(), written, self._progress, self._faults))
+            forks.fork(number, *device.to_ask(), (theirs.fileno(), written, self._progress, self._faults))
             self._open = kept.pop_all()
         ours.setblocking(False)
         os.set_blocking(self.messages, False)

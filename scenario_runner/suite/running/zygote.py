@@ -7,7 +7,7 @@ supervisor's requests and the ends of workers.
 Requests and answers are pickled tuples, a message each, over a socket pair (SOCK_SEQPACKET). The first request has what
 all workers need; then::
 
-    ("fork", number, device) and descriptors    ("refused", number, why) where there is none
+    ("fork", number, device, driver)            ("refused", number, why) where there is none
     ("signal", number, signal)
     ("load", names: see `_load`)
                                                 ("ended", number, status as of os.waitpid)
@@ -83,9 +83,9 @@ class Zygote:
         if not data:
             return False
         match pickle.loads(data):
-            case ("fork", int(number), device):
+            case ("fork", int(number), device, str(driver)):
                 try:
-                    self._fork(number, device, descriptors)
+                    self._fork(number, device, driver, descriptors)
                 finally:
                     for each in descriptors:
                         os.close(each)
@@ -101,7 +101,7 @@ class Zygote:
                 gc.freeze()
         return True
 
-    def _fork(self, number: int, device: worker.Asked, descriptors: list[int]) -> None:
+    def _fork(self, number: int, device: worker.Asked, driver: str, descriptors: list[int]) -> None:
         alive, held = os.pipe()
         try:
             process = os.fork()
@@ -112,13 +112,13 @@ class Zygote:
             return
         if not process:
             os.close(held)
-            self._become(number, device, descriptors, alive)
+            self._become(number, device, driver, descriptors, alive)
         os.close(alive)
         with suppress(OSError):
             os.setpgid(process, process)  # here as well: it may have to be killed before it has done so
         self._workers[number] = process, held
 
-    def _become(self, number: int, device: worker.Asked, descriptors: list[int], alive: int) -> NoReturn:
+    def _become(self, number: int, device: worker.Asked, driver: str, descriptors: list[int], alive: int) -> NoReturn:
         """What the child of a fork does, to its end."""
         os.setpgid(0, 0)
         signal.set_wakeup_fd(-1)
@@ -128,7 +128,7 @@ class Zygote:
             each.close()
         for _, held in self._workers.values():
             os.close(held)
-        os._exit(worker.main(self._options, number, device, descriptors, alive))
+        os._exit(worker.main(self._options, number, device, driver, descriptors, alive))
 
     def _collect(self) -> None:
         """Report the workers that have ended, and end what they have started."""
