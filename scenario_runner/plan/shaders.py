@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner import clock
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 # Far above any real shader; keeps a wrong path (a disk image, say) from being read into memory.
 _MAX_SPIRV_BYTES = 256 << 20
+# Modules that were read stay for the next plans: so many that are no larger.
+_MOST_MODULES_KEPT = 32
+_MOST_BYTES_KEPT = 16 << 10
 
 
 class LoadedShader(NamedTuple):
@@ -204,8 +208,15 @@ def _in_this_order(code: bytes) -> bytes:
     return words.tobytes()
 
 
+@lru_cache(_MOST_MODULES_KEPT)
+def _kept_module(code: bytes, name: str) -> Module:
+    return read_module(code, name=name)
+
+
 def _take_apart(shader: Shader, pointer: str, code: bytes, problems: Problems) -> LoadedShader | None:
-    module = read_module(code, name=shader.src or shader.uid)
+    name = shader.src or shader.uid
+    # the scenarios of a suite share their shaders
+    module = _kept_module(code, name) if len(code) <= _MOST_BYTES_KEPT else read_module(code, name=name)
     entry, findings = find_entry_point(module, shader.uid, shader.entry, shader.stage, pointer)
     values, more = specialize(
         module, shader.uid, shader.specialization_constants, f"{pointer}/specialization_constants"

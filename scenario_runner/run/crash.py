@@ -14,6 +14,7 @@ _HELP = (
     "the Vulkan driver or a layer is the usual cause, often because of an invalid shader:"
     " spirv-val checks SPIR-V files, --device chooses another device"
 )
+_HELP_OF_COMPILERS = "the shaders may be too much for it, or another compiler may do better (--glslang)"
 _HELP_WHEN_HUNG = "give more time with --timeout, or use another driver: --device chooses another device"
 _HELP_WHEN_KILLED = "memory that has run out is the usual cause; the system's log may say more"
 
@@ -53,6 +54,8 @@ def crash_problem(crash: Crash, file: str | None, end: str, code: str = "SR-DEVI
     """What is to be said of a process that came to this end ("was ended by SIGSEGV"), for ``file`` as above."""
     from signal import SIGKILL
 
+    if crash.what.startswith(progress.COMPILING):
+        help = _HELP_OF_COMPILERS
     help = help or (_HELP_WHEN_KILLED if crash.number == SIGKILL else _HELP)
     message = f"the process that ran it {end} while {crash.what or 'starting'}"
     if file is None:

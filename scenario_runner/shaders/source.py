@@ -86,9 +86,10 @@ def read_source(path: str) -> bytes:
                     path=path,
                 )
             )
-        with open(path, "rb") as file:
+        with open(path, "rb", buffering=0) as file:
             check_opened(path, file.fileno())
-            data = file.read(MAX_BYTES + 1)
+            # to ask for so many bytes takes memory for them, and longer than to read a usual source
+            data = file.read(MAX_BYTES + 1) if status.st_size > MAX_BYTES else file.readall()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         from scenario_runner.close_names import close_files_help

@@ -28,8 +28,9 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
         digest = hashlib.sha256(actual).hexdigest()
         if digest in expected.sha256:
             return OutputCheck(name, "Pass")
-        accepted = "that" if len(expected.sha256) == 1 else f"one of the {len(expected.sha256)}"
-        return OutputCheck(name, "Fail", f"the content has the SHA-256 {digest}, not {accepted} that is expected")
+        count = len(expected.sha256)
+        accepted = "the one that is" if count == 1 else f"one of the {count} that are"
+        return OutputCheck(name, "Fail", f"the content has the SHA-256 {digest}, not {accepted} expected")
     with bound.opened() as content:
         return _checked(bound, content, actual)
 
@@ -45,12 +46,12 @@ def _checked(bound: Bound, content: Content, actual: memoryview) -> OutputCheck:
     status, messages = "Pass", []
     found: Found | None = None
     if by_elements and not is_equal:
-        found = compare(actual, content, bound.planes, rule, ignored)
+        found = compare(actual, content, bound.compared_planes, rule, ignored)
         allowed = _allowed(bound, found)
         if allowed:
             metrics["wrong_elements"] = float(found.wrong)
         if found.wrong > allowed:
-            found = details(actual, content, bound.planes, rule, found, ignored)
+            found = details(actual, content, bound.compared_planes, rule, found, ignored)
             status, messages = "Fail", [_sentence(bound, found, allowed)]
     if expected.metrics is not None:
         status, more = _measured(bound, content, actual, ignored, metrics, status)

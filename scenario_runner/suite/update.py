@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import os
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from scenario_runner.errors import ExpectationError, ScenarioRunnerError
+from scenario_runner.errors import ExpectationError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.files.output_set import OutputSet
 from scenario_runner.suite.checking import check_output
 from scenario_runner.suite.expectations.binding import Bound, bind
-from scenario_runner.suite.expectations.devices import Device, for_device, matching
+from scenario_runner.suite.expectations.devices import Device, for_device, matching, refusal
 from scenario_runner.suite.expectations.outputs import expects_frames, outputs_of_plan
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.results_sink import ResultsSink
@@ -55,12 +56,24 @@ def update(item: Item, runners: Runners, *, write: bool = True) -> list[Change]:
         where = "" if index is None else f"/when/{index}"
     with OutputSet() as files:
         work = _Update(expectations, check, where, files if write else None)
+        refused: UnsupportedError | None = None
+
+        def receive(plan: Plan) -> ResultsSink:
+            nonlocal refused
+            status, reason = refusal(check, plan, runner.physical_device) or ("Pass", "")
+            if status == "Fail":
+                raise ExpectationError(expectations.problem("SR-EXPECT-006", "/needs", reason))
+            if status == "NotSupported":
+                refused = UnsupportedError(reason)
+                raise refused
+            return work.sink(plan)
+
         try:
-            runner.run_into(item.path, work.sink, repeat=check.repeat, keep_state=check.keep_state)
+            runner.run_into(item.path, receive, repeat=check.repeat, keep_state=check.keep_state)
         except ExpectationError:
             raise
         except ScenarioRunnerError as error:
-            if not expectations.expects_failure:
+            if not expectations.expects_failure or error is refused:
                 raise
             work.failed(error)
         else:
@@ -115,10 +128,13 @@ class _Update:
             return
         from scenario_runner.suite.expectations.editing import with_values
 
+        path = self._expectations.path
         assert self._expectations.text is not None
-        assert self._expectations.path is not None
-        text = with_values(self._expectations.text, self._values).encode()
-        with self._files.create(self._expectations.path, len(text)) as file:
+        assert path is not None
+        with open(path, "rb") as before:  # the text has no byte order mark
+            mark = codecs.BOM_UTF8 if before.read(3) == codecs.BOM_UTF8 else b""
+        text = mark + with_values(self._expectations.text, self._values).encode()
+        with self._files.create(path, len(text)) as file:
             file.write(text)
 
     def _take(self, name: str, view: memoryview) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scenario_runner.errors import ExpectationError, ScenarioError
+from scenario_runner.errors import ExpectationError, ScenarioError, UnsupportedError
 from scenario_runner.suite.evaluation import run_item
 from scenario_runner.suite.expectations.places import expectations_file
 from scenario_runner.suite.records import Item
@@ -115,6 +115,14 @@ def test_values_and_digests_change_in_the_text(scene: Scene, changed: Update) ->
     assert json.loads((scene.folder / "check.json").read_text()) == {"outputs": {"x": {"sha256": digest}}}
 
 
+@pytest.mark.parametrize("mark", ["\N{BYTE ORDER MARK}", ""])
+def test_the_rest_of_the_text_stays(scene: Scene, changed: Update, mark: str) -> None:
+    """Byte order mark, ends of lines and spaces are as before."""
+    text = mark + '{ "outputs":\r\n\t{"x": { "dtype": "float32", "values": %s } } }\r\n'
+    assert [change.kind for change in changed(text % 7)] == ["changed"]
+    assert (scene.folder / "check.json").read_bytes().decode() == text % "[2.0, 4.0, 6.0, 8.0]"
+
+
 def test_expectations_inside_the_scenario(scene: Scene, runners: Runners) -> None:
     """They change in the scenario's file."""
     path = scene.write()
@@ -163,7 +171,7 @@ def test_exit_codes_and_codes(scene: Scene, changed: Update, runners: Runners) -
         ({"outputs": {"y": {}}}, "'y' is no output"),
         ({"outputs": {"x": {"atoll": 1}}}, "unknown key 'atoll'"),
         ({"exit_code": 3}, "the run ended well: remove 'exit_code'"),
-        ({"outputs": {"x": {"values": 1}}}, "say nothing of their type"),
+        ({"outputs": {"x": {"values": 1, "dtype": "float32"}}}, "the key 'values' are both the expectation of 'x'"),
     ],
 )
 def test_what_no_run_can_put_right(scene: Scene, runners: Runners, given: dict[str, Any], message: str) -> None:
@@ -175,6 +183,27 @@ def test_what_no_run_can_put_right(scene: Scene, runners: Runners, given: dict[s
         update(Item("i", path, str(check)), runners)
     assert json.loads(check.read_text()) == given
     assert np.load(scene.folder / "expected" / "x.npy").shape == (3,)
+
+
+@pytest.mark.parametrize("expects_failure", [False, True])
+def test_a_device_that_lacks_what_is_needed(scene: Scene, runners: Runners, expects_failure: bool) -> None:
+    """What it gives, or how it refuses, is not what a device must give that can run the item."""
+    given: dict[str, Any] = {"needs": {"extensions": "VK_KHR_nothing"}} | ({"exit_code": 3} if expects_failure else {})
+    check = scene.file("check.json", json.dumps(given))
+    item = Item("i", str(scene.write()), str(check))
+    with pytest.raises(UnsupportedError, match="lacks the extension VK_KHR_nothing"):
+        update(item, runners)
+    check.write_text(json.dumps({"needs": "Int64"}))
+    with pytest.raises(ExpectationError, match="the capability Int64, which no shader declares"):
+        update(item, runners)
+    assert not (scene.folder / "expected").exists()
+
+
+def test_values_without_a_type(scene: Scene, runners: Runners) -> None:
+    """What a run gives cannot be written as such."""
+    check = scene.file("check.json", json.dumps({"outputs": {"x": {"values": 1}}}))
+    with pytest.raises(ExpectationError, match="say nothing of their type"):
+        update(Item("i", str(scene.write()), str(check)), runners)
 
 
 def test_nothing_is_half_written(scene: Scene, runners: Runners) -> None:

@@ -56,6 +56,14 @@ def test_the_fourth_channel_of_an_array_has_no_say(tmp_path: Path) -> None:
     assert value_range(content(tmp_path, array)) == (0, 3)
 
 
+def test_channels_with_different_numbers_of_bits(tmp_path: Path) -> None:
+    """White is white: the greatest value of each channel is its brightest one."""
+    path = tmp_path / "x.dds"
+    write_dds(path, format_named("VK_FORMAT_R5G6B5_UNORM_PACK16"), 2, 1, [numpy.uint16([0xFFFF, 16 << 11]).tobytes()])
+    shown = read_content(str(path))
+    assert picture_of(shown, value_range(shown)).tolist() == [[[255, 255, 255], [132, 0, 0]]]
+
+
 def test_nan_that_signals(tmp_path: Path) -> None:
     """Every bit pattern of a float has a colour, NaN that signal included."""
     bits = numpy.array([[0x7F800001, 0xFFBFFFFF, 0x3F800000, 0]], "u4")

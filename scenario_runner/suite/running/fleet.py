@@ -104,6 +104,7 @@ class Fleet:
             return self._refused(error.strerror or str(error))
         self.workers[worker.number] = worker
         device.workers += 1
+        device.starting += 1
         self._selector.register(worker.channel.connection, selectors.EVENT_READ, (self._hear, worker))
         self._selector.register(worker.messages, selectors.EVENT_READ, (self._listen, worker))
         return True
@@ -145,6 +146,7 @@ class Fleet:
         """Count it no more among those of its device."""
         if worker.state not in ("leaving", "killed"):
             worker.device.workers -= 1
+            worker.device.starting -= worker.state == "starting"
             if worker.state == "idle":
                 self.idle.remove(worker)
             self._set(worker, "leaving", _LEAVE_S)
@@ -242,6 +244,7 @@ class Fleet:
                         self._next_tick = min(self._next_tick, worker.deadline)
                 case ["ready", dict(described)] if worker.state == "starting":
                     self._refusals = 0
+                    worker.device.starting -= 1
                     worker.device.found(described)
                     new = [path for path in described["libraries"] if path not in self._loaded]
                     self._loaded.update(dict.fromkeys(new))
