@@ -73,8 +73,9 @@ def _allowed(bound: Bound, found: Found) -> int:
 
 def _sentence(bound: Bound, found: Found, allowed: int) -> str:
     """What is wrong with the elements of an output."""
-    share = 100 * found.wrong / found.total
-    text = f"{found.wrong} of {counted(found.total, 'element')} ({share:.3g} %) are wrong"
+    count = found.total - found.ignored
+    which = " that count" if found.ignored else ""
+    text = f"{found.wrong} of {counted(count, 'element')}{which} ({100 * found.wrong / count:.3g} %) are wrong"
     if allowed:
         text += f", {allowed} may be"
     if not found.worst:

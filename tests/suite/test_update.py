@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from scenario_runner.errors import ExpectationError, ScenarioError, UnsupportedError
+from scenario_runner.files.png import write_png
+from scenario_runner.formats import format_named
 from scenario_runner.suite.evaluation import run_item
 from scenario_runner.suite.expectations.places import expectations_file
 from scenario_runner.suite.records import Item
@@ -197,6 +199,33 @@ def test_a_device_that_lacks_what_is_needed(scene: Scene, runners: Runners, expe
     with pytest.raises(ExpectationError, match="the capability Int64, which no shader declares"):
         update(item, runners)
     assert not (scene.folder / "expected").exists()
+
+
+def picture(height: int) -> Any:
+    return np.zeros((height, 6, 4), "u1")
+
+
+def test_a_picture_of_another_size(scene: Scene, changed: Update) -> None:
+    """The file changes in its place, whatever kind it is, so that there is one."""
+    image = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 6, 5, 1], "shader_access": "readonly"}
+    scene.resource("image", uid="i", dst="i.npy", **image)
+    scene.npy("expected/x.npy", VALUES * 2)
+    write_png(scene.file("expected/i.png", b""), format_named(image["format"]), 6, 4, picture(4).tobytes())
+    (change,) = changed()
+    assert (change.path, change.kind) == ("expected/i.png", "changed")
+
+
+@pytest.mark.parametrize("keys", [{}, {"file": "expected/i.png"}])
+def test_a_picture_that_cannot_hold_the_output(scene: Scene, runners: Runners, keys: dict[str, Any]) -> None:
+    """It stays, and nothing stands beside it: which of the two counts could not be told."""
+    image = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 6, 5, 1], "shader_access": "readonly", "mips": 2}
+    scene.resource("image", uid="i", dst="i.dds", **image)
+    write_png(scene.file("expected/i.png", b""), format_named("VK_FORMAT_R8G8B8A8_UNORM"), 6, 5, picture(5).tobytes())
+    check = scene.file("check.json", json.dumps({"outputs": {"x": {"unchecked": True}, "i": keys}}))
+    with pytest.raises(ExpectationError, match=r"i\.png: cannot hold the output 'i'") as caught:
+        update(Item("i", str(scene.write()), str(check)), runners)
+    assert "expect a .dds file" in str(caught.value.problems[0].help)
+    assert [each.name for each in (scene.folder / "expected").iterdir()] == ["i.png"]
 
 
 def test_values_without_a_type(scene: Scene, runners: Runners) -> None:
