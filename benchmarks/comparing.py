@@ -82,7 +82,7 @@ def _case(path: Path, size: int, dtype: str, keys: dict[str, Any]) -> tuple[Call
     expectation = Expectation(output, Expected(**keys), str(path), None, element, Rule(**keys))
 
     def compare() -> None:
-        check = check_output(expectation, memoryview(actual).cast("B"))
+        check = check_output(expectation, actual.data.cast("B"))
         assert check.status == "Pass", check.message
 
     return lambda: np.load(path), compare

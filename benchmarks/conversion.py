@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.bounds import Bound, Spread, ratio
@@ -45,9 +46,9 @@ def main(argv: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="scenario-benchmarks-") as root:
         model, made = Path(root, "model.mlir"), Path(root, "model.vgf")
         model.write_text(model_text(options.operations))
-        ours = [sys.executable, "-m", "scenario_runner", "convert", model, "-o", made]
-        ways = {
-            EXISTING: lambda: _run([existing, "-i", model, "-o", made]),
+        ours = [sys.executable, "-m", "scenario_runner", "convert", str(model), "-o", str(made)]
+        ways: dict[str, Callable[[], object]] = {
+            EXISTING: lambda: _run([existing, "-i", str(model), "-o", str(made)]),
             "convert in Python": lambda: convert(model, made),
             "scenario-runner convert": lambda: _run(ours),
             "scenario-runner convert --no-check": lambda: _run([*ours, "--no-check"]),
@@ -101,7 +102,7 @@ def _attributes(number: int) -> dict[str, object]:
     return found
 
 
-def _run(command: list[str | Path]) -> None:
+def _run(command: list[str]) -> None:
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
 
 

@@ -40,13 +40,15 @@ _LONG_LIST = 100_000
 
 
 class Measured(NamedTuple):
-    """One run of a list. CPU is of all processes, in milliseconds for each item. NaN is what was not measured."""
+    """One run of a list. CPU is of all processes, in milliseconds for each item. ``steady_rate`` is that of the results
+    from the fifth to the last twentieth: all workers have started then. NaN is what was not measured."""
 
     seconds: float
     first_s: float
     cpu_ms: float
     supervisor_ms: float
     statuses: Counter[str]
+    steady_rate: float = math.nan
 
     @property
     def rate(self) -> float:
@@ -104,18 +106,20 @@ def in_workers(items: Iterable[Item], options: WorkerOptions, most: int | None =
 
     statuses: Counter[str] = Counter()
     children = _cpu(resource.RUSAGE_CHILDREN)
-    own, started, first = time.process_time(), time.perf_counter(), 0.0
+    own, started = time.process_time(), time.perf_counter()
+    times: list[float] = []
     with Workers(options) as workers:
         for finished in workers.run(items, again):
-            first = first or time.perf_counter() - started
+            times.append(time.perf_counter() - started)
             statuses[finished.attempts[-1].status] += 1
-            if statuses.total() == most:
+            if len(times) == most:
                 break
-        seconds = time.perf_counter() - started
         own = time.process_time() - own
-    count = statuses.total()
+    count = len(times)
+    begin, end = count // 5, count - 1 - count // 20
+    steady = (end - begin) / (times[end] - times[begin]) if end > begin else math.nan
     cpu = own + _cpu(resource.RUSAGE_CHILDREN) - children
-    return Measured(seconds, first, cpu * 1e3 / count, own * 1e3 / count, statuses)
+    return Measured(times[-1], times[0], cpu * 1e3 / count, own * 1e3 / count, statuses, steady)
 
 
 def by_command(folder: Path, jobs: int, *options: str) -> Measured:
@@ -138,7 +142,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.isolation", description=__doc__)
     parser.add_argument("--count", type=int, default=10_000, metavar="N", help="how many scenarios (default 10,000)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="workers for each device (default 2)")
-    parser.add_argument("--devices", nargs="+", default=[], metavar="D", help="compare one device with these, or 'all'")
+    parser.add_argument("--devices", nargs="+", default=[], metavar="D", help="compare the first of these with more")
     parser.add_argument("--quick", action="store_true", help="200 scenarios: shows that the benchmark works")
     options = parser.parse_args(argv)
     count = 200 if options.quick else options.count
@@ -176,11 +180,19 @@ def main(argv: list[str] | None = None) -> int:
         long = in_workers(_long_list(items), one, most=options.jobs)
         _bound(f"first of {_LONG_LIST} items", long.first_s, "<=", 2, " s")
         if options.devices:
-            single = in_workers(items, one)
-            several = in_workers(items, one._replace(devices=tuple(options.devices)))
-            _show(f"devices {' '.join(options.devices)}", several)
-            print(f"  throughput / that of one device: {several.rate / single.rate:.2f}")
+            _several_devices(items, one, options.devices)
     return 0
+
+
+def _several_devices(items: list[Item], options: WorkerOptions, devices: list[str]) -> None:
+    single = in_workers(items, options._replace(devices=(devices[0],)))
+    _show("one device", single)
+    for number in range(2, len(devices) + 1, 2):
+        several = in_workers(items, options._replace(devices=tuple(devices[:number])))
+        _show(f"{number} devices", several)
+        bound = {2: 1.8, 4: 3.4}.get(number, 0.85 * number)
+        _bound("throughput / that of one device, with the start", several.rate / single.rate, ">=", bound)
+        _bound("the same once all have started", several.steady_rate / single.steady_rate, ">=", bound)
 
 
 def _long_list(items: list[Item]) -> Iterator[Item]:

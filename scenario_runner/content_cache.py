@@ -93,8 +93,7 @@ def read_own(path: str, most_bytes: int) -> tuple[bytes, float] | str:
         reason = distrust(status)
         if reason:
             return reason
-        with open(descriptor, "rb", buffering=0, closefd=False) as file:
-            return file.read(), status.st_mtime
+        return os.read(descriptor, status.st_size), status.st_mtime
     finally:
         os.close(descriptor)
 

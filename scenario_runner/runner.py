@@ -411,7 +411,7 @@ class Runner:
         """How many device objects of each kind exist now; all zero after `close`.
 
         What the device keeps for the next run has kinds of its own: pipelines, samplers, 'staging buffer', 'staging
-        memory'.
+        memory', 'memory block'.
         """
         return self._opened.live_objects
 

@@ -65,7 +65,7 @@ class _Images(Workload):
     side = 4096
     filters = 1
     time_bound = Bound(must=0.5)
-    memory_bound = Bound(must=0.6)
+    memory_bound: Bound | None = Bound(must=0.6)
     timeout_s = 300.0
 
     def make(self, folder: Path, *, quick: bool) -> None:

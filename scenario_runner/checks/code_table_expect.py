@@ -41,13 +41,13 @@ Correct the path, or let `--update` write the file.
 docs/expectations.md
 
 SR-EXPECT-008 error expected content that does not fit the output
-The expected content, the mask or the `dtype` has another size, shape or type than the output.
+The expected content, the mask or the `dtype` has another size, shape or type than the output; a mask or a border leaves no element that counts; or a file in the folder of expected files has the name of an output, and is of a kind that cannot be compared.
 Give content of the type and shape that the message names.
 docs/expectations.md
 
-SR-EXPECT-009 error metric that the output does not have
-A metric of pictures, and the output is no picture, is too small or has too few channels.
-Choose another metric.
+SR-EXPECT-009 error metric or tolerance that the output does not have
+A metric of pictures, and the output is no picture, is too small or has too few channels; or a tolerance, a mask or a metric of blocks that are not decoded to numbers.
+Choose another metric; let a shader copy the texels of blocks into an uncompressed image.
 docs/expectations.md
 
 SR-EXPECT-010 error package of a metric is missing

@@ -59,12 +59,17 @@ Name a journal.jsonl that `scenario-runner test --results` wrote, or use the ver
 docs/suites.md
 
 SR-SUITE-012 warning damaged line of a journal
-A line of a journal cannot be read, often the last one of a run that was killed. It is ignored.
+A line of a journal is none that a suite writes, often the last one of a run that was killed. It is ignored.
 Run the suite again with --resume, which runs what has no result.
 docs/suites.md
 
 SR-SUITE-013 warning journals that contradict each other
 Two journals have different verdicts on the same item. That of the journal named last counts.
 Run the item again, and look for differences of the devices and drivers.
+docs/suites.md
+
+SR-SUITE-014 error results of a suite that did not end
+A journal does not have the results of all items: its suite was killed, interrupted or stopped, or still runs.
+Run the suite again with --resume, which runs what has no result.
 docs/suites.md
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from scenario_runner.cli.arguments import Parser
@@ -30,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
         prog="scenario-runner report",
         description="Show the results in journals of 'scenario-runner test --results', merged where there are several.",
         epilog="exit codes: 0: nothing unexpected (with --compare: nothing new); 1: unexpected failures; 4: a journal"
-        " cannot be read",
+        " cannot be read, or its suite did not end",
     )
     parser.add_argument("journals", nargs="+", metavar="JOURNAL", help="journal.jsonl, or the folder that has it")
     parser.add_argument("--compare", metavar="OLD", help="show what has changed since the results of this journal")
@@ -48,7 +49,14 @@ def main(argv: Sequence[str]) -> int:
 
     problems = SuiteProblems(show, strict=options.strict)
     check_destinations(options)
-    with MergedJournals(options.journals, problems) as merged:
+    with ExitStack() as stack:
+        with problems.together():
+            merged = stack.enter_context(MergedJournals(options.journals, problems))
+            incomplete = list(merged.incomplete())
+            for each in incomplete:
+                problems.found(
+                    "SR-SUITE-014", each.path, each.message, "run it again with --resume, which runs the rest"
+                )
         if not merged.entries:
             help = "a suite that ended before its first result has written it; run it again"
             refuse("SR-SUITE-011", None, f"there is no result in {', '.join(map(repr, options.journals))}", help)
@@ -67,7 +75,7 @@ def main(argv: Sequence[str]) -> int:
             print(", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
         for line in lines:
             print(one_line(line))
-        print(verdict_line(len(bad), len(merged)))
+        print(verdict_line(len(bad), len(merged), incomplete[0].ended if incomplete else ""))
         return 1 if bad else problems.exit_code
 
 
@@ -146,14 +154,17 @@ def _placed(attempt: Outcome, folder: str) -> Outcome:
 def _info(journals: Sequence[str], merged: MergedJournals) -> SuiteInfo:
     from scenario_runner.suite.reports.suite_info import SuiteInfo
 
-    headers = merged.headers
+    headers = [run.header for run in merged.runs]
+    ends = [run.end for run in merged.runs if run.end is not None]
     return SuiteInfo(
         title=", ".join(journals),
         started=min((header.started for header in headers), default=0.0),
         seconds=sum(entry.seconds for entry in merged.entries.values()),
-        devices=tuple({uuid: name for header in headers for uuid, name in header.devices.items()}.items()),
+        devices=tuple({uuid: name for end in ends for uuid, name in end.devices.items()}.items()),
         host=", ".join(dict.fromkeys(header.host for header in headers)),
         version=", ".join(dict.fromkeys(header.program for header in headers)),
-        command=tuple(map(str, headers[0].options.get("command", ()))) if len(journals) == 1 and headers else (),
+        command=headers[0].command if len(journals) == 1 else (),
         folder=os.getcwd(),
+        repeat=merged.repeat_command,
+        incomplete="; ".join(f"{each.path}: {each.message}" for each in merged.incomplete()),
     )

@@ -10,6 +10,7 @@ from scenario_runner.visible import counted
 
 if TYPE_CHECKING:
     from scenario_runner.cli.suite_display import SuiteDisplay
+    from scenario_runner.suite.merging import MergedJournals
     from scenario_runner.suite.records import Result
     from scenario_runner.suite.reports.suite_info import SuiteInfo
     from scenario_runner.suite.session import Session
@@ -35,10 +36,14 @@ class Summary:
         if result.is_bad and len(self._failures) < 2 * _MOST_FAILURES:
             self._failures += [headline(result), f"  {self._info.repeat_command(result)}"]
 
-    def info(self) -> SuiteInfo:
-        """The suite as it is now."""
-        seconds = time.time() - self._info.started
-        return self._info._replace(seconds=seconds, devices=self.devices, drivers=tuple(self._drivers))
+    def info(self, journal: MergedJournals) -> SuiteInfo:
+        """The suite as it is now, with this journal."""
+        return self._info._replace(
+            seconds=time.time() - self._info.started,
+            devices=self.devices,
+            drivers=tuple(self._drivers),
+            incomplete="; ".join(each.message for each in journal.incomplete()),
+        )
 
     def end(self, session: Session, written: list[str], ended: str = "") -> None:
         """Show the counts, the failures with the commands that repeat them, the files that were written, and the
@@ -54,7 +59,7 @@ class Summary:
 
 
 def verdict_line(bad: int, items: int, ended: str = "") -> str:
-    """The last line, which stays as it is from version to version."""
+    """The last line, which stays as it is from version to version. ``ended``: see `Incomplete`."""
     if ended:
         return f"suite {ended}: {bad} of {counted(items, 'item')} unexpected"
     return (

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.suite.cluster.workers import ClusterWorkers
     from scenario_runner.suite.hashes import Hasher
-    from scenario_runner.suite.journal import Header, Journal
+    from scenario_runner.suite.journal import Ended, Journal
     from scenario_runner.suite.lists import Lists, Patterns
     from scenario_runner.suite.merging import MergedJournals
     from scenario_runner.suite.problems import SuiteProblems
@@ -55,6 +55,11 @@ def main(argv: Sequence[str]) -> int:
         return _Suite(options, display, SuiteProblems(show, strict=options.strict), argv).run()
 
 
+def _title(path: str) -> str:
+    """A PATH as a heading of reports: '.' is the name of the folder."""
+    return os.path.basename(os.path.abspath(path)) if os.path.normpath(path) in (".", "..") else path
+
+
 class _Suite:
     """Life cycle: made; `run` once."""
 
@@ -66,7 +71,7 @@ class _Suite:
         self._problems = problems
         self._argv = argv
         self._started = time.time()
-        self._header: Header | None = None
+        self._total: int | None = None  # of the items, once it is known
         self._folder = ""  # of the results; a temporary one where reports need it and nobody named one
 
     def run(self) -> int:
@@ -75,16 +80,19 @@ class _Suite:
         from scenario_runner.suite.lists import Lists, given_patterns, read_baselines, read_patterns
 
         check_destinations(options)
-        lists = Lists(
-            read_baselines(options.baseline),
-            read_patterns(options.skips, self._problems),
-            read_patterns(options.flakes, self._problems),
-        )
-        include = given_patterns(options.include_tests, self._problems)
         with ExitStack() as stack:
-            earlier = self._earlier(stack)
-            items = self._items(lists, include, earlier)
-            ahead = list(items if options.strict else islice(items, _LOOKED_AHEAD + 1))
+            with self._problems.together():
+                lists = Lists(
+                    read_baselines(options.baseline, self._problems),
+                    read_patterns(options.skips, self._problems),
+                    read_patterns(options.flakes, self._problems),
+                )
+                include = given_patterns(options.include_tests, self._problems)
+                earlier = self._earlier(stack)
+                items = self._items(lists, include, earlier)
+                ahead = list(items if options.strict else islice(items, _LOOKED_AHEAD + 1))
+                if options.strict:
+                    self._report_unmatched(lists, include)
             if options.list:
                 for item in chain(ahead, items):
                     if not lists.skips.match(item.id):
@@ -149,9 +157,12 @@ class _Suite:
     ) -> int:
         options = self._options
         from scenario_runner.cli.suite_summary import Summary
+        from scenario_runner.suite.journal import End
         from scenario_runner.suite.session import Limits, Session
         from scenario_runner.suite.verdicts import Rules
 
+        if len(ahead) <= _LOOKED_AHEAD or options.strict:
+            self._total = len(ahead)
         journal, hasher = self._journal(stack, resume=options.resume and earlier is not None)
         summary = Summary(self._display, self._info())
         session = Session(
@@ -163,11 +174,13 @@ class _Suite:
             hasher=hasher,
             earlier=earlier if options.resume else None,
         )
-        ended = ""
+        ended: Ended = "complete"
         try:
             self._run_items(session, summary, ahead, items)
             if session.is_complete:
                 self._report_unmatched(lists, include)
+            else:
+                ended = "stopped"
         except KeyboardInterrupt:
             ended = "interrupted"
             raise
@@ -175,14 +188,14 @@ class _Suite:
             ended = "stopped by an error"
             raise
         finally:
-            if journal is not None and self._header is not None:
+            if journal is not None:
                 try:
-                    journal.begin(self._header._replace(devices=dict(summary.devices)))
+                    journal.end(End(ended, self._total, dict(summary.devices)))
                 except FileError as error:
-                    if not ended:  # else the error that has ended the suite says the same
+                    if ended == "complete":  # else the error that has ended the suite says the same
                         self._problems.failed(error)
                 journal.close()
-            summary.end(session, self._written(session, journal, summary), ended)
+            summary.end(session, self._written(session, journal, summary), "" if ended == "complete" else ended)
         return UNEXPECTED if session.bad else self._problems.exit_code
 
     def _run_items(self, session: Session, summary: Summary, ahead: Sequence[Item], items: Iterator[Item]) -> None:
@@ -190,7 +203,7 @@ class _Suite:
         with self._workers(session) as workers:
             self._check_expectations(ahead)  # while the process that workers are forked from imports what they need
             if not options.quiet:
-                self._display.start(None if len(ahead) == _LOOKED_AHEAD + 1 else len(ahead))
+                self._display.start(self._total)
             try:
                 session.run(self._counted(chain(ahead, items)), workers)
             finally:
@@ -232,6 +245,7 @@ class _Suite:
         for item in items:
             count += 1
             yield item
+        self._total = count
         if not self._options.quiet:
             self._display.start(count)
 
@@ -261,8 +275,8 @@ class _Suite:
         arguments = runner_arguments(options)
         hash = program_hash(arguments)
         journal = stack.enter_context(Journal(self._folder, resume=resume))
-        self._header = header(hash, {"command": ["scenario-runner", "test", *self._argv], "runner": arguments})
-        journal.begin(self._header)
+        command = ["scenario-runner", "test", *self._argv]
+        journal.begin(header(hash, command, arguments, options.repeating, self._total))
         return journal, Hasher(hash)
 
     def _info(self) -> SuiteInfo:
@@ -273,7 +287,7 @@ class _Suite:
 
         command = ("scenario-runner", "test", *self._argv)
         return SuiteInfo(
-            title=" ".join(self._options.paths),
+            title=" ".join(map(_title, self._options.paths)),
             started=self._started,
             host=gethostname(),
             version=__version__,
@@ -281,7 +295,7 @@ class _Suite:
             folder=os.getcwd(),
             results=self._folder,
             is_temporary=self._options.results is None,
-            repeat=tuple(self._options.repeating),
+            repeat=self._options.repeating.command,
         )
 
     def _written(self, session: Session, journal: Journal | None, summary: Summary) -> list[str]:
@@ -301,7 +315,7 @@ class _Suite:
 
                 with MergedJournals([journal.path], self._problems) as merged:
                     merged.keep(session.rows)
-                    lines += write_reports(options, merged, summary.info())
+                    lines += write_reports(options, merged, summary.info(merged))
         except ScenarioRunnerError as error:
             self._problems.failed(error)
         return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from scenario_runner.cli.arguments import (
@@ -20,6 +20,8 @@ from scenario_runner.cli.arguments import (
 )
 from scenario_runner.cli.suite_reports import add_report_options
 from scenario_runner.errors import UsageError
+from scenario_runner.suite.repeating import Repeat
+from scenario_runner.system_limits import processors
 
 _DESCRIPTION: Final = """\
 Run scenarios with expectations, each in a process that may crash, and say which results are unexpected.
@@ -30,26 +32,30 @@ exit codes: 0: nothing unexpected; 1: unexpected failures; 2: the command line o
 'scenario-runner run --help' and docs/suites.md
 """
 
+# For each device, where there are not more processors. A worker takes four open files here, and tens of MiB of memory.
+_MOST_JOBS: Final = 256
+
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The options as a namespace; ``repeating`` has the words of the command that runs one item again in the same way.
+    """The options as a namespace; ``repeating`` tells how one item runs again in the same way.
 
     Raises UsageError.
     """
     parser = Parser(prog="scenario-runner test", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("paths", nargs="*", metavar="PATH", help="scenarios, folders, @lists, or -")
     _add_selection(parser)
-    _add_running(parser)
+    retries, repeat = _add_running(parser)
     _add_results(parser)
-    repeated = parser.add_argument_group("how each scenario runs")
-    add_device_options(repeated)  # type: ignore[arg-type]
-    add_feature_options(repeated)  # type: ignore[arg-type]
-    add_compiler_options(repeated)  # type: ignore[arg-type]
-    add_sandbox_option(repeated)  # type: ignore[arg-type]
+    group: Any = parser.add_argument_group("how each scenario runs")
+    add_device_options(group)
+    add_feature_options(group)
+    add_compiler_options(group)
+    add_sandbox_option(group)
     add_logging_option(parser)
     options = parser.parse_args(argv)
+    repeated = _given([*group._group_actions, retries, repeat], options)
     _check(options)
-    options.repeating = ["scenario-runner", "test", *_given(repeated, options)]
+    options.repeating = Repeat(repeated, tuple(_lists(options)), options.devices)
     return options
 
 
@@ -87,21 +93,24 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--list", action="store_true", help="print the names of what would run, and run nothing")
 
 
-def _add_running(parser: argparse.ArgumentParser) -> None:
+def _add_running(parser: argparse.ArgumentParser) -> tuple[argparse.Action, argparse.Action]:
+    """Returns those of --retries and --repeat."""
     group = parser.add_argument_group("how they run")
     group.add_argument(
         "--devices", type=_names, default=(), metavar="D,…", help="'all', or indexes, UUIDs or names of devices"
     )
-    group.add_argument("--jobs", type=_count, metavar="N", help="processes for each device (default: what suits it)")
+    group.add_argument("--jobs", type=_jobs, metavar="N", help="processes for each device (default: what suits it)")
     group.add_argument(
         "--cluster",
         metavar="SCHEDULER",
         help="run on the workers of Dask, such as tcp://host:8786, or local:N for N workers here",
     )
-    group.add_argument(
+    retries = group.add_argument(
         "--retries", type=_number, metavar="N", help="run unexpected results up to N times more (default: 1)"
     )
-    group.add_argument("--repeat", type=_count, default=1, metavar="N", help="run each N times, or until it fails")
+    repeat = group.add_argument(
+        "--repeat", type=_count, default=1, metavar="N", help="run each N times, or until it fails"
+    )
     group.add_argument(
         "--fail-fast", type=_count, nargs="?", const=1, metavar="N", help="start nothing more after N failures (1)"
     )
@@ -109,6 +118,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--strict", action="store_true", help="stop at anything that is wrong with lists, folders and expectations"
     )
+    return retries, repeat
 
 
 def _add_results(parser: argparse.ArgumentParser) -> None:
@@ -158,12 +168,12 @@ def _check(options: argparse.Namespace) -> None:
         options.retries = 1 if options.repeat == 1 else 0
 
 
-def _given(group: argparse._ActionsContainer, options: argparse.Namespace) -> list[str]:
-    """The options of a group that were given, as words of a command line."""
+def _given(actions: Sequence[argparse.Action], options: argparse.Namespace) -> tuple[str, ...]:
+    """Those that were given, but for the device, as words of a command line."""
     words: list[str] = []
-    for action in group._group_actions:  # type: ignore[attr-defined]
+    for action in actions:
         value = getattr(options, action.dest)
-        if value == action.default or action.dest == "timeout":
+        if value == action.default or action.dest == "device":
             continue
         name = action.option_strings[0]
         if value is True:
@@ -171,12 +181,27 @@ def _given(group: argparse._ActionsContainer, options: argparse.Namespace) -> li
         elif isinstance(value, list):
             words += [f"{name}={each}" for several in value for each in several]
         else:
-            words.append(f"{name}={value}")
-    return words
+            words.append(f"{name}={value:.12g}" if isinstance(value, float) else f"{name}={value}")
+    return tuple(words)
+
+
+def _lists(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """The lists that verdicts depend on, and what the names in them are relative to."""
+    for name in ("baseline", "flakes"):
+        yield from ((f"--{name}", os.path.abspath(path)) for path in getattr(options, name))
+    yield "--root", os.path.abspath(options.root)
 
 
 def _count(text: str) -> int:
     return _least(text, 1)
+
+
+def _jobs(text: str) -> int:
+    jobs = _count(text)
+    most = max(_MOST_JOBS, processors())
+    if jobs > most:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected at most {most}")
+    return jobs
 
 
 def _number(text: str) -> int:

@@ -33,11 +33,13 @@ def declared_files(text: str, base_dir: str, output_dir: str | None = None) -> D
     """The files of a scenario with this text whose relative paths start from ``base_dir``."""
     named: dict[str, list[str]] = {"src": [], "dst": []}
     for key, string in _NAMED.findall(text):
-        try:
-            path = json.loads(string)
-            os.fsencode(path)
-        except ValueError:
-            continue
+        path = string[1:-1]
+        if "\\" in path or not path.isprintable():
+            try:
+                path = json.loads(string)
+                os.fsencode(path)
+            except ValueError:
+                continue
         named[key].append(path)
     target = base_dir if output_dir is None else output_dir
     return DeclaredFiles(

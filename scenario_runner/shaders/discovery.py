@@ -26,11 +26,17 @@ _NAMING = tuple(dict.fromkeys(kind.variable for kind in COMPILERS))
 _VARIABLES = ("PATH", "HOME", "XDG_DATA_HOME")  # where compilers are searched for
 
 
+# So long what was found counts without another look: a suite asks for each of its scenarios.
+_LOOKED_AT_EVERY_S = 0.1
+
+
 class _Search(NamedTuple):
-    """What a search has found, and the files and folders, with their inodes and times, that it depends on."""
+    """What a search has found, and the files and folders, with their inodes and times, that it depends on; ``at_s`` is
+    when these were looked at, as time.monotonic tells it."""
 
     found: list[Compiler]
     places: list[tuple[str, tuple[int, int] | None]]
+    at_s: float
 
 
 _searches: dict[tuple[str | None, ...], _Search] = {}  # the last one of each kind, by what was asked for
@@ -54,10 +60,14 @@ def find_compilers(
     if not use_cache or compiler or any(map(os.environ.get, _NAMING)):
         return _search(compiler, language, ShaderCache(cache_dir) if use_cache else None)[0]
     asked = (language, cache_dir, *map(os.environ.get, _VARIABLES), *sys.path)
-    known = _searches.get(asked)
-    if known is None or any(_state(place) != state for place, state in known.places):
+    known, now_s = _searches.get(asked), time.monotonic()
+    if known is not None and now_s - known.at_s < _LOOKED_AT_EVERY_S:
+        return list(known.found)
+    if known is not None and all(_state(place) == state for place, state in known.places):
+        _searches[asked] = known._replace(at_s=now_s)
+    else:
         found, looked_at = _search(compiler, language, ShaderCache(cache_dir))
-        known = _Search(found, [(place, _state(place)) for place in looked_at])
+        known = _Search(found, [(place, _state(place)) for place in looked_at], now_s)
         newest_ns = max((state[1] for _, state in known.places if state is not None), default=0)
         if time.time_ns() - newest_ns > _SETTLED_NS:
             _searches[asked] = known

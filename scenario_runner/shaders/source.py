@@ -24,7 +24,7 @@ OPTIONS_FILE = 70000  # the number of the lines that hold build_options
 FIRST_FILE = 70001  # far from the numbers that sources use in #line directives of their own
 
 _SKIP = rb"(?>\s+|//[^\n]*+|/\*(?>.*?\*/))*+"
-_VERSION = rb"#[ \t]*version[ \t]+(\d{1,9})(?:[ \t]+(core|compatibility|es)\b)?"
+_VERSION = re.compile(_SKIP + rb"#[ \t]*version[ \t]+(\d{1,9})(?:[ \t]+(core|compatibility|es)\b)?", re.S)
 # Comments and strings are matched only to be stepped over.
 _DIRECTIVE = (
     rb"//(?:\\\r?\n|[^\n])*+|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*+\"|"
@@ -86,9 +86,10 @@ def read_source(path: str) -> bytes:
                     path=path,
                 )
             )
-        with open(path, "rb") as file:
+        with open(path, "rb", buffering=0) as file:
             check_opened(path, file.fileno())
-            data = file.read(MAX_BYTES + 1)
+            # to ask for so many bytes takes memory for them, and longer than to read a usual source
+            data = file.read(MAX_BYTES + 1) if status.st_size > MAX_BYTES else file.readall()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         from scenario_runner.close_names import close_files_help
@@ -134,7 +135,7 @@ class _Assembly:
         if not self.hlsl:
             found = None
             if b"version" in data:
-                found = re.compile(_SKIP + _VERSION, re.S).match(data)
+                found = _VERSION.match(data)
             if found:
                 head, rest = data[: found.end()] + b"\n", data[found.end() :]
                 at = data.count(b"\n", 0, found.end()) + 1

@@ -17,16 +17,16 @@ from scenario_runner.suite.records import Item
 
 # Files of a suite that are no scenarios, whatever is in them.
 _OTHER_NAMES: Final = frozenset({"manifest.json", "results.json"})
-# A folder with this file is searched only where it is named itself.
-_NOT_SEARCHED: Final = ".not-searched"
+NOT_SEARCHED: Final = ".not-searched"
+"""A folder with this file is searched only where it is named itself."""
 # The strings and brackets of a JSON text. In JSON a quote inside of a string is escaped.
 _TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*(:?)|[{}\[\]]')
 _KEYS: Final = (b"commands", b"resources")
 _MOST_BYTES_LOOKED_AT: Final = 1 << 20
 
 _Identity: TypeAlias = tuple[int, int]
-# The folders above with the folder itself, and its entries that are left.
-_Opened: TypeAlias = tuple[frozenset[_Identity], Iterator[os.DirEntry[str]]]
+# The folders above with the folder itself, its entries that are left, and the names of all of them.
+_Opened: TypeAlias = tuple[frozenset[_Identity], Iterator[os.DirEntry[str]], frozenset[str]]
 
 
 class Discovery:
@@ -40,6 +40,7 @@ class Discovery:
 
     def __init__(self, root: str, problems: SuiteProblems, standard_input: int = 0) -> None:
         self._root = os.path.abspath(root)
+        self._below = os.path.join(self._root, "")
         self._problems = problems
         self._input = standard_input  # a descriptor
         self._ids: set[str] = set()
@@ -68,7 +69,8 @@ class Discovery:
         if is_folder:
             yield from self._folder(os.path.abspath(path))
         else:
-            yield from self._item(os.path.abspath(path))
+            path = os.path.abspath(path)
+            yield from self._item(path, expectations_file(path))
 
     def _list_file(self, file: str | int, name: str, folder: str) -> Iterator[Item]:
         try:
@@ -98,7 +100,7 @@ class Discovery:
         self._searched = {}
         stack = [self._opened(folder, _identities_above(folder))]
         while stack:
-            above, entries = stack[-1]
+            above, entries, names = stack[-1]
             entry = next(entries, None)
             if entry is None:
                 stack.pop()
@@ -114,8 +116,10 @@ class Discovery:
                 self._not_plain(os.path.dirname(entry.path), name)
             elif is_folder:
                 stack.append(self._opened(entry.path, above))
-            elif self._is_scenario(entry.path):
-                yield from self._item(entry.path)
+            elif not _is_other(name):
+                expectations = expectations_file(entry.path, names)
+                if expectations is not None or self._is_scenario(entry.path):
+                    yield from self._item(entry.path, expectations)
 
     def _opened(self, folder: str, above: frozenset[_Identity]) -> _Opened:
         """A folder with its entries in order; none where they cannot be read, or have been searched."""
@@ -125,7 +129,8 @@ class Discovery:
                 entries = sorted(scan, key=lambda entry: entry.name)
         except OSError as error:
             self._problems.found("SR-SUITE-006", folder, f"the folder cannot be searched: {reason_of(error)}")
-            return above, iter(())
+            return above, iter(()), frozenset()
+        names = frozenset(entry.name for entry in entries)
         identity = status.st_dev, status.st_ino
         if identity in above:
             message = "this link leads to a folder above it, and is not followed"
@@ -133,27 +138,26 @@ class Discovery:
             entries = []
         elif self._searched.setdefault(identity, folder) != folder:
             entries = []  # another link to it: its items have been found
-        elif len(self._searched) > 1 and any(entry.name == _NOT_SEARCHED for entry in entries):
+        elif len(self._searched) > 1 and NOT_SEARCHED in names:
             entries = []
-        return above | {identity}, iter(entries)
+        return above | {identity}, iter(entries), names
 
     def _is_scenario(self, path: str) -> bool:
         try:
-            return is_scenario(path)
+            return _has_scenario(path)
         except OSError as error:
             self._problems.found("SR-SUITE-006", path, f"the file cannot be read: {reason_of(error)}")
             return False
 
-    def _item(self, path: str) -> Iterator[Item]:
-        inside = path.startswith(os.path.join(self._root, ""))
-        id = path[len(os.path.join(self._root, "")) :] if inside else path
+    def _item(self, path: str, expectations: str | None) -> Iterator[Item]:
+        id = path.removeprefix(self._below)
         if os.sep != "/":
             id = id.replace(os.sep, "/")
         if not _is_plain(id):
             self._not_plain(None, path)
         elif id not in self._ids:
             self._ids.add(id)
-            yield Item(id, path, expectations_file(path))
+            yield Item(id, path, expectations)
 
     def _not_plain(self, path: str | None, name: str, line: int | None = None) -> None:
         self._problems.found(
@@ -178,10 +182,18 @@ def _identities_above(folder: str) -> frozenset[_Identity]:
 
 def is_scenario(path: str) -> bool:
     """Whether the search of a folder takes this file for a scenario. Raises OSError for one that it cannot read."""
-    if not path.endswith(".json") or os.path.basename(path) in _OTHER_NAMES or is_expectations_file(path):
+    name = os.path.basename(path)
+    if not name.endswith(".json") or _is_other(name):
         return False
-    if expectations_file(path) is not None:
-        return True
+    return expectations_file(path) is not None or _has_scenario(path)
+
+
+def _is_other(name: str) -> bool:
+    """Whether a .json file of a suite is no scenario, whatever is in it."""
+    return name in _OTHER_NAMES or is_expectations_file(name)
+
+
+def _has_scenario(path: str) -> bool:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # does not wait for a pipe's writer
     try:
         status = os.fstat(descriptor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import zlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from scenario_runner.suite.output_file import extension_of, write_output
@@ -40,7 +41,8 @@ def write_evidence(bound: Bound, actual: memoryview, results_folder: str, item_i
     """Write the files of one output, and return their paths relative to ``results_folder``, by what they show.
 
     "expected" and "actual" are pictures of an image, else arrays; then the arrays are "expected_array" and
-    "actual_array". "error" is a picture, or an array of absolute errors. Raises FileError.
+    "actual_array". "error" is a picture, or an array of absolute errors. Of several levels or aspects the pictures show
+    the first one that is wrong. Raises FileError.
     """
     folder = item_folder(item_id)
     stem = os.path.join(folder, *bound.output.file_name.split("/"))
@@ -48,16 +50,31 @@ def write_evidence(bound: Bound, actual: memoryview, results_folder: str, item_i
     contents = {"actual": actual}
     if bound.expected.sha256 is None:
         contents["expected"] = _expected(bound)
-    is_picture = _is_picture(bound.planes)
+    plane = _wrong_plane(bound, contents)
+    is_picture = _is_picture(plane)
     for what, data in contents.items():
         path = f"{stem}.{what}{extension_of(bound.output)}"
         write_output(os.path.join(results_folder, path), bound.output, bound.element, data)
         files[f"{what}_array" if is_picture else what] = path
-    if "expected" in contents:
-        files.update(_write_errors(bound, contents["actual"], contents["expected"], results_folder, stem))
-    elif is_picture:
-        files.update(_write_pictures({"actual": _content(bound.planes[0], actual)}, results_folder, stem))
+    if is_picture:
+        files.update(_write_pictures(bound, plane, contents, results_folder, stem))
+    elif "expected" in contents and plane.image is None:
+        files.update(_write_errors(bound, plane, contents, results_folder, stem))
     return {what: path.replace(os.sep, "/") for what, path in files.items()}
+
+
+def _wrong_plane(bound: Bound, contents: dict[str, memoryview]) -> Plane:
+    """The first part of an output that has wrong elements, else the first one."""
+    from scenario_runner.suite.expectations.content import HeldContent
+    from scenario_runner.suite.tolerance.compare import compare
+
+    first, *others = zip(bound.planes, bound.compared_planes, strict=True)
+    if others and "expected" in contents:
+        expected = HeldContent(bytes(contents["expected"]), bound.element)
+        for plane, compared in (first, *others):
+            if compare(contents["actual"], expected, (compared,), bound.rule).wrong:
+                return plane
+    return first[0]
 
 
 def _expected(bound: Bound) -> memoryview:
@@ -67,12 +84,15 @@ def _expected(bound: Bound) -> memoryview:
     return held
 
 
-def _is_picture(planes: tuple[Plane, ...]) -> bool:
-    """Whether a picture shows more than the numbers do: two sides of some length."""
-    (plane, *_) = planes
+def _is_picture(plane: Plane) -> bool:
+    """Whether there is a picture, and shows more than the numbers do: two sides of some length."""
     if not plane.element_count:
         return False
-    return plane.image is not None or (len(plane.shape) > 1 and min(plane.shape[-2:]) > 1)
+    if plane.image is not None:
+        from scenario_runner.viewing.texels import is_decodable
+
+        return is_decodable(plane.image.format)
+    return len(plane.shape) > 1 and min(plane.shape[-2:]) > 1
 
 
 def _content(plane: Plane, data: memoryview) -> Content:
@@ -87,45 +107,64 @@ def _content(plane: Plane, data: memoryview) -> Content:
 
 
 def _write_errors(
-    bound: Bound, actual: memoryview, expected: memoryview, results_folder: str, stem: str
+    bound: Bound, plane: Plane, contents: dict[str, memoryview], results_folder: str, stem: str
 ) -> dict[str, str]:
+    """An array of the errors; zero where an element does not count."""
     from scenario_runner.files.npy import write_npy
     from scenario_runner.suite.tolerance.elements import errors_of
-    from scenario_runner.viewing.difference import error_map
-    from scenario_runner.viewing.picture import heat
 
-    plane = bound.planes[0]
-    if not _is_picture(bound.planes):
-        (a,), (e,) = plane.channels(actual[: plane.size_bytes]), plane.channels(expected[: plane.size_bytes])
-        errors = errors_of(a.raw, e.raw, a.element)
-        path = f"{stem}.error.npy"
-        write_npy(os.path.join(results_folder, path), "<f8", plane.shape, [errors.tobytes()])
-        return {"error": path}
-    contents = {"expected": _content(plane, expected), "actual": _content(plane, actual)}
-    files = _write_pictures(contents, results_folder, stem)
-    errors = error_map(contents["actual"], contents["expected"])
-    finite = errors[_finite(errors)]
-    greatest = float(finite.max()) if finite.size else 1.0
-    return files | _write_picture(heat(errors, greatest if greatest > 0 else 1.0), "error", results_folder, stem)
+    (a,), (e,) = (plane.channels(contents[what][: plane.size_bytes]) for what in ("actual", "expected"))
+    errors = errors_of(a.raw, e.raw, a.element)
+    ignored = bound.ignored()
+    if ignored is not None:
+        errors[ignored] = 0
+    path = f"{stem}.error.npy"
+    write_npy(os.path.join(results_folder, path), "<f8", plane.shape, [errors.tobytes()])
+    return {"error": path}
 
 
-def _finite(errors: Array) -> Array:
-    import numpy
-
-    return numpy.isfinite(errors)
-
-
-def _write_pictures(contents: dict[str, Content], results_folder: str, stem: str) -> dict[str, str]:
-    """Pictures of contents with the range of the first one's values."""
+def _write_pictures(
+    bound: Bound, plane: Plane, contents: dict[str, memoryview], results_folder: str, stem: str
+) -> dict[str, str]:
+    """Pictures of contents, with the range of what is expected, and one of the errors."""
     from scenario_runner.viewing.picture import picture_of, value_range
 
-    limits = value_range(next(iter(contents.values())))
+    shown = {what: _content(plane, contents[what]) for what in sorted(contents, reverse=True)}
+    limits = value_range(next(iter(shown.values())))
     if not all(map(math.isfinite, limits)):
         limits = (0.0, 1.0)
+    pictures: dict[str, Array] = {what: picture_of(content, limits) for what, content in shown.items()}
+    if "expected" in shown:
+        pictures["error"] = _error_picture(bound, plane, shown)
     files: dict[str, str] = {}
-    for what, content in contents.items():
-        files |= _write_picture(picture_of(content, limits), what, results_folder, stem)
+    for what, picture in pictures.items():
+        files |= _write_picture(picture, what, results_folder, stem)
     return files
+
+
+def _error_picture(bound: Bound, plane: Plane, shown: dict[str, Content]) -> Array:
+    """The errors as colours; what does not count has one of its own, and no say in the scale."""
+    import numpy
+
+    from scenario_runner.viewing.difference import error_map
+    from scenario_runner.viewing.picture import IGNORED_COLOR, heat, shrunk
+
+    actual, expected, ignored = shown["actual"], shown["expected"], bound.ignored()
+    covered = numpy.zeros(actual.shape, bool)
+    if ignored is not None:
+        flags = [plane.flags_of(ignored, number).reshape(actual.shape) for number in range(len(actual.channels))]
+        covered = numpy.all(flags, axis=0)
+        pairs = zip(actual.channels, expected.channels, flags, strict=True)
+        right = tuple(a._replace(raw=numpy.where(flag, e.raw, a.raw)) for a, e, flag in pairs)
+        actual = replace(actual, channels=right)
+    errors = error_map(actual, expected)
+    covered = covered.reshape(errors.shape)
+    finite = errors[numpy.isfinite(errors) & ~covered]
+    greatest = float(finite.max()) if finite.size else 1.0
+    errors[covered] = 0
+    picture = heat(errors, greatest if greatest > 0 else 1.0)
+    picture[covered] = IGNORED_COLOR
+    return shrunk(picture, _MOST_TEXELS, _MOST_TEXELS, brightest=True)
 
 
 def _write_picture(picture: Array, what: str, results_folder: str, stem: str) -> dict[str, str]:

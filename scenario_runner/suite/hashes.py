@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -64,6 +63,7 @@ class _Source(NamedTuple):
 
 
 _NONE: Final = _Source(b"", ())
+_known: dict[tuple[int, ...], _Source] = {}  # by what tells files, and the same file after a change, apart
 
 
 def files_of(item: Item) -> Iterator[tuple[str, str]]:
@@ -159,17 +159,25 @@ def _content(path: str | None) -> bytes | None:
 def _source(path: str) -> _Source:
     try:
         status = os.stat(path)
-        return _read(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        is_source = not path.endswith(_NO_SOURCES)
+        # scenarios name the same file by different paths
+        known = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, is_source
+        source = _known.get(known)
+        if source is None:
+            source = _read(path, status.st_size, is_source=is_source)
+            if len(_known) >= _MOST_KEPT:
+                _known.clear()
+            _known[known] = source
+        return source
     except (OSError, ValueError):
         return _NONE
 
 
-@lru_cache(_MOST_KEPT)
-def _read(path: str, size_bytes: int, modified_ns: int, changed_ns: int) -> _Source:
+def _read(path: str, size_bytes: int, *, is_source: bool) -> _Source:
     with open(path, "rb", buffering=0) as file:
         if size_bytes > _MOST_BYTES_AT_ONCE:
             return _Source(hashlib.file_digest(file, "sha256").digest(), ())
         content = file.readall()
-    has_includes = not path.endswith(_NO_SOURCES) and b"include" in content
+    has_includes = is_source and b"include" in content
     names = (found.decode("utf-8", "replace") for found in _INCLUDE.findall(content)) if has_includes else ()
     return _Source(hashlib.sha256(content).digest(), tuple(names))

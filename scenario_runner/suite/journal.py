@@ -1,8 +1,8 @@
 """The journal of a suite: JSON lines, written as results arrive.
 
-The first line is a `Header`, each other line a `Result`; a suite that was resumed has written another header before
-its own results. Of several results of an item the last one counts. Each line is one write at the end of the file, so
-that whatever kills the process leaves whole lines, but for the last one.
+The first line is a `Header`, the last one an `End`, each other line a `Result`; a suite that was resumed has written
+another header before its own results. Of several results of an item the last one counts. Each line is one write at the
+end of the file, so that whatever kills the process leaves whole lines, but for the last one.
 """
 
 from __future__ import annotations
@@ -12,26 +12,33 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType, TracebackType
+from typing import Any, Final, Literal, NamedTuple
 
 from scenario_runner.files.source import reason_of
 from scenario_runner.suite.problems import refuse
 from scenario_runner.suite.records import Result
+from scenario_runner.suite.repeating import Repeat
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the form of a journal; a reader refuses others."""
 FILE_NAME: Final = "journal.jsonl"
 PREVIOUS_NAME: Final = "journal.previous.jsonl"
+
+_dumps: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+
+Ended = Literal["complete", "stopped", "interrupted", "stopped by an error"]
 
 
 class Header(NamedTuple):
     """What the results after it have in common.
 
     ``program`` is the version of this program, ``program_hash`` that of `hashes.program_hash`, ``started`` the time in
-    seconds since 1970, ``options`` what the suite was called with. ``devices`` are the names of the devices by their
-    UUIDs, which only the header at the end of a suite has.
+    seconds since 1970. ``command`` is what the suite was called with, ``runner`` the options that change what a run
+    does, and ``repeat`` tells how an item runs again. ``items`` is the number of items that are to have a
+    result, None where it is not known yet.
     """
 
     journal: int
@@ -39,21 +46,43 @@ class Header(NamedTuple):
     program_hash: str
     host: str
     started: float
-    options: Mapping[str, Any]
+    command: tuple[str, ...]
+    runner: Mapping[str, Any]
+    repeat: Repeat
+    items: int | None
+
+
+class End(NamedTuple):
+    """How the suite of the header before it ended; one that was killed has none.
+
+    Only one that is ``complete`` has a result of every item. ``items`` is as in `Header`. ``devices`` are the names of
+    the devices by their UUIDs.
+    """
+
+    end: Ended
+    items: int | None = None
     devices: Mapping[str, str] = {}
 
 
-def header(program_hash: str, options: Mapping[str, Any]) -> Header:
+def header(
+    program_hash: str,
+    command: Sequence[str] = (),
+    runner: Mapping[str, Any] = MappingProxyType({}),
+    repeat: Repeat = Repeat(),  # noqa: B008
+    items: int | None = None,
+) -> Header:
     """The header of a suite that starts now, on this machine."""
     from socket import gethostname
 
     from scenario_runner import __version__
 
-    return Header(VERSION, __version__, program_hash, gethostname(), time.time(), options)
+    return Header(
+        VERSION, __version__, program_hash, gethostname(), time.time(), tuple(command), dict(runner), repeat, items
+    )
 
 
 class Journal:
-    """A journal that is written. Life cycle: opened and locked, a header, results as they come, closed.
+    """A journal that is written. Life cycle: opened and locked, a header, results as they come, an end, closed.
 
     An older journal of the folder becomes ``journal.previous.jsonl``, unless the new results are added to it
     (``resume``). Raises FileError where another suite writes to it, or where the folder cannot be written to.
@@ -76,11 +105,15 @@ class Journal:
 
     def begin(self, header: Header) -> None:
         """Say what the results that follow have in common."""
-        self._write(header._asdict())
+        self._write({**header._asdict(), "repeat": header.repeat._asdict()})
 
     def add(self, result: Result) -> None:
         """Write a result. It stays, whatever happens to this process."""
         self._write(result.as_json())
+
+    def end(self, end: End) -> None:
+        """Say how the suite ended, and with which devices."""
+        self._write(end._asdict())
 
     def close(self) -> None:
         """Let other suites write to it; may be called twice."""
@@ -98,7 +131,7 @@ class Journal:
 
     def _write(self, value: Mapping[str, Any]) -> None:
         # what is left in a text of bytes that were none stands in no JSON file
-        line = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        line = _dumps(value).encode("utf-8", "replace") + b"\n"
         try:
             if os.write(self._descriptor, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -60,7 +60,8 @@ def read_patterns(paths: Sequence[str], problems: SuiteProblems) -> Patterns:
     """The patterns of files. Raises FileError for one that cannot be read."""
     patterns = Patterns()
     for path in paths:
-        _add_file(path, (), patterns, problems)
+        with problems.holding():
+            _add_file(path, (), patterns, problems)
     return patterns
 
 
@@ -69,7 +70,8 @@ def given_patterns(texts: Sequence[str], problems: SuiteProblems) -> Patterns:
     patterns = Patterns()
     for text in texts:
         if text.endswith(".txt"):
-            _add_file(text, (), patterns, problems)
+            with problems.holding():
+                _add_file(text, (), patterns, problems)
         else:
             patterns.add(text, Place(None, None), problems)
     return patterns
@@ -117,7 +119,7 @@ class Baseline:
         self._unmatched.discard(name)
 
     def status(self, name: str) -> str | None:
-        """The expected status of an item, None where there is none."""
+        """The expected status of an item, or "KnownFlake"; None where there is none."""
         found = self._expected.get(name)
         return found[0] if found else None
 
@@ -126,24 +128,31 @@ class Baseline:
         return ((name, place) for name, (_, place) in self._expected.items() if name in self._unmatched)
 
 
-def read_baselines(paths: Sequence[str]) -> Baseline:
+def read_baselines(paths: Sequence[str], problems: SuiteProblems) -> Baseline:
     """The lines ``name,status[,…]`` of files. Raises FileError, and UsageError for a line without a status and for a
     name that stands there twice."""
     baseline = Baseline()
     for path in paths:
-        for line, text in _lines(path):
-            try:
-                columns = next(csv.reader([text]))
-            except csv.Error as error:
-                refuse("SR-SUITE-002", path, f"the line cannot be read: {error}", "expected 'name,status'", line)
-            status = columns[1].strip() if len(columns) > 1 else ""
-            try:
-                expected = expected_status(status)
-            except ValueError:
-                wrong = f"{status!r} is no status" if status else "the status is missing, expected 'name,status'"
-                refuse("SR-SUITE-002", path, wrong, f"the statuses: {', '.join(STATUSES)}", line)
-            baseline.add(columns[0], expected, Place(path, line))
+        with problems.holding():
+            for line, text in _lines(path):
+                with problems.holding():
+                    _add_line(text, Place(path, line), baseline)
     return baseline
+
+
+def _add_line(text: str, place: Place, baseline: Baseline) -> None:
+    try:
+        columns = next(csv.reader([text]))
+    except csv.Error as error:
+        message = f"the line cannot be read: {error}"
+        refuse("SR-SUITE-002", place.path, message, "expected 'name,status'", place.line)
+    status = columns[1].strip() if len(columns) > 1 else ""
+    try:
+        expected = expected_status(status)
+    except ValueError:
+        wrong = f"{status!r} is no status" if status else "the status is missing, expected 'name,status'"
+        refuse("SR-SUITE-002", place.path, wrong, f"the statuses: {', '.join(STATUSES)}", place.line)
+    baseline.add(columns[0], expected, place)
 
 
 class Lists(NamedTuple):
@@ -161,7 +170,10 @@ class Lists(NamedTuple):
 
     def expected(self, name: str) -> Expected:
         """What they say of an item."""
-        return Expected(self.baseline.status(name), self.flakes.match(name))
+        status = self.baseline.status(name)
+        if status == "KnownFlake":
+            return Expected(None, True)
+        return Expected(status, self.flakes.match(name))
 
     def unmatched(self) -> Iterator[tuple[str, Place]]:
         """The entries that no item has been seen for."""

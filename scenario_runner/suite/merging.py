@@ -3,24 +3,57 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Container, Iterator, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import BinaryIO, Final, NamedTuple
+from typing import Annotated, Any, BinaryIO, Final, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from scenario_runner.close_names import close_files_help
 from scenario_runner.errors import FileError
 from scenario_runner.files.source import reason_of
-from scenario_runner.suite.journal import FILE_NAME, VERSION, Header
+from scenario_runner.suite.journal import FILE_NAME, VERSION, End, Header
 from scenario_runner.suite.problems import SuiteProblems, refuse
-from scenario_runner.suite.records import Result
+from scenario_runner.suite.records import Hashes, Item, Outcome, Result
+from scenario_runner.suite.repeating import Repeat
 from scenario_runner.suite.tables import Row
+from scenario_runner.suite.verdicts import is_verdict
+from scenario_runner.visible import counted
 
-_RESULT: Final = TypeAdapter(Result)
+
+def _verdict(word: str) -> str:
+    if not is_verdict(word):
+        raise ValueError(f"{word!r} is no verdict")
+    return word
+
+
+def _attempt(attempt: Outcome) -> Outcome:
+    if not 0 <= attempt.seconds < math.inf:
+        raise ValueError(f"seconds: {attempt.seconds} is no time")
+    if not all(isinstance(each.get("message", ""), str) for each in attempt.diagnostics):
+        raise ValueError("diagnostics: a message is no text")
+    return attempt
+
+
+class _Written(NamedTuple):
+    """A `Result` as its line has it: nothing is left out, and values have exactly these types."""
+
+    item: Item
+    verdict: Annotated[str, AfterValidator(_verdict)]
+    attempts: tuple[Annotated[Outcome, AfterValidator(_attempt)], ...]
+    device: str
+    driver: str
+    hashes: Hashes
+    host: str = ""
+
+
+_RESULT: Final = TypeAdapter(_Written)
 _HEADER: Final = TypeAdapter(Header)
+_END: Final = TypeAdapter(End)
+_KINDS: Final[dict[bytes, TypeAdapter[Any]]] = {b'{"journal"': _HEADER, b'{"end"': _END}  # others are results
 
 
 class Entry(NamedTuple):
@@ -30,6 +63,22 @@ class Entry(NamedTuple):
     offset: int
     verdict: str
     seconds: float
+
+
+class Run(NamedTuple):
+    """A run of a suite that a journal has; ``end`` is None where it was killed, or has not ended yet."""
+
+    journal: int
+    header: Header
+    end: End | None = None
+
+
+class Incomplete(NamedTuple):
+    """A journal that does not have the results of all items: its path, how its suite ended, and all that is known."""
+
+    path: str
+    ended: str
+    message: str
 
 
 class MergedJournals:
@@ -43,12 +92,13 @@ class MergedJournals:
     """
 
     def __init__(self, paths: Sequence[str], problems: SuiteProblems) -> None:
-        self.headers: list[Header] = []
+        self.runs: list[Run] = []
         self.entries: dict[str, Entry] = {}
         self._paths = [os.path.join(path, FILE_NAME) if os.path.isdir(path) else path for path in paths]
         self._problems = problems
         self._files = ExitStack()
         self._open: dict[int, BinaryIO] = {}
+        self._counts = [0] * len(paths)  # of the items that each journal has
         unusable: list[FileError] = []
         try:
             for number, path in enumerate(self._paths):
@@ -65,6 +115,22 @@ class MergedJournals:
         except BaseException:
             self.close()
             raise
+
+    def incomplete(self) -> Iterator[Incomplete]:
+        """The journals whose last suite did not end by itself with the result of every item, or that have lost some."""
+        for number, run in self._last_runs().items():
+            count = self._counts[number]
+            items = run.header.items if run.end is None else run.end.items
+            if run.end is None:
+                ended, how = "did not end", "the suite did not end, as after a kill"
+            elif run.end.end != "complete":
+                ended, how = run.end.end, f"the suite was {run.end.end}"
+            elif items is not None and count < items:
+                ended, how = "incomplete", "results are lost"
+            else:
+                continue
+            of = "" if items is None else f", and {counted(items, 'item')} were to run"
+            yield Incomplete(self._paths[number], ended, f"{how}: there are results of {counted(count, 'item')}{of}")
 
     def keep(self, ids: Container[str]) -> None:
         """Forget the results of other items."""
@@ -102,68 +168,88 @@ class MergedJournals:
         file = self._open[entry.journal]
         file.seek(entry.offset)
         try:
-            return _RESULT.validate_json(file.readline())
+            return Result(*_RESULT.validate_json(file.readline(), strict=True))
         except ValidationError:
             refuse("SR-SUITE-011", self._paths[entry.journal], "the journal was changed while it was read")
 
+    def repeat_command(self, result: Result, folder: str) -> str:
+        """The command that runs an item again as the suite did that has its result, for a shell in ``folder``."""
+        repeat: Repeat = self._last_runs()[self.entries[result.item.id].journal].header.repeat
+        return repeat.command(result, folder)
+
+    def _last_runs(self) -> dict[int, Run]:
+        """That of each journal."""
+        return {run.journal: run for run in self.runs}
+
     def _index(self, number: int) -> None:
         path = self._paths[number]
-        for line, (header, result, offset) in enumerate(_lines(self._open[number], path, self._problems), 1):
-            if header is not None:
-                self.headers.append(header)
-            if result is None:
-                continue
-            entry = Entry(number, offset, result.verdict, result.seconds)
-            before = self.entries.get(result.item.id)
-            if before is not None and before.journal != number and before.verdict != entry.verdict:
-                self._problems.found(
-                    "SR-SUITE-013",
-                    path,
-                    f"the verdict on {result.item.id!r} is {entry.verdict}, but {before.verdict} in"
-                    f" {self._paths[before.journal]!r}; this one counts",
-                    line=line,
-                    severity="warning",
-                )
-            self.entries[result.item.id] = entry
+        for line, (found, offset) in enumerate(_lines(self._open[number], path, self._problems), 1):
+            if isinstance(found, Header):
+                self.runs.append(Run(number, found))
+            elif isinstance(found, End):
+                self.runs[-1] = self.runs[-1]._replace(end=found)
+            elif found is not None:
+                self._add(number, line, found, offset)
+            else:  # it may have been the header of another suite
+                self.runs[-1] = self.runs[-1]._replace(end=None)
+
+    def _add(self, number: int, line: int, result: Result, offset: int) -> None:
+        path = self._paths[number]
+        entry = Entry(number, offset, result.verdict, result.seconds)
+        before = self.entries.get(result.item.id)
+        self._counts[number] += before is None or before.journal != number
+        if before is not None and before.journal != number and before.verdict != entry.verdict:
+            self._problems.found(
+                "SR-SUITE-013",
+                path,
+                f"the verdict on {result.item.id!r} is {entry.verdict}, but {before.verdict} in"
+                f" {self._paths[before.journal]!r}; this one counts",
+                line=line,
+                severity="warning",
+            )
+        self.entries[result.item.id] = entry
 
 
-def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[tuple[Header | None, Result | None, int]]:
-    """A header, a result or neither for each line of a journal, and where the line begins.
+def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[tuple[Header | End | Result | None, int]]:
+    """What each line of a journal says, None for a damaged one, and where the line begins.
 
     Raises FileError for a file that is no journal of this version.
     """
     offset = 0
     for number, text in enumerate(file, 1):
-        header, result = None, None
-        if number == 1 or (text.startswith(b'{"journal"') and text.endswith(b"\n")):
-            header = _header(text, path, number)
+        found: Header | End | Result | None = None
+        if number == 1:
+            found = _header(text, path)
         else:
+            adapter = next((kind for begin, kind in _KINDS.items() if text.startswith(begin)), _RESULT)
             try:
-                result = _RESULT.validate_json(text)
+                given = adapter.validate_json(text, strict=True)
+                found = Result(*given) if isinstance(given, _Written) else given
             except ValidationError as error:
                 _damaged(error, text, path, number, problems)
-        yield header, result, offset
+        yield found, offset
         offset += len(text)
 
 
-def _header(text: bytes, path: str, line: int) -> Header:
+def _header(text: bytes, path: str) -> Header:
+    """That of the first line. Raises FileError for a file that is no journal of this version."""
     try:
         given = json.loads(text)
         version = given["journal"]
     except (ValueError, TypeError, KeyError, RecursionError):
-        refuse("SR-SUITE-011", path, 'this is no journal: its first line has no "journal"', line=line)
+        refuse("SR-SUITE-011", path, 'this is no journal: its first line has no "journal"', line=1)
     if version != VERSION:
         refuse(
             "SR-SUITE-011",
             path,
             f"the journal has version {version!r}, expected {VERSION}",
             "read it with the version of this program that wrote it",
-            line,
+            1,
         )
     try:
-        return _HEADER.validate_python(given)
+        return _HEADER.validate_json(text, strict=True)
     except ValidationError as error:
-        refuse("SR-SUITE-011", path, f"the header of the journal is wrong: {_first(error)}", line=line)
+        refuse("SR-SUITE-011", path, f"the header of the journal is wrong: {_first(error)}", line=1)
 
 
 def _damaged(error: ValidationError, text: bytes, path: str, line: int, problems: SuiteProblems) -> None:
@@ -177,7 +263,8 @@ def _damaged(error: ValidationError, text: bytes, path: str, line: int, problems
 def _first(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_input=False)[0]
     place = "/".join(map(str, problem["loc"]))
-    return f"{place}: {problem['msg']}" if place else str(problem["msg"])
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message
 
 
 def _opened(path: str) -> BinaryIO:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 from scenario_runner.diagnostics import Diagnostic, Severity
@@ -12,13 +13,35 @@ from scenario_runner.errors import ScenarioRunnerError, error_of
 class SuiteProblems:
     """Life cycle: each problem is `found` and shown at once; at the end ``exit_code`` is that of the first error, or 0.
 
-    With ``strict`` the first problem, warnings included, is raised instead.
+    With ``strict`` the first problem, warnings included, is raised instead. In a `together` block what would be raised
+    waits for its end, so that all of it is said.
     """
 
     def __init__(self, show: Callable[[Diagnostic], None], *, strict: bool = False) -> None:
         self._show = show
         self._strict = strict
         self.exit_code = 0
+        self._held: list[Diagnostic] | None = None
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Raise all problems of a block that end the suite as one error, when the block has ended."""
+        self._held = []
+        with self.holding():
+            yield
+        held, self._held = self._held, None
+        if held:
+            raise error_of(held)
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Part of a `together` block, or all of it: what it raises waits, and what comes after the part goes on."""
+        try:
+            yield
+        except ScenarioRunnerError as error:
+            if self._held is None:
+                raise
+            self._held += error.problems
 
     def found(
         self,
@@ -33,7 +56,10 @@ class SuiteProblems:
         """Show a problem. Raises the error of its code with ``strict``."""
         problem = Diagnostic(code, severity, None, message, help, path, line)
         if self._strict:
-            raise error_of([problem])
+            if self._held is None:
+                raise error_of([problem])
+            self._held.append(problem)
+            return
         if severity == "error":
             self.exit_code = self.exit_code or error_of([problem]).exit_code
         self._show(problem)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from scenario_runner.suite.records import Hashes, Item, Outcome, Result, is_bad
 from scenario_runner.suite.running.options import Again, Finished
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from scenario_runner.suite.journal import Journal
     from scenario_runner.suite.lists import Lists
     from scenario_runner.suite.merging import MergedJournals
+
+_LOOKED_AHEAD: Final = 4  # so many items are found, and their files read, before a worker is free for them
 
 
 class Workers(Protocol):
@@ -36,6 +40,14 @@ class Limits(NamedTuple):
 
     fail_fast: int | None = None
     max_failures: int | None = None
+
+
+class _Found(NamedTuple):
+    """An item, whether a list skips it, and its hashes where they are wanted."""
+
+    item: Item
+    is_skipped: bool
+    hashes: Hashes | None
 
 
 class Session:
@@ -68,11 +80,16 @@ class Session:
         self._hasher = hasher
         self._earlier = earlier
         self._hashes: dict[str, Hashes] = {}  # of items in flight, as their files were before they ran
+        self._ahead: deque[_Found] = deque()
         self._stopped = False
+        self._running = 0
 
     def run(self, items: Iterable[Item], workers: Workers) -> None:
         """Run the items, and hand each result to ``take``. An exception, such as Ctrl-C, leaves those there were."""
-        for finished in workers.run(self._to_run(items), again=self._again):
+        items = iter(items)
+        found = self._found(items)
+        for finished in workers.run(self._to_run(found), again=self._again):
+            self._running -= 1
             item = finished.item
             verdict = self.rules.verdict(self.lists.expected(item.id), finished.attempts)
             hashes = self._hashes.pop(item.id, Hashes())
@@ -80,27 +97,37 @@ class Session:
             if self._limits.fail_fast is not None and self.bad >= self._limits.fail_fast and not self._stopped:
                 self._stopped = True
                 workers.stop()
-        self.is_complete = not self._stopped
+            if not self._stopped:  # while the workers run, so that none of them waits for its next item
+                self._ahead.extend(islice(found, _LOOKED_AHEAD - len(self._ahead)))
+        self.is_complete = not self._running and not self._ahead and next(items, None) is None
 
-    def _to_run(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Those of the items whose result has to be found out; the others have one when this goes past them."""
+    def _found(self, items: Iterable[Item]) -> Iterator[_Found]:
+        """The items, with what is known of them before it is decided whether they run."""
         for item in items:
-            if self._stopped:
-                return
-            if self.lists.skips.match(item.id):
+            is_skipped = self.lists.skips.match(item.id)
+            yield _Found(item, is_skipped, None if is_skipped or self._hasher is None else self._hasher.hashes(item))
+
+    def _to_run(self, found: Iterator[_Found]) -> Iterator[Item]:
+        """Those of the items whose result has to be found out; the others have one when this goes past them."""
+        while not self._stopped:
+            if not self._ahead:
+                self._ahead.extend(islice(found, 1))
+                if not self._ahead:
+                    return
+            item, is_skipped, hashes = self._ahead.popleft()
+            if is_skipped:
                 self._add(Result(item, "Skip"))
                 continue
-            if self._hasher is not None:
-                hashes = self._hasher.hashes(item)
-                if self._take_over(item, hashes):
-                    continue
-                self._hashes[item.id] = hashes
+            if hashes is not None and self._take_over(item, hashes):
+                continue
             most = self._limits.max_failures
             if most is not None and self.bad >= most:
-                self._hashes.pop(item.id, None)
                 reason = f"not run: --max-failures {most} was reached"
                 self._add(Result(item, "Skip", (Outcome("Skip", reason=reason),)))
                 continue
+            if hashes is not None:
+                self._hashes[item.id] = hashes
+            self._running += 1
             yield item
 
     def _take_over(self, item: Item, hashes: Hashes) -> bool:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import os
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from scenario_runner.errors import ExpectationError, ScenarioRunnerError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ExpectationError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.files.output_set import OutputSet
 from scenario_runner.suite.checking import check_output
-from scenario_runner.suite.expectations.binding import Bound, bind
-from scenario_runner.suite.expectations.devices import Device, for_device, matching
+from scenario_runner.suite.expectations.binding import Bound, Replaced, bind
+from scenario_runner.suite.expectations.devices import Device, for_device, matching, refusal
 from scenario_runner.suite.expectations.outputs import expects_frames, outputs_of_plan
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.results_sink import ResultsSink
 
 if TYPE_CHECKING:
-    from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.suite.evaluation import Runners
     from scenario_runner.suite.expectations.model import Check
@@ -55,12 +56,24 @@ def update(item: Item, runners: Runners, *, write: bool = True) -> list[Change]:
         where = "" if index is None else f"/when/{index}"
     with OutputSet() as files:
         work = _Update(expectations, check, where, files if write else None)
+        refused: UnsupportedError | None = None
+
+        def receive(plan: Plan) -> ResultsSink:
+            nonlocal refused
+            status, reason = refusal(check, plan, runner.physical_device) or ("Pass", "")
+            if status == "Fail":
+                raise ExpectationError(expectations.problem("SR-EXPECT-006", "/needs", reason))
+            if status == "NotSupported":
+                refused = UnsupportedError(reason)
+                raise refused
+            return work.sink(plan)
+
         try:
-            runner.run_into(item.path, work.sink, repeat=check.repeat, keep_state=check.keep_state)
+            runner.run_into(item.path, receive, repeat=check.repeat, keep_state=check.keep_state)
         except ExpectationError:
             raise
         except ScenarioRunnerError as error:
-            if not expectations.expects_failure:
+            if not expectations.expects_failure or error is refused:
                 raise
             work.failed(error)
         else:
@@ -83,7 +96,7 @@ class _Update:
         self._files = files
         self._outputs: dict[str, Output] = {}
         self._bound: dict[str, Bound] = {}
-        self._replaced: dict[str, list[Diagnostic]] = {}
+        self._replaced: dict[str, Replaced] = {}
         self._values: dict[str, Any] = {}  # by pointers into the text of the expectations
         self.changes: list[Change] = []
 
@@ -115,10 +128,13 @@ class _Update:
             return
         from scenario_runner.suite.expectations.editing import with_values
 
+        path = self._expectations.path
         assert self._expectations.text is not None
-        assert self._expectations.path is not None
-        text = with_values(self._expectations.text, self._values).encode()
-        with self._files.create(self._expectations.path, len(text)) as file:
+        assert path is not None
+        with open(path, "rb") as before:  # the text has no byte order mark
+            mark = codecs.BOM_UTF8 if before.read(3) == codecs.BOM_UTF8 else b""
+        text = mark + with_values(self._expectations.text, self._values).encode()
+        with self._files.create(path, len(text)) as file:
             file.write(text)
 
     def _take(self, name: str, view: memoryview) -> None:
@@ -133,7 +149,7 @@ class _Update:
                 return
             message = found.message
         else:
-            message = "; ".join(problem.message for problem in replaced or ())
+            message = "; ".join(problem.message for problem in replaced.misfits) if replaced is not None else ""
         expected = self._check.outputs.get(name)
         if expected is not None and expected.sha256 is not None:
             self._set(self._pointer(name, "sha256"), name, hashlib.sha256(actual).hexdigest(), message)
@@ -173,10 +189,16 @@ class _Update:
 
     def _write(self, output: Output, bound: Bound | None, actual: memoryview, message: str) -> None:
         from scenario_runner.suite.expectations.binding import element_of_output, path_of
-        from scenario_runner.suite.output_file import write_output
+        from scenario_runner.suite.output_file import can_hold, extension_of, write_output
 
         expected = self._check.outputs.get(output.name)
-        path = path_of(self._expectations, expected, output) if bound is None or bound.path is None else bound.path
+        replaced = self._replaced.get(output.name)
+        path = bound.path if bound is not None else replaced.path if replaced is not None else None
+        path = path or path_of(self._expectations, expected, output)
+        if not can_hold(path, output):
+            message = f"cannot hold the output {output.name!r:.100}: its format, or all of its levels"
+            help = f"expect a {extension_of(output)} file: remove this one, or name another"
+            raise ExpectationError(Diagnostic("SR-EXPECT-008", "error", None, message, help, path=path))
         kind: Literal["new", "changed"] = "changed" if os.path.lexists(path) else "new"
         self.changes.append(Change(path, output.name, kind, message))
         if self._files is not None:

@@ -21,20 +21,26 @@ class Expected(NamedTuple):
 
 
 def expected_status(word: str) -> str | None:
-    """The status that a word of a baseline expects; None for one that says nothing about the next run.
+    """The status that a word of a baseline expects, or "KnownFlake"; None for one that says nothing about the next run.
 
     A baseline may be the failures.csv of a run, so that verdicts stand in it. Raises ValueError for other words.
     """
     improved = _IMPROVED.fullmatch(word)
     if improved:
         word = improved[1] or "Pass"
-    if word in ("Flake", "KnownFlake"):
+    if word == "Flake":
         return None
     if word == "ExpectedFail":
         return "Fail"
-    if word not in STATUSES:
+    if word not in STATUSES and word != "KnownFlake":
         raise ValueError(word)
     return word
+
+
+def is_verdict(word: str) -> bool:
+    """Whether a word is one that `Rules.verdict` gives."""
+    improved = _IMPROVED.fullmatch(word)
+    return (improved[1] if improved else word) in STATUSES or word in ("Flake", "KnownFlake", "ExpectedFail")
 
 
 def judged(status: str, expected: str | None) -> str:

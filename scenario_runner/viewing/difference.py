@@ -150,14 +150,8 @@ def _is_within(errors: dict[str, Array], tolerance: Tolerance) -> Array:
 
 
 def _peak(channel: Channel) -> float:
-    """The greatest value that a channel can have: 1.0 of floats, that of the type of integers."""
-    import numpy
-
-    if channel.full_range is not None:
-        return float(channel.full_range[1])
-    return (
-        1.0 if channel.element.is_float or channel.raw.dtype.kind == "b" else float(numpy.iinfo(channel.raw.dtype).max)
-    )
+    """The greatest value that a channel can have."""
+    return channel.element.peak if channel.full_range is None else float(channel.full_range[1])
 
 
 def _errors(a: Channel, b: Channel, where: Array) -> dict[str, Array]:

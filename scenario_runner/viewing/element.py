@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A kind of number; ``dtype`` is the little-endian NumPy type that its bits are kept in."""
+    """A kind of number; ``dtype`` is the little-endian NumPy type that its bits are kept in.
+
+    Values of packed formats have fewer bits than that type: of a float the last ``unused_bits`` are zero, of an integer
+    the first ones are copies of its sign.
+    """
 
     name: str
     dtype: str
+    unused_bits: int = 0
 
     @property
     def size_bytes(self) -> int:
@@ -31,6 +36,15 @@ class Element:
     @property
     def is_float(self) -> bool:
         return "float" in self.name
+
+    @property
+    def peak(self) -> float:
+        """The greatest value of an integer, 1 for floats and bool."""
+        import numpy
+
+        if self.is_float or self.name == "bool":
+            return 1.0
+        return float(int(numpy.iinfo(self.dtype).max) >> self.unused_bits)
 
     def numbers(self, raw: Array) -> Array:
         """Values to compute with, exact: as they are, or as 32-bit floats where NumPy has no such type."""
@@ -60,7 +74,8 @@ class Element:
             half = numpy.uint64(1 << (8 * self.size_bytes - 1))
             # Negative numbers count down from zero; both zeros are one value.
             ranks.append(numpy.where(bits < half, bits + half, half - (bits - half)))
-        return numpy.where(ranks[0] > ranks[1], ranks[0] - ranks[1], ranks[1] - ranks[0])
+        apart = numpy.where(ranks[0] > ranks[1], ranks[0] - ranks[1], ranks[1] - ranks[0])
+        return apart >> numpy.uint64(self.unused_bits)
 
     def encoded(self, values: Sequence[int | float]) -> bytes:
         """The bytes of numbers, rounded to the nearest (halfway cases to the even one).

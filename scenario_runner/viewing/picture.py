@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 NAN_COLOR = (255, 0, 255)
+IGNORED_COLOR = (40, 60, 110)  # where errors do not count
 _MOST_COLORS = 3
 
 
@@ -49,8 +50,8 @@ def value_range(content: Content) -> tuple[float, float]:
 def picture_of(content: Content, limits: tuple[float, float]) -> Array:
     """8-bit colours of the shape (height, width, 3), or 4 where the content has alpha.
 
-    ``limits`` are the values for black and white. The outer axes of an array lie under each other; an array of one axis
-    is a row. Values that are not numbers are magenta.
+    ``limits`` are the values for black and white, of the channel with the most bits; fewer bits scale them. The outer
+    axes of an array lie under each other; an array of one axis is a row. Values that are not numbers are magenta.
     """
     import numpy
 
@@ -61,9 +62,11 @@ def picture_of(content: Content, limits: tuple[float, float]) -> Array:
     colors = [channel for channel in channels if not _is_alpha(channel, content)]
     picture = numpy.zeros((height, width, 3 + (len(colors) < len(channels))), numpy.uint8)
     no_number = numpy.zeros((height, width), bool)
+    greatest = max((channel.full_range[1] for channel in colors if channel.full_range), default=1)
     for number, channel in enumerate(colors):
         values = channel.numbers.reshape(height, width)
-        shade = _shades(values, limits, channel)
+        share = channel.full_range[1] / greatest if channel.full_range else 1.0  # 31/63 of the red of R5G6B5
+        shade = _shades(values, (limits[0] * share, limits[1] * share), channel)
         if channel.element.is_float:
             no_number |= numpy.isnan(values)
         if len(colors) == 1:
@@ -72,7 +75,7 @@ def picture_of(content: Content, limits: tuple[float, float]) -> Array:
             picture[..., number] = shade
     if picture.shape[2] > 3:
         alpha = channels[-1]
-        opaque = alpha.full_range or (0, 1 if alpha.element.is_float else int(numpy.iinfo(alpha.raw.dtype).max))
+        opaque = alpha.full_range or (0, alpha.element.peak)
         picture[..., 3] = _shades(alpha.numbers.reshape(height, width), opaque, alpha)
     picture[no_number, :3] = NAN_COLOR
     return picture
@@ -92,8 +95,9 @@ def heat(errors: Array, greatest: float) -> Array:
     return picture
 
 
-def shrunk(picture: Array, width: int, height: int) -> Array:
-    """The picture at no more than this size, its proportions kept: means of the texels that fall together."""
+def shrunk(picture: Array, width: int, height: int, *, brightest: bool = False) -> Array:
+    """The picture at no more than this size, its proportions kept: means of the texels that fall together, or of each
+    channel the ``brightest``, so that no single error (`heat`) is lost."""
     import numpy
 
     found_height, found_width = picture.shape[:2]
@@ -101,14 +105,17 @@ def shrunk(picture: Array, width: int, height: int) -> Array:
     if scale == 1.0 or not picture.size:
         return picture
     sizes = (max(1, int(found_height / scale)), max(1, int(found_width / scale)))
-    result: Array = picture.astype(numpy.float32)
+    result: Array = picture if brightest else picture.astype(numpy.float32)
     for axis, (size, found) in enumerate(zip(sizes, (found_height, found_width), strict=True)):
         edges = numpy.arange(size) * found // size
+        if brightest:
+            result = numpy.maximum.reduceat(result, edges, axis=axis)
+            continue
         counts = numpy.diff(numpy.append(edges, found))
         result = numpy.add.reduceat(result, edges, axis=axis) / counts.reshape(
             [-1 if at == axis else 1 for at in range(3)]
         )
-    return (result + 0.5).astype(numpy.uint8)
+    return result if brightest else (result + 0.5).astype(numpy.uint8)
 
 
 def write_picture(path: str, picture: Array) -> None:

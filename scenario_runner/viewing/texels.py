@@ -8,6 +8,8 @@ from __future__ import annotations
 import io
 import os
 import warnings
+from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import FileError
@@ -15,7 +17,7 @@ from scenario_runner.files.dds_header import format_header
 from scenario_runner.files.source import file_error
 from scenario_runner.formats import Format, format_named
 from scenario_runner.viewing.content import Channel, Content, image, no_level
-from scenario_runner.viewing.element import ELEMENTS, element_of
+from scenario_runner.viewing.element import ELEMENTS, Element, element_of
 
 if TYPE_CHECKING:
     import numpy
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from scenario_runner.plan.model.images import ImagePart
 
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
+
+_UNDECODABLE = ("VK_FORMAT_BC4_SNORM_BLOCK",)  # by Pillow
 
 
 def read_image(path: str, codec: Codec, mip: int) -> Content:
@@ -51,6 +55,17 @@ def read_image(path: str, codec: Codec, mip: int) -> Content:
     if channel_names is not None:
         channels = tuple(channel._replace(name=name) for channel, name in zip(channels, channel_names, strict=True))
     return image(path, title, channels)
+
+
+def is_decodable(format: Format) -> bool:
+    """Whether texels have channels that can be shown."""
+    return format.name not in _UNDECODABLE
+
+
+def has_numbers(format: Format) -> bool:
+    """Whether channels of texels have the numbers that the format stores: Pillow gives blocks of signed numbers and of
+    floats the colours of a screen."""
+    return not format.is_compressed or format.numeric in ("unorm", "srgb")
 
 
 def channels_of(
@@ -92,10 +107,16 @@ def _depth(aspect: str, format: Format, part: Array, width: int, height: int) ->
     assert format.numpy_dtype is not None
     array = part.view(format.numpy_dtype).reshape(height, width)
     if format.numpy_dtype == "<u4":
-        array = array & 0xFF_FFFF
+        return Channel("depth", array & 0xFF_FFFF, _narrow("uint32", 8))
     element = element_of(format.numpy_dtype[1], int(format.numpy_dtype[2:]))
     assert element is not None
     return Channel("depth", array, element)
+
+
+@cache
+def _narrow(name: str, unused_bits: int) -> Element:
+    """The numbers of a part of a packed texel: one object for each kind."""
+    return replace(ELEMENTS[name], unused_bits=unused_bits) if unused_bits else ELEMENTS[name]
 
 
 def _unpacked(format: Format, packed: Array) -> tuple[Channel, ...]:
@@ -112,15 +133,23 @@ def _unpacked(format: Format, packed: Array) -> tuple[Channel, ...]:
         if name not in fields:
             continue
         field, bits = fields[name]
+        size = 8 if bits <= 8 else 16
+        full_range = None
         if "E" in fields:  # a fraction of nine bits without a hidden one; the exponent is shared, its bias is 15
-            exponent = fields["E"][0].astype("<i4") - 15 - bits
-            channels.append(Channel(name, numpy.ldexp(field.astype("<f4"), exponent), ELEMENTS["float32"]))
+            element = ELEMENTS["float32"]
+            values = numpy.ldexp(field.astype("<f4"), fields["E"][0].astype("<i4") - 15 - bits)
         elif format.numeric == "ufloat":  # a half float without its sign and the end of its fraction
-            channels.append(Channel(name, (field << (15 - bits)).astype("<u2").view("<f2"), ELEMENTS["float16"]))
+            element = _narrow("float16", 15 - bits)
+            values = (field << element.unused_bits).astype("<u2").view(element.dtype)
+        elif format.numeric in ("snorm", "sscaled", "sint"):
+            element = _narrow(f"int{size}", size - bits)
+            values = (field << element.unused_bits).astype(f"<u{size // 8}").view(element.dtype) >> element.unused_bits
         else:
-            element = ELEMENTS["uint8" if bits <= 8 else "uint16"]
-            full_range = (0, (1 << bits) - 1) if format.numeric in ("unorm", "srgb") else None
-            channels.append(Channel(name, field.astype(element.dtype), element, full_range))
+            element = _narrow(f"uint{size}", size - bits)
+            values = field.astype(element.dtype)
+            if format.numeric in ("unorm", "srgb"):
+                full_range = (0, (1 << bits) - 1)
+        channels.append(Channel(name, values, element, full_range))
     return tuple(channels)
 
 

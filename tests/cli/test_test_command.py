@@ -47,6 +47,18 @@ def suite(tmp_path: Path) -> Path:
     return folder
 
 
+def test_a_compiler_that_hangs(tmp_path: Path, program: Program) -> None:
+    """The item says what it waited for, and not that the driver may be at fault."""
+    item(tmp_path / "suite", "good", doubled(0, 2, 4, 6))
+    compiler = tmp_path / "compiler.sh"
+    compiler.write_text('#!/bin/sh\n[ "$1" = --version ] && exec echo "Glslang Version: 11:12.0.0"\nexec sleep 600\n')
+    compiler.chmod(0o755)
+    ended = program("test", "suite", "--glslang", compiler, "--timeout", "1", "--no-cache", "--retries", "0")
+    assert f"was killed after 1 s while waiting for the shader compiler '{compiler}'" in ended.out
+    assert "help: the shaders may be too much for it" in ended.out
+    assert "driver" not in ended.out
+
+
 def csv_of(text: str) -> list[list[str]]:
     return [line.split(",")[:2] for line in text.splitlines()]
 
@@ -90,6 +102,26 @@ def test_lists_of_a_ci(suite: Path, program: Program) -> None:
     assert ended.err == "warning: skips:2: 'nowhere' matches no scenario of the suite [SR-SUITE-004]\n"
     half = program("test", "suite", "--fraction", "2", "--fraction-start", "2", "--list")
     assert half.out.split() == ["suite/good.json", "suite/wrong.json"]
+
+
+def test_strict_tells_all_that_is_wrong(suite: Path, program: Program) -> None:
+    """Lists, names of items and entries that match nothing, in one go; nothing runs."""
+    folder = suite.parent
+    (folder / "skips").write_text("a(\nnowhere\n")
+    (folder / "known").write_text("gone,Fail\ngood\n")
+    (suite / "a\nb.json").write_text('{"commands": []}')
+    ended = program("test", "suite", "--strict", "--skips", "skips", "--baseline", "known", "missing", "--results", "r")
+    places = [line.replace(f"{suite}", "suite").split(":")[1:3] for line in ended.err.splitlines() if "error:" in line]
+    assert places == [
+        [" known", "2"],
+        [" missing", " the list does not exist"],
+        [" skips", "1"],
+        [" suite", " the name b'a\\nb.json' has control characters, or bytes that are not UTF-8; it is left out"],
+        [" known", "1"],
+        [" skips", "2"],
+    ]
+    assert (ended.code, ended.out) == (2, "")
+    assert not (folder / "r").exists()
 
 
 def test_the_journal_to_resume_is_none(suite: Path, program: Program) -> None:
@@ -139,6 +171,7 @@ def test_expectations_are_written_from_a_run(suite: Path, program: Program) -> N
         ("suite --update --results r", 2, "error: --update writes expectations, and --results results"),
         ("- -", 2, "error: standard input was given twice"),
         ("suite --retries many", 2, "error: argument --retries: 'many': expected a whole number of 0 or more"),
+        ("suite --jobs 5000", 2, "error: argument --jobs: '5000': expected at most "),
         ("suite --devices ,", 2, "error: argument --devices: expected 'all', or indexes, UUIDs or names of devices"),
         ("suite --device 99", 8, "error: "),
         ("suite --junit suite", 4, "error: suite: is a folder"),
@@ -163,6 +196,16 @@ def test_what_ends_a_suite_at_once(suite: Path, program: Program, arguments: str
     if arguments.startswith("-t"):
         help = "--include-tests takes several values, such as 'suite': name it before --include-tests, or after '--'"
         assert f"\n  help: {help}\n" in ended.err
+
+
+def test_more_processes_than_open_files(tmp_path: Path, program: Program) -> None:
+    """The suite goes on with as many as the limit allows, and says so."""
+    for number in range(12):
+        item(tmp_path / "suite", str(number), doubled(0, 2, 4, 6))
+    launcher = ["sh", "-c", 'ulimit -n 40; exec "$@"', "sh"]
+    ended = program("test", "suite", "--jobs", "12", "--results", "r", launcher=launcher)
+    assert (ended.code, ended.out.splitlines()[-1]) == (0, "suite passed: 12 items")
+    assert "warning: the system refuses another process (Too many open files); going on with " in ended.err
 
 
 def slow_suite(folder: Path) -> None:
@@ -197,6 +240,12 @@ def test_a_killed_suite_goes_on(tmp_path: Path, program: Program, checkout: Path
     process = started(tmp_path, checkout)
     process.kill()
     process.communicate()
+    report = program("report", "r", "--junit", "j.xml", "--json", "j.json", "--html", "j.html")
+    assert (report.code, report.out.splitlines()[-1]) == (4, "suite did not end: 0 of 2 items unexpected")
+    message = "the suite did not end, as after a kill: there are results of 2 items, and 3 items were to run"
+    assert report.err.startswith(f"error: r/journal.jsonl: {message} [SR-SUITE-014]\n")
+    for name in ("j.xml", "j.json", "j.html"):
+        assert message in (tmp_path / name).read_text()
     with (tmp_path / "r" / "journal.jsonl").open("a") as journal:
         journal.write('{"item":{"id":"suite/z.json"')
     item(tmp_path / "suite", "z")
@@ -206,9 +255,30 @@ def test_a_killed_suite_goes_on(tmp_path: Path, program: Program, checkout: Path
     assert "the journal ends in the middle of a line" in ended.err
     assert "2 results of the run before taken over" in ended.out
     assert ended.out.splitlines()[-1] == "suite passed: 3 items"
+    report = program("report", "r")
+    assert (report.code, report.out, report.err) == (0, "3 Pass\nsuite passed: 3 items\n", "")
 
 
-def test_an_interrupted_suite_keeps_its_results(tmp_path: Path, shader_cache: Path, checkout: Path) -> None:
+def test_a_suite_that_was_stopped_says_so(tmp_path: Path, program: Program) -> None:
+    """With --fail-fast the last line, the reports and the journal tell that the rest has no result; not where the
+    failure was the last one."""
+    for name in ("a", "b", "c", "d"):
+        item(tmp_path / "suite", name, doubled(0, 2, 4, 6 + (name == "a")))
+    stopping = ("--fail-fast", "--jobs", "1", "--junit", "j.xml")
+    ended = program("test", "suite", "--results", "r", *stopping)
+    assert (ended.code, ended.out.splitlines()[-1]) == (1, "suite stopped: 1 of 2 items unexpected")
+    cases = {case.get("name"): case for case in ElementTree.parse(tmp_path / "j.xml").iter("testcase")}
+    error = cases["suite is incomplete"].find("error")
+    assert error is not None
+    assert error.text == "the suite was stopped: there are results of 2 items, and 4 items were to run"
+    report = program("report", "r")
+    assert (report.code, report.out.splitlines()[-1]) == (1, "suite stopped: 1 of 2 items unexpected")
+    assert "the suite was stopped: there are results of 2 items" in report.err
+    whole = program("test", "suite", "--fraction", "4", *stopping)
+    assert (whole.code, whole.out.splitlines()[-1]) == (1, "suite failed: 1 of 1 item unexpected")
+
+
+def test_an_interrupted_suite_keeps_its_results(tmp_path: Path, program: Program, checkout: Path) -> None:
     """Ctrl-C ends it with the tables of what ran, and the exit code of a shell."""
     slow_suite(tmp_path / "suite")
     process = started(tmp_path, checkout)
@@ -217,6 +287,8 @@ def test_an_interrupted_suite_keeps_its_results(tmp_path: Path, shader_cache: Pa
     assert process.returncode == 130
     assert output.splitlines()[-2:] == ["suite interrupted: 0 of 2 items unexpected", "interrupted"]
     assert csv_of((tmp_path / "r" / "results.csv").read_text()) == [["suite/a.json", "Pass"], ["suite/b.json", "Pass"]]
+    report = program("report", "r")
+    assert (report.code, report.out.splitlines()[-1]) == (4, "suite interrupted: 0 of 2 items unexpected")
 
 
 @pytest.mark.parametrize("fraction", [6, pytest.param(1, marks=pytest.mark.heavy)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -41,7 +42,7 @@ def patterns(**files: str) -> Input:
 
 def baseline(text: str) -> Input:
     """A baseline of these lines."""
-    return lambda case: case.raised(lambda: read_baselines([str(case.scene.file("b", text))]))
+    return lambda case: case.raised(lambda: read_baselines([str(case.scene.file("b", text))], Collected()))
 
 
 def searched(make: Callable[[Path], object]) -> Input:
@@ -89,7 +90,7 @@ def journal_in_use(case: Case) -> Codes:
 
 def journal(folder: Path, *verdicts: str) -> str:
     with Journal(str(folder)) as written:
-        written.begin(header("", {}))
+        written.begin(header(""))
         for verdict in verdicts:
             written.add(Result(Item("a", "/a"), verdict, (Outcome("Pass"),)))
     return str(folder / FILE_NAME)
@@ -104,6 +105,12 @@ def damaged(case: Case, problems: SuiteProblems) -> None:
     path = Path(journal(case.scene.folder, "Pass"))
     path.write_bytes(path.read_bytes()[:-9])
     MergedJournals([str(path)], problems).close()
+
+
+def unended(case: Case) -> Codes:
+    journal(case.scene.folder, "Pass")
+    ended = case.program("report", case.scene.folder)
+    return set(re.findall(r"^error: .*\[(SR-.*)\]$", ended.err, re.M)) if ended.code == 4 else set()
 
 
 def contradiction(case: Case, problems: SuiteProblems) -> None:
@@ -125,4 +132,5 @@ INPUTS: dict[str, Input] = {
     "SR-SUITE-011": other_file,
     "SR-SUITE-012": found(damaged),
     "SR-SUITE-013": found(contradiction),
+    "SR-SUITE-014": unended,
 }

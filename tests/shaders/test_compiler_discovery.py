@@ -99,8 +99,10 @@ def test_order_of_choice(program: Callable[[str, str], Path], tmp_path: Path, mo
 def test_search_is_remembered_until_something_changes(
     program: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search that was made before counts until a file or a folder that it looked at is another one."""
+    """A search that was made before counts until a file or a folder that it looked at is another one; they are looked
+    at once in a while."""
     monkeypatch.setattr(discovery, "_SETTLED_NS", 0)
+    monkeypatch.setattr(discovery, "_LOOKED_AT_EVERY_S", 0.02)
     monkeypatch.setenv("PATH", os.pathsep.join(str(tmp_path / name) for name in "ab"))
     first = program("b/glslang", "Glslang Version: 11:15.4.0")
     for _ in range(2):
@@ -117,7 +119,10 @@ def test_search_is_remembered_until_something_changes(
     second.write_text(second.read_text().replace("16.1.0", "14.0.0"))
     time.sleep(0.03)
     assert [one.path for one in find_compilers(language="GLSL")] == [str(first), str(second)]
+    monkeypatch.setattr(discovery, "_LOOKED_AT_EVERY_S", 60)
     first.unlink()
+    assert [one.path for one in find_compilers(language="GLSL")] == [str(first), str(second)]
+    monkeypatch.setattr(discovery, "_LOOKED_AT_EVERY_S", 0)
     assert [one.version for one in find_compilers(language="GLSL")] == ["14.0.0"]
 
 

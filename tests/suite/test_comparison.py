@@ -12,6 +12,7 @@ from scenario_runner.errors import FileError
 from scenario_runner.suite.comparison import Change, compare
 from scenario_runner.suite.lists import read_baselines
 from scenario_runner.suite.tables import Row, write_tables
+from tests.suite.collected import Collected
 
 
 def rows(**verdicts: str) -> dict[str, Row]:
@@ -70,14 +71,14 @@ def test_tables(tmp_path: Path) -> None:
     failures = tmp_path / "new" / "failures.csv"
     with failures.open(newline="") as file:
         assert list(csv.reader(file)) == [["b", "Fail"], ["d", "UnexpectedImprovement(Pass)"], ["f,g", "Crash"]]
-    baseline = read_baselines([str(failures)])
+    baseline = read_baselines([str(failures)], Collected())
     assert [baseline.status(name) for name in ("b", "d", "f,g")] == ["Fail", "Pass", "Crash"]
 
 
 def test_names_that_look_like_comments(tmp_path: Path) -> None:
     """They are quoted, so that the next run reads them as names."""
     write_tables(str(tmp_path), {"#x": Row("Fail", 0), " y ": Row("Fail", 0)})
-    baseline = read_baselines([str(tmp_path / "failures.csv")])
+    baseline = read_baselines([str(tmp_path / "failures.csv")], Collected())
     assert [baseline.status(name) for name in ("#x", " y ")] == ["Fail", "Fail"]
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import FileError
-from scenario_runner.suite.journal import FILE_NAME, PREVIOUS_NAME, Journal, header
-from scenario_runner.suite.merging import MergedJournals
+from scenario_runner.suite.journal import FILE_NAME, PREVIOUS_NAME, End, Ended, Journal, header
+from scenario_runner.suite.merging import Incomplete, MergedJournals
 from scenario_runner.suite.records import Hashes, Item, Outcome, OutputCheck, Result
 from tests.suite.collected import Collected
 
@@ -24,11 +24,13 @@ def result(id: str, verdict: str = "Pass", reason: str = "") -> Result:
     return Result(Item(id, f"/suite/{id}"), verdict, (outcome,), "uuid", "driver 1", Hashes("a", "b", "c", "d"))
 
 
-def write(folder: Path, *results: Result, resume: bool = False) -> Path:
+def write(folder: Path, *results: Result, resume: bool = False, end: Ended | None = "complete") -> Path:
     with Journal(str(folder), resume=resume) as journal:
-        journal.begin(header("hash", {"command": ["x"]}))
+        journal.begin(header("hash", ["x"]))
         for each in results:
             journal.add(each)
+        if end is not None:
+            journal.end(End(end))
     return folder / FILE_NAME
 
 
@@ -47,7 +49,8 @@ def test_results_come_back(tmp_path: Path) -> None:
         assert list(merged) == [results[1], results[0]]
         assert list(merged) == [results[1], results[0]]
         assert merged.result("b") == results[0]
-        assert [each.options for each in merged.headers] == [{"command": ["x"]}]
+        assert [run.header.command for run in merged.runs] == [("x",)]
+        assert list(merged.incomplete()) == []
 
 
 def test_a_journal_begins_anew(tmp_path: Path) -> None:
@@ -69,7 +72,7 @@ def test_a_journal_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cut", [1, 40, 10_000])
 def test_a_truncated_journal(tmp_path: Path, cut: int) -> None:
     """What a kill leaves of the last line is told and ignored; a run that goes on removes it."""
-    path = write(tmp_path, result("a"), result("b", "Fail", "x" * 70_000))
+    path = write(tmp_path, result("a"), result("b", "Fail", "x" * 70_000), end=None)
     path.write_bytes(path.read_bytes()[:-cut])
     problems = Collected()
     if cut == 1:  # only the end of the line is gone
@@ -83,21 +86,66 @@ def test_a_truncated_journal(tmp_path: Path, cut: int) -> None:
     assert again.shown == []
 
 
-def test_the_last_header_is_truncated(tmp_path: Path) -> None:
-    """What a kill, or a full disk, leaves of the header at the end takes no result with it."""
+@pytest.mark.parametrize("end", ["complete", None])
+def test_the_last_line_is_truncated(tmp_path: Path, end: Ended | None) -> None:
+    """What a kill, or a full disk, leaves of the end, or of the header of a suite that went on, takes no result with
+    it, and the suite has not ended."""
     write(tmp_path, result("a"))
-    path = write(tmp_path, resume=True)
+    path = write(tmp_path, resume=True, end=end)
     path.write_bytes(path.read_bytes()[:-9])
     problems = Collected()
-    assert verdicts(path, problems=problems) == {"a": "Pass"}
-    assert [(each.code, each.line) for each in problems.diagnostics] == [("SR-SUITE-012", 3)]
+    with MergedJournals([str(path)], problems) as merged:
+        assert list(merged.entries) == ["a"]
+        assert [each.ended for each in merged.incomplete()] == ["did not end"]
+    assert [(each.code, each.line) for each in problems.diagnostics] == [("SR-SUITE-012", 5 if end else 4)]
+    assert "ends in the middle of a line" in problems.shown[0]
+
+
+@pytest.mark.parametrize(
+    "end, ended, message",
+    [
+        (None, "did not end", "the suite did not end, as after a kill: there are results of 2 items"),
+        ("stopped", "stopped", "the suite was stopped: there are results of 2 items"),
+        ("interrupted", "interrupted", "the suite was interrupted: there are results of 2 items"),
+        (
+            "stopped by an error",
+            "stopped by an error",
+            "the suite was stopped by an error: there are results of 2 items",
+        ),
+    ],
+)
+def test_a_suite_that_did_not_end(tmp_path: Path, end: Ended | None, ended: str, message: str) -> None:
+    """Its journal says so, with what there is, until the suite has gone on to its end."""
+    path = write(tmp_path, result("a"), result("b"), end=end)
+    with MergedJournals([str(path)], Collected()) as merged:
+        assert list(merged.incomplete()) == [Incomplete(str(path), ended, message)]
+    with Journal(str(tmp_path), resume=True) as journal:
+        journal.begin(header("hash", items=3))
+    with MergedJournals([str(path)], Collected()) as merged:  # killed again, and now the number of items is known
+        (incomplete,) = merged.incomplete()
+        assert incomplete.message.endswith("there are results of 2 items, and 3 items were to run")
+    write(tmp_path, result("c"), resume=True)
+    with MergedJournals([str(path)], Collected()) as merged:
+        assert (len(merged), list(merged.incomplete())) == (3, [])
+
+
+def test_a_shard_that_did_not_end(tmp_path: Path) -> None:
+    """It is named among the others, with its own count."""
+    paths = [
+        write(tmp_path / "1", result("a"), result("b")),
+        write(tmp_path / "2", result("b"), result("c"), result("c"), end=None),
+        write(tmp_path / "3", result("c")),
+    ]
+    with MergedJournals([str(path) for path in paths], Collected()) as merged:
+        (incomplete,) = merged.incomplete()
+        assert (incomplete.path, incomplete.message[-22:]) == (str(paths[1]), "are results of 2 items")
 
 
 def test_one_of_several_journals_is_unusable(tmp_path: Path) -> None:
     """It is an error with its own exit code, and the results of the others count."""
     path = write(tmp_path, result("a"))
     other = tmp_path / "other.jsonl"
-    other.write_text('{"journal": 2}\n')
+    other.write_text('{"journal": 1}\n')
     problems = Collected()
     assert verdicts(other, path, tmp_path / "none.jsonl", problems=problems) == {"a": "Pass"}
     assert [each.code for each in problems.diagnostics] == ["SR-SUITE-011", "SR-SUITE-006"]
@@ -118,6 +166,40 @@ def test_a_damaged_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"verdict": "Passed"}, "verdict: 'Passed' is no verdict"),
+        ({"verdict": "UnexpectedImprovement(Bad)"}, "verdict: 'UnexpectedImprovement(Bad)' is no verdict"),
+        ({"verdict": None}, "verdict: Input should be a valid string"),
+        ({"device": ...}, "device: Field required"),
+        ({"attempts": ...}, "attempts: Field required"),
+        ({"more": 1}, "more: Extra inputs are not permitted"),
+        ({"item": {"id": "a"}}, "item/path: Field required"),
+        ({"attempts": [{"status": "Good"}]}, "attempts/0/status: Input should be 'Pass', 'Warn', "),
+        ({"attempts": [{"status": "Pass", "seconds": "1"}]}, "attempts/0/seconds: Input should be a valid number"),
+        ({"attempts": [{"status": "Pass", "seconds": float("nan")}]}, "attempts/0: seconds: nan is no time"),
+        ({"attempts": [{"status": "Fail", "diagnostics": [{"message": 1}]}]}, "attempts/0: diagnostics: a message is"),
+    ],
+)
+def test_a_line_that_no_suite_writes(tmp_path: Path, change: dict[str, object], message: str) -> None:
+    """Words that are none, values of other types and keys that are missing are told with their place; the result is
+    left out, and the journal is incomplete."""
+    path = write(tmp_path, result("b"), result("a"))
+    lines = path.read_text().splitlines()
+    changed = {**json.loads(lines[2]), **change}
+    lines[2] = json.dumps({name: value for name, value in changed.items() if value is not ...})
+    lines[3] = lines[3].replace("null", "2")
+    path.write_text("\n".join(lines) + "\n")
+    problems = Collected()
+    with MergedJournals([str(path)], problems) as merged:
+        assert list(merged.entries) == ["b"]
+        (incomplete,) = merged.incomplete()
+        assert incomplete.message == "results are lost: there are results of 1 item, and 2 items were to run"
+    (shown,) = problems.shown
+    assert shown.startswith(f"SR-SUITE-012 {path}:3: the line is damaged, and is ignored: {message}")
+
+
+@pytest.mark.parametrize(
     "text, message",
     [
         ("", None),
@@ -125,8 +207,8 @@ def test_a_damaged_line(tmp_path: Path) -> None:
         ("\0\n", "this is no journal"),
         ("[" * 100_000, "this is no journal"),
         ('{"item": {}}\n', "this is no journal"),
-        ('{"journal": 2}\n', "the journal has version 2, expected 1"),
-        ('{"journal": 1}\n', "the header of the journal is wrong: program: Field required"),
+        ('{"journal": 1}\n', "the journal has version 1, expected 2"),
+        ('{"journal": 2}\n', "the header of the journal is wrong: program: Field required"),
     ],
 )
 def test_files_that_are_no_journals(tmp_path: Path, text: str, message: str | None) -> None:
@@ -173,7 +255,7 @@ HOLD = """
 import os, sys, time
 from scenario_runner.suite.journal import Journal, header
 journal = Journal(sys.argv[1])
-journal.begin(header("h", {}))
+journal.begin(header("h"))
 if sys.argv[2] == "fork" and not os.fork():
     time.sleep(60)  # a worker that outlives its supervisor
     os._exit(0)
@@ -207,8 +289,10 @@ def test_two_suites_cannot_write_to_one_journal(tmp_path: Path, checkout: Path, 
 def test_lines_are_json(tmp_path: Path) -> None:
     """A header and a line for each result, which any reader of JSON lines can use."""
     path = write(tmp_path, result("a"))
-    first, second = map(json.loads, path.read_text().splitlines())
-    assert first.keys() == {"journal", "program", "program_hash", "host", "started", "options", "devices"}
+    first, second, last = map(json.loads, path.read_text().splitlines())
+    about = {"command", "runner", "repeat", "items"}
+    assert first.keys() == {"journal", "program", "program_hash", "host", "started", *about}
+    assert last == {"end": "complete", "items": None, "devices": {}}
     assert (second["item"]["id"], second["device"], second["hashes"]["inputs"]) == ("a", "uuid", "b")
 
 

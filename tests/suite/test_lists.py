@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.suite.lists import Lists, Patterns, given_patterns, read_baselines, read_patterns
+from scenario_runner.suite.problems import SuiteProblems
 from tests.suite.collected import Collected
 
 
@@ -74,9 +76,16 @@ def test_a_list_that_is_no_text(tmp_path: Path) -> None:
 def test_a_baseline(tmp_path: Path) -> None:
     """A name, a status, and further columns that are ignored; names may be quoted."""
     text = '# comment\n\na/b.json,Fail\nc.json,UnexpectedImprovement(Pass),0.25\n"d,e.json",Crash\nf.json,Flake\n'
-    baseline = read_baselines([written(tmp_path / "b", text)])
+    baseline = read_baselines([written(tmp_path / "b", text)], Collected())
     names = ("a/b.json", "c.json", "d,e.json", "f.json", "other")
     assert [baseline.status(name) for name in names] == ["Fail", "Pass", "Crash", None, None]
+
+
+def test_a_known_flake_of_a_baseline(tmp_path: Path) -> None:
+    """It may fail, as one that a list of flakes matches; a Flake of the run before says nothing."""
+    baseline = read_baselines([written(tmp_path / "b", "a,KnownFlake\nb,Flake\nc,Fail\n")], Collected())
+    lists = Lists(baseline, Patterns(), read_patterns([written(tmp_path / "f", "c")], Collected()))
+    assert [lists.expected(name) for name in "abc"] == [(None, True), (None, False), ("Fail", True)]
 
 
 @pytest.mark.parametrize(
@@ -93,20 +102,51 @@ def test_a_wrong_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text:
     monkeypatch.chdir(tmp_path)
     written(tmp_path / "b", text)
     with pytest.raises(UsageError) as caught:
-        read_baselines(["b"])
+        read_baselines(["b"], Collected())
     assert str(caught.value) == message
+
+
+def test_all_that_is_wrong_is_told(tmp_path: Path) -> None:
+    """Lines, lists that include others, and lists that cannot be read end a suite together, each with its place."""
+    bad = written(tmp_path / "bad", "a,Broken\nb,Fail\nc\nb,Crash\n")
+    skips = written(tmp_path / "skips", "bad(\ngone.txt\n")
+    found: list[Diagnostic] = []
+    problems = SuiteProblems(found.append, strict=True)
+
+    def read() -> None:
+        with problems.together():
+            read_baselines([str(tmp_path / "none"), bad], problems)
+            read_patterns([skips, str(tmp_path / "also none")], problems)
+            given_patterns(["worse("], problems)
+
+    with pytest.raises(FileError) as caught:
+        read()
+    places = [(each.code, each.path and Path(each.path).name, each.line) for each in caught.value.problems]
+    assert places == [
+        ("SR-SUITE-006", "none", None),
+        ("SR-SUITE-002", "bad", 1),
+        ("SR-SUITE-002", "bad", 3),
+        ("SR-SUITE-003", "bad", 4),
+        ("SR-SUITE-001", "skips", 1),
+        ("SR-SUITE-006", "gone.txt", None),
+        ("SR-SUITE-006", "also none", None),
+        ("SR-SUITE-001", None, None),
+    ]
+    assert found == []
+    with pytest.raises(UsageError, match="worse"):  # later each ends what runs, at once
+        given_patterns(["worse(", "worst("], problems)
 
 
 def test_names_are_given_once_in_all_baselines(tmp_path: Path) -> None:
     """The second line is the wrong one, and the error names both."""
     paths = [written(tmp_path / name, "x,Fail\n") for name in "ab"]
     with pytest.raises(UsageError, match=f"b:1: 'x' .* and at {tmp_path}/a:1"):
-        read_baselines(paths)
+        read_baselines(paths, Collected())
 
 
 def test_lists_tell_what_no_name_has_matched(tmp_path: Path) -> None:
     """Names and patterns that fit nothing that was seen are told in their order."""
-    baseline = read_baselines([written(tmp_path / "b", "x,Fail\ngone,Fail\n")])
+    baseline = read_baselines([written(tmp_path / "b", "x,Fail\ngone,Fail\n")], Collected())
     skips = read_patterns([written(tmp_path / "s", "x\nold\n")], Collected())
     lists = Lists(baseline, skips, Patterns())
     for name in ("x", "y"):

@@ -88,6 +88,9 @@ def test_fail_fast_starts_nothing_more() -> None:
     session = new_session(lists(d="Fail"), Limits(fail_fast=2))
     assert list(run(session, "a d b c e f", workers)) == ["a", "d", "b", "c"]
     assert not session.is_complete
+    session = new_session(lists(), Limits(fail_fast=1))
+    assert list(run(session, "a b", Scripted(b="Fail Fail"))) == ["a", "b"]
+    assert session.is_complete  # nothing was left
 
 
 def test_what_is_left_after_many_failures_is_skipped() -> None:
@@ -99,6 +102,29 @@ def test_what_is_left_after_many_failures_is_skipped() -> None:
     assert workers.ran == ["a"]
     assert [each.last and each.last.reason for each in taken[1:]] == ["not run: --max-failures 1 was reached"] * 2
     assert session.is_complete
+
+
+def test_items_are_found_while_others_run() -> None:
+    """A few items are looked at before a worker asks for them, while it runs another; they are decided on later."""
+    found: list[str] = []
+    counts: list[int] = []
+
+    def search() -> Iterator[Item]:
+        for item in items("a b c d e f g"):
+            found.append(item.id)
+            yield item
+
+    class Watched(Scripted):
+        def run(self, items: Iterable[Item], *, again: Again) -> Iterator[Finished]:
+            for finished in super().run(items, again=again):
+                yield finished
+                counts.append(len(found))
+
+    workers = Watched(b="Missing")
+    session = new_session(lists(), Limits(max_failures=1))
+    session.run(search(), workers)
+    assert counts == [5, 6]
+    assert workers.ran == ["a", "b"]
 
 
 class Suite:
@@ -117,7 +143,7 @@ class Suite:
         path = self.folder / FILE_NAME
         earlier = MergedJournals([str(path)], problems) if path.exists() else None
         with Journal(str(self.folder), resume=True) as journal:
-            journal.begin(header(program, {}))
+            journal.begin(header(program))
             session = Session(
                 given or lists(),
                 Rules(),

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scenario_runner.errors import ExpectationError, ScenarioError
+from scenario_runner.errors import ExpectationError, ScenarioError, UnsupportedError
+from scenario_runner.files.png import write_png
+from scenario_runner.formats import format_named
 from scenario_runner.suite.evaluation import run_item
 from scenario_runner.suite.expectations.places import expectations_file
 from scenario_runner.suite.records import Item
@@ -115,6 +117,14 @@ def test_values_and_digests_change_in_the_text(scene: Scene, changed: Update) ->
     assert json.loads((scene.folder / "check.json").read_text()) == {"outputs": {"x": {"sha256": digest}}}
 
 
+@pytest.mark.parametrize("mark", ["\N{BYTE ORDER MARK}", ""])
+def test_the_rest_of_the_text_stays(scene: Scene, changed: Update, mark: str) -> None:
+    """Byte order mark, ends of lines and spaces are as before."""
+    text = mark + '{ "outputs":\r\n\t{"x": { "dtype": "float32", "values": %s } } }\r\n'
+    assert [change.kind for change in changed(text % 7)] == ["changed"]
+    assert (scene.folder / "check.json").read_bytes().decode() == text % "[2.0, 4.0, 6.0, 8.0]"
+
+
 def test_expectations_inside_the_scenario(scene: Scene, runners: Runners) -> None:
     """They change in the scenario's file."""
     path = scene.write()
@@ -163,7 +173,7 @@ def test_exit_codes_and_codes(scene: Scene, changed: Update, runners: Runners) -
         ({"outputs": {"y": {}}}, "'y' is no output"),
         ({"outputs": {"x": {"atoll": 1}}}, "unknown key 'atoll'"),
         ({"exit_code": 3}, "the run ended well: remove 'exit_code'"),
-        ({"outputs": {"x": {"values": 1}}}, "say nothing of their type"),
+        ({"outputs": {"x": {"values": 1, "dtype": "float32"}}}, "the key 'values' are both the expectation of 'x'"),
     ],
 )
 def test_what_no_run_can_put_right(scene: Scene, runners: Runners, given: dict[str, Any], message: str) -> None:
@@ -175,6 +185,54 @@ def test_what_no_run_can_put_right(scene: Scene, runners: Runners, given: dict[s
         update(Item("i", path, str(check)), runners)
     assert json.loads(check.read_text()) == given
     assert np.load(scene.folder / "expected" / "x.npy").shape == (3,)
+
+
+@pytest.mark.parametrize("expects_failure", [False, True])
+def test_a_device_that_lacks_what_is_needed(scene: Scene, runners: Runners, expects_failure: bool) -> None:
+    """What it gives, or how it refuses, is not what a device must give that can run the item."""
+    given: dict[str, Any] = {"needs": {"extensions": "VK_KHR_nothing"}} | ({"exit_code": 3} if expects_failure else {})
+    check = scene.file("check.json", json.dumps(given))
+    item = Item("i", str(scene.write()), str(check))
+    with pytest.raises(UnsupportedError, match="lacks the extension VK_KHR_nothing"):
+        update(item, runners)
+    check.write_text(json.dumps({"needs": "Int64"}))
+    with pytest.raises(ExpectationError, match="the capability Int64, which no shader declares"):
+        update(item, runners)
+    assert not (scene.folder / "expected").exists()
+
+
+def picture(height: int) -> Any:
+    return np.zeros((height, 6, 4), "u1")
+
+
+def test_a_picture_of_another_size(scene: Scene, changed: Update) -> None:
+    """The file changes in its place, whatever kind it is, so that there is one."""
+    image = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 6, 5, 1], "shader_access": "readonly"}
+    scene.resource("image", uid="i", dst="i.npy", **image)
+    scene.npy("expected/x.npy", VALUES * 2)
+    write_png(scene.file("expected/i.png", b""), format_named(image["format"]), 6, 4, picture(4).tobytes())
+    (change,) = changed()
+    assert (change.path, change.kind) == ("expected/i.png", "changed")
+
+
+@pytest.mark.parametrize("keys", [{}, {"file": "expected/i.png"}])
+def test_a_picture_that_cannot_hold_the_output(scene: Scene, runners: Runners, keys: dict[str, Any]) -> None:
+    """It stays, and nothing stands beside it: which of the two counts could not be told."""
+    image = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 6, 5, 1], "shader_access": "readonly", "mips": 2}
+    scene.resource("image", uid="i", dst="i.dds", **image)
+    write_png(scene.file("expected/i.png", b""), format_named("VK_FORMAT_R8G8B8A8_UNORM"), 6, 5, picture(5).tobytes())
+    check = scene.file("check.json", json.dumps({"outputs": {"x": {"unchecked": True}, "i": keys}}))
+    with pytest.raises(ExpectationError, match=r"i\.png: cannot hold the output 'i'") as caught:
+        update(Item("i", str(scene.write()), str(check)), runners)
+    assert "expect a .dds file" in str(caught.value.problems[0].help)
+    assert [each.name for each in (scene.folder / "expected").iterdir()] == ["i.png"]
+
+
+def test_values_without_a_type(scene: Scene, runners: Runners) -> None:
+    """What a run gives cannot be written as such."""
+    check = scene.file("check.json", json.dumps({"outputs": {"x": {"values": 1}}}))
+    with pytest.raises(ExpectationError, match="say nothing of their type"):
+        update(Item("i", str(scene.write()), str(check)), runners)
 
 
 def test_nothing_is_half_written(scene: Scene, runners: Runners) -> None:

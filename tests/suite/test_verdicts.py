@@ -53,7 +53,7 @@ def test_a_status_meets_a_baseline(status: str, expected: str | None, verdict: s
         ("UnexpectedImprovement", "Pass"),
         ("ExpectedFail", "Fail"),
         ("Flake", None),
-        ("KnownFlake", None),
+        ("KnownFlake", "KnownFlake"),
     ],
 )
 def test_words_of_a_baseline(word: str, status: str | None) -> None:

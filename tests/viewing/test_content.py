@@ -43,6 +43,7 @@ def values(content: Content) -> dict[str, list[float]]:
         ("A2B10G10R10_UNORM_PACK32", struct.pack("<I", 3 << 30 | 5 << 20 | 1023 << 10 | 9),
          {"R": [9], "G": [1023], "B": [5], "A": [3]}),
         ("R5G6B5_UNORM_PACK16", struct.pack("<H", 31 << 11 | 33 << 5 | 7), {"R": [31], "G": [33], "B": [7]}),
+        ("A8B8G8R8_SNORM_PACK32", struct.pack("<4b", 127, -1, -128, 5), {"R": [127], "G": [-1], "B": [-128], "A": [5]}),
         ("B10G11R11_UFLOAT_PACK32", struct.pack("<I", 15 << 27 | (14 << 6 | 32) << 11 | 16 << 6),
          {"R": [2.0], "G": [0.75], "B": [1.0]}),
         ("E5B9G9R9_UFLOAT_PACK32", struct.pack("<I", 17 << 27 | 256 << 18 | 1 << 9 | 384),

@@ -56,6 +56,14 @@ def test_the_fourth_channel_of_an_array_has_no_say(tmp_path: Path) -> None:
     assert value_range(content(tmp_path, array)) == (0, 3)
 
 
+def test_channels_with_different_numbers_of_bits(tmp_path: Path) -> None:
+    """White is white: the greatest value of each channel is its brightest one."""
+    path = tmp_path / "x.dds"
+    write_dds(path, format_named("VK_FORMAT_R5G6B5_UNORM_PACK16"), 2, 1, [numpy.uint16([0xFFFF, 16 << 11]).tobytes()])
+    shown = read_content(str(path))
+    assert picture_of(shown, value_range(shown)).tolist() == [[[255, 255, 255], [132, 0, 0]]]
+
+
 def test_nan_that_signals(tmp_path: Path) -> None:
     """Every bit pattern of a float has a colour, NaN that signal included."""
     bits = numpy.array([[0x7F800001, 0xFFBFFFFF, 0x3F800000, 0]], "u4")
@@ -69,6 +77,7 @@ def test_a_picture_is_shrunk_by_means() -> None:
     picture = numpy.random.default_rng(3).integers(0, 256, (8, 12, 3), dtype="u1")
     expected = picture.reshape(4, 2, 6, 2, 3).mean(axis=(1, 3))
     assert numpy.abs(shrunk(picture, 6, 100) - expected).max() <= 0.5
+    assert (shrunk(picture, 6, 4, brightest=True) == picture.reshape(4, 2, 6, 2, 3).max(axis=(1, 3))).all()
     assert shrunk(picture, 12, 8) is picture
     assert shrunk(picture, 1, 1).shape == (1, 1, 3)
 

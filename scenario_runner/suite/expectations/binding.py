@@ -11,8 +11,8 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ExpectationError, FileError
 from scenario_runner.suite.expectations.content import HeldContent, element_of_tensor, encoded, open_content
 from scenario_runner.suite.expectations.model import Output as Expected
-from scenario_runner.suite.expectations.outputs import Output, expected_files
-from scenario_runner.suite.tolerance.planes import Plane, planes_of
+from scenario_runner.suite.expectations.outputs import MOST_CAPTURES, Output, Outputs, expected_files
+from scenario_runner.suite.tolerance.planes import Plane, blocks_of, planes_of
 from scenario_runner.suite.tolerance.rule import Rule
 from scenario_runner.viewing.element import ELEMENTS, Element
 
@@ -69,6 +69,19 @@ class Bound(NamedTuple):
         assert self.output.resource is not None
         return planes_of(self.output.resource, self.output.size_bytes, self.element)
 
+    @property
+    def compared_planes(self) -> tuple[Plane, ...]:
+        """The same for a comparison: where every byte must be equal, blocks are not decoded."""
+        resource = self.output.resource
+        if self.needs_numbers or resource is None or resource.kind != "image" or not resource.format.is_compressed:
+            return self.planes
+        return blocks_of(resource, self.output.size_bytes)
+
+    @property
+    def needs_numbers(self) -> bool:
+        """Whether a key says which elements count, how far they may be from the expected ones, or how many."""
+        return bool(self.expected.model_fields_set - {"file", "values"})
+
     def ignored(self) -> Array | None:
         """A flag for each element that does not count; None where all count. Raises FileError and ValueError."""
         if self.mask is None and not self.expected.border:
@@ -83,13 +96,21 @@ class Bound(NamedTuple):
             self.content.close()
 
 
+class Replaced(NamedTuple):
+    """Expected content that a run gives anew: the file of the folder that it is in, where there is one, and what is
+    wrong with it."""
+
+    path: str | None
+    misfits: list[Diagnostic]
+
+
 def bind(
     expectations: Expectations,
     check: Check,
-    outputs: Mapping[str, Output],
+    outputs: Outputs,
     files: dict[str, list[str]] | None = None,
     *,
-    replaced: dict[str, list[Diagnostic]] | None = None,
+    replaced: dict[str, Replaced] | None = None,
 ) -> dict[str, Bound]:
     """What every output must hold, by name; empty where nothing is expected of any.
 
@@ -101,6 +122,8 @@ def bind(
     if expectations.expects_failure:
         return found
     files = expected_files(expectations.expected_folder) if files is None else files
+    from scenario_runner.files.codec import is_known
+
     if not check.outputs and not files and replaced is None:
         return found
     by_file = {output.file_name: output.name for output in outputs.values()}
@@ -108,37 +131,50 @@ def bind(
     every += [each for condition in expectations.check.when for each in condition.outputs.values()]
     named = {_path(expectations, name) for each in every for name in (each.file, each.mask) if name is not None}
     stored: dict[str, str] = {}
+    said: set[str] = set()
+    left_out = False
     for stem, paths in files.items():
-        paths = [path for path in paths if path not in named]
+        name = by_file.get(stem)
+        paths = [path for path in paths if path not in named and (name is not None or is_known(path))]
         if not paths:
             continue
-        name = by_file.get(stem)
         if name is None:
-            problems.append(_stray(paths[0], stem, by_file))
-        elif len(paths) > 1:
-            message = f"and {os.path.basename(paths[1])!r} are both the expectation of {name!r}"
-            problems.append(Diagnostic("SR-EXPECT-006", "error", None, message, "keep one of the two", path=paths[0]))
-        else:
-            stored[name] = paths[0]
+            if outputs.left_out and "/" in stem:
+                left_out = True
+            else:
+                problems.append(_stray(paths[0], stem, by_file))
+            continue
+        stored[name] = paths[0]
+        doubtful = _doubtful(name, paths, expectations)
+        if doubtful is not None:
+            problems.append(doubtful)
+            said.add(name)
     for name in check.outputs:
         if name not in outputs:
-            problems.append(_unknown(expectations, name, outputs))
-    frames_count = any("/" in name and name in outputs for name in (*stored, *check.outputs))
+            if outputs.left_out and "/" in name:
+                left_out = True
+            else:
+                problems.append(_unknown(expectations, name, outputs))
+    if left_out:
+        problems.append(_left_out(expectations, outputs))
+    frames_count = any(outputs[name].is_frame for name in (*stored, *check.outputs) if name in outputs)
     for name, output in outputs.items():
+        if name in said:
+            continue
         expected = check.outputs.get(name)
         if expected is None and name not in stored:
-            if "/" not in name or frames_count:
+            if not output.is_frame or frames_count:
                 missing = _missing(expectations, output)
                 if replaced is None:
                     problems.append(missing)
                 else:
-                    replaced[name] = [missing]
+                    replaced[name] = Replaced(None, [missing])
             continue
         misfits: list[Diagnostic] = []
         binder = _Binder(expectations, output, expected or _PLAIN, stored.get(name), misfits)
         bound = binder.bound(keep_open=len(found) < _MOST_OPEN)
         if replaced is not None and misfits and all(_is_replaced(each) for each in misfits):
-            replaced[name] = misfits
+            replaced[name] = Replaced(stored.get(name), misfits)
         else:
             problems += misfits
         if bound is not None:
@@ -188,12 +224,37 @@ def _unknown(expectations: Expectations, name: str, outputs: Mapping[str, Output
     return expectations.problem("SR-EXPECT-004", f"/outputs/{escape(name)}", message, help)
 
 
+def _left_out(expectations: Expectations, outputs: Outputs) -> Diagnostic:
+    message = f"the iterations capture {outputs.left_out:,} resources, and no more than {MOST_CAPTURES:,} are compared"
+    help = "repeat it less often, or let the last iteration write what matters to an output with a 'dst'"
+    return expectations.problem("SR-EXPECT-004", "/repeat", message, help)
+
+
 def _stray(path: str, stem: str, by_file: Mapping[str, str]) -> Diagnostic:
     from scenario_runner.scenario.wording import close_match
 
     message = f"is the expectation of {stem!r:.100}, which is no output of the scenario{close_match(stem, by_file)}"
     help = "a resource is an output where it has a 'dst'; captured frames are in folders such as 'frame_0'"
     return Diagnostic("SR-EXPECT-004", "error", None, message, help, path=path)
+
+
+def _doubtful(name: str, paths: list[str], expectations: Expectations) -> Diagnostic | None:
+    """What is wrong with the files of an output in the folder. There is one file, where no key says what it holds."""
+    from scenario_runner.files.codec import all_codecs, is_known
+
+    path, *others = paths
+    given = expectations.check.outputs.get(name, _PLAIN)
+    keys = [key for key in ("file", "values", "sha256") if getattr(given, key) is not None]
+    unknown = next((each for each in paths if not is_known(each)), None)
+    if unknown is not None:
+        expected = ", ".join(codec.extension for codec in all_codecs())
+        message = f"is named like the output {name!r}, but is none of the files that can be compared: {expected}"
+        return Diagnostic("SR-EXPECT-008", "error", None, message, "convert it, or move it elsewhere", path=unknown)
+    if others or keys:
+        other = repr(os.path.basename(others[0])) if others else f"the key {keys[0]!r}"
+        message = f"and {other} are both the expectation of {name!r}"
+        return Diagnostic("SR-EXPECT-006", "error", None, message, "keep one of the two", path=path)
+    return None
 
 
 def _missing(expectations: Expectations, output: Output) -> Diagnostic:
@@ -345,6 +406,14 @@ class _Binder:
                 self._file_problems(error, "/mask")
             except ValueError as error:
                 self._add("SR-EXPECT-008", "/mask" if bound.mask is not None else "/border", str(error))
+        resource = bound.output.resource
+        if bound.needs_numbers and resource is not None and resource.kind == "image":
+            from scenario_runner.viewing.texels import has_numbers
+
+            if not has_numbers(resource.format):
+                keys = ", ".join(repr(key) for key in Expected.model_fields if key in bound.expected.model_fields_set)
+                message = f"blocks of {resource.format.name} are not decoded to numbers, which {keys} would need"
+                self._add("SR-EXPECT-009", "", message, "let a shader copy them into an uncompressed image")
         if bound.expected.metrics is not None:
             from scenario_runner.suite.metrics.table import METRICS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ExpectationError
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from scenario_runner.plan.model.plan import Plan, ResourcePlan
     from scenario_runner.scenario import Scenario
+
+MOST_CAPTURES: Final = 100_000
+"""So many captured resources of all iterations can be compared; each takes half a kilobyte of memory."""
 
 
 class Output(NamedTuple):
@@ -28,6 +31,14 @@ class Output(NamedTuple):
     file_name: str
     resource: ResourcePlan | None
     size_bytes: int
+    is_frame: bool = False
+
+
+class Outputs(dict[str, Output]):
+    """The outputs of a run by name. Where there are more captures than `MOST_CAPTURES`, none is there, and ``left_out``
+    says how many they are."""
+
+    left_out = 0
 
 
 class Frames:
@@ -35,18 +46,21 @@ class Frames:
 
     def __init__(self, repeat: int) -> None:
         self._repeat = repeat
-        self._seen: dict[tuple[int, int], int] = {}
+        self._iteration = 0
+        self._seen: dict[int, int] = {}
 
     def name(self, iteration: int, frame_id: int) -> str:
         """``frame_<id>``, under ``iteration_<n>/`` when repeating; the second one of an id gets a number."""
-        count = self._seen[iteration, frame_id] = self._seen.get((iteration, frame_id), 0) + 1
+        if iteration != self._iteration:
+            self._iteration, self._seen = iteration, {}
+        count = self._seen[frame_id] = self._seen.get(frame_id, 0) + 1
         name = f"frame_{frame_id}" + (f"_{count}" if count > 1 else "")
         return name if self._repeat == 1 else f"iteration_{iteration}/{name}"
 
 
-def outputs_of_plan(plan: Plan, repeat: int) -> dict[str, Output]:
-    """The outputs of a run, by name."""
-    found: dict[str, Output] = {}
+def outputs_of_plan(plan: Plan, repeat: int) -> Outputs:
+    """The outputs of a run."""
+    found = Outputs()
     names = FileNames()
     for uid, destination in plan.outputs:
         if destination is not None:
@@ -58,15 +72,19 @@ def outputs_of_plan(plan: Plan, repeat: int) -> dict[str, Output]:
 
 
 def _add_frames(
-    found: dict[str, Output],
+    found: Outputs,
     frames: Iterable[tuple[int, Iterable[str]]],
     resources: Mapping[str, ResourcePlan | None],
     repeat: int,
 ) -> None:
-    frames = [(frame_id, tuple(captures)) for frame_id, captures in frames]
+    each_iteration = [(frame_id, tuple(captures)) for frame_id, captures in frames]
+    count = repeat * sum(len(captures) for _, captures in each_iteration)
+    if count > MOST_CAPTURES:
+        found.left_out = count
+        return
     names, folders = FileNames(), Frames(repeat)
     for iteration in range(repeat):
-        for frame_id, captures in frames:
+        for frame_id, captures in each_iteration:
             if not captures:
                 continue
             folder = folders.name(iteration, frame_id)
@@ -74,7 +92,7 @@ def _add_frames(
                 resource = resources[uid]
                 size = 0 if resource is None else resource.size_bytes
                 name = f"{folder}/{uid}"
-                found.setdefault(name, Output(name, f"{folder}/{names.of(uid)}", resource, size))
+                found.setdefault(name, Output(name, f"{folder}/{names.of(uid)}", resource, size, is_frame=True))
 
 
 def _stored_bytes(resource: ResourcePlan, destination: str) -> int:
@@ -87,10 +105,10 @@ def _stored_bytes(resource: ResourcePlan, destination: str) -> int:
     return min(resource.size_bytes, resource.parts[levels * len(resource.format.aspects) - 1].end_bytes)
 
 
-def outputs_of_scenario(scenario: Scenario, repeat: int) -> dict[str, Output]:
+def outputs_of_scenario(scenario: Scenario, repeat: int) -> Outputs:
     """The same, of a scenario that nobody has planned: no file that it names is opened."""
     resources: dict[str, Any] = {}
-    found: dict[str, Output] = {}
+    found = Outputs()
     names = FileNames()
     for resource in scenario.resources:
         if resource.kind not in ("buffer", "image", "tensor"):
@@ -146,6 +164,8 @@ def expects_frames(plan: Plan, names: Iterable[str]) -> bool:
 def expected_files(folder: str) -> dict[str, list[str]]:
     """The files below a folder that may hold expected content: by name without the extension, all with that name.
 
+    Files with other extensions than expected content has are there too: one may be meant for an output.
+
     Raises ExpectationError where a folder cannot be searched.
     """
     from scenario_runner.files.codec import is_known
@@ -153,7 +173,7 @@ def expected_files(folder: str) -> dict[str, list[str]]:
 
     found: dict[str, list[str]] = {}
     folders = [("", folder)]
-    searched = {os.path.realpath(folder)}  # links may lead in a circle
+    searched: set[str] = set()  # links may lead in a circle
     for prefix, path in folders:
         try:
             entries = os.scandir(path)
@@ -166,10 +186,14 @@ def expected_files(folder: str) -> dict[str, list[str]]:
             for entry in entries:
                 if entry.name.startswith("."):
                     continue
-                if is_known(entry.name):
+                if is_known(entry.name) or not entry.is_dir():
                     stem = os.path.splitext(entry.name)[0]
                     found.setdefault(prefix + stem, []).append(entry.path)
-                elif entry.is_dir() and (target := os.path.realpath(entry.path)) not in searched:
+                else:
+                    searched = searched or {os.path.realpath(folder)}
+                    target = os.path.realpath(entry.path)
+                    if target in searched:
+                        continue
                     searched.add(target)
                     folders.append((f"{prefix}{entry.name}/", entry.path))
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Container
 from typing import Final
 
 _SCENARIO: Final = "scenario"  # of a folder that has one scenario: its files need not name it
@@ -10,11 +11,12 @@ _FILE: Final = "check.json"
 _FOLDER: Final = "expected"
 
 
-def expectations_file(scenario_path: str) -> str | None:
+def expectations_file(scenario_path: str, beside: Container[str] | None = None) -> str | None:
     """The file with the expectations of a scenario: ``check.json`` beside ``scenario.json``, ``NAME.check.json``
-    beside ``NAME.json``; None where there is none."""
+    beside ``NAME.json``; None where there is none. ``beside`` has the names in its folder, where they are known."""
     path = _beside(scenario_path, _FILE)
-    return path if os.path.lexists(path) else None  # what cannot be read is reported when it is
+    is_there = os.path.lexists(path) if beside is None else os.path.basename(path) in beside
+    return path if is_there else None  # what cannot be read is reported when it is
 
 
 def is_expectations_file(path: str) -> bool:

@@ -7,19 +7,19 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ExpectationError, error_class
+from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_class
 from scenario_runner.files.source import SourceFile
+from scenario_runner.scenario.loader import MAX_FILE_BYTES
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import line_and_column, scan
 from scenario_runner.suite.expectations.model import Check, Least, Most, Output
 from scenario_runner.suite.expectations.places import expected_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from scenario_runner.suite.records import Item
 
-_MOST_BYTES = 32 << 20
 _KEY = b'"expect"'
 _POINTER = "/expect"  # of the expectations in a scenario
 _ABOUT_KEYS = ("SR-EXPECT-002",)
@@ -107,24 +107,29 @@ def of_text(text: str, path: str, folder: str, expected: str) -> Expectations:
 
 
 def _inside(path: str) -> tuple[str, Any] | None:
-    """The text of a scenario that has expectations, and these as data; of a wrong one the run says what is wrong."""
+    """The text of a scenario that has expectations, and these as data. Of one that is wrong, or too large, the
+    run says what is wrong."""
     try:
-        with open(path, "rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-        if _KEY not in content or len(content) > _MOST_BYTES:
+        content = _content(path)
+        if len(content) > MAX_FILE_BYTES or (_KEY not in content and b"\\u" not in content):  # which hides letters
             return None
         text = content.decode("utf-8-sig")
         tree = json.loads(text)
-    except (OSError, ValueError, RecursionError):
+    except (ScenarioRunnerError, ValueError, RecursionError):
         return None
     return (text, tree["expect"]) if isinstance(tree, dict) and "expect" in tree else None
 
 
-def _text(path: str) -> str:
+def _content(path: str) -> bytes:
+    """The bytes of a file, or more than ``MAX_FILE_BYTES`` of them. Raises FileError."""
     with SourceFile(path) as file:
-        content = file.read(min(file.size_bytes, _MOST_BYTES + 1))
-    if len(content) > _MOST_BYTES:
-        raise _unreadable(path, f"is larger than {_MOST_BYTES >> 20} MiB", "keep data in files of their own")
+        return file.read(MAX_FILE_BYTES + 1)
+
+
+def _text(path: str) -> str:
+    content = _content(path)
+    if len(content) > MAX_FILE_BYTES:
+        raise _unreadable(path, f"is larger than {MAX_FILE_BYTES >> 20} MiB", "keep data in files of their own")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -245,6 +250,8 @@ def _contradictions(check: Check) -> Iterator[Diagnostic]:
             yield _contradiction("/codes", f"is empty, but a run that ends with {check.exit_code} has a code")
     if (check.exit_code or check.codes) and check.outputs:
         yield _contradiction("/outputs", "a run that ends with an error has no outputs")
+    if check.needs is not None and check.needs.features:
+        yield from _unknown_features(check.needs.features)
     yield from _of_outputs(check.outputs, "/outputs")
     for index, condition in enumerate(check.when):
         here = f"/when/{index}"
@@ -252,6 +259,18 @@ def _contradictions(check: Check) -> Iterator[Diagnostic]:
             yield _contradiction(here, "matches every device", "give device, driver, driver_version, type or vendor")
         yield from _wrong_condition(condition, here)
         yield from _of_outputs(condition.outputs, f"{here}/outputs")
+
+
+def _unknown_features(names: Iterable[str]) -> Iterator[Diagnostic]:
+    """A name that no feature has would make the result NotSupported on every device."""
+    from scenario_runner.scenario.wording import close_match
+    from scenario_runner.vulkan.devices.requirements import known_features
+
+    known = known_features()
+    for name in names:
+        if name not in known:
+            message = f"no feature of Vulkan is called {name!r:.100}{close_match(name, known)}"
+            yield Diagnostic("SR-EXPECT-003", "error", "/needs/features", message)
 
 
 def _wrong_condition(condition: Any, here: str) -> Iterator[Diagnostic]:

@@ -54,34 +54,15 @@ def pairs_of(planes: Sequence[Plane], actual: memoryview, expected: memoryview, 
         part = slice(plane.offset_bytes, plane.offset_bytes + plane.size_bytes)
         flags = None if ignored is None else ignored[before : before + plane.element_count]
         before += plane.element_count
-        if plane.image is None:
-            (a,), (e,) = plane.channels(actual[part]), plane.channels(expected[part])
-            pairs, shape, width = [(a, e)], plane.shape, 1
-        else:
-            pairs = list(zip(plane.channels(actual[part]), plane.channels(expected[part]), strict=True))
-            shape, width = plane.shape[:2], len(pairs)
+        shape = plane.shape if plane.image is None else plane.shape[:2]
+        pairs = zip(plane.channels(actual[part]), plane.channels(expected[part]), strict=True)
         for number, (a, e) in enumerate(pairs):
             with numpy.errstate(invalid="ignore"):  # about NaN that signal
                 values, wanted = a.element.numbers(a.raw), e.element.numbers(e.raw)
             counts = None
             if flags is not None:
-                counts = ~_channel_flags(flags, plane, number, width)
+                counts = ~plane.flags_of(flags, number)
                 values = numpy.where(counts, values, wanted)
-            peak = 1.0
-            if a.full_range is not None:
-                peak = float(a.full_range[1])
-            elif not a.element.is_float and a.element.name != "bool":
-                peak = float(numpy.iinfo(a.element.dtype).max)
+            peak = a.element.peak if a.full_range is None else float(a.full_range[1])
             found.append(Pair(a.name, values, wanted, peak, tuple(shape), counts))
     return found
-
-
-def _channel_flags(flags: Array, plane: Plane, number: int, width: int) -> Array:
-    """The flags of one channel. `Plane.channels` sorts them as RGBA, and the elements of a plane lie as in memory."""
-    if plane.image is None:
-        return flags
-    if plane.element is None or width == 1:
-        return flags[number::width]
-    order = plane.image.format.channels
-    letters = [letter for letter in "RGBA" if letter in order]
-    return flags[order.index(letters[number]) :: plane.shape[2]]

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.suite.discovery import is_scenario
+from scenario_runner.suite.discovery import NOT_SEARCHED, is_scenario
 from scenario_runner.suite.pytest_plugin.session import Session, session_of
 from scenario_runner.suite.records import Item, Result
 from scenario_runner.suite.reports.text import details, full_text, headline
@@ -53,9 +53,20 @@ class ScenarioFile(pytest.File):
 
 def collected(file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
     """The collector of a file that is a scenario, that cannot be read, or that was named in the command line."""
-    if parent.session.isinitpath(file_path) or _may_be_scenario(file_path):
+    is_named = parent.session.isinitpath(file_path)
+    if is_named or (_is_searched(file_path.parent, parent.session) and _may_be_scenario(file_path)):
         return ScenarioFile.from_parent(parent, path=file_path)
     return None
+
+
+def _is_searched(folder: Path, session: pytest.Session) -> bool:
+    """Whether no folder is excluded from the search, from this one up to the one that was named."""
+    for each in (folder, *folder.parents):
+        if session.isinitpath(each):
+            return True
+        if (each / NOT_SEARCHED).exists():
+            return False
+    return True
 
 
 def _may_be_scenario(path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ from scenario_runner.suite.discovery import Discovery
 from scenario_runner.suite.lists import Lists, read_baselines, read_patterns
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import Item, Outcome, Result
+from scenario_runner.suite.repeating import Repeat
 from scenario_runner.suite.reports.suite_info import SuiteInfo
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.suite.verdicts import Rules
@@ -36,11 +38,12 @@ class Session:
         self._config = config
         self._marks: dict[str, pytest.MarkDecorator] = {}
         problems = SuiteProblems(lambda problem: None, strict=True)
-        self._lists = Lists(
-            read_baselines([str(path) for path in config.getini("scenario_baseline")]),
-            read_patterns([str(path) for path in config.getini("scenario_skips")], problems),
-            read_patterns([str(path) for path in config.getini("scenario_flakes")], problems),
-        )
+        with problems.together():
+            self._lists = Lists(
+                read_baselines([str(path) for path in config.getini("scenario_baseline")], problems),
+                read_patterns([str(path) for path in config.getini("scenario_skips")], problems),
+                read_patterns([str(path) for path in config.getini("scenario_flakes")], problems),
+            )
         self._rules = Rules()
         self._discovery = Discovery(str(config.rootpath), problems)
         self._results = os.path.abspath(config.rootpath / results) if results else None
@@ -51,7 +54,7 @@ class Session:
         self.info = SuiteInfo(
             folder=str(config.invocation_params.dir),
             results=self._results or "",
-            repeat=("scenario-runner", "test", *(f"--device={each}" for each in self._devices)),
+            repeat=Repeat(_options(self._timeout_s), tuple(_lists(config)), self._devices).command,
         )
 
     def item(self, path: Path) -> Item | None:
@@ -135,6 +138,17 @@ def _task_options(results_folder: str | None) -> EvaluationOptions | None:
     from scenario_runner.suite.evaluation_options import EvaluationOptions
 
     return EvaluationOptions(results_folder=results_folder)
+
+
+def _options(timeout_s: float) -> tuple[str, ...]:
+    """The options of the program that do the same."""
+    return () if timeout_s == WorkerOptions().timeout_s else (f"--timeout={timeout_s:.12g}",)
+
+
+def _lists(config: pytest.Config) -> Iterator[tuple[str, str]]:
+    for name in ("baseline", "flakes"):
+        yield from ((f"--{name}", str(path)) for path in config.getini(f"scenario_{name}"))
+    yield "--root", str(config.rootpath)
 
 
 def _seconds(text: str) -> float:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.records import BAD, Outcome, OutputCheck, Result
-from scenario_runner.suite.reports.suite_info import SuiteInfo, kind_of
+from scenario_runner.suite.reports.suite_info import INCOMPLETE, SuiteInfo, kind_of
 from scenario_runner.suite.reports.text import FULL_TEXT_MAX, full_text, shortened
 from scenario_runner.visible import one_line, visible
 
@@ -32,8 +32,7 @@ def write_ctrf(path: str, results: Iterable[Result], info: SuiteInfo) -> None:
     with OutputFile(path) as file:
         start = _text(head)[:-1] + ',"results":{"tool":' + _text({"name": "scenario-runner", "version": info.version})
         file.write(f'{start},\n"environment":{_text(_environment(info))},\n"tests":['.encode())
-        for result in results:
-            test = _test(result, info)
+        for test in _tests(results, info):
             file.write((",\n" if counts["tests"] else "\n").encode() + _text(test).encode())
             counts["tests"] += 1
             counts[test["status"]] += 1
@@ -54,6 +53,13 @@ def _environment(info: SuiteInfo) -> dict[str, Any]:
         "drivers": [visible(driver) for driver in info.drivers],
     }
     return {"reportName": one_line(info.title), "osPlatform": sys.platform, "extra": extra}
+
+
+def _tests(results: Iterable[Result], info: SuiteInfo) -> Iterator[dict[str, Any]]:
+    yield from (_test(result, info) for result in results)
+    if info.incomplete:
+        message = visible(info.incomplete)
+        yield {"name": INCOMPLETE, "status": "failed", "duration": 0, "rawStatus": "Incomplete", "message": message}
 
 
 def _test(result: Result, info: SuiteInfo) -> dict[str, Any]:

@@ -35,6 +35,7 @@ class Limits(NamedTuple):
 
 
 _LIMITS: Final = Limits()
+_COMMAND: Final = "scenario-runner test"
 _PAGE: Final = os.path.join(os.path.dirname(__file__), "page")
 _PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _SPOOL_SIZE: Final = 4 << 20
@@ -91,7 +92,7 @@ class _Page:
             result.verdict != "Pass" or last.diagnostics or any(each.metrics for each in last.outputs)
         )
         id = one_line(result.item.id, 4096)
-        command_path = shlex.quote(visible(self._info.shown_path(result.item.path)))
+        command = visible(self._info.repeat_command(result))
         row = [
             id,
             self._verdicts.setdefault(result.verdict, len(self._verdicts)),
@@ -99,7 +100,7 @@ class _Page:
             self._devices.setdefault(self._names.get(result.device, result.device), len(self._devices)),
             shortened(visible(last.reason if last else ""), _REASON_MAX),
             int(has_detail),
-            "" if command_path == id else command_path,
+            "" if command == f"{_COMMAND} {id}" else command,
         ]
         if has_detail and self._details_size < self._limits.details:
             text = f'<script type="application/json" id="d{len(self._rows)}">{_json(self._detail(result))}</script>\n'
@@ -117,10 +118,11 @@ class _Page:
         head = {
             "title": visible(info.title),
             "about": visible(about),
+            "incomplete": visible(info.incomplete),
             "environment": [[name, visible(value)] for name, value in self._environment() if value],
             "verdicts": list(self._verdicts),
             "devices": [visible(name) for name in self._devices],
-            "repeat": shlex.join(info.repeat),
+            "command": _COMMAND,
         }
         return _json(head)[:-1] + ',"rows":[' + ",\n".join(self._rows) + "]}"
 

@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.records import BAD, Result
-from scenario_runner.suite.reports.suite_info import SuiteInfo, kind_of
+from scenario_runner.suite.reports.suite_info import INCOMPLETE, SuiteInfo, kind_of
 from scenario_runner.suite.reports.text import FULL_TEXT_MAX, full_text, shortened
 from scenario_runner.visible import one_line, visible
 
@@ -116,6 +116,10 @@ def _unique_cases(results: Iterable[Result], info: SuiteInfo) -> Iterator[tuple[
             name = f"{name} ({count})"
             seen[name] = 1
         yield _case(name, result, info)
+    if info.incomplete:
+        error = _element("error", "Incomplete", info.incomplete, info.incomplete)
+        case = f"<testcase{_attributes(classname='suite', name=INCOMPLETE)}>\n{error}\n</testcase>\n"
+        yield case.encode(), "error"
 
 
 def _case(name: str, result: Result, info: SuiteInfo) -> tuple[bytes, str]:

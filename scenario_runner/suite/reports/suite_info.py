@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
-import shlex
+from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
 from scenario_runner.suite.records import OutputCheck, Result
+from scenario_runner.suite.repeating import Repeat, shown_path
+
+INCOMPLETE: Final = "suite is incomplete"
+"""The name of the failed test that CI systems are shown where not every item has a result."""
 
 Kind = Literal["passed", "failed", "skipped", "tolerated"]
 
@@ -27,7 +31,8 @@ class SuiteInfo(NamedTuple):
     ``started`` is in seconds since 1970 (UTC), ``seconds`` how long it took. ``devices`` are pairs of the UUID of a
     device and its name. ``command`` is the command line that started it, ``folder`` the folder that it was started in,
     and ``results`` the folder of the results, to which the paths in `OutputCheck.files` are relative; no report names
-    them where it ``is_temporary``. ``repeat`` is the command that runs an item again when its path is added.
+    them where it ``is_temporary``. ``incomplete`` says why not every item has a result, where one has none. ``repeat``
+    gives the command that runs the item of a result again in a folder.
     """
 
     title: str = "scenario-runner"
@@ -41,16 +46,16 @@ class SuiteInfo(NamedTuple):
     folder: str = ""
     results: str = ""
     is_temporary: bool = False
-    repeat: tuple[str, ...] = ("scenario-runner", "test")
+    incomplete: str = ""
+    repeat: Callable[[Result, str], str] = Repeat().command
 
     def repeat_command(self, result: Result) -> str:
         """The command that runs one item again, for a shell in ``folder``."""
-        return shlex.join([*self.repeat, self.shown_path(result.item.path)])
+        return self.repeat(result, self.folder)
 
     def shown_path(self, path: str) -> str:
         """A path as the user would write it: relative to ``folder`` where it lies below it."""
-        below = self.folder.rstrip(os.sep) + os.sep
-        return path[len(below) :] if self.folder and path.startswith(below) else path
+        return shown_path(path, self.folder)
 
     def files_of(self, output: OutputCheck) -> dict[str, str]:
         """The absolute paths of an output's files, by what they show, in the order in which they are shown."""

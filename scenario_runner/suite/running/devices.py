@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from scenario_runner.errors import DeviceError, DriverCrashError, ScenarioRunnerError
 from scenario_runner.system_limits import processors
 
-# While one worker of a GPU waits for it, others prepare their work; each takes memory of the device.
-_JOBS_OF_GPU: Final = 4
+# While one worker of a GPU waits for it, another prepares its work. More bring nothing, and take memory of the device.
+_JOBS_OF_GPU: Final = 2
 # A driver that has crashed so often while it was started, and was never started in between, will do so again.
 _MOST_FAILURES: Final = 3
 
@@ -36,14 +36,20 @@ class UsedDevice:
         self.given_up = ""
         self.error: ScenarioRunnerError | None = None
         self.workers = 0
-        """How many there are now."""
+        """How many there are now, with those that are not ready yet."""
+        self.starting = 0
+        """How many are not ready yet."""
         self._jobs = jobs
         self._failures = 0
+        self._manifest: str | None = None  # of its driver; empty where it is not to be used
 
     @property
     def wanted(self) -> int:
-        """How many workers it is to have; one, until it is known how many suit it."""
-        return 0 if self.given_up else self._jobs or 1
+        """How many workers it is to have now: those of a GPU start one after the other, since its driver's start takes
+        a lock of the whole system for long, and the first ones do the work meanwhile."""
+        if self.given_up:
+            return 0
+        return self._jobs if self.type == "cpu" else min(self._jobs or 1, self.workers - self.starting + 1)
 
     def found(self, described: Mapping[str, str]) -> None:
         """A worker has started."""
@@ -52,8 +58,21 @@ class UsedDevice:
         self._failures = 0
         self._jobs = self._jobs or (processors() if self.type == "cpu" else min(_JOBS_OF_GPU, processors()))
 
+    def driver_found(self, manifest: str) -> None:
+        """A worker has found out which manifest is that of its driver."""
+        # An index counts the devices of all drivers.
+        if self._manifest is None and not (isinstance(self.asked, str) and self.asked.isdecimal()):
+            self._manifest = manifest
+
+    def to_ask(self) -> tuple[str | tuple[str, ...] | None, str]:
+        """What a worker asks for: the device, and the manifest of the only driver to open, or nothing."""
+        return (self.uuid, self._manifest) if self._manifest else (self.asked, "")
+
     def failed(self, error: ScenarioRunnerError, *, for_good: bool = False) -> None:
         """A worker could not be started."""
+        if self._manifest:  # perhaps it is not found that way
+            self._manifest = ""
+            return
         self._failures += 1
         if for_good or self._failures >= _MOST_FAILURES:
             first = error.problems[0]

@@ -104,6 +104,7 @@ class Fleet:
             return self._refused(error.strerror or str(error))
         self.workers[worker.number] = worker
         device.workers += 1
+        device.starting += 1
         self._selector.register(worker.channel.connection, selectors.EVENT_READ, (self._hear, worker))
         self._selector.register(worker.messages, selectors.EVENT_READ, (self._listen, worker))
         return True
@@ -145,6 +146,7 @@ class Fleet:
         """Count it no more among those of its device."""
         if worker.state not in ("leaving", "killed"):
             worker.device.workers -= 1
+            worker.device.starting -= worker.state == "starting"
             if worker.state == "idle":
                 self.idle.remove(worker)
             self._set(worker, "leaving", _LEAVE_S)
@@ -242,6 +244,7 @@ class Fleet:
                         self._next_tick = min(self._next_tick, worker.deadline)
                 case ["ready", dict(described)] if worker.state == "starting":
                     self._refusals = 0
+                    worker.device.starting -= 1
                     worker.device.found(described)
                     new = [path for path in described["libraries"] if path not in self._loaded]
                     self._loaded.update(dict.fromkeys(new))
@@ -249,11 +252,13 @@ class Fleet:
                         self._forks.load(new)
                     worker.state = "idle"
                     self.idle.append(worker)
-                case ["imported", list(names)]:
+                case ["used", list(names)]:
                     new = [name for name in names if isinstance(name, str) and name not in self._loaded]
                     self._loaded.update(dict.fromkeys(new))
                     if new:
                         self._forks.load(new)
+                case ["driver", str(manifest)]:
+                    worker.device.driver_found(manifest)
                 case ["devices", list(found)] if worker.state == "starting":
                     self._retire(worker)
                     self._events.found(worker.device, found)
@@ -306,7 +311,7 @@ class Fleet:
         state, item, attempts = worker.state, worker.item, worker.attempts
         self._retire(worker)
         if item is not None and (worker.has_begun or worker.why):
-            self._events.outcome(worker, worker.ended(status, counted_kills() > self._kills), spoiled=True)
+            self._events.outcome(worker, worker.ended(status, self._kills), spoiled=True)
         elif item is not None:
             self._events.back(item, attempts)
         elif state == "starting" or worker.start_failed:

@@ -40,7 +40,7 @@ class WorkerOptions(NamedTuple):
     runner: Mapping[str, Any] = _NOTHING
     task: str = "scenario_runner.suite.evaluation:run_item"
     task_options: Any = None
-    most_items: int = 5000
+    most_items: int = 50_000
     most_bytes: int = 1 << 30
     most_files: int = 128
     kill_wait_s: float = 10.0

@@ -20,7 +20,7 @@ def ignored_elements(planes: Sequence[Plane], mask: str | None, border: int) -> 
     """A flag for each element of one plane: true where it does not count.
 
     A mask has the shape of the elements, or of an image without its channels. Raises FileError where it cannot be read,
-    and ValueError with the reason where it does not fit.
+    and ValueError with the reason where it does not fit, or leaves nothing to compare.
     """
     import numpy
 
@@ -40,6 +40,8 @@ def ignored_elements(planes: Sequence[Plane], mask: str | None, border: int) -> 
         outside = numpy.ones(plane.shape, bool)
         outside[tuple(inner)] = False
         flags |= outside
+    if flags.size and flags.all():
+        raise ValueError("no element of the output counts")
     return flags.reshape(-1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.viewing.element import Element, element_of
+from scenario_runner.viewing.element import ELEMENTS, Element, element_of
 
 if TYPE_CHECKING:
     import numpy
@@ -46,7 +46,7 @@ class Plane(NamedTuple):
         return prod(self.shape)
 
     def channels(self, data: memoryview | bytes | bytearray) -> list[Channel]:
-        """The bytes of this plane as channels; those of an image in the order of its format."""
+        """The bytes of this plane as channels; those of an image in the order R, G, B, A."""
         import numpy
 
         if self.image is None or self.part is None:
@@ -56,6 +56,16 @@ class Plane(NamedTuple):
 
         found = channels_of(self.image.uid, self.image.format, self.part, data)
         return [Channel(each.name, each.raw.reshape(-1), each.element, each.full_range) for each in found]
+
+    def flags_of(self, flags: Array, number: int) -> Array:
+        """The flags of one of the `channels`; those of all elements are in the order of memory where each element has
+        bytes of its own."""
+        if self.image is None:
+            return flags
+        if self.element is not None:
+            order = self.image.format.channels
+            number = order.index([letter for letter in "RGBA" if letter in order][number])
+        return flags[number :: self.shape[2]]
 
     def place(self, flat: int) -> str:
         """The index of an element as text, behind the label of the plane."""
@@ -77,9 +87,29 @@ def planes_of(resource: ResourcePlan, size_bytes: int, element: Element) -> tupl
     return tuple(_of_part(resource, part, len(parts) > 1) for part in parts)
 
 
+def blocks_of(image: ImagePlan, size_bytes: int) -> tuple[Plane, ...]:
+    """The same of a compressed image, whose blocks are not decoded: words of 64 bits, (rows, columns, words of one)."""
+    block = image.format.block_size_bytes
+    parts = [part for part in image.parts if part.end_bytes <= size_bytes]
+    return tuple(
+        Plane(
+            f"{_label(image, part)} block" if len(parts) > 1 else "block",
+            part.offset_bytes,
+            part.size_bytes,
+            (part.row_count, part.row_size_bytes // block, block // 8),
+            ELEMENTS["uint64"],
+        )
+        for part in parts
+    )
+
+
+def _label(image: ImagePlan, part: ImagePart) -> str:
+    return f"level {part.level}" + (f" {part.aspect}" if len(image.format.aspects) > 1 else "")
+
+
 def _of_part(image: ImagePlan, part: ImagePart, is_one_of_many: bool) -> Plane:
     format = image.format
-    label = f"level {part.level}" + (f" {part.aspect}" if len(format.aspects) > 1 else "") if is_one_of_many else ""
+    label = _label(image, part) if is_one_of_many else ""
     element = None
     count = len(format.channels)
     if "depth" in format.aspects or "stencil" in format.aspects:

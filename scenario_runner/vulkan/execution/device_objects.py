@@ -1,4 +1,4 @@
-"""What runs on one device share: pipelines, samplers and staging memory, made when first needed and kept."""
+"""What runs on one device share: pipelines, samplers, memory and a fence, made when first needed and kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from scenario_runner.vulkan.devices.device import Device
+from scenario_runner.vulkan.execution.submission import Submission
 from scenario_runner.vulkan.execution.transfer import Transfer
+from scenario_runner.vulkan.memory.blocks import MemoryBlocks
 from scenario_runner.vulkan.pipelines.compute import PipelineCache
 
 if TYPE_CHECKING:
@@ -24,6 +26,15 @@ class DeviceObjects:
         self._stack = ExitStack()
         self.pipelines = PipelineCache(device)
         self._stack.callback(self.pipelines.close)
+        self.memory = MemoryBlocks(device)
+        self._stack.callback(self.memory.close)
+
+    @cached_property
+    def submission(self) -> Submission:
+        """What submits the frames of one run after the other."""
+        submission = Submission(self.device)
+        self._stack.callback(submission.close)
+        return submission
 
     @cached_property
     def transfer(self) -> Transfer:

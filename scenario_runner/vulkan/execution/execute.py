@@ -16,7 +16,6 @@ from scenario_runner.vulkan.execution.commands import CommandPool
 from scenario_runner.vulkan.execution.device_objects import DeviceObjects
 from scenario_runner.vulkan.execution.prepared import Prepared
 from scenario_runner.vulkan.execution.recording import memory_barrier, record_frame
-from scenario_runner.vulkan.execution.submission import Submission
 from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
 from scenario_runner.vulkan.resources.creation import create_resources
 
@@ -63,7 +62,9 @@ class Execution:
         progress.doing("creating its resources")
         watched = device.instance.watched
         with clock.phase("create", "resources"):
-            self.resources = create_resources(device, stack, plan.resources.values(), lambda: objects.samplers)
+            self.resources = create_resources(
+                device, objects.memory, stack, plan.resources.values(), lambda: objects.samplers
+            )
         pipelines = [objects.pipelines.get(pipeline) for pipeline in watched(plan.pipelines)]
         graphs = [objects.graphs.get(graph, self.resources) for graph in watched(plan.graph_pipelines)]
         graphics = [objects.graphics.get(each) for each in watched(plan.graphics_pipelines)]
@@ -89,8 +90,7 @@ class Execution:
         self._sessions = stack.enter_context(ExitStack())
         self._transfer = objects.transfer
         self._pool = CommandPool(device, stack)
-        self._submission = Submission(device)
-        stack.callback(self._submission.close)
+        self._submission = objects.submission
         self._stack = stack
         self.instrumentation: Instrumentation | None = None
         self.timestamps: Timestamps | None = None

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.memory.allocation import Allocation, align, allocate, choose_type
+from scenario_runner.vulkan.memory.allocation import Allocation, align, choose_type
+from scenario_runner.vulkan.memory.blocks import MemoryBlocks
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.device import Device
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 _BLOCK_SIZE_BYTES = 64 << 20
 
 
-def place(device: Device, stack: ExitStack, resources: Iterable[Resource]) -> None:
-    """Allocate memory for ``resources`` and bind each to its part.
+def place(device: Device, memory: MemoryBlocks, stack: ExitStack, resources: Iterable[Resource]) -> None:
+    """Get ``memory`` for ``resources`` and bind each to its part.
 
     A memory group is one allocation with each member at the offset that it asks for. Raises OutOfMemoryError,
     UnsupportedError or ScenarioError, with the place.
@@ -35,9 +36,9 @@ def place(device: Device, stack: ExitStack, resources: Iterable[Resource]) -> No
             groups[resource.plan.group].append(resource)
     for (type_index, _), members in alone.items():  # apart, so that bufferImageGranularity does not matter
         for block in _blocks(members):
-            _place_block(device, stack, block, type_index)
+            _place_block(memory, stack, block, type_index)
     for group, members in groups.items():
-        _place_group(device, stack, group, members)
+        _place_group(device, memory, stack, group, members)
 
 
 def _blocks(resources: Iterable[Resource]) -> list[list[tuple[Resource, int]]]:
@@ -63,16 +64,16 @@ def _blocks(resources: Iterable[Resource]) -> list[list[tuple[Resource, int]]]:
     return [*blocks, current] if current else blocks
 
 
-def _place_block(device: Device, stack: ExitStack, block: list[tuple[Resource, int]], type_index: int) -> None:
+def _place_block(memory: MemoryBlocks, stack: ExitStack, block: list[tuple[Resource, int]], type_index: int) -> None:
     last, offset = block[-1]
     largest = max((resource for resource, _ in block), key=lambda resource: resource.plan.size_bytes)
     names = ", ".join(repr(resource.plan.uid) for resource, _ in block[:3]) + (", …" if len(block) > 3 else "")
-    allocation = _allocated(device, stack, offset + last.needs.size_bytes, type_index, names, largest.plan.pointer)
+    allocation = _allocated(memory, stack, offset + last.needs.size_bytes, type_index, names, largest.plan.pointer)
     for resource, offset in block:
         resource.bind(allocation, offset)
 
 
-def _place_group(device: Device, stack: ExitStack, group: str, members: list[Resource]) -> None:
+def _place_group(device: Device, memory: MemoryBlocks, stack: ExitStack, group: str, members: list[Resource]) -> None:
     type_bits = ~0
     size = 0
     for member in members:
@@ -91,16 +92,16 @@ def _place_group(device: Device, stack: ExitStack, group: str, members: list[Res
         size = max(size, plan.offset_bytes + needs.size_bytes)
     type_index = _memory_type(device, type_bits, members[0])
     pointer = f"{members[0].plan.pointer}/memory_group"
-    allocation = _allocated(device, stack, size, type_index, f"memory group {group!r}", pointer)
+    allocation = _allocated(memory, stack, size, type_index, f"memory group {group!r}", pointer)
     for member in members:
         member.bind(allocation, member.plan.offset_bytes)
 
 
 def _allocated(
-    device: Device, stack: ExitStack, size_bytes: int, type_index: int, purpose: str, pointer: str
+    memory: MemoryBlocks, stack: ExitStack, size_bytes: int, type_index: int, purpose: str, pointer: str
 ) -> Allocation:
     try:
-        return allocate(device, stack, size_bytes, type_index, purpose, mapped=device.maps(type_index))
+        return memory.take(stack, size_bytes, type_index, purpose)
     except errors.ScenarioRunnerError as error:
         raise error.at(pointer=pointer) from None
 

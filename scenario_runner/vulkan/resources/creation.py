@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner.kinds import RESOURCES, load
 from scenario_runner.plan.model.plan import ResourcePlan
 from scenario_runner.vulkan.devices.device import Device
+from scenario_runner.vulkan.memory.blocks import MemoryBlocks
 from scenario_runner.vulkan.memory.placement import place
 
 if TYPE_CHECKING:
@@ -16,12 +17,16 @@ if TYPE_CHECKING:
 
 
 def create_resources(
-    device: Device, stack: ExitStack, plans: Iterable[ResourcePlan], samplers: Callable[[], SamplerCache]
+    device: Device,
+    memory: MemoryBlocks,
+    stack: ExitStack,
+    plans: Iterable[ResourcePlan],
+    samplers: Callable[[], SamplerCache],
 ) -> dict[str, Any]:
     """Create every resource of a plan and give it memory: a `Resource` for each uid.
 
-    The registry of kinds names what creates all resources of one kind. It gets the arguments of this function and the
-    resources made before, by uid, and returns its own by uid.
+    The registry of kinds names what creates all resources of one kind. It gets the arguments of this function but
+    for ``memory``, and the resources made before, by uid, and returns its own by uid.
 
     Raises OutOfMemoryError, UnsupportedError and others, with the place.
     """
@@ -38,5 +43,5 @@ def create_resources(
         from scenario_runner.vulkan.resources.aliasing import check_aliases
 
         check_aliases(device, resources)
-    place(device, stack, resources.values())
+    place(device, memory, stack, resources.values())
     return resources

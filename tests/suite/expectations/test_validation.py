@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from scenario_runner.files.dds import write_dds
+from scenario_runner.formats import format_named
 from scenario_runner.plan.resolve import resolve
 from scenario_runner.scenario import load as load_scenario
 from scenario_runner.suite.expectations.content import decoded, encoded
@@ -77,12 +80,26 @@ def test_frames_of_repeated_runs(scene: Scene) -> None:
     ]
 
 
+def test_captures_of_very_many_iterations(scene: Scene) -> None:
+    """What is expected of outputs alone needs none of them; more than can be held are refused, before anything runs."""
+    many = {"repeat": 2**31 - 1}
+    outputs = {name: {"unchecked": True} for name in ("x", "color", "levels", "t")}
+    assert check(item(scene, {"outputs": outputs, **many})) == []
+    frames = {f"iteration_{number}/frame_0/x": {"unchecked": True} for number in range(3)}
+    scene.npy("expected/iteration_7/frame_0/x.npy", np.zeros(6, "f4"))
+    (problem,) = check(item(scene, {"outputs": outputs | frames, **many}))
+    assert (problem.code, problem.pointer, problem.line) == ("SR-EXPECT-004", "/repeat", 1)
+    assert problem.message == "the iterations capture 4,294,967,294 resources, and no more than 100,000 are compared"
+
+
 def test_right_expectations(scene: Scene) -> None:
     """Each kind of output with each kind of source."""
     scene.npy("expected/x.npy", np.zeros(6, "f4"))
     scene.npy("expected/t.npy", np.zeros((1, 2, 3), "f2"))
     scene.npy("expected/color.npy", np.zeros((1, 11, 12, 4), "u1"))
+    scene.file("expected/README.md", "where they are from")
     assert found(scene, x={"atol": 1}, t={}, color={"metrics": {"ssim": {"min": 0.9}}}) == []
+    shutil.rmtree(scene.folder / "expected")
     assert found(scene, x={"values": [1, 2, 3, "nan", "0x80000000", 0.5], "dtype": "float32"}) == []
     assert (
         found(scene, t={"values": [[1, 2, 3], [4, 5, 6]]}, color={"values": 255}, levels={"sha256": ["0" * 64]}) == []
@@ -115,6 +132,13 @@ def test_outputs_of_which_nothing_is_said(scene: Scene) -> None:
     assert found(scene, x={"atol": 1}) == [
         ("005", "has neither 'file', 'values' nor 'sha256', and no file in 'expected'")
     ]
+
+
+def test_names_of_resources_that_look_like_frames(scene: Scene) -> None:
+    """A uid may have a slash, and is no captured frame for that."""
+    scene.resource("buffer", uid="a/b", size=4, shader_access="readwrite", dst="a_b.npy")
+    assert found(scene) == [("005", "nothing is said about the output 'a/b'")]
+    assert found(scene, a__b={"unchecked": True}) == []
 
 
 @pytest.mark.parametrize(
@@ -181,6 +205,48 @@ def test_two_files_of_one_output(scene: Scene) -> None:
         for name in ("color.png", "color.npy")
         if name != Path(str(problems[0].path)).name
     ]
+
+
+@pytest.mark.parametrize("key", [{"values": 1, "dtype": "float32"}, {"sha256": "0" * 64}, {"file": "other.npy"}])
+def test_a_file_and_a_key_for_one_output(scene: Scene, key: dict[str, Any]) -> None:
+    """A file in the folder that would have no effect is said; one that an entry of `when` replaces is right."""
+    for name in ("expected/x.npy", "other.npy"):
+        scene.npy(name, np.zeros(6, "f4"))
+    (source, *_) = key
+    assert found(scene, x=key) == [("006", f"and the key {source!r} are both the expectation of 'x'")]
+    others = {name: {"unchecked": True} for name in ("color", "levels", "t")}
+    assert check(item(scene, {"outputs": others, "when": [{"type": "cpu", "outputs": {"x": key}}]})) == []
+
+
+def test_a_file_that_cannot_be_compared(scene: Scene) -> None:
+    """A picture of another kind beside the others is not passed over, as if nothing were expected."""
+    scene.file("expected/color.jpg", b"")
+    problems = check(item(scene, {}))
+    assert [(each.code, Path(str(each.path)).name) for each in problems if "named like" in each.message] == [
+        ("SR-EXPECT-008", "color.jpg")
+    ]
+
+
+def test_no_element_counts(scene: Scene) -> None:
+    """A mask or a border that leaves nothing to compare is a mistake: the check could never fail."""
+    scene.npy("expected/color.npy", np.zeros((1, 11, 12, 4), "u1"))
+    scene.npy("all.npy", np.ones((11, 12), bool))
+    for keys in ({"border": 6}, {"mask": "all.npy"}):
+        assert found(scene, color=keys) == [("008", "no element of the output counts")]
+    assert found(scene, color={"border": 5}) == []
+
+
+@pytest.mark.parametrize("name", ["BC4_SNORM", "BC5_SNORM", "BC6H_UFLOAT", "BC6H_SFLOAT"])
+def test_blocks_that_are_not_decoded_to_numbers(scene: Scene, name: str) -> None:
+    """They can be compared byte by byte alone."""
+    image = {"format": f"VK_FORMAT_{name}_BLOCK", "dims": [1, 4, 4, 1], "shader_access": "readonly", "dst": "b.dds"}
+    scene.resource("image", uid="b", **image)
+    write_dds(scene.folder / "b.dds", format_named(f"VK_FORMAT_{name}_BLOCK"), 4, 4, [bytes(8 if "4" in name else 16)])
+    for keys in ({"atol": 1}, {"allowed_count": 1}, {"metrics": {"psnr": {"min": 30}}}):
+        (problem,) = found(scene, b={"file": "b.dds", **keys})
+        assert problem[0] == "009"
+        assert f"blocks of VK_FORMAT_{name}_BLOCK are not decoded to numbers" in problem[1]
+    assert found(scene, b={"file": "b.dds"}) == []
 
 
 def test_a_wrong_scenario_is_said_by_its_run(scene: Scene) -> None:

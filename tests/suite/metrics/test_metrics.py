@@ -57,6 +57,28 @@ def test_rmse_and_psnr() -> None:
     assert math.isnan(metric("rmse", values([math.nan], [0.0])))
 
 
+@pytest.mark.parametrize(
+    "format, peaks",
+    [
+        ("VK_FORMAT_A2B10G10R10_UINT_PACK32", [1023, 1023, 1023, 3]),
+        ("VK_FORMAT_A2B10G10R10_SINT_PACK32", [511, 511, 511, 1]),
+        ("VK_FORMAT_A2R10G10B10_UNORM_PACK32", [1023, 1023, 1023, 3]),
+        ("VK_FORMAT_R5G6B5_UNORM_PACK16", [31, 63, 31]),
+        ("VK_FORMAT_X8_D24_UNORM_PACK32", [(1 << 24) - 1]),
+        ("VK_FORMAT_R8G8_SNORM", [127, 127]),
+        ("VK_FORMAT_B10G11R11_UFLOAT_PACK32", [1, 1, 1]),
+        ("VK_FORMAT_R32_SFLOAT", [1]),
+    ],
+)
+def test_the_peak_is_that_of_the_format(format: str, peaks: list[float]) -> None:
+    """The greatest value that the bits of a channel can have, not that of a type which has more of them."""
+    found = format_named(format)
+    parts = image_parts(found, 1, 1, 1)
+    planes = planes_of(ImagePlan("i", "", parts[-1].end_bytes, found, 1, 1, 1, parts), 4, ELEMENTS["uint8"])
+    data = memoryview(bytes(parts[-1].end_bytes))
+    assert [pair.peak for pair in pairs_of(planes, data, data, None)] == peaks
+
+
 def test_many_elements_are_summed_in_pieces() -> None:
     """The result is that of all of them at once."""
     actual, expected = RANDOM.normal(size=200_001), RANDOM.normal(size=200_001)

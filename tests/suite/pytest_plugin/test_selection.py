@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -48,6 +50,64 @@ def test_choices(run_several: RunSeveral, suite: Path) -> None:
         for choice, ended in zip(choices, runs, strict=True)
     }
     assert found == choices
+
+
+def test_folders_that_are_not_searched(run_several: RunSeveral, suite: Path) -> None:
+    """Scenarios in a folder with .not-searched, or below it, are tests where it, or what is in it, is named; Python
+    tests are not concerned."""
+    (suite / "images" / ".not-searched").touch()
+    (suite / "images" / "test_python.py").write_text("def test_python(): pass\n")
+    choices = {
+        (): ["test_python", "add"],
+        (".",): ["test_python", "add"],
+        ("images",): ["flat", "cube", "test_python"],
+        ("images/cube", "ml"): ["cube", "add"],
+        ("images/cube/scenario.json",): ["cube"],
+    }
+    runs = run_several([["--scenarios", "--collect-only", "-q", *choice] for choice in choices])
+    found = {
+        choice: [line.split("::")[1] for line in ended.out.splitlines() if "::" in line]
+        for choice, ended in zip(choices, runs, strict=True)
+    }
+    assert found == choices
+
+
+def test_failed_first_and_stepwise(run_pytest: RunPytest, suite: Path) -> None:
+    """--ff begins with what failed; --sw stops at a failure, goes on there, and ends when it has passed."""
+    everything = ["flat", "cube", "add"]
+
+    def names(*arguments: str) -> list[str]:
+        ended = run_pytest("--scenarios", "-v", *arguments)
+        return re.findall(r"::(\w+) (?:PASSED|FAILED)", ended.out)
+
+    assert names() == everything
+    assert names("--ff") == ["cube", "flat", "add"]
+    assert names("--sw") == ["flat", "cube"]
+    assert names("--sw") == ["cube"]
+    write_scenario(suite / "images" / "cube" / "scenario.json")
+    assert names("--sw") == ["cube", "add"]
+
+
+def test_junit_of_pytest(run_pytest: RunPytest, suite: Path) -> None:
+    """Its cases have the verdicts and devices as properties, and the failure says what is wrong."""
+    run_pytest("--scenarios", "--junitxml", "j.xml", "-n", "2")
+    cases = {case.get("name"): case for case in ElementTree.parse(suite / "j.xml").iter("testcase")}
+    assert cases.keys() == {"flat", "cube", "add"}
+    failure = cases["cube"].find("failure")
+    assert failure is not None
+    assert "data: 1 of 4 elements" in (failure.text or "")
+    properties = {each.get("name"): each.get("value") for each in cases["cube"].iter("property")}
+    assert properties["verdict"] == "Fail"
+    assert properties["device"]
+
+
+def test_strict_xfail(run_pytest: RunPytest, suite: Path) -> None:
+    """A mark of a conftest.py is as for any test: a strict xfail that passes fails."""
+    mark = "pytest.mark.xfail(strict=True, reason='known')"
+    hook = f"import pytest\ndef pytest_collection_modifyitems(items):\n    for item in items: item.add_marker({mark})\n"
+    (suite / "conftest.py").write_text(hook)
+    words = {name.rpartition("::")[2]: word for name, word in outcomes(run_pytest("--scenarios", "-rA").out).items()}
+    assert words == {"flat": "FAILED", "cube": "XFAIL", "add": "FAILED"}
 
 
 def test_xdist_and_last_failed(run_pytest: RunPytest, suite: Path) -> None:

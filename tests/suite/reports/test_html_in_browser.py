@@ -154,3 +154,12 @@ def test_a_phone_shows_one_thing_at_a_time(browser: Browser, page: Path, theme: 
     browser.value("document.getElementById('close').click(); 1")
     browser.wait("document.getElementById('detail').hidden")
     assert browser.complaints == []
+
+
+def test_a_suite_without_all_results_says_so(opened: Browser, tmp_path: Path) -> None:
+    """Above its results; the page of a complete one says nothing."""
+    assert opened.value("document.getElementById('incomplete').hidden")
+    page = tmp_path / "report.html"
+    write_html(str(page), every_verdict(tmp_path), info(tmp_path)._replace(incomplete="killed <b>"))
+    opened.open(page)
+    assert opened.value("document.getElementById('incomplete').innerText") == "killed <b>"

@@ -14,7 +14,7 @@ from scenario_runner.plan.model.tensors import TensorPlan
 from scenario_runner.suite.expectations.content import HeldContent
 from scenario_runner.suite.tolerance.compare import CHUNK_BYTES, Found, compare, details, equal_bytes
 from scenario_runner.suite.tolerance.mask import ignored_elements
-from scenario_runner.suite.tolerance.planes import Plane, planes_of
+from scenario_runner.suite.tolerance.planes import Plane, blocks_of, planes_of
 from scenario_runner.suite.tolerance.rule import Rule
 from scenario_runner.viewing.element import ELEMENTS
 
@@ -93,6 +93,9 @@ def test_levels_of_an_image() -> None:
     [
         ("VK_FORMAT_A2B10G10R10_UNORM_PACK32", "<u4", 3 << 10, 3),  # green
         ("VK_FORMAT_R5G6B5_UNORM_PACK16", "<u2", 1 << 5, 1),  # green
+        ("VK_FORMAT_A2R10G10B10_SNORM_PACK32", "<u4", 0x3FF << 10, 1),  # green is -1
+        ("VK_FORMAT_A2B10G10R10_SINT_PACK32", "<u4", 0x200 << 10, 512),  # green is -512
+        ("VK_FORMAT_A8B8G8R8_SINT_PACK32", "<u4", 0xFE << 8, 2),  # green is -2
         ("VK_FORMAT_B10G11R11_UFLOAT_PACK32", "<u4", 1 << 11, None),  # green
     ],
 )
@@ -110,12 +113,35 @@ def test_packed_texels_are_compared_by_channel(format: str, dtype: str, change: 
         assert found(actual, expected, planes, Rule(atol=difference - 0.5)).wrong == 1
 
 
+@pytest.mark.parametrize("shift, bits", [(0, 11), (11, 11), (22, 10)])
+def test_steps_of_small_floats(shift: int, bits: int) -> None:
+    """A step leads to the next value that the format has."""
+    _, planes = image("VK_FORMAT_B10G11R11_UFLOAT_PACK32", 2, 1)
+    one = 15 << (bits - 5)
+    expected, actual = np.array([[one, one], [one + 2, one - 1]], "<u4") << shift
+    assert found(actual, expected, planes, Rule(ulp=1)).wrong == 1
+    assert found(actual, expected, planes, Rule(ulp=2)).wrong == 0
+
+
 def test_the_unused_byte_of_depths_does_not_matter() -> None:
     """Of 24-bit depths the highest byte of a word means nothing."""
     _, planes = image("VK_FORMAT_X8_D24_UNORM_PACK32", 2, 1)
     expected = np.array([5, 6], "<u4")
     assert found(expected | np.uint32(0xAB00_0000), expected, planes, Rule()).wrong == 0
     assert found(expected + np.uint32(1), expected, planes, Rule()).wrong == 2
+
+
+def test_blocks_that_are_not_decoded() -> None:
+    """Each of the words of a block is an element, of each level."""
+    plan, _ = image("VK_FORMAT_BC6H_SFLOAT_BLOCK", 9, 5, 2)
+    planes = blocks_of(plan, plan.size_bytes)
+    expected = np.zeros(plan.size_bytes, "u1")
+    actual = expected.copy()
+    actual[16 * 5 + 9] = 1  # the second row, the third block, its second half
+    actual[16 * 6] = 2  # the second level
+    result = found(actual, expected, planes, Rule())
+    assert (result.wrong, result.total) == (2, 2 * (6 + 1))
+    assert [index for index, _, _ in result.worst] == ["level 0 block [1, 2, 1]", "level 1 block [0, 0, 0]"]
 
 
 def test_compressed_texels_are_decoded() -> None:
@@ -142,9 +168,12 @@ def test_masked_elements_do_not_count(tmp_path: Any) -> None:
         2, 40, 12, (("[0, 0, 0]", "0 (0x00)", "1 (0x01)"), ("[0, 0, 1]", "0 (0x00)", "1 (0x01)")), 1.0
     )
     assert found(actual, expected, planes, Rule(), ignored_elements(planes, None, 1)).wrong == 12
+    covered[1, 1] = False
+    np.save(tmp_path / "mask.npy", covered)
     both = ignored_elements(planes, str(tmp_path / "mask.npy"), 1)
-    assert found(actual, expected, planes, Rule(), both).wrong == 0
-    assert ignored_elements(planes, None, 2).reshape(4, 5, 2).all()
+    assert found(actual, expected, planes, Rule(), both).wrong == 2
+    with pytest.raises(ValueError, match="no element of the output counts"):
+        ignored_elements(planes, None, 2)
 
 
 def test_a_mask_has_the_shape_of_the_output(tmp_path: Any) -> None:

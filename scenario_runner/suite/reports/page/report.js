@@ -3,7 +3,7 @@
 // Only the rows in sight are elements. All text of others goes through textContent.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const ID = 0, VERDICT = 1, TIME = 2, DEVICE = 3, REASON = 4, HAS_DETAIL = 5, PATH = 6;
+  const ID = 0, VERDICT = 1, TIME = 2, DEVICE = 3, REASON = 4, HAS_DETAIL = 5, COMMAND = 6;
   const STYLES = [
     [/^(Crash|Timeout|UnexpectedImprovement)/, "worse"], [/^(Fail|Missing)/, "bad"], [/^(Flake|KnownFlake|Warn)/, "odd"],
     [/^ExpectedFail/, "known"], [/^Pass/, "good"], [/^/, "quiet"],
@@ -61,6 +61,8 @@
   for (const row of rows) counts[row[VERDICT]]++;
   document.querySelector("h1").textContent = data.title;
   $("about").textContent = data.about;
+  $("incomplete").textContent = data.incomplete;
+  $("incomplete").hidden = !data.incomplete;
   for (const [name, value] of data.environment) {
     document.querySelector("#environment table").append(make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, value)));
   }
@@ -286,7 +288,7 @@
     const content = $("content");
     content.replaceChildren();
     if (row[REASON]) content.append(make("div", { class: "what" }, row[REASON]));
-    content.append(commandElement(`${data.repeat} ${row[PATH] || row[ID]}`));
+    content.append(commandElement(row[COMMAND] || `${data.command} ${row[ID]}`));
     $("detail").scrollTop = 0;
     if (!row[HAS_DETAIL]) return;
     const source = $(`d${at}`);
