@@ -300,6 +300,8 @@ _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-CLUSTER-003": NoDeviceError,
     "SR-CLUSTER-005": FileError,
     "SR-CLUSTER-006": FileError,
+    "SR-CLUSTER-007": NoDeviceError,
+    "SR-CLUSTER-008": FileError,
     "SR-CUSTOM": ScenarioError,
     "SR-CUSTOM-030": FileError,
     "SR-CUSTOM-031": UnsupportedError,

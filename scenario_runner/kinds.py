@@ -7,6 +7,7 @@ Standard library only.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -122,6 +123,7 @@ MEASURED = {kind.operation: kind.measured for kind in _COMMANDS if kind.measured
 """The ``kind`` of an operation whose time is measured → what profiles call it: the reference runner's names."""
 
 
+@cache
 def load(name: str) -> Any:
     """The class or function that a registry entry names. Raises ImportError and AttributeError where there is none."""
     module, _, attribute = name.partition(":")

@@ -56,3 +56,12 @@ def debug(logger: str, message: str, *arguments: object) -> None:
         import logging
 
         logging.getLogger(logger).debug(message, *arguments)
+
+
+def silence(package: str) -> None:
+    """Let nothing but critical records through of a package that has made its loggers, each with a level of its own."""
+    import logging
+
+    for name in list(logging.root.manager.loggerDict):
+        if name == package or name.startswith(f"{package}."):
+            logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -30,6 +30,9 @@ CHANGES = 5
 LIMIT_MS = 6
 """How long nothing may be noted before the process counts as hanging, in milliseconds; 0 where it never does."""
 
+COMPILING = "waiting for the shader compiler"
+"""How the note begins of what is being done, while another program compiles shaders."""
+
 TEXT = 4 * 7
 """Where the text begins, behind these numbers: what is being done, and the JSON pointer, each ended by a zero byte."""
 

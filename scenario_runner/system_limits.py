@@ -33,7 +33,7 @@ def processors() -> int:
     import os
 
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    for folder in _control_groups("cpu"):
+    for folder in control_groups("cpu"):
         try:
             with open(f"{folder}/cpu.max", encoding="ascii") as file:  # "max 100000" or microseconds of a period
                 quota, period = file.read().split()
@@ -73,7 +73,7 @@ def _limits() -> Iterator[Limit]:
     processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     if processes != resource.RLIM_INFINITY:
         yield Limit("processes and threads of this user (ulimit -u)", _threads(os.getuid()), processes)
-    for folder in _control_groups("pids"):
+    for folder in control_groups("pids"):
         used, most = _number(f"{folder}/pids.current"), _number(f"{folder}/pids.max")
         if used is not None and most is not None:
             yield Limit(f"processes and threads of the control group ({folder}/pids.max)", used, most)
@@ -107,18 +107,21 @@ def _threads(user: int | None) -> int:
     return count
 
 
-def _control_groups(controller: str) -> Iterator[str]:
-    """The folders of the control groups that limit this process: its own and those around it (cgroups(7))."""
+def control_groups(
+    controller: str, groups: str = "/proc/self/cgroup", mounted: str = "/sys/fs/cgroup"
+) -> Iterator[str]:
+    """The folders of the control groups that limit this process: its own and those around it (cgroups(7)), of both
+    versions. Some may not be there, as in a container that does not see those outside."""
     import os
 
     try:
-        with open("/proc/self/cgroup", encoding="utf-8") as file:
+        with open(groups, encoding="utf-8") as file:
             lines = [line.rstrip("\n").split(":", 2) for line in file]
     except OSError:
         return
     for _, controllers, path in lines:
-        if controllers in ("", controller):
-            root = f"/sys/fs/cgroup/{controllers}".rstrip("/")
+        if not controllers or controller in controllers.split(","):
+            root = f"{mounted}/{controllers and controller}".rstrip("/")
             folder = root + path.rstrip("/")
             while folder != root:
                 yield folder

@@ -19,7 +19,7 @@ Start workers on hosts that have the same version of this program: `dask worker 
 docs/suites.md
 
 SR-CLUSTER-004 warning host of a cluster is not used
-A host lacks this program or a device, or has another version of the program, whose results would not be comparable.
+A host lacks this program or a device, has another version of the program, or failed several times in a row.
 Install the same version of this program there; `scenario-runner doctor` on that host says what else it lacks.
 docs/suites.md
 
@@ -29,7 +29,17 @@ Name the file relative to the scenario: such files are sent to the host.
 docs/suites.md
 
 SR-CLUSTER-006 error file that a host could not get
-A file of a scenario changed while the suite ran, or the host cannot write it.
-Run the suite again with --resume, and look at the free space of the host.
+A file of a scenario changed while the suite ran.
+Run the suite again with --resume.
+docs/suites.md
+
+SR-CLUSTER-007 error scheduler of a cluster lost
+The scheduler of Dask has ended, or cannot be reached any more.
+Run the suite again with --resume, on a cluster or without --cluster: the results that came are kept.
+docs/suites.md
+
+SR-CLUSTER-008 error host of a cluster cannot keep files
+A host cannot write the files of scenarios: its disk is full, or a folder is not writable.
+Make room where its cache (SCENARIO_RUNNER_CACHE) and its temporary files (TMPDIR) are.
 docs/suites.md
 """

@@ -55,6 +55,11 @@ def main(argv: Sequence[str]) -> int:
         return _Suite(options, display, SuiteProblems(show, strict=options.strict), argv).run()
 
 
+def _title(path: str) -> str:
+    """A PATH as a heading of reports: '.' is the name of the folder."""
+    return os.path.basename(os.path.abspath(path)) if os.path.normpath(path) in (".", "..") else path
+
+
 class _Suite:
     """Life cycle: made; `run` once."""
 
@@ -282,7 +287,7 @@ class _Suite:
 
         command = ("scenario-runner", "test", *self._argv)
         return SuiteInfo(
-            title=" ".join(self._options.paths),
+            title=" ".join(map(_title, self._options.paths)),
             started=self._started,
             host=gethostname(),
             version=__version__,

@@ -63,14 +63,14 @@ def _open(path: str) -> str | None:
 
 
 def _ask(request: dict[str, Any], channel: _Channel) -> None:
-    from scenario_runner.vulkan.api.loader import load
+    from scenario_runner.vulkan.api.loader import library_of, load
     from scenario_runner.vulkan.devices.instance import Instance
 
     full = request["detail"] == "full"
     channel.step("opening the Vulkan loader")
     loader = load()
     if full:
-        channel.send("loader", {"path": _path_of(loader)})
+        channel.send("loader", {"path": library_of(loader.vkGetInstanceProcAddr)})
         channel.step("vkEnumerateInstanceVersion")
         channel.send("loader_version", _loader_version())
         channel.step("vkEnumerateInstanceLayerProperties")
@@ -156,32 +156,6 @@ def _enumerated(command: str, kind: str, *before: Any) -> list[Any]:
     if count[0]:
         check(function(*before, count, items), command)
     return [items[index] for index in range(count[0])]
-
-
-def _path_of(loader: Any) -> str | None:
-    """The file that the loader was read from, where the platform tells (dladdr of the C library)."""
-    import ctypes
-
-    from scenario_runner.vulkan.api.ffi import ffi
-
-    class Found(ctypes.Structure):
-        """Dl_info."""
-
-        _fields_ = (
-            ("file_name", ctypes.c_char_p),
-            ("file_base", ctypes.c_void_p),
-            ("symbol_name", ctypes.c_char_p),
-            ("symbol_address", ctypes.c_void_p),
-        )
-
-    address = int(ffi.cast("uintptr_t", loader.vkGetInstanceProcAddr))
-    found = Found()
-    try:
-        if not ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found)) or not found.file_name:
-            return None
-    except (OSError, AttributeError, TypeError):  # Windows has no such function
-        return None
-    return os.fsdecode(found.file_name)
 
 
 if __name__ == "__main__":

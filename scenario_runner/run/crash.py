@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import json
+import os
+from typing import Any, NamedTuple
 
 from scenario_runner import progress
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import DeviceError, DriverCrashError, FenceTimeoutError, ScenarioRunnerError
-
-if TYPE_CHECKING:
-    from scenario_runner.scenario import Scenario
+from scenario_runner.errors import DeviceError, DriverCrashError, FenceTimeoutError
 
 _HELP = (
     "the Vulkan driver or a layer is the usual cause, often because of an invalid shader:"
     " spirv-val checks SPIR-V files, --device chooses another device"
 )
+_HELP_OF_COMPILERS = "the shaders may be too much for it, or another compiler may do better (--glslang)"
 _HELP_WHEN_HUNG = "give more time with --timeout, or use another driver: --device chooses another device"
 _HELP_WHEN_KILLED = "memory that has run out is the usual cause; the system's log may say more"
 
@@ -54,15 +54,14 @@ def crash_problem(crash: Crash, file: str | None, end: str, code: str = "SR-DEVI
     """What is to be said of a process that came to this end ("was ended by SIGSEGV"), for ``file`` as above."""
     from signal import SIGKILL
 
+    if crash.what.startswith(progress.COMPILING):
+        help = _HELP_OF_COMPILERS
     help = help or (_HELP_WHEN_KILLED if crash.number == SIGKILL else _HELP)
     message = f"the process that ran it {end} while {crash.what or 'starting'}"
     if file is None:
         return Diagnostic(code, "error", None, message.replace(" that ran it", ""), help)
-    pointer = crash.pointer
-    scenario = _loaded(file) if pointer else None
-    if scenario is None:
-        return Diagnostic(code, "error", None, message, help, path=file)
-    return scenario.placed(Diagnostic(code, "error", pointer, message + _used_by(scenario, pointer), help))
+    problem = Diagnostic(code, "error", None, message, help, path=file)
+    return _placed(problem, crash.pointer) if crash.pointer else problem
 
 
 def signal_name(number: int) -> str:
@@ -75,21 +74,35 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _loaded(file: str) -> Scenario | None:
-    from scenario_runner.scenario import load
+def _placed(problem: Diagnostic, pointer: str) -> Diagnostic:
+    """The problem with the place that the pointer leads to; without one where its file is no scenario (a model).
 
+    The process that ended has read the file and found it right. So it is not checked again here, and this program does
+    not come to need what reads scenarios, which is costly to import.
+    """
+    from scenario_runner.scenario.places import Places
+
+    path = problem.path or ""
     try:
-        return load(file)
-    except ScenarioRunnerError:  # a model, or a file that has changed
-        return None
+        if not os.path.isfile(path):
+            return problem
+        with open(path, encoding="utf-8-sig") as opened:
+            text = opened.read()
+        tree = json.loads(text)
+        message = problem.message + _used_by(tree, pointer)
+        line, column = Places(text).find(pointer)
+    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):  # it may have changed
+        return problem
+    return problem._replace(pointer=pointer, message=message, line=line, column=column)
 
 
-def _used_by(scenario: Scenario, pointer: str) -> str:
+def _used_by(tree: Any, pointer: str) -> str:
     """The first command that uses the shader at a pointer, as the message goes on."""
     match pointer.split("/"):
-        case ["", "resources", index, "shader", *_] if int(index) < len(scenario.resources):
-            uid = scenario.resources[int(index)].uid
-            for number, command in enumerate(scenario.commands):
-                if getattr(command, "shader_ref", None) == uid:
-                    return f" for /commands/{number}/{command.kind}"
+        case ["", "resources", index, "shader", *_]:
+            uid = tree["resources"][int(index)]["shader"]["uid"]
+            for number, command in enumerate(tree["commands"]):
+                for kind, members in command.items():
+                    if isinstance(members, dict) and members.get("shader_ref") == uid:
+                        return f" for /commands/{number}/{kind}"
     return ""

@@ -45,9 +45,12 @@ def load(path: str | os.PathLike[str]) -> Scenario:
     Raises `FileError` when the file cannot be read, and `ScenarioError` with every problem when it is wrong.
     """
     name = os.fspath(path)
+    streamed = is_stream(name)
     try:
         with open(name, "rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
+            # memory for as much as there may be takes longer than to read a usual file
+            size_bytes = 0 if streamed else os.fstat(file.fileno()).st_size
+            content = file.read(min(size_bytes or MAX_FILE_BYTES, MAX_FILE_BYTES) + 1)
     except OSError as error:
         from scenario_runner.close_names import close_files_help
 
@@ -63,7 +66,7 @@ def load(path: str | os.PathLike[str]) -> Scenario:
         raise error_of([problem]) from error
     except ValueError as error:
         raise FileError(f"cannot read the scenario {name!r:.100}: {error}") from error
-    return loads(content, name, os.getcwd() if is_stream(name) else None)
+    return loads(content, name, os.getcwd() if streamed else None)
 
 
 def from_dict(

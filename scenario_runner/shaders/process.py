@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from scenario_runner import system_limits
+from scenario_runner import progress, system_limits
 from scenario_runner.shaders.module import MAX_FILE_BYTES
 
 MAX_OUTPUT_BYTES = 1 << 20
@@ -43,11 +43,12 @@ class Processes:
 
         Raises OSError, and LimitError where the system has no process to give.
         """
-        process = None
+        process, held = None, -1
         try:
             with self._lock:
                 if self.stopped:
                     raise InterruptedError("the compilation was stopped")
+                alive, held = os.pipe()
                 try:
                     process = subprocess.Popen(
                         argv,
@@ -56,9 +57,13 @@ class Processes:
                         stdout=subprocess.PIPE,
                         stderr=subprocess.STDOUT,
                         start_new_session=True,
+                        pass_fds=() if sys.platform == "win32" else (alive,),
                     )
+                    _tie(process.pid, alive)
                 except BlockingIOError as error:  # EAGAIN of fork()
                     raise system_limits.refusal("process") from error
+                finally:
+                    os.close(alive)
                 self._running.add(process)
             _limit(process.pid)
             yield process
@@ -68,6 +73,8 @@ class Processes:
                 process.wait()
                 with self._lock:
                     self._running.discard(process)
+            if held >= 0:
+                os.close(held)
 
     def stop(self) -> None:
         """Kill all, and start no more."""
@@ -87,6 +94,8 @@ def run_program(
     deadline = time.monotonic() + timeout_s
     chunks: list[bytes] = []
     failure = ""
+    before = progress.work()
+    progress.doing(f"{progress.COMPILING} {argv[0]!r}")
     with (processes or Processes()).started(argv, folder) as process:
         stream = process.stdout
         assert stream is not None
@@ -117,6 +126,7 @@ def run_program(
             reader.join(1.0)
         if not reader.is_alive():
             stream.close()
+    progress.doing(*before)
     if code is not None and code < 0 and not failure:
         with contextlib.suppress(ValueError):
             failure = f"was ended by {signal.Signals(-code).name}"
@@ -145,6 +155,18 @@ def _limit(pid: int) -> None:
         resource.prlimit(pid, resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
         resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+
+
+def _tie(pid: int, alive: int) -> None:
+    """Have the system kill a process, and what it starts, when this one is gone, whatever ends it: this one alone holds
+    the other end of the pipe ``alive``, which that one has inherited."""
+    if sys.platform != "linux":
+        return
+    import fcntl
+
+    fcntl.fcntl(alive, fcntl.F_SETOWN, -pid)  # its process group
+    fcntl.fcntl(alive, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(alive, fcntl.F_SETFL, fcntl.fcntl(alive, fcntl.F_GETFL) | os.O_ASYNC)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -24,7 +24,7 @@ OPTIONS_FILE = 70000  # the number of the lines that hold build_options
 FIRST_FILE = 70001  # far from the numbers that sources use in #line directives of their own
 
 _SKIP = rb"(?>\s+|//[^\n]*+|/\*(?>.*?\*/))*+"
-_VERSION = rb"#[ \t]*version[ \t]+(\d{1,9})(?:[ \t]+(core|compatibility|es)\b)?"
+_VERSION = re.compile(_SKIP + rb"#[ \t]*version[ \t]+(\d{1,9})(?:[ \t]+(core|compatibility|es)\b)?", re.S)
 # Comments and strings are matched only to be stepped over.
 _DIRECTIVE = (
     rb"//(?:\\\r?\n|[^\n])*+|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*+\"|"
@@ -135,7 +135,7 @@ class _Assembly:
         if not self.hlsl:
             found = None
             if b"version" in data:
-                found = re.compile(_SKIP + _VERSION, re.S).match(data)
+                found = _VERSION.match(data)
             if found:
                 head, rest = data[: found.end()] + b"\n", data[found.end() :]
                 at = data.count(b"\n", 0, found.end()) + 1

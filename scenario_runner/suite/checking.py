@@ -28,8 +28,9 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
         digest = hashlib.sha256(actual).hexdigest()
         if digest in expected.sha256:
             return OutputCheck(name, "Pass")
-        accepted = "that" if len(expected.sha256) == 1 else f"one of the {len(expected.sha256)}"
-        return OutputCheck(name, "Fail", f"the content has the SHA-256 {digest}, not {accepted} that is expected")
+        count = len(expected.sha256)
+        accepted = "the one that is" if count == 1 else f"one of the {count} that are"
+        return OutputCheck(name, "Fail", f"the content has the SHA-256 {digest}, not {accepted} expected")
     with bound.opened() as content:
         return _checked(bound, content, actual)
 
@@ -72,8 +73,9 @@ def _allowed(bound: Bound, found: Found) -> int:
 
 def _sentence(bound: Bound, found: Found, allowed: int) -> str:
     """What is wrong with the elements of an output."""
-    share = 100 * found.wrong / found.total
-    text = f"{found.wrong} of {counted(found.total, 'element')} ({share:.3g} %) are wrong"
+    count = found.total - found.ignored
+    which = " that count" if found.ignored else ""
+    text = f"{found.wrong} of {counted(count, 'element')}{which} ({100 * found.wrong / count:.3g} %) are wrong"
     if allowed:
         text += f", {allowed} may be"
     if not found.worst:

@@ -26,7 +26,7 @@ from scenario_runner.errors import (
 from scenario_runner.suite.checking import check_output
 from scenario_runner.suite.evaluation_options import EvaluationOptions
 from scenario_runner.suite.expectations.binding import Bound, bind
-from scenario_runner.suite.expectations.devices import Device, for_device, lacking, matching
+from scenario_runner.suite.expectations.devices import Device, for_device, matching, refusal
 from scenario_runner.suite.expectations.outputs import expects_frames, outputs_of_plan
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.records import Outcome, OutputCheck, Status
@@ -117,15 +117,9 @@ class _Evaluation:
 
     def _begin(self, plan: Plan, runner: Runner) -> None:
         """Before anything runs: refuse what cannot run here, and bring expectations and outputs together."""
-        needs = self._check.needs
-        if needs is not None:
-            declared = plan.requirements.capabilities.keys() | plan.requirements.graph_capabilities.keys()
-            for name in needs.capabilities:
-                if name not in declared:
-                    raise _Refused("Fail", f"'needs' names the capability {name}, which no shader declares")
-            lacks = list(lacking(needs, runner.physical_device))
-            if lacks:
-                raise _Refused("NotSupported", f"{runner.physical_device.name!r} lacks {', '.join(lacks)}")
+        refused = refusal(self._check, plan, runner.physical_device)
+        if refused is not None:
+            raise _Refused(*refused)
         if self._expectations.expects_failure:
             from scenario_runner.run.output_files import FileWriter
 

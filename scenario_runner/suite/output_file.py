@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from scenario_runner.files.output import CreateOutput, OutputFile
 
 if TYPE_CHECKING:
+    from scenario_runner.plan.model.images import ImagePlan
     from scenario_runner.suite.expectations.outputs import Output
     from scenario_runner.viewing.element import Element
 
@@ -21,8 +22,21 @@ def extension_of(output: Output) -> str:
         return ".npy"
     from scenario_runner.files.codec import codec_for
 
-    levels = sum(part.end_bytes <= output.size_bytes for part in resource.parts) // len(resource.format.aspects)
-    return codec_for("image", resource.format, levels).extension
+    return codec_for("image", resource.format, _levels(resource, output.size_bytes)).extension
+
+
+def can_hold(path: str, output: Output) -> bool:
+    """Whether a file of this name can hold all of an output. Raises FileError where the name is that of no format."""
+    from scenario_runner.files.codec import codec_of
+
+    resource = output.resource
+    if resource is None or resource.kind != "image":
+        return True
+    return codec_of(path).holds(resource.format, _levels(resource, output.size_bytes))
+
+
+def _levels(image: ImagePlan, size_bytes: int) -> int:
+    return sum(part.end_bytes <= size_bytes for part in image.parts) // len(image.format.aspects)
 
 
 def write_output(
@@ -43,8 +57,7 @@ def write_output(
             write_npy(path, descr, (len(data) // element.size_bytes,), [data], create=create)
         return
     if resource.kind == "image":
-        levels = sum(part.end_bytes <= output.size_bytes for part in resource.parts) // len(resource.format.aspects)
-        resource = resource._replace(size_bytes=output.size_bytes, mips=levels)
+        resource = resource._replace(size_bytes=output.size_bytes, mips=_levels(resource, output.size_bytes))
     writer = create_resource_file(path, resource, create)
     try:
         writer.write(data)

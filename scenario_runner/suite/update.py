@@ -7,17 +7,17 @@ import hashlib
 import os
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from scenario_runner.errors import ExpectationError, ScenarioRunnerError
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ExpectationError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.files.output_set import OutputSet
 from scenario_runner.suite.checking import check_output
-from scenario_runner.suite.expectations.binding import Bound, bind
-from scenario_runner.suite.expectations.devices import Device, for_device, matching
+from scenario_runner.suite.expectations.binding import Bound, Replaced, bind
+from scenario_runner.suite.expectations.devices import Device, for_device, matching, refusal
 from scenario_runner.suite.expectations.outputs import expects_frames, outputs_of_plan
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.results_sink import ResultsSink
 
 if TYPE_CHECKING:
-    from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.suite.evaluation import Runners
     from scenario_runner.suite.expectations.model import Check
@@ -26,12 +26,16 @@ if TYPE_CHECKING:
 
 
 class Change(NamedTuple):
-    """One expectation that becomes another: of an ``output``, in the file ``path``; ``message`` says what was wrong."""
+    """One expectation that becomes another: of an ``output``, in the file ``path``; ``message`` says what was wrong.
+
+    ``digest`` is the SHA-256 of the content, where the file has nothing else in it.
+    """
 
     path: str
     output: str
     kind: Literal["new", "changed"]
     message: str
+    digest: str = ""
 
 
 def update(item: Item, runners: Runners, *, write: bool = True) -> list[Change]:
@@ -56,12 +60,24 @@ def update(item: Item, runners: Runners, *, write: bool = True) -> list[Change]:
         where = "" if index is None else f"/when/{index}"
     with OutputSet() as files:
         work = _Update(expectations, check, where, files if write else None)
+        refused: UnsupportedError | None = None
+
+        def receive(plan: Plan) -> ResultsSink:
+            nonlocal refused
+            status, reason = refusal(check, plan, runner.physical_device) or ("Pass", "")
+            if status == "Fail":
+                raise ExpectationError(expectations.problem("SR-EXPECT-006", "/needs", reason))
+            if status == "NotSupported":
+                refused = UnsupportedError(reason)
+                raise refused
+            return work.sink(plan)
+
         try:
-            runner.run_into(item.path, work.sink, repeat=check.repeat, keep_state=check.keep_state)
+            runner.run_into(item.path, receive, repeat=check.repeat, keep_state=check.keep_state)
         except ExpectationError:
             raise
         except ScenarioRunnerError as error:
-            if not expectations.expects_failure:
+            if not expectations.expects_failure or error is refused:
                 raise
             work.failed(error)
         else:
@@ -84,7 +100,7 @@ class _Update:
         self._files = files
         self._outputs: dict[str, Output] = {}
         self._bound: dict[str, Bound] = {}
-        self._replaced: dict[str, list[Diagnostic]] = {}
+        self._replaced: dict[str, Replaced] = {}
         self._values: dict[str, Any] = {}  # by pointers into the text of the expectations
         self.changes: list[Change] = []
 
@@ -137,7 +153,7 @@ class _Update:
                 return
             message = found.message
         else:
-            message = "; ".join(problem.message for problem in replaced or ())
+            message = "; ".join(problem.message for problem in replaced.misfits) if replaced is not None else ""
         expected = self._check.outputs.get(name)
         if expected is not None and expected.sha256 is not None:
             self._set(self._pointer(name, "sha256"), name, hashlib.sha256(actual).hexdigest(), message)
@@ -177,12 +193,24 @@ class _Update:
 
     def _write(self, output: Output, bound: Bound | None, actual: memoryview, message: str) -> None:
         from scenario_runner.suite.expectations.binding import element_of_output, path_of
-        from scenario_runner.suite.output_file import write_output
+        from scenario_runner.suite.output_file import can_hold, extension_of, write_output
 
         expected = self._check.outputs.get(output.name)
-        path = path_of(self._expectations, expected, output) if bound is None or bound.path is None else bound.path
+        replaced = self._replaced.get(output.name)
+        path = bound.path if bound is not None else replaced.path if replaced is not None else None
+        path = path or path_of(self._expectations, expected, output)
+        if not can_hold(path, output):
+            message = f"cannot hold the output {output.name!r:.100}: its format, or all of its levels"
+            help = f"expect a {extension_of(output)} file: remove this one, or name another"
+            raise ExpectationError(Diagnostic("SR-EXPECT-008", "error", None, message, help, path=path))
+        digest = hashlib.sha256(actual).hexdigest()
+        before = next((each for each in self.changes if each.path == path and each.digest), None)
+        if before is not None and before.digest != digest:
+            message = f"is what {before.output!r} and {output.name!r} must give, but they differ"
+            help = "expect a file of its own of each"
+            raise ExpectationError(Diagnostic("SR-EXPECT-006", "error", None, message, help, path=path))
         kind: Literal["new", "changed"] = "changed" if os.path.lexists(path) else "new"
-        self.changes.append(Change(path, output.name, kind, message))
-        if self._files is not None:
+        self.changes.append(Change(path, output.name, kind, message, digest))
+        if self._files is not None and before is None:
             element = bound.element if bound is not None else element_of_output(output, expected)
             write_output(path, output, element, actual, self._files.create)

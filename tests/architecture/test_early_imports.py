@@ -67,6 +67,23 @@ def test_validate_opens_no_gpu_and_needs_no_numpy(tmp_path: Path) -> None:
     assert modules & {*GPU, "numpy", "imageio", "PIL"} == set()
 
 
+def test_a_crash_is_explained_without_models(tmp_path: Path) -> None:
+    """The supervisor of processes that crash says where in the scenario they did; it never comes to read scenarios."""
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text(
+        '{"resources": [\n{"shader": {"uid": "x"}}],\n"commands": [{"mark": {}}, {"run": {"shader_ref": "x"}}]}'
+    )
+    modules = imported_by(
+        "from scenario_runner.run.crash import Crash, crash_problem\n"
+        "crash = Crash(11, 0, 'compiling it', '/resources/0/shader')\n"
+        f"problem = crash_problem(crash, {str(scenario)!r}, 'ended')\n"
+        "assert problem.message == 'the process that ran it ended while compiling it for /commands/1/run'\n"
+        "assert (problem.pointer, problem.line, problem.column) == ('/resources/0/shader', 2, 12)"
+    )
+    assert "scenario_runner.run.crash" in modules
+    assert modules & {*HEAVY, "scenario_runner.scenario.loader"} == set()
+
+
 def test_the_probe_sees_imports() -> None:
     """A module that is imported is reported, so that its absence means something."""
     assert {"colorsys", "scenario_runner.errors"} <= imported_by("import colorsys, scenario_runner.errors")

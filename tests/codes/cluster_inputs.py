@@ -66,10 +66,27 @@ def placed(*, absolute: bool) -> Input:
         path = str(case.scene.write())
         job = job_of(Item("scenario.json", path), Expected())
         data.write_text("y")
-        layout = Layout(ContentStore("a"), str(case.scene.folder / "scratch"))
+        layout = Layout(ContentStore(), str(case.scene.folder / "scratch"))
         return case.raised(lambda: layout.place(job))
 
     return codes
+
+
+def scheduler_gone(case: Case) -> Codes:
+    """A client that has given up."""
+    hosts = case.scene.folder / "hosts"
+    hosts.mkdir()
+    checkout = Path(scenario_runner.__file__).parents[1]
+    with cluster_of(0, hosts, checkout) as cluster, connection.connected(cluster.address) as client:
+        client.close()
+        return case.raised(lambda: connection.workers_of(client))
+
+
+def no_room(case: Case) -> Codes:
+    """A cache whose folder is a file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCENARIO_RUNNER_CACHE", str(case.scene.file("cache", "")))
+        return case.raised(ContentStore)
 
 
 INPUTS: dict[str, Input] = {
@@ -79,4 +96,6 @@ INPUTS: dict[str, Input] = {
     "SR-CLUSTER-004": other_version,
     "SR-CLUSTER-005": placed(absolute=True),
     "SR-CLUSTER-006": placed(absolute=False),
+    "SR-CLUSTER-007": scheduler_gone,
+    "SR-CLUSTER-008": no_room,
 }

@@ -19,6 +19,7 @@ import scenario_runner
 from scenario_runner import Runner
 from scenario_runner.content_cache import ContentCache, distrust
 from scenario_runner.errors import FileError, ScenarioError
+from scenario_runner.plan.cache import plan_cache
 from scenario_runner.program_version import program_version
 from tests.program import Program, run_program
 from tests.scenes import Scene, assemble, glsl
@@ -223,6 +224,19 @@ def test_damaged_entry_is_not_used(cache: Path, path: Path, runner: Runner) -> N
     assert outcome(path, runner) == [11, 12, 13, 14]
 
 
+def test_large_plans_are_bounded_often(
+    cache: Path, path: Path, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What must go is looked for after so many plans, or so many bytes of them, as the bounds allow for."""
+    monkeypatch.setattr(plan_cache, "_MOST_PLANS", 2)
+    monkeypatch.setattr(plan_cache, "_BYTES_BETWEEN_LOOKS", 1)
+    text = path.read_text()
+    for spaces in range(5):
+        path.write_text(text + " " * spaces)
+        outcome(path, runner)
+    assert kept(cache) <= 2
+
+
 def test_nothing_is_kept_when_not_asked(cache: Path, path: Path) -> None:
     """Without a cache nothing is written to it."""
     with Runner(use_cache=False) as runner:
@@ -250,7 +264,7 @@ def test_each_module_of_the_program_is_in_the_key(tmp_path: Path) -> None:
         assert version() != first, module
         module.write_bytes(text)
         os.utime(module, ns=(status.st_atime_ns, status.st_mtime_ns))
-        assert version() == first
+    assert version() == first  # each was put back, so that each alone made the difference
     (copy / "vgf" / "new.py").touch()
     assert version() != first
 

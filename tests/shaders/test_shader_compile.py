@@ -244,6 +244,24 @@ def test_a_compiler_that_hangs(script: Callable[[str], str], tmp_path: Path) -> 
     assert not any(alive(pid) for pid in pids)
 
 
+def test_compilers_end_with_the_process_that_started_them(script: Callable[[str], str], tmp_path: Path) -> None:
+    """Also where that is killed, as a worker of a suite is whose time is over; so does what they started."""
+    compiler = script(f'sleep 600 &\necho $$ $! > "{tmp_path}/pids"\nwait')
+    program = (
+        "from scenario_runner.shaders import CompileRequest, compile_all\n"
+        f"compile_all([CompileRequest(source='void main() {{}}')], compiler={compiler!r})\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "TMPDIR": str(tmp_path)})
+    pids = [int(pid) for pid in wait_for(tmp_path / "pids").split()]
+    assert all(alive(pid) for pid in pids)
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 60
+    while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(alive(pid) for pid in pids)
+
+
 def test_ctrl_c_kills_the_compilers(script: Callable[[str], str], tmp_path: Path) -> None:
     """Ctrl-C during a compilation ends the compilers and what they started, and leaves no temporary files."""
     compiler = script(f'sleep 600 &\necho $$ $! > "{tmp_path}/pids"\nwait')

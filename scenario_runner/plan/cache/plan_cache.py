@@ -13,7 +13,6 @@ import os
 import sys
 import zlib
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 from scenario_runner import clock
@@ -28,9 +27,10 @@ from scenario_runner.program_version import program_version
 
 _LARGEST_TEXT_BYTES = 16 << 20
 _MOST_PLANS = 16384  # those of a suite must all fit: of one that is a little larger none would be found again
-# To look for what must go is to look at each file of the folder, which takes as long as a few plans: for so many that
-# are kept, it is done about once, whichever process keeps them.
-_KEPT_BETWEEN_LOOKS = 64
+# To look for what must go is to look at each file of the folder, which takes as long as dozens of plans: for so many
+# that are kept, or so many bytes, it is done about once, whichever process keeps them.
+_KEPT_BETWEEN_LOOKS = 1024
+_BYTES_BETWEEN_LOOKS = 16 << 20
 _PLAIN = frozenset({int, str, bytes, bool, float, type(None)})
 _RECORDS = "scenario_runner.plan.model."  # where the records of plans are
 
@@ -102,7 +102,8 @@ class PlanCache:
         except _NotKeptError:
             return
         self._cache.store(self._key, value)
-        if zlib.crc32(self._key) % _KEPT_BETWEEN_LOOKS == 0:
+        chances = 1 + len(value) * _KEPT_BETWEEN_LOOKS // _BYTES_BETWEEN_LOOKS
+        if zlib.crc32(self._key) % _KEPT_BETWEEN_LOOKS < chances:
             self._cache.evict()
 
     def _made_key(self) -> bytes | None:
@@ -194,7 +195,7 @@ def _decoded(value: Any) -> Any:
         case "plain":
             return value[1]
         case "rows":
-            return tuple(map(_record(value[1])._make, value[2]))
+            return tuple(map(load(value[1])._make, value[2]))
         case "tuple":
             return tuple(map(_decoded, value[1]))
         case "dict":
@@ -222,7 +223,7 @@ def _decoded(value: Any) -> Any:
                 raise _StaleError(value[1])
             return decoded
         case _:
-            return _record(value[1])._make(map(_decoded, value[2]))
+            return load(value[1])._make(map(_decoded, value[2]))
 
 
 def _is_record(kind: Any) -> bool:
@@ -232,8 +233,3 @@ def _is_record(kind: Any) -> bool:
 def _name(kind: Any) -> str:
     """What stands for a record in the file, as in the registry of kinds."""
     return f"{kind.__module__.removeprefix('scenario_runner.')}:{kind.__name__}"
-
-
-@cache
-def _record(name: str) -> Any:
-    return load(name)

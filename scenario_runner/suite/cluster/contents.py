@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -19,6 +20,7 @@ from scenario_runner.files.source import reason_of
 from scenario_runner.kept_files import bound
 
 KIND: Final = "contents"
+HOST_CANNOT_KEEP_FILES: Final = "SR-CLUSTER-008"
 _SUFFIX: Final = ".content"
 _MOST_FILES: Final = 100_000
 _MOST_BYTES: Final = 8 << 30
@@ -34,13 +36,13 @@ class Piece(NamedTuple):
 
 
 class ContentStore:
-    """The store of this user on this host. Its errors are those of SR-CLUSTER-006."""
+    """The store of this user on this host. Its errors are those of SR-CLUSTER-008."""
 
-    def __init__(self, sender: str) -> None:
-        """``sender`` tells apart those who bring the same file at the same time."""
+    def __init__(self) -> None:
         self._root = default_cache_dir()
         self._folder = os.path.join(self._root, KIND)
-        self._sender = sender
+        # Several workers, of one host or of hosts with one home folder, may be sent the same file at the same time.
+        self._receiver = f"{socket.gethostname()}-{os.getpid()}"
         try:
             for folder in (self._root, self._folder):
                 os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -66,7 +68,7 @@ class ContentStore:
     def receive(self, pieces: Iterable[Piece]) -> None:
         """Add pieces, which come in their order. A file whose content does not have its hash is dropped."""
         for piece in pieces:
-            temporary = os.path.join(self._folder, f"{piece.hash}.{self._sender}.tmp")
+            temporary = os.path.join(self._folder, f"{piece.hash}.{self._receiver}.tmp")
             try:
                 with open(temporary, "r+b" if piece.offset else "wb", opener=_private) as file:
                     file.seek(piece.offset)
@@ -92,7 +94,7 @@ class ContentStore:
 
 def _error(path: str, reason: str) -> ScenarioRunnerError:
     message = f"files of suites cannot be kept there: {reason}"
-    return error_of([Diagnostic("SR-CLUSTER-006", "error", None, message, None, path)])
+    return error_of([Diagnostic(HOST_CANNOT_KEEP_FILES, "error", None, message, None, path)])
 
 
 def _private(path: str, flags: int) -> int:

@@ -12,10 +12,12 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.cluster import host
 from scenario_runner.suite.cluster.contents import Piece
 from scenario_runner.suite.cluster.jobs import Job
-from scenario_runner.suite.records import Outcome
+from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.devices import Device
 from scenario_runner.suite.running.options import Finished
 
@@ -38,7 +40,7 @@ class Suite(NamedTuple):
 
 class Message(NamedTuple):
     """What a thread tells: "ready" for a shard, "finished" with an item, "note", "refused" for good, "ended" with a
-    shard (and what cut it short), "lost" contact."""
+    shard (and what cut it short: ``problems``, or the last words of the process that ran it), "lost" contact."""
 
     what: str
     host: Host
@@ -50,8 +52,8 @@ class Message(NamedTuple):
 class Host:
     """Life cycle: its thread starts with it, and ends after `leave`, or when it has told that it was refused or lost.
 
-    ``pending`` are the items of its shard that have no result yet, ``size`` and ``seconds`` those of its shard before;
-    only who receives the messages changes them.
+    ``pending`` are the items of its shard that have no result yet, ``size`` and ``seconds`` those of its shard before,
+    ``rests_until`` is the time before which it gets none; only who receives the messages changes them.
     """
 
     def __init__(
@@ -62,15 +64,14 @@ class Host:
         self.pending: dict[str, Job] = {}
         self.devices: tuple[Device, ...] = ()
         self.size = 0
-        self.failures = 0
-        self.started_s = self.seconds = 0.0
+        self.started_s = self.seconds = self.rests_until = 0.0
         self._suite = suite
         self._resources = resources
         self._tell = tell
         self._shards: SimpleQueue[list[Job] | None] = SimpleQueue()
         self._topic = f"{TASK}-{suite.session}-{address}-{id(self):x}"
         self._answers = SimpleQueue[str | None]()
-        self._future: Future[str] | None = None
+        self._future: Future[None] | None = None
         threading.Thread(target=self._work, daemon=True).start()
 
     def give(self, jobs: list[Job]) -> None:
@@ -103,10 +104,17 @@ class Host:
             self._suite.client.subscribe_topic(self._topic, lambda event: self._answers.put(event[1]))
             self._tell(Message("ready", self))
             while (jobs := self._shards.get()) is not None:
-                self._send(jobs)
-                self._run(jobs)
+                try:
+                    self._send(jobs)
+                except ScenarioRunnerError as error:  # of that host
+                    self._tell(Message("ended", self, problems=error.problems))
+                else:
+                    self._run(jobs)
         except Exception as error:  # whatever Dask raises when a worker or the scheduler is gone
-            self._tell(Message("lost", self, text=f"{type(error).__name__}: {error}".splitlines()[0]))
+            why = f"{type(error).__name__}: {error}".splitlines()[0]
+            if self._suite.client.status != "running":
+                why = "there is no connection to the scheduler"
+            self._tell(Message("lost", self, text=why))
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What a function of `host` returns there."""
@@ -118,8 +126,10 @@ class Host:
 
         try:
             about = self._call(host.describe)
-        except (ImportError, AttributeError) as error:
-            return f"its Python has no such scenario-runner as this one ({error})"
+        except OSError:  # contact is lost
+            raise
+        except Exception as error:  # it cannot import the function: Dask may raise that as another error
+            return f"its Python has no such scenario-runner as this one ({error})".splitlines()[0]
         self.name = about["host"]
         if about["program"] == self._suite.program:
             return ""
@@ -133,15 +143,15 @@ class Host:
         paths = {hash: path for job in jobs for path, hash in job.files.items() if path not in job.absolute}
         batch: list[Piece] = []
         size = 0
-        for hash in self._call(host.missing, self._suite.session, list(paths)) if paths else ():
+        for hash in self._call(host.missing, list(paths)) if paths else ():
             for piece in _pieces(hash, paths[hash]):
                 batch.append(piece)
                 size += len(piece.data)
                 if size >= _PIECE_BYTES:
-                    self._call(host.receive, self._suite.session, batch)
+                    self._call(host.receive, batch)
                     batch, size = [], 0
         if batch:
-            self._call(host.receive, self._suite.session, batch)
+            self._call(host.receive, batch)
 
     def _run(self, jobs: list[Job]) -> None:
         suite = self._suite
@@ -157,12 +167,10 @@ class Host:
             pure=False,
         )
         future.add_done_callback(lambda _: answers.put(None))
-        problems: tuple[Diagnostic, ...] = ()
-        while (line := answers.get()) is not None:
-            said = json.loads(line)
+        for said in _said(answers):
             if "finished" in said:
                 job = next(each for each in jobs if each.item.id == said["finished"])
-                self._fetch(said["files"])
+                self._fetch(job.item, said["files"])
                 attempts = tuple(map(Outcome.of_json, said["attempts"]))
                 finished = Finished(job.item, attempts, said["device"], said["driver"], said["host"])
                 self._tell(Message("finished", self, finished))
@@ -171,23 +179,32 @@ class Host:
             else:
                 problems = tuple(Diagnostic(**each) for each in said["end"])
                 self.devices = tuple(Device(**each) for each in said["devices"])
-        self._tell(Message("ended", self, text=future.result(), problems=problems))
+                self._tell(Message("ended", self, text=said.get("failure", ""), problems=problems))
+                return
+        future.result()  # raises why it has not told that it ended
+        raise OSError("it has ended without a word")
 
-    def _fetch(self, files: dict[str, str]) -> None:
+    def _fetch(self, item: Item, files: dict[str, str]) -> None:
         """Copy files about failures into the folder of the results."""
         folder = self._suite.results_folder
         if folder is None or not files:
             return
         for name, path in files.items():
-            target = os.path.join(folder, name)
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            with open(target, "wb") as file:
-                while True:
-                    data = self._call(host.read, path, file.tell(), _PIECE_BYTES)
-                    file.write(data)
-                    if len(data) < _PIECE_BYTES:
-                        break
+            offset = 0
+            try:
+                with OutputFile(os.path.join(folder, name)) as file:
+                    while data := self._call(host.read, path, offset, _PIECE_BYTES):
+                        file.write(data)
+                        offset += len(data)
+            except ScenarioRunnerError as error:  # of this host
+                self._tell(Message("note", self, text=f"a file about {item.id} is not kept: {error}"))
         self._call(host.remove, list(files.values()))
+
+
+def _said(answers: SimpleQueue[str | None]) -> Iterator[dict[str, Any]]:
+    """What comes in lines of JSON, until None does."""
+    while (lines := answers.get()) is not None:
+        yield from map(json.loads, lines.split("\n"))
 
 
 def _pieces(hash: str, path: str) -> Iterator[Piece]:

@@ -13,7 +13,7 @@ from typing import Any
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.source import reason_of
-from scenario_runner.suite.cluster.contents import ContentStore
+from scenario_runner.suite.cluster.contents import HOST_CANNOT_KEEP_FILES, ContentStore
 from scenario_runner.suite.cluster.jobs import Job
 from scenario_runner.suite.hashes import file_hash
 from scenario_runner.suite.records import Item
@@ -31,7 +31,8 @@ class Layout:
     def place(self, job: Job) -> Item:
         """Copy the files of an item to where its scenario finds them; the item as it is here.
 
-        Raises ScenarioRunnerError where a file cannot be had.
+        Raises ScenarioRunnerError where a file cannot be had, with the code HOST_CANNOT_KEEP_FILES where that is so
+        because of this host.
         """
         for path in job.absolute:
             if file_hash(path) != job.files[path]:
@@ -51,7 +52,7 @@ class Layout:
                 message = "it changed while the suite ran, so that this host has not got it"
                 raise _refusal("SR-CLUSTER-006", path, message) from None
             except OSError as error:
-                raise _refusal("SR-CLUSTER-006", path, f"it cannot be copied: {reason_of(error)}") from error
+                raise _refusal(HOST_CANNOT_KEEP_FILES, path, f"it cannot be copied: {reason_of(error)}") from error
             self._placed[path] = hash
         item = job.item
         expectations = None if item.expectations is None else self.here(item.expectations)

@@ -2,7 +2,8 @@
 
 It is given lines of JSON on standard input, first the `order.Order`, then shards, and answers each shard with lines on
 standard output: a result as soon as there is one, and at last that the shard has ended, and why if it was cut short.
-Workers stay warm from shard to shard. It ends when its input does, whatever runs: whoever started it is gone then.
+Workers stay warm from shard to shard. It ends when its input does, whatever runs: whoever started it is gone then; and
+when it gets no shard for a minute: whoever started the suite may be gone.
 SIGTERM begins no further item of the shard that runs.
 """
 
@@ -16,14 +17,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.leftovers import folder_prefix
-from scenario_runner.suite.cluster.contents import ContentStore
+from scenario_runner.suite.cluster.contents import HOST_CANNOT_KEEP_FILES, ContentStore
 from scenario_runner.suite.cluster.jobs import Job
 from scenario_runner.suite.cluster.layout import Layout
 from scenario_runner.suite.cluster.order import Order
@@ -34,6 +35,7 @@ from scenario_runner.suite.running.workers import Workers
 from scenario_runner.suite.verdicts import Expected
 
 _EVICTED_AFTER: Final = 20  # shards: it looks at all files that are kept
+_IDLE_S: Final = 60.0
 _END_S: Final = 10.0  # so long has what runs to end
 
 Say = Callable[[Mapping[str, Any]], None]
@@ -66,7 +68,7 @@ def _listen(lines: SimpleQueue[str]) -> None:
 
 
 def _serve(order: Order, scratch: str, lines: SimpleQueue[str], say: Say) -> None:
-    store = ContentStore(order.session)
+    store = ContentStore()
     layout = Layout(store, os.path.join(scratch, "files"))
     results = os.path.join(scratch, "results")
     options = WorkerOptions(
@@ -81,7 +83,10 @@ def _serve(order: Order, scratch: str, lines: SimpleQueue[str], say: Say) -> Non
         signal.signal(signal.SIGTERM, lambda *_: workers.stop())
         signal.signal(signal.SIGINT, lambda *_: workers.stop(now=True))
         for number in count(1):
-            line = lines.get()
+            try:
+                line = lines.get(timeout=_IDLE_S)
+            except Empty:
+                break
             if not line:
                 break
             jobs = [Job.of_json(each) for each in json.loads(line)]
@@ -128,6 +133,8 @@ class _Shard:
             try:
                 yield self._layout.place(job)
             except ScenarioRunnerError as error:
+                if error.problems[0].code == HOST_CANNOT_KEEP_FILES:
+                    raise  # another host may
                 diagnostics = tuple(problem.as_json() for problem in error.problems)
                 outcome = Outcome("Missing", 0.0, str(error.problems[0]), error.exit_code, diagnostics)
                 self._finished(Finished(job.item, (outcome,), "", ""))

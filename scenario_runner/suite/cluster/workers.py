@@ -11,7 +11,7 @@ import json
 import threading
 import time
 import uuid
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from queue import Empty, SimpleQueue
@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Final
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.suite.cluster import host as remote
-from scenario_runner.suite.cluster.connection import connected
+from scenario_runner.suite.cluster.connection import connected, workers_of
+from scenario_runner.suite.cluster.contents import HOST_CANNOT_KEEP_FILES
 from scenario_runner.suite.cluster.dispatch import Host, Message, Suite
+from scenario_runner.suite.cluster.jobs import Job
 from scenario_runner.suite.cluster.order import Order
 from scenario_runner.suite.cluster.shards import MOST_LOSSES, Shards, next_size
 from scenario_runner.suite.hashes import program_hash
@@ -37,9 +39,11 @@ if TYPE_CHECKING:
 RESOURCE: Final = "vulkan"
 """Where workers of Dask have this resource, only those are used, each for one shard at a time."""
 
-_MOST_FAILURES: Final = 3  # of the supervisor of a host, without a result in between
+_MOST_FAILURES: Final = 3  # of a host, without a result in between
 _LOOK_S: Final = 0.5
 _PATIENCE_S: Final = 60.0
+_REST_S: Final = 5.0  # so long what a host has failed with is left to the others
+_LATE_S: Final = 5.0  # so much later than one that cannot be used others may come
 _END_S: Final = 10.0
 
 
@@ -69,10 +73,12 @@ class ClusterWorkers:
         self._messages: SimpleQueue[Message] = SimpleQueue()
         self._hosts: dict[str, Host] = {}
         self._refused: set[str] = set()
+        self._failures: Counter[str] = Counter()  # by the addresses of the hosts
         self._idle: deque[Host] = deque()
         self._devices: dict[tuple[str, str], Device] = {}
         self._error: ScenarioRunnerError | None = None  # why the first host that cannot run anything cannot
         self._has_results = False
+        self._is_answered = True  # by the scheduler
         self._stopping = False
         session, folder = uuid.uuid4().hex[:12], options.task_options.results_folder
         order = Order(
@@ -99,7 +105,7 @@ class ClusterWorkers:
         """Run items, and give each as soon as it needs no further attempt; see `running.workers.Workers.run`.
 
         ``again`` is not asked: the rules are. When no host can run anything any more, what is left is Missing. Raises
-        the error of the first host where none could from the start.
+        the error of the first host where none could from the start, and NoDeviceError when the scheduler is gone.
         """
         self._shards = Shards(items, self._expected)
         alone_since: float | None = None
@@ -112,8 +118,13 @@ class ClusterWorkers:
             if not any(host.pending for host in self._hosts.values()):
                 if self._stopping or not self._shards.has_more():
                     return
-                alone_since = None if self._hosts else alone_since or looked
-                if alone_since is not None and (self._error or looked - alone_since > self._patience_s):
+                patience_s = min(self._patience_s, _LATE_S if self._error else self._patience_s)
+                if self._hosts or not self._is_answered:
+                    alone_since = None
+                elif alone_since is None:
+                    alone_since = looked
+                    self._note(f"the cluster has no worker that can be used: waiting {patience_s:.0f} s for one")
+                elif looked - alone_since > patience_s:
                     yield from self._missing()
                     return
             try:
@@ -127,28 +138,35 @@ class ClusterWorkers:
         """Begin no further item; those that run end in their time, and are given."""
         self._stopping = True
         busy = [host.address for host in self._hosts.values() if host.pending]
-        if busy:
-            self._suite.client.run(remote.stop, self._suite.session, workers=busy, on_error="ignore")
+        self._tell_all(remote.stop, busy)
 
     def close(self) -> None:
         """End what runs, and leave the cluster."""
-        addresses = list(self._hosts)
-        if addresses:
-            thread = threading.Thread(target=self._end, args=(addresses,), daemon=True)
-            thread.start()
-            thread.join(_END_S)  # a worker that does not answer is left to itself
+        self._tell_all(remote.end, list(self._hosts))
         for host in self._hosts.values():
             host.abandon()
         self._hosts.clear()
         self._stack.close()
 
-    def _end(self, addresses: list[str]) -> None:
-        with suppress(Exception):  # Dask raises anything where a worker or the scheduler is gone
-            self._suite.client.run(remote.end, self._suite.session, workers=addresses, on_error="ignore")
+    def _tell_all(self, what: Callable[[str], None], addresses: list[str]) -> None:
+        def tell() -> None:
+            with suppress(Exception):  # Dask raises anything where a worker or the scheduler is gone
+                self._suite.client.run(what, self._suite.session, workers=addresses, on_error="ignore")
+
+        if addresses:
+            thread = threading.Thread(target=tell, daemon=True)
+            thread.start()
+            thread.join(_END_S)  # a worker that does not answer is left to itself
 
     def _look(self) -> Iterator[Finished]:
         """Find the workers that have come, and those that are gone."""
-        workers = self._suite.client.scheduler_info()["workers"]
+        workers = workers_of(self._suite.client)
+        if workers is None:
+            if self._is_answered:
+                self._note("the scheduler of the cluster does not answer: waiting for it")
+            self._is_answered = False
+            return
+        self._is_answered = True
         has_resource = any(each["resources"].get(RESOURCE) for each in workers.values())
         for address, about in workers.items():
             if address in self._hosts or address in self._refused:
@@ -161,16 +179,17 @@ class ClusterWorkers:
                 yield from self._lost(host, "it has left the cluster")
 
     def _hand_out(self) -> None:
-        while self._idle and not self._stopping:
-            host = self._idle[0]
-            if host is not self._hosts.get(host.address):
-                self._idle.popleft()
+        now = time.monotonic()
+        for host in list(self._idle):
+            if self._stopping or host.rests_until > now:
                 continue
-            jobs = self._shards.take(next_size(host.size, host.seconds))
-            if not jobs:
-                return
-            self._idle.popleft()
-            host.give(jobs)
+            jobs: list[Job] = []
+            if host is self._hosts.get(host.address):
+                jobs = self._shards.take(next_size(host.size, host.seconds))
+                if not jobs:
+                    return
+                host.give(jobs)
+            self._idle.remove(host)
 
     def _heard(self, message: Message) -> Iterator[Finished]:
         host = message.host
@@ -179,15 +198,16 @@ class ClusterWorkers:
                 self._idle.append(host)
             case "finished" if message.finished is not None and message.finished.item.id in host.pending:
                 del host.pending[message.finished.item.id]
-                host.failures = 0
+                del self._failures[host.address]
                 self._has_results = True
                 yield message.finished
             case "note":
                 self._note(f"{host.name}: {message.text}")
             case "lost":
                 yield from self._lost(host, message.text)
+                self._failed(host, message.text)
             case "refused":
-                self._refuse(host, [Diagnostic("SR-CLUSTER-003", "error", None, _not_used(host, message.text))])
+                self._refuse(host, Diagnostic("SR-CLUSTER-003", "error", None, message.text))
             case "ended":
                 yield from self._ended(host, message)
 
@@ -197,17 +217,20 @@ class ClusterWorkers:
         left = list(host.pending.values())
         host.pending.clear()
         host.seconds = time.monotonic() - host.started_s
-        if message.problems:
+        problems = message.problems
+        if problems and problems[0].code != HOST_CANNOT_KEEP_FILES:
             self._shards.back(left)
-            self._refuse(host, message.problems)
+            self._refuse(host, problems[0])
             return
-        if message.text:
-            host.failures += 1
-            self._note(f"{host.name}: the process that runs scenarios has ended: {message.text.splitlines()[-1]}")
-            yield from self._given_up(self._shards.lost(left), host)
-            if host.failures >= _MOST_FAILURES:
-                self._refuse(host, [Diagnostic("SR-CLUSTER-003", "error", None, _not_used(host, message.text))])
-                return
+        if problems or message.text:
+            words = message.text.splitlines()
+            why = str(problems[0]) if problems else f"the process that runs scenarios has ended: {words[-1]}"
+            self._note(f"{host.name}: {why}")
+            given_up = self._shards.lost(left)
+            yield from self._given_up(given_up, host, problems)
+            host.rests_until = time.monotonic() + _REST_S
+            if not given_up:  # else it is the item that is to blame
+                self._failed(host, why)
         elif left and not self._stopping:
             self._shards.back(left)
         self._idle.append(host)
@@ -219,31 +242,38 @@ class ClusterWorkers:
         self._note(f"{host.name} ({host.address}) is lost: {why}")
         yield from self._given_up(self._shards.lost(left), host)
 
-    def _refuse(self, host: Host, problems: Iterable[Diagnostic]) -> None:
+    def _failed(self, host: Host, why: str) -> None:
+        """Count a failure of a host, and give it nothing more after too many."""
+        self._failures[host.address] += 1
+        if self._failures[host.address] >= _MOST_FAILURES:
+            self._refuse(host, Diagnostic("SR-CLUSTER-003", "error", None, why))
+
+    def _refuse(self, host: Host, problem: Diagnostic) -> None:
         """Give a host nothing more."""
-        del self._hosts[host.address]
+        self._hosts.pop(host.address, None)
         self._refused.add(host.address)
         host.abandon()
-        found = tuple(problems)
-        self._error = self._error or error_of(found)
-        self._problems.found(
-            "SR-CLUSTER-004", None, _not_used(host, found[0].message), found[0].help, severity="warning"
-        )
+        message = f"the host {host.name} ({host.address}) is not used: {problem.message}"
+        self._error = self._error or error_of([problem._replace(message=message)])
+        self._problems.found("SR-CLUSTER-004", None, message, problem.help, severity="warning")
 
-    def _given_up(self, items: Iterable[Item], host: Host) -> Iterator[Finished]:
-        for item in items:
+    def _given_up(self, items: Iterable[Item], host: Host, problems: tuple[Diagnostic, ...] = ()) -> Iterator[Finished]:
+        """The results of items that are not given to a further host."""
+        if problems:
+            reason = f"{MOST_LOSSES} times a host could not run it: {problems[0]}"
+            outcome = Outcome("Missing", reason=reason, diagnostics=tuple(each.as_json() for each in problems))
+        else:
             reason = f"{MOST_LOSSES} times a host was lost while it had this item, the last times with this one alone"
-            yield Finished(item, (Outcome("Crash", reason=reason),), "", "", host.name)
+            outcome = Outcome("Crash", reason=reason)
+        for item in items:
+            yield Finished(item, (outcome,), "", "", host.name)
 
     def _missing(self) -> Iterator[Finished]:
         """What is left when no host is. Raises the error of the first one where none could run anything."""
         if not self._has_results:
-            message = f"the cluster has no worker, {self._patience_s:.0f} s long"
+            message = f"the cluster had no worker for {self._patience_s:.0f} s"
             help = "start workers: dask worker SCHEDULER --nworkers 1 --nthreads 1"
             raise self._error or error_of([Diagnostic("SR-CLUSTER-003", "error", None, message, help)])
+        why = f": {self._error}" if self._error else ""
         for item in self._shards.rest():
-            yield Finished(item, (Outcome("Missing", reason="no host of the cluster is left"),), "", "")
-
-
-def _not_used(host: Host, why: str) -> str:
-    return f"the host {host.name} ({host.address}) is not used: {why}"
+            yield Finished(item, (Outcome("Missing", reason=f"no host of the cluster is left{why}"),), "", "")

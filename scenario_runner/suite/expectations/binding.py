@@ -96,13 +96,21 @@ class Bound(NamedTuple):
             self.content.close()
 
 
+class Replaced(NamedTuple):
+    """Expected content that a run gives anew: the file of the folder that it is in, where there is one, and what is
+    wrong with it."""
+
+    path: str | None
+    misfits: list[Diagnostic]
+
+
 def bind(
     expectations: Expectations,
     check: Check,
     outputs: Outputs,
     files: dict[str, list[str]] | None = None,
     *,
-    replaced: dict[str, list[Diagnostic]] | None = None,
+    replaced: dict[str, Replaced] | None = None,
 ) -> dict[str, Bound]:
     """What every output must hold, by name; empty where nothing is expected of any.
 
@@ -149,24 +157,24 @@ def bind(
                 problems.append(_unknown(expectations, name, outputs))
     if left_out:
         problems.append(_left_out(expectations, outputs))
-    frames_count = any("/" in name and name in outputs for name in (*stored, *check.outputs))
+    frames_count = any(outputs[name].is_frame for name in (*stored, *check.outputs) if name in outputs)
     for name, output in outputs.items():
         if name in said:
             continue
         expected = check.outputs.get(name)
         if expected is None and name not in stored:
-            if "/" not in name or frames_count:
+            if not output.is_frame or frames_count:
                 missing = _missing(expectations, output)
                 if replaced is None:
                     problems.append(missing)
                 else:
-                    replaced[name] = [missing]
+                    replaced[name] = Replaced(None, [missing])
             continue
         misfits: list[Diagnostic] = []
         binder = _Binder(expectations, output, expected or _PLAIN, stored.get(name), misfits)
         bound = binder.bound(keep_open=len(found) < _MOST_OPEN)
         if replaced is not None and misfits and all(_is_replaced(each) for each in misfits):
-            replaced[name] = misfits
+            replaced[name] = Replaced(stored.get(name), misfits)
         else:
             problems += misfits
         if bound is not None:

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from scenario_runner.plan.model.plan import Plan
     from scenario_runner.suite.expectations.model import Check, Condition, Output
+    from scenario_runner.suite.records import Status
+    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 # PCI ids, and VkVendorId of the Vulkan registry.
 VENDORS: Final = {
@@ -144,4 +147,27 @@ def lacking(needs: Any, physical: Any) -> Iterator[str]:
             yield f"the feature {name}"
     for name in needs.extensions:
         if name not in physical.extensions:
-            yield f"the extension {name}"
+            yield f"the extension {name}{_meant(name)}"
+
+
+def _meant(extension: str) -> str:
+    """Another name, where no extension that this program knows has this one; it may be newer."""
+    from scenario_runner.close_names import close_names, did_you_mean
+    from scenario_runner.vulkan.api._generated.extension_names import DEVICE_EXTENSIONS
+
+    if extension in DEVICE_EXTENSIONS:
+        return ""
+    return did_you_mean(close_names(extension, DEVICE_EXTENSIONS, most=1, cutoff=0.8))
+
+
+def refusal(check: Check, plan: Plan, physical: PhysicalDevice) -> tuple[Status, str] | None:
+    """Why an item cannot run on a device, and what its status is then; None where it can."""
+    needs = check.needs
+    if needs is None:
+        return None
+    declared = plan.requirements.capabilities.keys() | plan.requirements.graph_capabilities.keys()
+    for name in needs.capabilities:
+        if name not in declared:
+            return "Fail", f"'needs' names the capability {name}, which no shader declares"
+    lacks = ", ".join(lacking(needs, physical))
+    return ("NotSupported", f"{physical.name!r} lacks {lacks}") if lacks else None

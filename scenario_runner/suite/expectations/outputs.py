@@ -31,6 +31,7 @@ class Output(NamedTuple):
     file_name: str
     resource: ResourcePlan | None
     size_bytes: int
+    is_frame: bool = False
 
 
 class Outputs(dict[str, Output]):
@@ -91,7 +92,7 @@ def _add_frames(
                 resource = resources[uid]
                 size = 0 if resource is None else resource.size_bytes
                 name = f"{folder}/{uid}"
-                found.setdefault(name, Output(name, f"{folder}/{names.of(uid)}", resource, size))
+                found.setdefault(name, Output(name, f"{folder}/{names.of(uid)}", resource, size, is_frame=True))
 
 
 def _stored_bytes(resource: ResourcePlan, destination: str) -> int:

@@ -16,7 +16,7 @@ from scenario_runner.suite.expectations.model import Check, Least, Most, Output
 from scenario_runner.suite.expectations.places import expected_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from scenario_runner.suite.records import Item
 
@@ -250,6 +250,8 @@ def _contradictions(check: Check) -> Iterator[Diagnostic]:
             yield _contradiction("/codes", f"is empty, but a run that ends with {check.exit_code} has a code")
     if (check.exit_code or check.codes) and check.outputs:
         yield _contradiction("/outputs", "a run that ends with an error has no outputs")
+    if check.needs is not None and check.needs.features:
+        yield from _unknown_features(check.needs.features)
     yield from _of_outputs(check.outputs, "/outputs")
     for index, condition in enumerate(check.when):
         here = f"/when/{index}"
@@ -257,6 +259,18 @@ def _contradictions(check: Check) -> Iterator[Diagnostic]:
             yield _contradiction(here, "matches every device", "give device, driver, driver_version, type or vendor")
         yield from _wrong_condition(condition, here)
         yield from _of_outputs(condition.outputs, f"{here}/outputs")
+
+
+def _unknown_features(names: Iterable[str]) -> Iterator[Diagnostic]:
+    """A name that no feature has would make the result NotSupported on every device."""
+    from scenario_runner.scenario.wording import close_match
+    from scenario_runner.vulkan.devices.requirements import known_features
+
+    known = known_features()
+    for name in names:
+        if name not in known:
+            message = f"no feature of Vulkan is called {name!r:.100}{close_match(name, known)}"
+            yield Diagnostic("SR-EXPECT-003", "error", "/needs/features", message)
 
 
 def _wrong_condition(condition: Any, here: str) -> Iterator[Diagnostic]:

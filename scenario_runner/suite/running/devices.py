@@ -41,6 +41,7 @@ class UsedDevice:
         """How many are not ready yet."""
         self._jobs = jobs
         self._failures = 0
+        self._manifest: str | None = None  # of its driver; empty where it is not to be used
 
     @property
     def wanted(self) -> int:
@@ -57,8 +58,21 @@ class UsedDevice:
         self._failures = 0
         self._jobs = self._jobs or (processors() if self.type == "cpu" else min(_JOBS_OF_GPU, processors()))
 
+    def driver_found(self, manifest: str) -> None:
+        """A worker has found out which manifest is that of its driver."""
+        # An index counts the devices of all drivers.
+        if self._manifest is None and not (isinstance(self.asked, str) and self.asked.isdecimal()):
+            self._manifest = manifest
+
+    def to_ask(self) -> tuple[str | tuple[str, ...] | None, str]:
+        """What a worker asks for: the device, and the manifest of the only driver to open, or nothing."""
+        return (self.uuid, self._manifest) if self._manifest else (self.asked, "")
+
     def failed(self, error: ScenarioRunnerError, *, for_good: bool = False) -> None:
         """A worker could not be started."""
+        if self._manifest:  # perhaps it is not found that way
+            self._manifest = ""
+            return
         self._failures += 1
         if for_good or self._failures >= _MOST_FAILURES:
             first = error.problems[0]

@@ -252,11 +252,13 @@ class Fleet:
                         self._forks.load(new)
                     worker.state = "idle"
                     self.idle.append(worker)
-                case ["imported", list(names)]:
+                case ["used", list(names)]:
                     new = [name for name in names if isinstance(name, str) and name not in self._loaded]
                     self._loaded.update(dict.fromkeys(new))
                     if new:
                         self._forks.load(new)
+                case ["driver", str(manifest)]:
+                    worker.device.driver_found(manifest)
                 case ["devices", list(found)] if worker.state == "starting":
                     self._retire(worker)
                     self._events.found(worker.device, found)
@@ -309,7 +311,7 @@ class Fleet:
         state, item, attempts = worker.state, worker.item, worker.attempts
         self._retire(worker)
         if item is not None and (worker.has_begun or worker.why):
-            self._events.outcome(worker, worker.ended(status, counted_kills() > self._kills), spoiled=True)
+            self._events.outcome(worker, worker.ended(status, self._kills), spoiled=True)
         elif item is not None:
             self._events.back(item, attempts)
         elif state == "starting" or worker.start_failed:

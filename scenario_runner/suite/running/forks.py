@@ -54,16 +54,16 @@ class Forks:
         self.control.send(pickle.dumps(options))
         self.control.setblocking(False)
 
-    def fork(self, number: int, device: Any, descriptors: Sequence[int]) -> None:
-        """Ask for the worker of this number. The descriptors are copied."""
-        self._ask(("fork", number, device), descriptors)
+    def fork(self, number: int, device: Any, driver: str, descriptors: Sequence[int]) -> None:
+        """Ask for the worker of this number. The descriptors are copied. The others are those of `worker.main`."""
+        self._ask(("fork", number, device, driver), descriptors)
 
     def signal(self, number: int, sent: int) -> None:
         """Signal a worker, and with SIGKILL all that it has started."""
         self._ask(("signal", number, int(sent)))
 
     def load(self, names: Iterable[str]) -> None:
-        """Have workers that are forked from now on begin with these modules, and libraries by their paths."""
+        """Have workers that are forked from now on begin with these modules, types, and libraries by their paths."""
         self._ask(("load", list(names)))
 
     def _ask(self, request: Any, descriptors: Sequence[int] = ()) -> None:

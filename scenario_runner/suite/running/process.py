@@ -69,7 +69,7 @@ class WorkerProcess:
             self._progress, self._faults = (os.memfd_create(name) for name in ("progress", "faults"))
             kept.callback(os.close, self._progress)
             kept.callback(os.close, self._faults)
-            forks.fork(number, device.asked, (theirs.fileno(), written, self._progress, self._faults))
+            forks.fork(number, *device.to_ask(), (theirs.fileno(), written, self._progress, self._faults))
             self._open = kept.pop_all()
         ours.setblocking(False)
         os.set_blocking(self.messages, False)
@@ -136,10 +136,10 @@ class WorkerProcess:
             return f"was ended by {signal_name(os.WTERMSIG(status))}"
         return f"ended by itself with exit code {os.waitstatus_to_exitcode(status)}"
 
-    def ended(self, status: int, out_of_memory: bool) -> Outcome:
-        """What the item gave that the process was running when it ended."""
+    def ended(self, status: int, kills: int) -> Outcome:
+        """What the item gave that the process was running when it ended. ``kills``: `counted_kills` before."""
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) and not self.why else 0
-        help = _OUT_OF_MEMORY if number == signal.SIGKILL and out_of_memory else ""
+        help = _OUT_OF_MEMORY if number == signal.SIGKILL and counted_kills() > kills else ""
         return self._outcome(Crash(number, 0, *self.work()), self.how(status), help)
 
     def stuck(self) -> Outcome:

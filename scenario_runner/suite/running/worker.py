@@ -5,7 +5,10 @@ It is a fork of the zygote. The supervisor sends an item and gets the outcome, s
     [number of the run, id, path, expectations]     ["ready", physical device]
                                                     ["limit", seconds]      where it is not the one of the options
                                                     ["done", outcome, why the process ends now]
-                                                    ["imported", modules]   that the next workers may begin with
+                                                    ["used", names]         of modules and types of Vulkan, that the
+                                                                            next workers may begin with
+                                                    ["driver", path]        of the manifest of the device's driver: the
+                                                                            next workers need open no other
                                                     ["devices", what to ask for to get each]    instead of "ready"
                                                     ["failed", whether for good, code, message, help]   likewise
 """
@@ -27,6 +30,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from scenario_runner import progress
+from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, drivers
 from scenario_runner.errors import (
     DeviceError,
     DeviceLostError,
@@ -60,10 +64,13 @@ _TELLING: Final = 2  # the first so many workers tell of them: one may only tell
 _LOOKED_AT: Final = 64  # after so many items the size of the process is looked at
 
 
-def main(options: WorkerOptions, number: int, device: Asked, descriptors: Iterable[int], alive: int) -> int:
+def main(
+    options: WorkerOptions, number: int, device: Asked, driver: str, descriptors: Iterable[int], alive: int
+) -> int:
     """Serve the supervisor until it closes the socket, or tell it which devices these are where several are asked for.
 
-    ``alive`` is a pipe whose end is this process's, too. Returns the exit code of the process."""
+    ``driver`` is the manifest of the only driver to open, or empty. ``alive`` is a pipe whose end is this process's,
+    too. Returns the exit code of the process."""
     connection, messages, kept, faults = descriptors
     _die_with(alive)
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
@@ -72,6 +79,8 @@ def main(options: WorkerOptions, number: int, device: Asked, descriptors: Iterab
     os.close(messages)
     progress.share(kept)
     os.close(kept)
+    if driver:
+        os.environ.update(dict.fromkeys(DRIVER_OVERRIDES, driver))
     faulthandler.enable(faults, all_threads=True)
     faulthandler.register(STACK_SIGNAL, faults, all_threads=True)
     channel = Channel(socket.socket(fileno=connection))
@@ -80,7 +89,7 @@ def main(options: WorkerOptions, number: int, device: Asked, descriptors: Iterab
             if isinstance(device, tuple):
                 channel.send("devices", chosen(device))
                 return 0
-            worker = _Worker(options, number, device, channel)
+            worker = _Worker(options, number, device, driver, channel)
         except ScenarioRunnerError as error:
             first = error.problems[0]
             channel.send("failed", isinstance(error, NoDeviceError), first.code, first.message, first.help)
@@ -128,8 +137,9 @@ def _die_with(alive: int) -> None:
 class _Worker:
     """Life cycle: made with the driver started, or a ScenarioRunnerError; then it serves."""
 
-    def __init__(self, options: WorkerOptions, number: int, device: str | None, channel: Channel) -> None:
+    def __init__(self, options: WorkerOptions, number: int, device: str | None, driver: str, channel: Channel) -> None:
         self._options = options
+        self._driver = driver
         self._channel = channel
         self._runners = Runners(
             {**options.runner, "device": device}, options.timeout_s, lambda seconds: channel.send("limit", seconds)
@@ -137,7 +147,7 @@ class _Worker:
         module, _, name = options.task.partition(":")
         self._task: Callable[[Item, Runners, Any], Outcome] = getattr(import_module(module), name)
         self._count = 0
-        self._modules = set(sys.modules)
+        self._used = self._all_used()
         self._channel.send("ready", self._device(tell_libraries=number <= _TELLING))
         self._bytes, self._files = 0, _open_files()
 
@@ -148,7 +158,9 @@ class _Worker:
                 outcome = self._outcome(Item(*item))
                 end = self._end(outcome)
                 if self._count & (self._count - 1) == 0:  # 1, 2, 4, 8…
-                    self._tell_imports()
+                    self._tell_used()
+                    if not end:
+                        self._tell_driver()
                 self._channel.send("done", outcome.as_json(), end)
                 if end:
                     return
@@ -177,11 +189,24 @@ class _Worker:
             seconds, code = time.perf_counter() - started, ScenarioRunnerError.exit_code
             return Outcome("Crash", seconds, reason, code, stack=traceback.format_exc())
 
-    def _tell_imports(self) -> None:
-        new = [name for name in sys.modules if name not in self._modules and name.startswith("scenario_runner.")]
+    def _tell_used(self) -> None:
+        used = self._all_used()
+        new = used - self._used
         if new:
-            self._modules.update(new)
-            self._channel.send("imported", new)
+            self._used = used
+            self._channel.send("used", sorted(new))
+
+    def _tell_driver(self) -> None:
+        if not self._driver:
+            self._driver = _manifest_of(self._runners.runner().physical_device.library)
+            if self._driver:
+                self._channel.send("driver", self._driver)
+
+    @staticmethod
+    def _all_used() -> set[str]:
+        from scenario_runner.vulkan.api.arm_types import known_types
+
+        return {name for name in sys.modules if name.startswith("scenario_runner.")} | known_types.keys()
 
     def _end(self, outcome: Outcome) -> str:
         """Why this process must not run another item: it may be "spoiled", or has "grown". Or nothing."""
@@ -198,6 +223,23 @@ class _Worker:
             if _open_files() - self._files > self._options.most_files:
                 return "grown"
         return ""
+
+
+def _manifest_of(library: str | None) -> str:
+    """The only manifest of a driver that names this library, or nothing: where a layer is before the driver, where the
+    driver's commands are in another library than the one that the loader opens, or where several name it."""
+    found = [
+        manifest.path
+        for manifest in drivers(os.environ)
+        if library and manifest.library and not manifest.problem and _is_same(library, manifest.library)
+    ]
+    return found[0] if len(found) == 1 else ""
+
+
+def _is_same(library: str, named: str) -> bool:
+    if os.path.isabs(named):
+        return os.path.realpath(library) == os.path.realpath(named)
+    return os.path.basename(library) == named
 
 
 def _open_files() -> int:

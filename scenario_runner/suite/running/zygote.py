@@ -7,9 +7,9 @@ supervisor's requests and the ends of workers.
 Requests and answers are pickled tuples, a message each, over a socket pair (SOCK_SEQPACKET). The first request has what
 all workers need; then::
 
-    ("fork", number, device) and descriptors    ("refused", number, why) where there is none
+    ("fork", number, device, driver)            ("refused", number, why) where there is none
     ("signal", number, signal)
-    ("load", modules, and paths of libraries)
+    ("load", names: see `_load`)
                                                 ("ended", number, status as of os.waitpid)
 
 Whatever ends the supervisor ends the workers and what they have started, compilers for instance: this process reads the
@@ -31,6 +31,7 @@ from typing import Final, NoReturn
 from scenario_runner.program_version import program_version
 from scenario_runner.suite.running import worker
 from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.vulkan.api.structs import prepare
 
 MOST_BYTES: Final = 1 << 17
 """The size of a request or an answer."""
@@ -82,9 +83,9 @@ class Zygote:
         if not data:
             return False
         match pickle.loads(data):
-            case ("fork", int(number), device):
+            case ("fork", int(number), device, str(driver)):
                 try:
-                    self._fork(number, device, descriptors)
+                    self._fork(number, device, driver, descriptors)
                 finally:
                     for each in descriptors:
                         os.close(each)
@@ -100,7 +101,7 @@ class Zygote:
                 gc.freeze()
         return True
 
-    def _fork(self, number: int, device: worker.Asked, descriptors: list[int]) -> None:
+    def _fork(self, number: int, device: worker.Asked, driver: str, descriptors: list[int]) -> None:
         alive, held = os.pipe()
         try:
             process = os.fork()
@@ -111,13 +112,13 @@ class Zygote:
             return
         if not process:
             os.close(held)
-            self._become(number, device, descriptors, alive)
+            self._become(number, device, driver, descriptors, alive)
         os.close(alive)
         with suppress(OSError):
             os.setpgid(process, process)  # here as well: it may have to be killed before it has done so
         self._workers[number] = process, held
 
-    def _become(self, number: int, device: worker.Asked, descriptors: list[int], alive: int) -> NoReturn:
+    def _become(self, number: int, device: worker.Asked, driver: str, descriptors: list[int], alive: int) -> NoReturn:
         """What the child of a fork does, to its end."""
         os.setpgid(0, 0)
         signal.set_wakeup_fd(-1)
@@ -127,7 +128,7 @@ class Zygote:
             each.close()
         for _, held in self._workers.values():
             os.close(held)
-        os._exit(worker.main(self._options, number, device, descriptors, alive))
+        os._exit(worker.main(self._options, number, device, driver, descriptors, alive))
 
     def _collect(self) -> None:
         """Report the workers that have ended, and end what they have started."""
@@ -157,7 +158,8 @@ def _signal_group(process: int, number: int) -> None:
 
 
 def _load(name: str) -> None:
-    """Load what a worker has needed, so that the next ones need not: a module, or a library of the driver.
+    """Load what a worker has needed, so that the next ones need not: a module, a type of Vulkan, or by its path a
+    library of the driver.
 
     It must be one that starts no thread."""
     if name.startswith("/"):
@@ -168,6 +170,8 @@ def _load(name: str) -> None:
     elif name.startswith("scenario_runner."):
         with suppress(ImportError):
             import_module(name)
+    elif name.isascii() and name.isidentifier():
+        prepare(name)
 
 
 def main(descriptor: int) -> None:

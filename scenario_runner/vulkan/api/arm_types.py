@@ -19,11 +19,22 @@ def arm_ffi() -> Any:
     return arm.ffi
 
 
+known_types: dict[str, Any] = {}
+"""The types that were looked up so far, and the FFI object of each."""
+
+
 def type_source(name: str) -> Any:
     """The FFI object that declares the C type ``name``, such as ``VkTensorARM`` or ``PFN_vkCreateBuffer``.
 
     Raises LookupError when neither does.
     """
+    source = known_types.get(name)
+    if source is None:
+        source = known_types[name] = _declaring(name)
+    return source
+
+
+def _declaring(name: str) -> Any:
     try:
         ffi.typeof(name)
         return ffi

@@ -79,6 +79,30 @@ def device_function(device: Any, name: str) -> Any:
     return _function(load().vkGetDeviceProcAddr, "device", device, name)
 
 
+def library_of(function: Any) -> str | None:
+    """The file that a function was read from, where the platform tells (dladdr of the C library)."""
+    import ctypes
+
+    class Found(ctypes.Structure):
+        """Dl_info."""
+
+        _fields_ = (
+            ("file_name", ctypes.c_char_p),
+            ("file_base", ctypes.c_void_p),
+            ("symbol_name", ctypes.c_char_p),
+            ("symbol_address", ctypes.c_void_p),
+        )
+
+    address = int(ffi.cast("uintptr_t", function))
+    found = Found()
+    try:
+        if not ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found)) or not found.file_name:
+            return None
+    except (OSError, AttributeError, TypeError):  # Windows has no such function
+        return None
+    return os.fsdecode(found.file_name)
+
+
 def _function(look_up: Any, kind: str, parent: Any, name: str) -> Any:
     source = type_source(f"PFN_{name}")
     address = look_up(parent, name.encode())

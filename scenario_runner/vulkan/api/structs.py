@@ -6,6 +6,7 @@ Hot paths (recording of dispatches and barriers) hold ready-made cdata and call 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -39,6 +40,12 @@ class _Layout:
 
 
 _layout = cache(_Layout)
+
+
+def prepare(name: str) -> None:
+    """Look a type up that a process knows (`arm_types.known_types`): one that is forked from this one need not."""
+    with suppress(LookupError, TypeError):
+        (type_source if name.startswith("PFN_") else _layout)(name)
 
 
 def new(struct: str, /, **members: Any) -> Any:
@@ -91,7 +98,7 @@ def _fill(target: Any, layout: _Layout, members: Mapping[str, Any], keep: list[A
                 if counted.setdefault(counter, length) != length:
                     raise ValueError(f"{layout.name}.{name} has {length} elements, but {counter} is {counted[counter]}")
                 setattr(target, counter, length)
-        elif isinstance(value, Mapping) and kind.kind in ("struct", "union"):
+        elif isinstance(value, dict) and kind.kind in ("struct", "union"):
             _fill(getattr(target, name), _nested(kind), value, keep)
         else:
             if isinstance(value, _CData):
@@ -119,7 +126,7 @@ def _pointer(layout: _Layout, name: str, item: Any, value: Any, keep: list[Any])
         value = value.encode()
     if isinstance(value, bytes) and item.cname == "char":
         array = ffi.new("char[]", value)
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         nested = _nested(item)
         array = ffi.new(nested.pointer)
         _fill(array, nested, value, keep)
@@ -149,7 +156,7 @@ def _array(layout: _Layout, item: Any, values: list[Any] | tuple[Any, ...], keep
     if item.kind in ("struct", "union") and item.fields:
         array = ffi.new(source.typeof(source.getctype(item, "[]")), len(values))
         for index, value in enumerate(values):
-            if isinstance(value, Mapping):
+            if isinstance(value, dict):
                 _fill(array[index], _nested(item), value, keep)
             else:
                 keep.append(value)

@@ -69,6 +69,7 @@ class Device:
         queue = ffi.new("VkQueue*")
         self.fn.vkGetDeviceQueue(self.handle, family, 0, queue)
         self.queue: Any = queue[0]
+        physical.command = self.fn.vkQueueSubmit
         if log.hears_debug(__name__):
             extensions, features = sorted(enabled.extensions), sorted(map(str, enabled.features))
             log.debug(__name__, "opened %r with extensions %s and features %s", physical.name, extensions, features)

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from scenario_runner import errors
+from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.functions import Functions
@@ -34,6 +35,8 @@ class PhysicalDevice:
         self.fn = fn
         self.handle = handle
         self.index = index
+        self.command: Any = None
+        """One of its commands past the loader's dispatch, once a device of it has been opened."""
 
     @cached_property
     def properties(self) -> Any:
@@ -92,6 +95,12 @@ class PhysicalDevice:
         properties = self.vulkan12_properties
         words = (ffi.string(properties.driverName), ffi.string(properties.driverInfo))
         return " ".join(word.decode(errors="replace") for word in words if word)
+
+    @property
+    def library(self) -> str | None:
+        """The file that its commands are in: of its driver, or of a layer that they go through. None where that is not
+        known; so it is before a device of it has been opened."""
+        return None if self.command is None else loader.library_of(self.command)
 
     @cached_property
     def memory_heaps(self) -> list[int]:

@@ -236,6 +236,11 @@ def lacks_capability(physical: PhysicalDevice, name: str) -> str:
     return " and ".join(map(_describe, alternatives))
 
 
+def known_features() -> frozenset[str]:
+    """The names of all features that Vulkan has, in whatever structure."""
+    return frozenset(CORE_FEATURES).union(*(members for _, _, _, members in FEATURES.values()))
+
+
 def lacks_feature(physical: PhysicalDevice, member: str) -> bool:
     """Whether a device has no feature of this name, in any structure."""
     structures = [CORE] if member in CORE_FEATURES else []

@@ -22,13 +22,16 @@ INCLUDING = (
     '#version 450\n#include "add.glsl"\nlayout(binding = 0) buffer B { uint a[]; };\nvoid main() { a[0] += ADDED; }'
 )
 CRASH = glsl("s[a[0] * 400000000u] = 7u; barrier(); a[1] = s[a[2] * 300000000u];", DATA + "shared uint s[4];\n")
+SOME_TIME = 20  # work groups of WAIT that take long enough to be interrupted: lavapipe ends a loop after 65,536 rounds
 WAIT = glsl("for (uint i = 0u; i < a[0] * 6000000u; i++) a[3] = a[3] * 3u + i;", DATA)
 
 
-def scenario(folder: Path, shader: str, expected: int | None = None) -> Path:
+def scenario(folder: Path, shader: str, expected: int | None = None, groups: int = 1) -> Path:
     """A scenario that gives four numbers, of which the first one is expected."""
     folder.mkdir(parents=True, exist_ok=True)
-    scene = Scene(folder).shader("x", shader).buffer("a", numpy.full(4, 1, numpy.uint32)).dispatch("x", ["a"])
+    scene = (
+        Scene(folder).shader("x", shader).buffer("a", numpy.full(4, 1, numpy.uint32)).dispatch("x", ["a"], (groups, 1))
+    )
     if expected is not None:
         output = {"dtype": "uint32", "values": [expected, 1, 1, 1]}
         (folder / "check.json").write_text(json.dumps({"outputs": {"a": output}}))
@@ -77,7 +80,7 @@ def test_a_suite_on_two_hosts(cluster: Cluster, program: Program, tmp_path: Path
 def test_a_host_that_is_killed(program: Program, checkout: Path, tmp_path: Path, shader_cache: Path) -> None:
     """The worker of Dask that is killed in the middle costs nothing but time: each item has one result, and passes."""
     for number in range(12):
-        scenario(tmp_path / "suite" / f"{number:02}", WAIT)
+        scenario(tmp_path / "suite" / f"{number:02}", WAIT, groups=SOME_TIME)
         output = {"unchecked": True}
         (tmp_path / "suite" / f"{number:02}" / "check.json").write_text(json.dumps({"outputs": {"a": output}}))
     hosts = tmp_path / "hosts"
@@ -151,7 +154,7 @@ def test_ctrl_c(cluster: Cluster, checkout: Path, tmp_path: Path, shader_cache: 
 def test_fail_fast(cluster: Cluster, program: Program, tmp_path: Path) -> None:
     """After the first failure the shards that run end, and what they have not begun with has no result."""
     for number in range(8):
-        scenario(tmp_path / "suite" / str(number), WAIT, 7)
+        scenario(tmp_path / "suite" / str(number), WAIT, 7, groups=SOME_TIME)
     ended = program("test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1", "--fail-fast")
     assert ended.code == 1, ended
     assert 0 < len(results(tmp_path / "r")) < 8

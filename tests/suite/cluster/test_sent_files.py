@@ -21,7 +21,7 @@ from tests.scenes import Scene
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ContentStore:
     monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(tmp_path / "cache"))
-    return ContentStore("sender")
+    return ContentStore()
 
 
 def hash_of(data: bytes) -> str:
@@ -70,6 +70,16 @@ def test_a_file_in_pieces(store: ContentStore) -> None:
     assert store.missing([hash_of(data), hash_of(b"x")]) == [hash_of(b"x")]
     assert Path(store.path(hash_of(data))).read_bytes() == data
     assert {path.suffix for path in Path(store.path("")).parent.iterdir()} == {".content"}
+
+
+def test_two_workers_of_one_host(store: ContentStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are sent the same file at the same time."""
+    data = b"abcdefgh"
+    store.receive([Piece(hash_of(data), 0, data[:5], False)])
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    ContentStore().receive([Piece(hash_of(data), 0, data, True)])
+    store.receive([Piece(hash_of(data), 5, data[5:], True)])
+    assert Path(store.path(hash_of(data))).read_bytes() == data
 
 
 def test_absolute_paths_that_the_host_has(tmp_path: Path, store: ContentStore) -> None:

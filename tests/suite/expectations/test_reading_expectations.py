@@ -139,6 +139,7 @@ def test_wrong_outputs(keys: dict[str, Any], code: str, message: str) -> None:
         ({"when": [{"driver_version": "25"}]}, "003", "/when/0/driver_version: expected comparisons such as '>=24.1 <25'"),
         ({"when": [{"type": "gpu"}]}, "003", "/when/0/type: expected one of 'discrete', "),
         ({"when": [{"type": "cpu", "outputs": {"x": {"atol": -1}}}]}, "003", "/when/0/outputs/x/atol: expected a finite"),
+        ({"needs": {"features": "shaderInt65"}}, "003", "/needs/features: no feature of Vulkan is called 'shaderInt65' (did you mean 'shaderInt64'"),
         ({"needs": {"capability": "Int64"}}, "002", "/needs/capability: unknown key 'capability' (did you mean 'capabilities'?)"),
     ],
 )  # fmt: skip

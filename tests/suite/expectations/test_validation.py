@@ -134,6 +134,13 @@ def test_outputs_of_which_nothing_is_said(scene: Scene) -> None:
     ]
 
 
+def test_names_of_resources_that_look_like_frames(scene: Scene) -> None:
+    """A uid may have a slash, and is no captured frame for that."""
+    scene.resource("buffer", uid="a/b", size=4, shader_access="readwrite", dst="a_b.npy")
+    assert found(scene) == [("005", "nothing is said about the output 'a/b'")]
+    assert found(scene, a__b={"unchecked": True}) == []
+
+
 @pytest.mark.parametrize(
     "name, keys, code, message",
     [

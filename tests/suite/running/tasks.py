@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+from scenario_runner.doctor.manifests import DRIVER_OVERRIDES
 from scenario_runner.errors import FenceTimeoutError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.suite.records import Item, Outcome, Status
 from scenario_runner.suite.running.runners import Runners
+from scenario_runner.vulkan.api.arm_types import known_types
 
 
 def run(item: Item, runners: Runners, options: Any) -> Outcome:
@@ -36,6 +40,24 @@ def show_process(item: Item, runners: Runners, options: Any) -> Outcome:
     shown.write_text(f"{os.getpid()} {os.getppid()} {child.pid}")
     shown.rename(item.path + ".processes")
     return run(item, runners, options)
+
+
+def show_start(item: Item, runners: Runners, options: Any) -> Outcome:
+    """Write down the only driver that the process may open, what it had loaded before and after the run, and the
+    device."""
+    before = _loaded()
+    outcome = run(item, runners, options)
+    uuid = runners.runner().physical_device.uuid
+    start = [[os.environ.get(name) for name in DRIVER_OVERRIDES], before, _loaded(), uuid]
+    Path(item.path + ".start").write_text(json.dumps(start))
+    return outcome
+
+
+def _loaded() -> list[str]:
+    modules = [name for name in sys.modules if name.startswith("scenario_runner.")]
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        libraries = {line.split(maxsplit=5)[-1].strip() for line in maps if "/libvulkan" in line}
+    return sorted({*modules, *known_types, *libraries})
 
 
 def run_for_ever(item: Item, runners: Runners, options: Any) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.doctor.manifests import drivers
+from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, drivers
 from scenario_runner.errors import NoDeviceError
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.running.workers import Workers
@@ -181,3 +182,29 @@ def test_workers_import_from_where_the_supervisor_does(folder: Folder) -> None:
         command, env=environment, cwd=folder.path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     assert (done.returncode, "suite passed: 1 item" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
+def test_a_new_worker_begins_with_what_others_needed(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that replaces a crashed one has its modules, types of Vulkan and libraries, and opens only the driver of
+    the device. A manifest that does not lead to the device costs no item: the next worker opens all drivers."""
+    for name in DRIVER_OVERRIDES:
+        monkeypatch.delenv(name, raising=False)
+    a, c, e = (folder.good(name) for name in "ace")
+    items = [a, folder.crashing("b"), c, folder.crashing("d")]
+    with Workers(options(jobs=1, task="tests.suite.running.tasks:show_start")) as workers:
+        outcomes = [finished.attempts[0].status for finished in workers.run(items)]
+        (device,) = workers.devices
+        (used,) = workers._devices
+        _, manifest = used.to_ask()
+        wrong = folder.path / "wrong.json"
+        wrong.write_text('{"file_format_version": "1.0.0", "ICD": {"library_path": "/x.so", "api_version": "1.3.0"}}')
+        used._manifest = str(wrong)
+        outcomes.append(workers.run_one(e).attempts[0].status)
+    assert outcomes == ["Pass", "Crash", "Pass", "Crash", "Pass"]
+    starts = [json.loads(Path(each.path + ".start").read_text()) for each in (a, c, e)]
+    (_, _, loaded, _), (_, there, _, _), _ = starts
+    assert set(loaded) <= set(there)
+    assert [set(drivers) for drivers, *_ in starts] == [{None}, {manifest}, {None}]
+    assert {uuid for *_, uuid in starts} == {device.uuid}
+    (chosen,) = (each for each in drivers(os.environ) if each.path == manifest)
+    assert "lvp" in (chosen.library or "")

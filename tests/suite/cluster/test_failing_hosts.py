@@ -1,0 +1,159 @@
+"""What becomes of a suite whose hosts, or whose scheduler, fail: on real clusters, from this process."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy
+import pytest
+
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.suite.cluster import connection, workers
+from scenario_runner.suite.cluster.connection import connected, workers_of
+from scenario_runner.suite.cluster.workers import ClusterWorkers
+from scenario_runner.suite.evaluation_options import EvaluationOptions
+from scenario_runner.suite.problems import SuiteProblems
+from scenario_runner.suite.records import Item
+from scenario_runner.suite.running.options import Finished, WorkerOptions
+from scenario_runner.suite.verdicts import Expected, Rules
+from tests.scenes import Scene
+from tests.suite.cluster.hosts import Cluster, cluster_of
+
+OPTIONS = WorkerOptions(jobs=1, task_options=EvaluationOptions(None))
+
+
+class Suite:
+    """A suite on a cluster, and what it says."""
+
+    def __init__(self, address: str, patience_s: float = 60.0) -> None:
+        self.notes: list[str] = []
+        self.problems: list[Diagnostic] = []
+        self.workers = ClusterWorkers(
+            address,
+            OPTIONS,
+            Rules(),
+            lambda name: Expected(),
+            SuiteProblems(self.problems.append),
+            on_note=self.notes.append,
+            patience_s=patience_s,
+        )
+
+    def run(self, items: list[Item]) -> Iterator[Finished]:
+        with self.workers:
+            yield from self.workers.run(items, again=lambda item, attempts: False)
+
+
+@pytest.fixture(scope="module")
+def one_host(tmp_path_factory: pytest.TempPathFactory, checkout: Path) -> Iterator[Cluster]:
+    with cluster_of(1, tmp_path_factory.mktemp("cluster"), checkout) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def items(tmp_path: Path) -> list[Item]:
+    paths = [Scene(tmp_path / name).buffer("a", numpy.zeros(4, numpy.uint8)).write() for name in "ab"]
+    return [Item(path.parent.name, str(path)) for path in paths]
+
+
+def failure(running: Iterator[Finished]) -> Diagnostic:
+    """The error that a suite ends with."""
+    with pytest.raises(ScenarioRunnerError) as caught:
+        next(running)
+    return caught.value.problems[0]
+
+
+def test_no_worker_and_then_no_scheduler(
+    items: list[Item], checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A suite waits for workers for some time, and says so; it ends when the scheduler does not come back."""
+    monkeypatch.setattr(connection, "_CONNECT_S", 2)
+    hosts = tmp_path / "hosts"
+    hosts.mkdir()
+    with cluster_of(0, hosts, checkout) as cluster:
+        suite = Suite(cluster.address, patience_s=0.1)
+        problem = failure(suite.run(items))
+        assert (problem.code, problem.message) == ("SR-CLUSTER-003", "the cluster had no worker for 0 s")
+        assert suite.notes == ["the cluster has no worker that can be used: waiting 0 s for one"]
+        suite = Suite(cluster.address)
+        ended = threading.Event()
+        found: list[Diagnostic] = []
+        thread = threading.Thread(target=lambda: (found.append(failure(suite.run(items))), ended.set()))
+        thread.start()
+        while not suite.notes:
+            assert not ended.wait(0.05)
+    thread.join(60)
+    assert [each.code for each in found] == ["SR-CLUSTER-007"]
+    assert suite.notes[1:] == ["the scheduler of the cluster does not answer: waiting for it"]
+
+
+def test_a_host_that_cannot_keep_files(one_host: Cluster, items: list[Item], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An item is tried three times. When all that a host was given failed, nothing more is; the error says why."""
+    monkeypatch.setattr(workers, "_REST_S", 0.0)
+    monkeypatch.setattr(workers, "_LATE_S", 0.0)
+    cache = one_host.folder / "host-0" / "cache"
+    cache.write_text("no folder")
+    try:
+        suite = Suite(one_host.address)
+        running = suite.run(items)
+        first = next(running)
+        assert (first.item.id, first.attempts[-1].status) == ("a", "Missing")
+        assert first.attempts[-1].diagnostics[0]["code"] == "SR-CLUSTER-008"
+        problem = failure(running)
+        assert problem.code == "SR-CLUSTER-003"
+        assert "is not used: " in problem.message
+        assert "cannot be kept there" in problem.message
+        assert [each.code for each in suite.problems] == ["SR-CLUSTER-004"]
+    finally:
+        cache.unlink()
+
+
+def test_a_host_without_the_program(one_host: Cluster, items: list[Item], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named once, and not asked again."""
+    monkeypatch.setattr(workers, "_LATE_S", 0.0)
+    module = ModuleType("only_here")
+    exec("def describe(): ...", module.__dict__)
+    monkeypatch.setitem(sys.modules, "only_here", module)
+    monkeypatch.setattr("scenario_runner.suite.cluster.host.describe", module.__dict__["describe"])
+    suite = Suite(one_host.address)
+    problem = failure(suite.run(items))
+    assert problem.code == "SR-CLUSTER-003"
+    assert "has no such scenario-runner as this one" in problem.message
+    assert "only_here" in problem.message
+    assert len(suite.problems) == 1
+
+
+def test_the_file_of_a_scheduler(one_host: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names the address, once it is complete."""
+    path = tmp_path / "scheduler.json"
+    path.write_text('{"address": ')
+    threading.Timer(0.5, path.write_text, [json.dumps({"address": one_host.address})]).start()
+    with connected(str(path)) as client:
+        assert len(workers_of(client) or ()) == 1
+    monkeypatch.setattr(connection, "_CONNECT_S", 0)
+    with pytest.raises(ScenarioRunnerError, match=r"'nowhere\.json': .*No such file"), connected("nowhere.json"):
+        pass
+
+
+def test_something_else_answers() -> None:
+    """What answers at the address need not be a scheduler."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            there, _ = server.accept()
+            with there:
+                there.sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")
+                there.recv(1)
+
+        threading.Thread(target=greet, daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ScenarioRunnerError) as caught, connected(address):
+            pass
+    assert caught.value.problems[0].code == "SR-CLUSTER-002"
+    assert caught.value.problems[0].message.startswith(f"no scheduler of Dask answers at '{address}'")
