@@ -17,15 +17,19 @@ def color_console() -> Any:
     return None if console.no_color or console.color_system is None else console
 
 
-def draw(console: Any, picture: Any) -> None:
-    """Two texels in each character: the upper half block in the colour of the upper one, on that of the lower one."""
+def draw(console: Any, picture: Any, *, brightest: bool = False) -> None:
+    """Two texels in each character: the upper half block in the colour of the upper one, on that of the lower one.
+
+    ``brightest`` is as for `shrunk`.
+    """
     from rich.style import Style
     from rich.text import Text
 
     from scenario_runner.viewing.picture import shrunk
 
     has_blocks = console.encoding.lower().startswith("utf")
-    small = shrunk(picture, max(console.width, 1), max(2 * (console.height - 4), 8)).tolist()
+    width, height = max(console.width, 1), max(2 * (console.height - 4), 8)
+    small = shrunk(picture, width, height, brightest=brightest).tolist()
     step = 2 if has_blocks else 1
     for row in range(0, len(small), step):
         line = Text(no_wrap=True)

@@ -77,7 +77,7 @@ def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
         if options.png:
             write_picture(options.png, picture)
         if console is not None:
-            draw(console, picture)
+            draw(console, picture, brightest=True)
     return 0 if found.is_equal else DIFFERENT_EXIT_CODE
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.shaders import CompileRequest, compile_each
+from scenario_runner.shaders import Compiled, CompileRequest, compile_each
 
 if TYPE_CHECKING:
     from scenario_runner.custom_shader.attributes import Attributes
@@ -29,7 +29,7 @@ def compile_shaders(
     requests = [_request(shaders[index]) for index in sources]
     compiled = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache) if requests else []
     for index, outcome in zip(sources, compiled, strict=True):
-        made[index] = outcome
+        made[index] = outcome.module if isinstance(outcome, Compiled) else outcome
     given = {
         str(index): (_label(shader), shader.code)
         for index, shader in enumerate(shaders)

@@ -14,14 +14,14 @@ from scenario_runner.plan.model.records import CompilerOptions, NeededFeature, R
 from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.resolvers import CommandResolver, PlanContext
 from scenario_runner.plan.resources import resolve_resources
-from scenario_runner.plan.shaders import LoadedShader, included_files, load_shaders, used_shaders
+from scenario_runner.plan.shaders import LoadedShader, load_shaders, used_shaders
 from scenario_runner.plan.tables import Tables
 
 if TYPE_CHECKING:
     from scenario_runner.plan.cache.plan_cache import Facts
     from scenario_runner.plan.fragment import Drawing
     from scenario_runner.plan.layouts import LayoutTracker
-    from scenario_runner.scenario import Scenario, Shader
+    from scenario_runner.scenario import Scenario
 
 # uids that a message lists
 _MOST_SHOWN = 20
@@ -158,7 +158,7 @@ class _Resolver:
             requirements=_requirements(context.shaders.values(), (*features, *self._ml_features()), tables),
             warnings=(*self._scenario.warnings, *problems.warnings),
             graph_pipelines=tuple(tables.graph_pipelines),
-            reads=self._reads(shaders),
+            reads=self._reads(),
             names=tables.names,
             graphics_pipelines=tuple(tables.graphics_pipelines),
         )
@@ -252,13 +252,14 @@ class _Resolver:
                 planned.append(Output(uid, path))
         return tuple(planned)
 
-    def _reads(self, shaders: Collection[Shader]) -> tuple[str, ...]:
+    def _reads(self) -> tuple[str, ...]:
         """The scenario's own file, all that its resources name, and what the shaders include."""
         scenario = self._scenario
         files = [] if scenario.path is None else [scenario.path]
         named = (getattr(resource, "src", None) for resource in scenario.resources)
         files += [os.path.join(scenario.base_dir, name) for name in named if name is not None]
-        return tuple(dict.fromkeys([*files, *included_files(scenario, shaders)]))
+        files += [file for shader in self.context.shaders.values() for file in shader.includes]
+        return tuple(dict.fromkeys(files))
 
 
 def _requirements(

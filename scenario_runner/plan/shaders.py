@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +23,7 @@ from scenario_runner.spirv.index import MAGIC
 if TYPE_CHECKING:
     from scenario_runner.files.source import Identity
     from scenario_runner.scenario import Scenario
-    from scenario_runner.shaders import CompileRequest
+    from scenario_runner.shaders import Compiled, CompileRequest
     from scenario_runner.spirv import EntryPoint, Interface, Module
 
 # Far above any real shader; keeps a wrong path (a disk image, say) from being read into memory.
@@ -35,7 +34,8 @@ _MOST_BYTES_KEPT = 16 << 10
 
 
 class LoadedShader(NamedTuple):
-    """A shader resource with its module and entry point; ``features`` are Vulkan's that its blocks' layouts take."""
+    """A shader resource with its module and entry point; ``features`` are Vulkan's that its blocks' layouts take,
+    ``includes`` the files that its source includes."""
 
     uid: str
     pointer: str
@@ -44,7 +44,8 @@ class LoadedShader(NamedTuple):
     entry: EntryPoint
     interface: Interface
     specialization: Specialization
-    features: tuple[NeededFeature, ...] = ()
+    features: tuple[NeededFeature, ...]
+    includes: list[str]
 
 
 def used_shaders(scenario: Scenario) -> list[Shader]:
@@ -68,7 +69,7 @@ def load_shaders(
     that was found is raised, unless ``thorough``, where the others are loaded all the same.
     """
     shaders = list(shaders)
-    codes: dict[str, bytes] = {}
+    codes: dict[str, Compiled] = {}
     sources = [shader for shader in shaders if shader.type != "SPIR-V"]
     pointers = {
         shader.uid: (places or {}).get(shader.uid) or scenario.resource_pointer(shader.uid) for shader in shaders
@@ -100,8 +101,9 @@ def _given(
     pointers: Mapping[str, str],
     options: CompilerOptions,
     problems: Problems,
-) -> dict[str, bytes]:
+) -> dict[str, Compiled]:
     """The modules of shaders that are SPIR-V already, by uid; those that cannot be used are noted and left out."""
+    from scenario_runner.shaders import Compiled
     from scenario_runner.shaders.module_check import check_modules
 
     found = {}
@@ -116,7 +118,7 @@ def _given(
         problems.add_error(refusal, pointers[uid])
     for uid, complaint in checked.complaints.items():
         problems.add_otherwise(complaint, pointers[uid])
-    return {uid: code for uid, code in found.items() if uid not in checked.errors}
+    return {uid: Compiled(code, []) for uid, code in found.items() if uid not in checked.errors}
 
 
 def _compiled(
@@ -125,9 +127,9 @@ def _compiled(
     pointers: Mapping[str, str],
     options: CompilerOptions,
     problems: Problems,
-) -> dict[str, bytes]:
+) -> dict[str, Compiled]:
     """The modules of shaders by uid; those that fail are noted, each at its place."""
-    from scenario_runner.shaders import compile_each
+    from scenario_runner.shaders import Compiled, compile_each
 
     requests = [compile_request(scenario, shader) for shader in sources]
     uids = [shader.uid for shader in sources]
@@ -136,24 +138,11 @@ def _compiled(
     with clock.phase("compile", "shaders"):
         each = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
     for uid, one in zip(uids, each, strict=True):
-        if isinstance(one, bytes):
+        if isinstance(one, Compiled):
             codes[uid] = one
         else:
             problems.add_error(one, pointers[uid])
     return codes
-
-
-def included_files(scenario: Scenario, shaders: Iterable[Shader]) -> Iterator[str]:
-    """The files that sources include, as far as this program looks for them itself."""
-    for shader in shaders:
-        if shader.type == "SPIR-V":
-            continue
-        from scenario_runner.shaders.options import parse_build_options
-        from scenario_runner.shaders.source import assemble
-
-        request = compile_request(scenario, shader)
-        with suppress(ScenarioRunnerError):  # compiling says what is wrong
-            yield from assemble(request, parse_build_options(request.build_options, request.base_dir)).files[1:]
 
 
 def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
@@ -213,7 +202,8 @@ def _kept_module(code: bytes, name: str) -> Module:
     return read_module(code, name=name)
 
 
-def _take_apart(shader: Shader, pointer: str, code: bytes, problems: Problems) -> LoadedShader | None:
+def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Problems) -> LoadedShader | None:
+    code, includes = compiled
     name = shader.src or shader.uid
     # the scenarios of a suite share their shaders
     module = _kept_module(code, name) if len(code) <= _MOST_BYTES_KEPT else read_module(code, name=name)
@@ -236,4 +226,4 @@ def _take_apart(shader: Shader, pointer: str, code: bytes, problems: Problems) -
         return None
     features = tuple(NeededFeature(*need, pointer) for need in (*needs, *module_features(entry, shader.uid)))
     specialization = Specialization(tuple(entries), data)
-    return LoadedShader(shader.uid, pointer, code, module, entry, interface, specialization, features)
+    return LoadedShader(shader.uid, pointer, code, module, entry, interface, specialization, features, includes)

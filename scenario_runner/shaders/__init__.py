@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from scenario_runner.content_cache import default_cache_dir
 from scenario_runner.shaders.cache import ShaderCache
-from scenario_runner.shaders.compile import compile_all, compile_each
+from scenario_runner.shaders.compile import Compiled, compile_all, compile_each
 from scenario_runner.shaders.compilers.compiler import Compiler
 from scenario_runner.shaders.discovery import find_compilers
 from scenario_runner.shaders.options import BuildOptions, parse_build_options
@@ -16,6 +16,7 @@ from scenario_runner.shaders.request import CompileRequest
 __all__ = [
     "BuildOptions",
     "CompileRequest",
+    "Compiled",
     "Compiler",
     "ShaderCache",
     "compile_all",

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner import system_limits
 from scenario_runner.errors import (
@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 COMPILE_TIMEOUT_S = 60.0
 
 
+class Compiled(NamedTuple):
+    """A SPIR-V module, and the files that its source includes, as far as this program looks for them itself."""
+
+    module: bytes
+    includes: list[str]
+
+
 def compile_all(
     requests: Sequence[CompileRequest],
     *,
@@ -55,7 +62,7 @@ def compile_all(
     failures = [one for one in made if isinstance(one, ScenarioRunnerError)]
     if failures:
         raise _together(failures)
-    return [one for one in made if isinstance(one, bytes)]
+    return [one.module for one in made if isinstance(one, Compiled)]
 
 
 def compile_each(
@@ -66,7 +73,7 @@ def compile_each(
     use_cache: bool = True,
     jobs: int | None = None,
     timeout_s: float = COMPILE_TIMEOUT_S,
-) -> list[bytes | ScenarioRunnerError]:
+) -> list[Compiled | ScenarioRunnerError]:
     """As `compile_all`, but what `compile_all` would raise stands in the place of the module that there is not."""
     cache = ShaderCache(cache_dir) if use_cache else None
     found: dict[str, list[Compiler]] = {}
@@ -95,13 +102,13 @@ def compile_each(
         again = [own for own, shared in (one for one in wanted if isinstance(one, tuple)) if _differs(own, shared)]
         if again:
             _compile_missing(again, cache, jobs, timeout_s)
-    made: list[bytes | ScenarioRunnerError] = []
+    made: list[Compiled | ScenarioRunnerError] = []
     for one in wanted:
         if isinstance(one, tuple):
             own, shared = one
             outcome = own.failure or own.module or shared.failure or shared.module
             assert outcome is not None
-            made.append(outcome)
+            made.append(Compiled(outcome, own.assembled.files[1:]) if isinstance(outcome, bytes) else outcome)
         else:
             made.append(one)
     return made

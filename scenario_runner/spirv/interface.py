@@ -291,7 +291,7 @@ def read_local_size(index: Index, function: int, specialization: Mapping[int, Li
     """The workgroup size of the entry point whose function this is; see `Interface.local_size`."""
     words = index.words
     end = len(words)
-    constants = Constants(index, specialization)
+    constants = Constants(index, specialization) if specialization else index.once(Constants)
     for id, decorations in index.decorations.items():
         if decorations.get(BUILT_IN) == _WORKGROUP_SIZE and id in index.definitions:
             if index.opcode(index.definitions[id]) in (op.VARIABLE, op.UNTYPED_VARIABLE):

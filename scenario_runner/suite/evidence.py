@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 _LONGEST_NAME: Final = 120
+_MOST_COLORS: Final = 4
 _MOST_TEXELS: Final = 2048  # of a picture, each way: larger ones are shrunk
 
 
@@ -92,7 +93,13 @@ def _is_picture(plane: Plane) -> bool:
         from scenario_runner.viewing.texels import is_decodable
 
         return is_decodable(plane.image.format)
-    return len(plane.shape) > 1 and min(plane.shape[-2:]) > 1
+    sides = plane.shape[-3:-1] if _has_colors(plane) else plane.shape[-2:]
+    return len(plane.shape) > 1 and min(sides) > 1
+
+
+def _has_colors(plane: Plane) -> bool:
+    """Whether the last axis of a tensor counts colours, as in (batch, height, width, channels): it is a short one."""
+    return plane.image is None and len(plane.shape) > 2 and plane.shape[-1] <= _MOST_COLORS
 
 
 def _content(plane: Plane, data: memoryview) -> Content:
@@ -103,7 +110,10 @@ def _content(plane: Plane, data: memoryview) -> Content:
     if plane.image is not None and plane.part is not None:
         return image("", "", channels_of(plane.image.uid, plane.image.format, plane.part, piece))
     (channel,) = plane.channels(piece)
-    return Content("a.npy", "", (Channel("all", channel.raw.reshape(plane.shape), channel.element),), False, (0,))
+    array = channel.raw.reshape(plane.shape)
+    arrays = [array[..., at] for at in range(array.shape[-1])] if _has_colors(plane) else [array]
+    channels = (Channel(str(at), each, channel.element) for at, each in enumerate(arrays))
+    return Content("a.npy", "", tuple(channels), _has_colors(plane), tuple(range(len(arrays))))
 
 
 def _write_errors(
@@ -129,7 +139,7 @@ def _write_pictures(
     """Pictures of contents, with the range of what is expected, and one of the errors."""
     from scenario_runner.viewing.picture import picture_of, value_range
 
-    shown = {what: _content(plane, contents[what]) for what in sorted(contents, reverse=True)}
+    shown = _visible({what: _content(plane, contents[what]) for what in sorted(contents, reverse=True)})
     limits = value_range(next(iter(shown.values())))
     if not all(map(math.isfinite, limits)):
         limits = (0.0, 1.0)
@@ -142,17 +152,29 @@ def _write_pictures(
     return files
 
 
+def _visible(shown: dict[str, Content]) -> dict[str, Content]:
+    """The contents without an alpha that hides all of them: many shaders leave it zero."""
+    if any(len(each.channels) < 2 or each.channels[-1].name != "A" for each in shown.values()):
+        return shown
+    if any(each.channels[-1].raw.any() for each in shown.values()):
+        return shown
+    return {what: replace(each, channels=each.channels[:-1], numbers=each.numbers[:-1]) for what, each in shown.items()}
+
+
 def _error_picture(bound: Bound, plane: Plane, shown: dict[str, Content]) -> Array:
     """The errors as colours; what does not count has one of its own, and no say in the scale."""
     import numpy
 
     from scenario_runner.viewing.difference import error_map
-    from scenario_runner.viewing.picture import IGNORED_COLOR, heat
+    from scenario_runner.viewing.picture import IGNORED_COLOR, heat, shrunk
 
     actual, expected, ignored = shown["actual"], shown["expected"], bound.ignored()
     covered = numpy.zeros(actual.shape, bool)
     if ignored is not None:
-        flags = [plane.flags_of(ignored, number).reshape(actual.shape) for number in range(len(actual.channels))]
+        if _has_colors(plane):
+            flags = list(numpy.moveaxis(ignored.reshape(plane.shape), -1, 0))
+        else:
+            flags = [plane.flags_of(ignored, number).reshape(actual.shape) for number in range(len(actual.channels))]
         covered = numpy.all(flags, axis=0)
         pairs = zip(actual.channels, expected.channels, flags, strict=True)
         right = tuple(a._replace(raw=numpy.where(flag, e.raw, a.raw)) for a, e, flag in pairs)
@@ -161,9 +183,10 @@ def _error_picture(bound: Bound, plane: Plane, shown: dict[str, Content]) -> Arr
     covered = covered.reshape(errors.shape)
     finite = errors[numpy.isfinite(errors) & ~covered]
     greatest = float(finite.max()) if finite.size else 1.0
+    errors[covered] = 0
     picture = heat(errors, greatest if greatest > 0 else 1.0)
     picture[covered] = IGNORED_COLOR
-    return picture
+    return shrunk(picture, _MOST_TEXELS, _MOST_TEXELS, brightest=True)
 
 
 def _write_picture(picture: Array, what: str, results_folder: str, stem: str) -> dict[str, str]:

@@ -95,8 +95,9 @@ def heat(errors: Array, greatest: float) -> Array:
     return picture
 
 
-def shrunk(picture: Array, width: int, height: int) -> Array:
-    """The picture at no more than this size, its proportions kept: means of the texels that fall together."""
+def shrunk(picture: Array, width: int, height: int, *, brightest: bool = False) -> Array:
+    """The picture at no more than this size, its proportions kept: means of the texels that fall together, or of each
+    channel the ``brightest``, so that no single error (`heat`) is lost."""
     import numpy
 
     found_height, found_width = picture.shape[:2]
@@ -104,14 +105,17 @@ def shrunk(picture: Array, width: int, height: int) -> Array:
     if scale == 1.0 or not picture.size:
         return picture
     sizes = (max(1, int(found_height / scale)), max(1, int(found_width / scale)))
-    result: Array = picture.astype(numpy.float32)
+    result: Array = picture if brightest else picture.astype(numpy.float32)
     for axis, (size, found) in enumerate(zip(sizes, (found_height, found_width), strict=True)):
         edges = numpy.arange(size) * found // size
+        if brightest:
+            result = numpy.maximum.reduceat(result, edges, axis=axis)
+            continue
         counts = numpy.diff(numpy.append(edges, found))
         result = numpy.add.reduceat(result, edges, axis=axis) / counts.reshape(
             [-1 if at == axis else 1 for at in range(3)]
         )
-    return (result + 0.5).astype(numpy.uint8)
+    return result if brightest else (result + 0.5).astype(numpy.uint8)
 
 
 def write_picture(path: str, picture: Array) -> None:

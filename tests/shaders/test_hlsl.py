@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import CompileError, CompilerNotFoundError
-from scenario_runner.shaders import CompileRequest, compile_all, compile_each, find_compilers
+from scenario_runner.shaders import Compiled, CompileRequest, compile_all, compile_each, find_compilers
 from scenario_runner.shaders.compilers import dxc_library
 from scenario_runner.shaders.compilers.dxc_library import EXTRA, DxcLibrary
 from scenario_runner.spirv import DescriptorBinding, read_module
@@ -226,13 +226,13 @@ def test_a_batch(caplog: pytest.LogCaptureFixture) -> None:
     requests = [*(hlsl(source(value)) for value in values), hlsl(BAD, label="bad"), warned]
     with caplog.at_level(logging.WARNING):
         made = compile_each(requests, jobs=2)
-    for module, value in zip(made, [*values, None, 50.25], strict=True):
+    for one, value in zip(made, [*values, None, 50.25], strict=True):
         if value is None:
-            assert isinstance(module, CompileError)
-            assert str(module).startswith("a.hlsl:3:10: shader 'bad': use of undeclared identifier 'nope'\n")
+            assert isinstance(one, CompileError)
+            assert str(one).startswith("a.hlsl:3:10: shader 'bad': use of undeclared identifier 'nope'\n")
         else:
-            assert isinstance(module, bytes)
-            assert holds(module, value)
+            assert isinstance(one, Compiled)
+            assert holds(one.module, value)
     (record,) = caplog.records
     assert "expression result unused" in record.getMessage()
 
@@ -263,8 +263,8 @@ def test_a_crash_of_the_library_is_one_error() -> None:
         HEAD + "[numthreads(1, 1, 1)] void main() { o[0] = " + "+".join(["o[1]"] * 200_000) + "; }", label="c"
     )
     made = compile_each([hlsl(source(1.25)), crashing, hlsl(source(2.25))], jobs=1)
-    assert isinstance(made[0], bytes)
-    assert isinstance(made[2], bytes)
+    assert isinstance(made[0], Compiled)
+    assert isinstance(made[2], Compiled)
     assert isinstance(made[1], CompileError)
     assert "shader 'c': the shader compiler" in str(made[1])
     assert "was ended by SIG" in str(made[1])
@@ -275,7 +275,7 @@ def test_a_source_that_is_not_utf_8(tmp_path: Path) -> None:
     path = tmp_path / "a.hlsl"
     path.write_bytes(b"// caf\xe9\n" + source(1.25).encode())
     (made,) = compile_each([CompileRequest(language="HLSL", path=str(path))])
-    assert isinstance(made, bytes | CompileError)
+    assert isinstance(made, Compiled | CompileError)
 
 
 def test_options_of_a_shader_are_no_options_of_the_process() -> None:

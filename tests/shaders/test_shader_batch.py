@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import CompileError, FileError, ScenarioError
-from scenario_runner.shaders import BuildOptions, CompileRequest, compile_all, compile_each
+from scenario_runner.shaders import BuildOptions, Compiled, CompileRequest, compile_all, compile_each
 from scenario_runner.shaders.batch import MAX_SHADERS, batches
 from scenario_runner.shaders.compilers.shaderc import Shaderc
 from scenario_runner.shaders.job import Job
@@ -389,19 +389,28 @@ def test_batches_are_of_about_the_same_size(glslang: str) -> None:
 
 
 def test_each_has_its_module_or_its_failure(tmp_path: Path) -> None:
-    """`compile_each` puts what is wrong with a shader in its place, also where two have the same wrong text."""
+    """`compile_each` puts what is wrong with a shader in its place, also where two have the same wrong text. A module
+    comes with the files that its source includes."""
+    (tmp_path / "one.glsl").touch()
+    including = sources(2.25)[0]._replace(base_dir=str(tmp_path))
+    including = including._replace(source=f'{including.source}#include "one.glsl"\n')
     requests = [
         CompileRequest(source=BAD, name="a.comp", label="a"),
         *sources(1.25),
         CompileRequest(source=BAD, name="b.comp", label="b"),
         CompileRequest(path=str(tmp_path / "none.comp"), label="c"),
         CompileRequest(source=BAD, build_options="-bad", label="d"),
+        including,
     ]
-    first, good, second, missing, option = compile_each(requests)
+    first, good, second, missing, option, more = compile_each(requests)
     assert isinstance(first, CompileError)
     assert str(first).startswith("a.comp:5:3: shader 'a': 'nope' : undeclared identifier\n")
-    assert isinstance(good, bytes)
-    assert holds(good, 1.25)
+    assert isinstance(good, Compiled)
+    assert holds(good.module, 1.25)
+    assert good.includes == []
+    assert isinstance(more, Compiled)
+    assert holds(more.module, 2.25)
+    assert more.includes == [str(tmp_path / "one.glsl")]
     assert isinstance(second, CompileError)
     assert str(second).startswith("b.comp:5:3: shader 'b': 'nope' : undeclared identifier\n")
     assert isinstance(missing, FileError)

@@ -77,6 +77,7 @@ def test_a_picture_is_shrunk_by_means() -> None:
     picture = numpy.random.default_rng(3).integers(0, 256, (8, 12, 3), dtype="u1")
     expected = picture.reshape(4, 2, 6, 2, 3).mean(axis=(1, 3))
     assert numpy.abs(shrunk(picture, 6, 100) - expected).max() <= 0.5
+    assert (shrunk(picture, 6, 4, brightest=True) == picture.reshape(4, 2, 6, 2, 3).max(axis=(1, 3))).all()
     assert shrunk(picture, 12, 8) is picture
     assert shrunk(picture, 1, 1).shape == (1, 1, 3)
 

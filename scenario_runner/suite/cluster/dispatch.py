@@ -167,8 +167,7 @@ class Host:
             pure=False,
         )
         future.add_done_callback(lambda _: answers.put(None))
-        while (line := answers.get()) is not None:
-            said = json.loads(line)
+        for said in _said(answers):
             if "finished" in said:
                 job = next(each for each in jobs if each.item.id == said["finished"])
                 self._fetch(job.item, said["files"])
@@ -200,6 +199,12 @@ class Host:
             except ScenarioRunnerError as error:  # of this host
                 self._tell(Message("note", self, text=f"a file about {item.id} is not kept: {error}"))
         self._call(host.remove, list(files.values()))
+
+
+def _said(answers: SimpleQueue[str | None]) -> Iterator[dict[str, Any]]:
+    """What comes in lines of JSON, until None does."""
+    while (lines := answers.get()) is not None:
+        yield from map(json.loads, lines.split("\n"))
 
 
 def _pieces(hash: str, path: str) -> Iterator[Piece]:

@@ -12,13 +12,15 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Final, NamedTuple
 
 from scenario_runner.suite.cluster.contents import ContentStore, Piece
 
 _LAST_BYTES: Final = 2000
+_TOGETHER_S: Final = 0.03
 
 
 class _Supervisor(NamedTuple):
@@ -65,8 +67,8 @@ def remove(paths: Sequence[str]) -> None:
 
 
 def run_shard(session: str, order: str, shard: str, topic: str) -> None:
-    """Run a shard, and say what comes of it, line by line, under a topic; the last line says that it has ended, and
-    with ``failure`` what the supervisor has written to standard error where it ended before its time.
+    """Run a shard, and say what comes of it in lines under a topic; the last line says that it has ended, and with
+    ``failure`` what the supervisor has written to standard error where it ended before its time.
 
     This is the task that Dask knows of. It must not be run twice at a time in one process. It returns nothing: where
     Dask fails to fetch what a task returned it runs it again.
@@ -81,14 +83,24 @@ def run_shard(session: str, order: str, shard: str, topic: str) -> None:
     worker = get_worker()
     with suppress(OSError):  # it has ended; what it said is below
         _tell(supervisor, shard)
-    for line in supervisor.answers:
-        worker.log_event(topic, line.decode())
-        if line.startswith(b'{"end"'):
+    for lines in _together(supervisor.answers.fileno()):
+        worker.log_event(topic, lines.decode())
+        if lines.rpartition(b"\n")[2].startswith(b'{"end"'):
             return
     code = supervisor.process.wait()
     _supervisors.pop(session, None)
     failure = _last_words(supervisor.said) or f"it ended with {code}"
     worker.log_event(topic, json.dumps({"end": [], "devices": [], "failure": failure}))
+
+
+def _together(pipe: int) -> Iterator[bytes]:
+    """The lines that come through a pipe, those of a moment at once: to send one costs as much as a small item."""
+    rest = b""
+    while data := os.read(pipe, 1 << 20):
+        lines, newline, rest = (rest + data).rpartition(b"\n")
+        if newline:
+            yield lines
+        time.sleep(_TOGETHER_S)
 
 
 def _start(order: str) -> _Supervisor:

@@ -1,0 +1,176 @@
+"""Files about outputs that fail: pictures of what was expected, what came instead, and the error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from scenario_runner.files.dds import write_dds
+from scenario_runner.formats import format_named
+from scenario_runner.suite.evaluation import EvaluationOptions, run_item
+from scenario_runner.suite.expectations.places import expectations_file
+from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.running.runners import Runners
+from scenario_runner.viewing.picture import IGNORED_COLOR
+from tests.scenes import Scene
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def runners(shader_cache: Path) -> Iterator[Runners]:
+    found = Runners({}, 60)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def run(scene: Scene, runners: Runners) -> Run:
+    """Run the scene's scenario with expectations; failures leave files in the folder ``results``."""
+
+    def run(**given: Any) -> Outcome:
+        path = str(scene.write())
+        if given:
+            scene.file("check.json", json.dumps(given))
+        options = EvaluationOptions(str(scene.folder / "results"))
+        return run_item(Item("suite/item", path, expectations_file(path)), runners, options)
+
+    return run
+
+
+def test_a_wrong_picture(scene: Scene, run: Run) -> None:
+    """Of an image there are pictures of what was expected, what came, and the error."""
+    picture = np.zeros((1, 12, 16, 4), "u1")
+    picture[..., 3] = 255
+    image = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 16, 12, 1], "shader_access": "readwrite"}
+    scene.npy("picture.npy", picture)
+    scene.resource("image", uid="i", src="picture.npy", dst="i.png", **image)
+    picture[0, 5, 6, 1] = 200
+    scene.npy("expected/i.npy", picture)
+    outcome = run()
+    assert outcome.reason == "i: 1 of 768 elements (0.13 %) are wrong at [5, 6, 1]: 0 (0x00), expected 200 (0xc8)"
+    (output,) = outcome.outputs
+    assert output.files == {
+        "actual_array": "suite/item/i.actual.npy",
+        "expected_array": "suite/item/i.expected.npy",
+        "expected": "suite/item/i.expected.png",
+        "actual": "suite/item/i.actual.png",
+        "error": "suite/item/i.error.png",
+    }
+    shown = {
+        what: Image.open(scene.folder / "results" / path) for what, path in output.files.items() if path[-1] == "g"
+    }
+    assert {each.size for each in shown.values()} == {(16, 12)}
+    assert shown["expected"].getpixel((6, 5)) == (0, 200, 0, 255)
+    assert shown["actual"].getpixel((6, 5)) == (0, 0, 0, 255)
+    assert shown["error"].getpixel((6, 5)) == (255, 255, 255)
+    assert shown["error"].getpixel((0, 0)) == (0, 0, 0)
+    good = {"i": {"metrics": {"psnr": {"min": 20}, "ssim": {"min": 0.5}, "histogram_emd": {"max": 0.1}}}}
+    assert run(outputs=good).status == "Pass"
+    scene.npy("mask.npy", np.arange(12 * 16).reshape(12, 16) == 5 * 16 + 6)
+    assert run(outputs={"i": {"mask": "mask.npy"}}).status == "Pass"
+
+
+@pytest.fixture
+def levels(scene: Scene) -> Scene:
+    """An image i with three levels, all zero."""
+    image = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 16, 12, 1], "shader_access": "readwrite"}
+    scene.resource("image", uid="i", dst="i.dds", mips=3, **image)
+    return scene
+
+
+def test_the_pictures_show_the_level_that_is_wrong(levels: Scene, run: Run) -> None:
+    """Where the first level is right, pictures of it would show nothing."""
+    sizes = [(12, 16), (6, 8), (3, 4)]
+    expected = [bytes(4 * height * width) for height, width in sizes]
+    expected[1] = bytes(4 * (2 * 8 + 3)) + bytes([0, 80, 0, 0]) + bytes(4 * (3 * 8 + 4))
+    path = levels.file("expected/i.dds", b"")
+    write_dds(path, format_named("VK_FORMAT_R8G8B8A8_UNORM"), 16, 12, expected, 3)
+    outcome = run()
+    assert outcome.reason.startswith("i: 1 of 1008 elements (0.0992 %) are wrong at level 1 [2, 3, 1]")
+    with Image.open(levels.folder / "results" / outcome.outputs[0].files["error"]) as picture:
+        assert picture.size == (8, 6)
+        assert picture.getpixel((3, 2)) == (255, 255, 255)
+
+
+def test_what_a_mask_covers_has_its_own_colour(scene: Scene, run: Run) -> None:
+    """In the picture of errors; errors that do not count have no say in its scale."""
+    image = {"format": "VK_FORMAT_B8G8R8A8_UNORM", "dims": [1, 4, 2, 1], "shader_access": "readwrite"}
+    scene.resource("image", uid="i", dst="i.npy", **image)
+    picture = np.zeros((2, 4, 4), "u1")
+    picture[0, 0], picture[1, 2, 1], picture[1, 3] = 255, 9, (200, 3, 0, 0)
+    scene.npy("expected/i.npy", picture)
+    mask = np.zeros((2, 4, 4), bool)
+    mask[0, 0] = mask[1, 3, 0] = True  # all of a texel, and the blue of another one
+    scene.npy("mask.npy", mask)
+    outcome = run(outputs={"i": {"mask": "mask.npy"}})
+    assert outcome.reason.startswith("i: 2 of 27 elements that count (7.41 %) are wrong at [1, 2, 1]")
+    with Image.open(scene.folder / "results" / outcome.outputs[0].files["error"]) as found:
+        colors = {place: found.getpixel(place) for place in ((0, 0), (2, 1), (3, 1), (1, 0))}
+    assert colors == {(0, 0): IGNORED_COLOR, (2, 1): (255, 255, 255), (3, 1): (255, 0, 0), (1, 0): (0, 0, 0)}
+
+
+def test_an_alpha_that_hides_everything_is_not_shown(scene: Scene, run: Run) -> None:
+    """Colours that a shader wrote without an alpha can be seen."""
+    image = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 4, 2, 1], "shader_access": "readwrite"}
+    scene.resource("image", uid="i", dst="i.npy", **image)
+    picture = np.zeros((2, 4, 4), "u1")
+    picture[1, 2, 1] = 200
+    scene.npy("expected/i.npy", picture)
+    files = run().outputs[0].files
+    with Image.open(scene.folder / "results" / files["expected"]) as found:
+        assert found.getpixel((2, 1)) == (0, 200, 0)
+    picture[1, 2, 3] = 255
+    scene.npy("expected/i.npy", picture)
+    with Image.open(scene.folder / "results" / run().outputs[0].files["actual"]) as found:
+        assert found.mode == "RGBA"
+
+
+@pytest.mark.parametrize(
+    "dims, wrong, size, white",
+    [
+        ([1, 5, 6, 3], (0, 2, 4, 1), (6, 5), (4, 2)),
+        ([1, 5, 6, 1], (0, 2, 4, 0), (6, 5), (4, 2)),
+        ([2, 5, 6], (1, 4, 3), (6, 10), (3, 9)),
+    ],
+)
+def test_pictures_of_tensors(
+    scene: Scene, run: Run, dims: list[int], wrong: tuple[int, ...], size: tuple[int, int], white: tuple[int, int]
+) -> None:
+    """Up to four channels behind height and width are colours; else the last two axes are rows and columns."""
+    tensor = {"format": "VK_FORMAT_R8_UINT", "dims": dims, "shader_access": "readonly", "dst": "t.npy"}
+    scene.resource("tensor", uid="t", **tensor)
+    expected, mask = np.zeros(dims, "u1"), np.zeros(dims, bool)
+    expected[wrong] = 7
+    mask[0, 0, 0] = True
+    scene.npy("expected/t.npy", expected)
+    scene.npy("mask.npy", mask)
+    outcome = run(outputs={"t": {"mask": "mask.npy"}})
+    assert outcome.status == "Fail"
+    with Image.open(scene.folder / "results" / outcome.outputs[0].files["error"]) as found:
+        assert (found.size, found.getpixel(white)) == (size, (255, 255, 255))
+        assert found.getpixel((0, 0)) == IGNORED_COLOR
+
+
+@pytest.mark.parametrize("name, has_picture", [("BC4_SNORM", False), ("BC6H_UFLOAT", True)])
+def test_blocks_are_compared_byte_by_byte(scene: Scene, run: Run, name: str, has_picture: bool) -> None:
+    """Where every byte must be equal, blocks are not decoded, which may lose a difference, or be impossible."""
+    format = format_named(f"VK_FORMAT_{name}_BLOCK")
+    image = {"format": format.name, "dims": [1, 8, 4, 1], "shader_access": "readonly"}
+    scene.resource("image", uid="i", src="i.dds", dst="out.dds", **image)
+    words = np.zeros(2 * format.block_size_bytes, "u1")
+    write_dds(scene.folder / "i.dds", format, 8, 4, [words.tobytes()])
+    words[-3] = 1
+    write_dds(scene.file("expected/i.dds", b""), format, 8, 4, [words.tobytes()])
+    outcome = run()
+    wrong = "at block [0, 1, 0]" if format.block_size_bytes == 8 else "at block [0, 1, 1]"
+    assert outcome.status == "Fail"
+    assert wrong in outcome.reason
+    arrays = {"expected_array", "actual_array"} if has_picture else set()
+    assert set(outcome.outputs[0].files) == {"expected", "actual"} | ({"error"} if has_picture else set()) | arrays
