@@ -15,6 +15,7 @@ from scenario_runner.cli.arguments import (
     add_sandbox_option,
     compiler_arguments,
     device_arguments,
+    positive_seconds,
 )
 from scenario_runner.errors import DeviceError, ScenarioRunnerError, UsageError
 
@@ -142,7 +143,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--repeat", type=_count(1), metavar="N", help=f"measured runs of each scenario (default {_REPEAT})"
     )
-    parser.add_argument("--time", type=_seconds, metavar="S", help="measure each scenario for S seconds instead")
+    parser.add_argument(
+        "--time", type=positive_seconds, metavar="S", help="measure each scenario for S seconds instead"
+    )
     parser.add_argument("--json", metavar="FILE", help="write every sample to FILE")
     parser.add_argument("--compare", nargs=2, metavar=("A.json", "B.json"), help="show what changed from A to B")
     parser.add_argument(
@@ -169,16 +172,6 @@ def _count(least: int) -> Callable[[str], int]:
 
     read.__name__ = f"number ({least} or more)"
     return read
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value < 1e6:
-        raise ValueError
-    return value
-
-
-_seconds.__name__ = "number of seconds"
 
 
 def _percent(text: str) -> float:

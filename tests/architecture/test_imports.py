@@ -34,7 +34,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("kept_files",),
     ("errors", "kinds", "log", "progress", "clock", "close_names", "format_spellings", "arm_glslc", "system_packages"),
     ("diagnostics",),
-    ("visible",),
+    ("visible", "lazy_names"),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 
