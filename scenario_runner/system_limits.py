@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_FILES_OF_PROCESS = 6  # the pipes to a process while it is started
+
+
 class Limit(NamedTuple):
     """A limit that a new thread or process counts against: ``used`` of ``most``, and the new one needs ``more``."""
 
@@ -63,6 +66,9 @@ def _limits() -> Iterator[Limit]:
         import resource
     except ImportError:  # not on this system
         return
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files != resource.RLIM_INFINITY:
+        yield Limit("open files (ulimit -n)", _open_files(files), files, _FILES_OF_PROCESS)
     address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
     stack, _ = resource.getrlimit(resource.RLIMIT_STACK)
     used = _number("/proc/self/statm")
@@ -91,12 +97,26 @@ def _number(path: str) -> int | None:
         return None
 
 
+def _open_files(most: int) -> int:
+    """How many files this process has open. None can be opened to tell where ``most`` are."""
+    import os
+
+    try:
+        return len(os.listdir("/proc/self/fd")) - 1
+    except OSError:
+        return most
+
+
 def _threads(user: int | None) -> int:
     """How many threads there are in the processes that this one can see: all, or those of a (real) user id."""
     import os
 
     count = 0
-    for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
+    try:
+        entries = os.listdir("/proc")
+    except OSError:
+        entries = []
+    for entry in entries:
         try:
             with open(f"/proc/{entry}/status", encoding="utf-8", errors="replace") as file:
                 fields = dict(line.split(":", 1) for line in file)

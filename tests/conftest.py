@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -47,8 +48,12 @@ def scene(tmp_path: Path) -> Scene:
 
 @pytest.fixture(scope="session")
 def shader_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cache of compiled shaders for this session: every text is compiled once."""
-    folder = tmp_path_factory.mktemp("shader-cache")
+    """A cache of compiled shaders for this session, all its processes included: every text is compiled once."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # the folders of the processes of one session lie in one
+        folder = folder.parent
+    folder /= "shader-cache"
+    folder.mkdir(mode=0o700, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCENARIO_RUNNER_CACHE", str(folder))
         yield folder

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.forking import Forks
 
 COMMAND = [sys.executable, "-m", "scenario_runner"]
 
@@ -28,6 +31,9 @@ def python_path(checkout: Path) -> str:
     return os.pathsep.join(filter(None, [str(checkout), os.environ.get("PYTHONPATH")]))
 
 
+FORKS = Forks({**os.environ, "PYTHONPATH": python_path(Path(__file__).resolve().parents[1])})
+
+
 def run_program(
     checkout: Path,
     folder: Path,
@@ -38,15 +44,20 @@ def run_program(
     launcher: Sequence[str] = (),
 ) -> Ended:
     """Run the program of ``checkout`` in ``folder``, through ``launcher``; it must never show a traceback."""
-    done = subprocess.run(
-        [*launcher, *COMMAND, *map(str, arguments)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": python_path(checkout), **(env or {})},
-        input=stdin,
-        capture_output=True,
-        text=True,
-        errors="surrogateescape",
-        timeout=timeout_s,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return Ended(done.returncode, done.stdout, done.stderr)
+    environment = {**os.environ, "PYTHONPATH": python_path(checkout), **(env or {})}
+    words = [str(word) for word in arguments]
+    if not launcher and FORKS.can_fork(environment, stdin):
+        code, out, err = FORKS.run(words, folder, environment, stdin, timeout_s)
+    else:
+        done = subprocess.run(
+            [*launcher, *COMMAND, *words],
+            cwd=folder,
+            env=environment,
+            input=stdin.encode(),
+            capture_output=True,
+            timeout=timeout_s,
+        )
+        code, out, err = done.returncode, done.stdout, done.stderr
+    ended = Ended(code, *(io.TextIOWrapper(io.BytesIO(text), errors="surrogateescape").read() for text in (out, err)))
+    assert "Traceback" not in ended.err, ended.err
+    return ended

@@ -7,20 +7,21 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from scenario_runner.cli.messages import write
 from scenario_runner.visible import counted, one_line
 
 if TYPE_CHECKING:
-    from scenario_runner.suite.records import Item, Outcome
+    from scenario_runner.suite.records import Item, Outcome, OutputCheck
     from scenario_runner.suite.running.options import WorkerOptions
 
 
 def update(options: argparse.Namespace, items: Iterable[Item], worker_options: WorkerOptions) -> int:
     """Returns 0, or 1 where some items gave nothing that could be expected."""
-    from scenario_runner.cli.messages import write
     from scenario_runner.suite.running.workers import Workers
     from scenario_runner.suite.updating import TASK, UpdateOptions
 
     changed = failed = done = 0
+    contents: dict[str, tuple[str, str]] = {}
     worker_options = worker_options._replace(task=TASK, task_options=UpdateOptions(not options.dry_run))
     with Workers(worker_options, on_note=lambda text: write("warning", text)) as workers:
         for finished in workers.run(items):
@@ -28,11 +29,26 @@ def update(options: argparse.Namespace, items: Iterable[Item], worker_options: W
             done += 1
             changed += len(last.outputs)
             failed += last.status not in ("Pass", "NotSupported")
+            failed += sum(_contradicts(contents, finished.item, output) for output in last.outputs)
             if last.outputs or last.status != "Pass" or options.verbose:
                 _show(finished.item, last)
     would = "would change" if options.dry_run else "changed"
     print(f"{counted(changed, 'expectation')} of {counted(done, 'item')} {would}")
     return 1 if failed else 0
+
+
+def _contradicts(contents: dict[str, tuple[str, str]], item: Item, output: OutputCheck) -> bool:
+    """Whether another item has given the same file another content; it is said then. ``contents`` has the digest and
+    the item of each file so far."""
+    from scenario_runner.suite.updating import DIGEST
+
+    path = os.path.realpath(output.files["changed"])
+    digest, other = contents.setdefault(path, (output.files[DIGEST], item.id))
+    if digest == output.files[DIGEST]:
+        return False
+    message = f"{os.path.relpath(path)}: is what both {other!r} and {item.id!r} must give, but they differ"
+    write("error", message, "expect a file of its own of each")
+    return True
 
 
 def _show(item: Item, last: Outcome) -> None:

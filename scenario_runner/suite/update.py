@@ -26,12 +26,16 @@ if TYPE_CHECKING:
 
 
 class Change(NamedTuple):
-    """One expectation that becomes another: of an ``output``, in the file ``path``; ``message`` says what was wrong."""
+    """One expectation that becomes another: of an ``output``, in the file ``path``; ``message`` says what was wrong.
+
+    ``digest`` is the SHA-256 of the content, where the file has nothing else in it.
+    """
 
     path: str
     output: str
     kind: Literal["new", "changed"]
     message: str
+    digest: str = ""
 
 
 def update(item: Item, runners: Runners, *, write: bool = True) -> list[Change]:
@@ -199,8 +203,14 @@ class _Update:
             message = f"cannot hold the output {output.name!r:.100}: its format, or all of its levels"
             help = f"expect a {extension_of(output)} file: remove this one, or name another"
             raise ExpectationError(Diagnostic("SR-EXPECT-008", "error", None, message, help, path=path))
+        digest = hashlib.sha256(actual).hexdigest()
+        before = next((each for each in self.changes if each.path == path and each.digest), None)
+        if before is not None and before.digest != digest:
+            message = f"is what {before.output!r} and {output.name!r} must give, but they differ"
+            help = "expect a file of its own of each"
+            raise ExpectationError(Diagnostic("SR-EXPECT-006", "error", None, message, help, path=path))
         kind: Literal["new", "changed"] = "changed" if os.path.lexists(path) else "new"
-        self.changes.append(Change(path, output.name, kind, message))
-        if self._files is not None:
+        self.changes.append(Change(path, output.name, kind, message, digest))
+        if self._files is not None and before is None:
             element = bound.element if bound is not None else element_of_output(output, expected)
             write_output(path, output, element, actual, self._files.create)

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError
 from scenario_runner.suite.records import Item, Outcome, OutputCheck, Status
-from scenario_runner.suite.update import update
+from scenario_runner.suite.update import Change, update
 
 if TYPE_CHECKING:
     from scenario_runner.suite.evaluation import Runners
+
+DIGEST = "digest"
+"""Beside the files of an output: the SHA-256 of its new content, "" where its file has more in it."""
 
 TASK = "scenario_runner.suite.updating:update_item"
 
@@ -31,8 +34,9 @@ def update_item(item: Item, runners: Runners, options: UpdateOptions) -> Outcome
         status: Status = "NotSupported" if isinstance(error, UnsupportedError) else "Missing"
         problems = tuple(problem.as_json() for problem in error.problems)
         return Outcome(status, time.perf_counter() - start, str(error.problems[0]), error.exit_code, problems)
-    outputs = tuple(
-        OutputCheck(each.output, "Warn", f"{each.kind}: {each.message}", files={"changed": each.path})
-        for each in changes
-    )
-    return Outcome("Pass", time.perf_counter() - start, outputs=outputs)
+    return Outcome("Pass", time.perf_counter() - start, outputs=tuple(map(_check_of, changes)))
+
+
+def _check_of(change: Change) -> OutputCheck:
+    files = {"changed": change.path, DIGEST: change.digest}
+    return OutputCheck(change.output, "Warn", f"{change.kind}: {change.message}", files=files)

@@ -32,12 +32,31 @@ def launcher() -> Iterator[Launcher]:
         yield launcher
 
 
-def test_every_workload_runs_and_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each workload in its tiny size gives the results that NumPy computed, in the table and in the JSON."""
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all workloads, as in a whole benchmark: its cache is theirs."""
+    return tmp_path_factory.mktemp("benchmark")
+
+
+@pytest.mark.parametrize("name", all_workloads())
+def test_a_workload_runs_and_is_right(launcher: Launcher, root: Path, name: str) -> None:
+    """Each workload in its tiny size gives the results that NumPy computed. The run to warm up does it here."""
+    outcome = Bench(launcher, root, [ours()], runs=0, quick=True).measure(all_workloads()[name])
+    assert (outcome.failures, outcome.samples) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("small", "large-buffers", "graph-constants"), pytest.param(tuple(all_workloads()), marks=pytest.mark.heavy)],
+    ids=["some", "all"],
+)
+def test_workloads_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str], names: tuple[str, ...]) -> None:
+    """What is measured is in the table and in the JSON."""
     target = tmp_path / "results" / "benchmark.json"
-    assert main(["--quick", "--runs", "1", "--folder", str(tmp_path), "--json", str(target)]) == 0
+    only = [word for name in names for word in ("--only", name)]
+    assert main(["--quick", "--runs", "1", "--folder", str(tmp_path), "--json", str(target), *only]) == 0
     results = json.loads(target.read_text(encoding="utf-8"))
-    assert set(results["workloads"]) == set(all_workloads())
+    assert set(results["workloads"]) == set(names)
     for name, workload in results["workloads"].items():
         assert workload["failures"] == {}, name
         (sample,) = workload["runs"]["ours"]
@@ -47,7 +66,7 @@ def test_every_workload_runs_and_is_right(tmp_path: Path, capsys: pytest.Capture
     constants = results["workloads"]["graph-constants"]["memory / file"]
     assert constants["file_bytes"] > 4 * 500 * 100 * 4, "four tables and what is around them"
     printed = capsys.readouterr().out
-    assert all(workload.title in printed for workload in all_workloads().values())
+    assert all(all_workloads()[name].title in printed for name in names)
     assert not list(tmp_path.glob("scenario-benchmarks-*")), "temporary files are gone"
 
 

@@ -78,7 +78,8 @@ class LongRun:
 
         self.process = subprocess.Popen(
             [*COMMAND, str(path), *map(str, more), "--capture-dir", str(capture)],
-            env={**os.environ, "PYTHONPATH": python_path(checkout)},
+            # One thread of the software driver: what it computes until it is ended is for nothing.
+            env={**os.environ, "PYTHONPATH": python_path(checkout), "LP_NUM_THREADS": "1"},
             text=True,
             preexec_fn=set_up,
             stdout=None if terminal is not None else subprocess.PIPE,

@@ -79,13 +79,13 @@ def more(request: pytest.FixtureRequest) -> list[str]:
     return list(request.param)
 
 
-@pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize(
-    "number, code, said",
+    "number, times, code, said",
     [
-        (signal.SIGINT, 130, "interrupted\n"),
-        (signal.SIGTERM, 143, "interrupted by SIGTERM\n"),
-        (signal.SIGHUP, 129, "interrupted by SIGHUP\n"),
+        (signal.SIGINT, 1, 130, "interrupted\n"),
+        (signal.SIGINT, 2, 130, "interrupted\n"),
+        (signal.SIGTERM, 2, 143, "interrupted by SIGTERM\n"),
+        (signal.SIGHUP, 2, 129, "interrupted by SIGHUP\n"),
     ],
 )
 def test_interrupt(
@@ -96,9 +96,9 @@ def test_interrupt(
     tmp_path: Path,
     more: list[str],
     number: signal.Signals,
+    times: int,
     code: int,
     said: str,
-    times: int,
 ) -> None:
     """A signal during a long shader ends the call soon, with its own exit code and nothing half-written."""
     with LongRun(checkout, slow, tmp_path / "captured", *more) as run:

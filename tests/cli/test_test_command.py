@@ -150,6 +150,20 @@ def test_expectations_are_written_from_a_run(suite: Path, program: Program) -> N
     assert rest.code == 1
     assert "suite/unknown.json: no change: Missing: " in rest.out
     assert rest.out.endswith("0 expectations of 4 items changed\n")
+    assert rest.err == ""
+
+
+def test_a_file_that_two_items_expect(tmp_path: Path, program: Program) -> None:
+    """Where both would write it, and not the same, this is said: each update would change it again."""
+    numpy.save(tmp_path / "shared.npy", numpy.zeros(4, "uint32"))
+    for name in ("one", "two", "three"):
+        item(tmp_path / name, name, {"outputs": {"x": {"file": "../shared.npy"}}})
+    assert program("test", "one", "two", "--update", "--dry-run").code == 0
+    (sources,) = (tmp_path / "three").glob("*.npy")
+    numpy.save(sources, numpy.ones(4, "uint32"))
+    ended = program("test", "one", "three", "--update", "--dry-run")
+    assert ended.code == 1
+    assert re.search("^error: shared.npy: is what both '(one|three)/.* must give, but they differ$", ended.err, re.M)
 
 
 @pytest.mark.parametrize(

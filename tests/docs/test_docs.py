@@ -76,7 +76,9 @@ def pattern_of(expected: list[str]) -> re.Pattern[str]:
 
 
 @pytest.fixture(scope="module", params=PAGES, ids=lambda page: page.name)
-def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[str, str]]:
+def page(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, shader_cache: Path
+) -> tuple[Path, Path, dict[str, str]]:
     """A page, a folder to run it in, and the environment to run it with."""
     folder = tmp_path_factory.mktemp("docs")
     shutil.copytree(CHECKOUT / "scenarios", folder / "scenarios", ignore=shutil.ignore_patterns("out", "__pycache__"))
@@ -94,7 +96,8 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     environment = os.environ | {
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": python_path(CHECKOUT),
-        "SCENARIO_RUNNER_CACHE": str(folder / ".cache"),
+        # What is in the cache is shown by one page alone.
+        "SCENARIO_RUNNER_CACHE": str(folder / ".cache" if request.param.name == "caches.md" else shader_cache),
         "COLUMNS": "100",
     }
     return request.param, folder, environment

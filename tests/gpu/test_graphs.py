@@ -28,7 +28,18 @@ void main() {
 TOLERANCES = {"f2": 2e-3, "f4": 2e-6, "i1": 0, "i4": 0}
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in MODELS.iterdir()))
+NAMES = sorted(path.name for path in MODELS.iterdir())
+
+
+# Through copies in the default run: one, which has graphs and shaders.
+@pytest.mark.parametrize(
+    "shared_ml_runner, name",
+    [
+        *(("in place", name) for name in NAMES),
+        *(pytest.param("staged", name, marks=[pytest.mark.heavy] if name != "mixed" else []) for name in NAMES),
+    ],
+    indirect=["shared_ml_runner"],
+)
 def test_a_model_gives_what_numpy_computed(ml: Runner, name: str, tmp_path: Path) -> None:
     """Classifiers, an upscaler and a model of graphs and shaders, in float32, float16 and int8."""
     folder = MODELS / name

@@ -57,9 +57,9 @@ def died(name: str, folder: Path, count: int) -> list[tuple[int, int, str]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_mutants_that_look_right(name: str, tmp_path: Path) -> None:
-    """Two of each model, always the same ones."""
-    assert died(name, tmp_path, 2) == []
+def test_a_mutant_that_looks_right(name: str, tmp_path: Path) -> None:
+    """One of each model, always the same one."""
+    assert died(name, tmp_path, 1) == []
 
 
 @pytest.mark.heavy

@@ -89,6 +89,14 @@ def test_a_compiler_that_cannot_be_started(limited: Limited, small: Scene, limit
     assert re.match(rf"{place}the system refuses to start another (thread|process) \({named}\)\n  help: ", ended.err)
 
 
+def test_a_suite_without_file_handles(limited: Limited, small: Scene) -> None:
+    """The limit of open files is named, and not those of processes, which are far from theirs."""
+    ended = limited(("prlimit", "--nofile=10"), "test", "scenario.json")
+    assert ended.code == 15
+    named = r"open files \(ulimit -n\): \d+ of 10 in use, 6 more asked for"
+    assert re.search(rf"^error: the system refuses to start another process \({named}\)$", ended.err, re.M)
+
+
 def test_doctor_reports_a_thread_that_cannot_be_started(limited: Limited, scene: Scene) -> None:
     """The report of what else is there stays."""
     launcher, named = LAUNCHERS["ulimit -v"]

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         def read_into(self, destination: memoryview, offset: int) -> None: ...
 
 
-CHUNK_BYTES: Final = 1 << 18  # with the memory of `fast`, it stays in the caches of the processor
-_CHUNK_ELEMENTS: Final = 1 << 16  # for which that memory has four bytes at least
+CHUNK_BYTES: Final = 1 << 18  # what is known of it stays in the caches of the processor
+_MOST_WAITING: Final = 1 << 16  # elements
 _MOST_WORST: Final = 10
 
 
@@ -62,12 +62,13 @@ def compare(
     actual: memoryview, source: Source, planes: Sequence[Plane], rule: Rule, ignored: Array | None = None
 ) -> Found:
     """Count the elements that are wrong. ``ignored`` has a flag for each element of all planes, in order."""
-    wrong, total = 0, sum(plane.element_count for plane in planes)
+    total = sum(plane.element_count for plane in planes)
+    waiting = _Waiting(rule, ignored)
     for chunk in _chunks(actual, source, planes):
         if chunk.is_equal and (rule.nan != "error" or not chunk.element.is_float):
             continue
-        wrong += len(_wrong(chunk, rule, ignored))
-    return Found(wrong, total, 0 if ignored is None else int(ignored.sum()))
+        waiting.add(chunk, _suspects(chunk, rule))
+    return Found(waiting.wrong(), total, 0 if ignored is None else int(ignored.sum()))
 
 
 def details(
@@ -113,17 +114,60 @@ class _Chunk(NamedTuple):
     fast: list[FastCheck]
 
 
+class _Waiting:
+    """Suspects of many chunks that are looked at together: looking at a few costs as much as at hundreds.
+
+    Life cycle: suspects are added; `wrong` looks at all that wait, and says how many were wrong and count."""
+
+    def __init__(self, rule: Rule, ignored: Array | None) -> None:
+        self._rule = rule
+        self._ignored = ignored
+        self._element: Element | None = None
+        self._parts: list[
+            tuple[Array, Array, Array]
+        ] = []  # actual and expected values, and their places where some do not count
+        self._count = self._wrong = 0
+
+    def add(self, chunk: _Chunk, suspects: Array | None) -> None:
+        """Those at some indices of a chunk, or None for all; what it holds is copied."""
+        import numpy
+
+        if suspects is not None and not suspects.size:
+            return
+        if self._element is not chunk.element or self._count > _MOST_WAITING:
+            self.wrong()
+            self._element = chunk.element
+        where = numpy.arange(chunk.actual.size) if suspects is None else suspects
+        places = where if self._ignored is None else chunk.before + chunk.first + where * chunk.stride
+        self._parts.append((chunk.actual[where], chunk.expected[where], places))
+        self._count += where.size
+
+    def wrong(self) -> int:
+        """How many were wrong until now."""
+        import numpy
+
+        if self._parts and self._element is not None:
+            actual, expected, places = (numpy.concatenate(each) for each in zip(*self._parts, strict=True))
+            where = wrong_elements(actual, expected, self._element, self._rule)
+            count = where.size if self._ignored is None else int((~self._ignored[places[where]]).sum())
+            self._wrong += count
+            self._parts, self._count = [], 0
+        return self._wrong
+
+
+def _suspects(chunk: _Chunk, rule: Rule) -> Array | None:
+    """The indices of the elements of a chunk that may be wrong; None for all."""
+    if rule.is_bitwise or rule.nan == "error":
+        return None
+    size = len(chunk.actual)
+    if not chunk.fast or chunk.fast[0].element is not chunk.element or chunk.fast[0].size < size:
+        chunk.fast[:] = [FastCheck(chunk.element, rule, size)]
+    return chunk.fast[0].suspects(chunk.actual, chunk.expected)
+
+
 def _wrong(chunk: _Chunk, rule: Rule, ignored: Array | None) -> Array:
     """The indices of the elements of a chunk that are wrong and count."""
-    suspects = None
-    if not rule.is_bitwise and rule.nan != "error":
-        size = len(chunk.actual)
-        if not chunk.fast or chunk.fast[0].element is not chunk.element or chunk.fast[0].size < size:
-            chunk.fast[:] = [FastCheck(chunk.element, rule, size)]
-        suspects = chunk.fast[0].suspects(chunk.actual, chunk.expected)
-        if not suspects.size:
-            return suspects
-    where = wrong_elements(chunk.actual, chunk.expected, chunk.element, rule, suspects)
+    where = wrong_elements(chunk.actual, chunk.expected, chunk.element, rule, _suspects(chunk, rule))
     if ignored is not None and where.size:
         where = where[~ignored[chunk.before + chunk.first + where * chunk.stride]]
     return where
@@ -145,9 +189,8 @@ def _chunks(actual: memoryview, source: Source, planes: Sequence[Plane]) -> Iter
             for number, (one, other) in enumerate(pairs):
                 yield _Chunk(plane, one.element, one.raw, other.raw, number, len(pairs), before, is_equal, fast)
         else:
-            step = min(CHUNK_BYTES, _CHUNK_ELEMENTS * plane.element.size_bytes)
-            held = bytearray(min(step, plane.size_bytes))
-            for start in range(0, plane.size_bytes, step):
+            held = bytearray(min(CHUNK_BYTES, plane.size_bytes))
+            for start in range(0, plane.size_bytes, CHUNK_BYTES):
                 if plane.size_bytes - start < len(held):
                     held = bytearray(plane.size_bytes - start)
                 offset = plane.offset_bytes + start

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from scenario_runner.suite.tolerance.small_floats import FRACTION, StepsCheck, wrong_bytes
+
 if TYPE_CHECKING:
     import numpy
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 _NARROWER: Final = 1 - 1e-6  # several times the rounding of single precision
+_MANY: Final = 128  # one in so many elements is looked at again sooner than all are in another way
 # The bits of the least magnitude that is not finite.
 _NOT_FINITE: Final = {
     "float8_e4m3": 0x7F,
@@ -29,8 +32,6 @@ _NOT_FINITE: Final = {
     "float32": 0x7F80_0000,
     "float64": 0x7FF0_0000_0000_0000,
 }
-# Of 16-bit floats: the bits of the fraction.
-_FRACTION: Final = {"float16": 10, "bfloat16": 7}
 
 
 class FastCheck:
@@ -45,13 +46,9 @@ class FastCheck:
         kind = "<f4" if element.size_bytes < 8 else "<f8"
         self._errors, self._allowed = numpy.empty((2, size), kind)
         self._steps = numpy.empty(size, f"<i{element.size_bytes}")
-        # How many steps from a normal value stay within rtol of it. With f bits of fraction, d steps (at most 2^f) lead
-        # into the next binade at most, so that the error is at most d 2^-f / (1 - d 2^-(f+1)) of the value.
-        self._near = 0
-        if rule.rtol and element.name in _FRACTION:
-            values = 1 << _FRACTION[element.name]  # of a binade
-            allowed = min(rule.rtol, 1.0) * _NARROWER * values
-            self._near = min(values, int(allowed / (1 + allowed / (2 * values))))
+        self._small: StepsCheck | None = None
+        if element.name in FRACTION and (rule.atol or rule.rtol):
+            self._small = StepsCheck(element, rule, size, _NOT_FINITE[element.name], _NARROWER)
         self._zero_bits = 0
         if rule.zero and element.is_float:  # magnitudes with more bits than these are larger
             with numpy.errstate(over="ignore"):
@@ -60,6 +57,12 @@ class FastCheck:
 
     def suspects(self, actual: Array, expected: Array) -> Array:
         """The indices of the elements that may be wrong."""
+        if self._small is None:
+            return self._suspects(actual, expected)
+        far = self._small.far(actual, expected)
+        return far if far.size <= actual.size // _MANY else far[self._suspects(actual[far], expected[far])]
+
+    def _suspects(self, actual: Array, expected: Array) -> Array:
         import numpy
 
         rule = self._rule
@@ -74,10 +77,9 @@ class FastCheck:
                         return none
                     right = apart <= most
             else:
-                if self._near:
-                    far = self._far(actual, expected)
-                    if far.size <= actual.size >> 3:
-                        return far
+                if self.element.size_bytes == 1:
+                    is_near = rule.ulp and self._few_steps(actual, expected) is None
+                    return none if is_near else wrong_bytes(actual, expected, self.element, rule)
                 if rule.atol or rule.rtol:
                     errors = self._errors_beyond_rtol(actual, expected)
                     if errors.max() <= rule.atol * _NARROWER:  # a NaN would be the greatest, and within no bound
@@ -89,23 +91,6 @@ class FastCheck:
                         return none
                     right = few if right is None else right | few
         return numpy.arange(actual.size) if right is None else numpy.flatnonzero(~right)
-
-    def _far(self, actual: Array, expected: Array) -> Array:
-        """The indices of the elements that are not within rtol by the steps between both, which bits tell."""
-        import numpy
-
-        steps, near = self._steps[: actual.size].view("<u2"), self._near
-        least = 1 << _FRACTION[self.element.name]
-        a, e = actual.view("<u2"), expected.view("<u2")
-        magnitudes = self._allowed[: actual.size].view("<u2")[: actual.size]
-        numpy.bitwise_and(e, 0x7FFF, out=magnitudes)
-        numpy.subtract(a, e, out=steps)
-        numpy.add(steps, near, out=steps)  # between 0 and twice as many, where they are near
-        most = _NOT_FINITE[self.element.name] - near
-        if steps.max() <= 2 * near and magnitudes.min() >= least and magnitudes.max() < most:
-            return numpy.empty(0, numpy.intp)
-        near_ones = (steps <= 2 * near) & (magnitudes >= least) & (magnitudes < most)
-        return numpy.flatnonzero(~(near_ones | (a == e)))
 
     def _errors_beyond_rtol(self, actual: Array, expected: Array) -> Array:
         """|actual - expected| - rtol |expected|; NaN where a value is not finite."""

@@ -10,7 +10,7 @@ import pytest
 from tests.suite.cluster.hosts import Cluster, cluster_of
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # idle hosts take a tenth of a core
 def cluster(tmp_path_factory: pytest.TempPathFactory, checkout: Path) -> Iterator[Cluster]:
     """Two hosts that no test does harm to."""
     with cluster_of(2, tmp_path_factory.mktemp("cluster"), checkout) as cluster:

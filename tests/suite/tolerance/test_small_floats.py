@@ -1,0 +1,135 @@
+"""Floats of 8 and 16 bits that are compared by their bits, against double precision and ml_dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scenario_runner.plan.model.records import BufferPlan
+from scenario_runner.suite.expectations.content import HeldContent
+from scenario_runner.suite.tolerance.compare import compare
+from scenario_runner.suite.tolerance.fast import FastCheck
+from scenario_runner.suite.tolerance.planes import planes_of
+from scenario_runner.suite.tolerance.rule import Rule
+from scenario_runner.viewing.element import ELEMENTS
+
+TYPES: dict[str, Any] = {
+    "float8_e4m3": ml_dtypes.float8_e4m3fn,
+    "float8_e5m2": ml_dtypes.float8_e5m2,
+    "float16": np.float16,
+    "bfloat16": ml_dtypes.bfloat16,
+}
+ATOLS = (1e-30, 1e-6, 0.0009765625, 0.01, 0.6, 3.0, 1000.0, 1e30)
+RTOLS = (1e-4, 0.0078125, 0.05, 0.3, 1.0, 7.0)
+RULES = [
+    *(Rule(atol) for atol in ATOLS),
+    *(Rule(0, rtol) for rtol in RTOLS),
+    *(Rule(atol, rtol) for atol, rtol in ((1e-6, 0.3), (0.01, 0.01), (0.6, 0.05), (1e-30, 1.0))),
+]
+
+
+def bits(name: str) -> Any:
+    """All values of a type, as bits."""
+    size = ELEMENTS[name].size_bytes
+    return np.arange(1 << (8 * size), dtype=f"<u{size}")
+
+
+def right(name: str, actual: Any, expected: Any, rule: Rule) -> Any:
+    """Whether each element is right, in double precision, which holds all these values."""
+    with np.errstate(all="ignore"):
+        a, e = (values.view(TYPES[name]).astype("f8") for values in (actual, expected))
+        near = np.isfinite(a) & np.isfinite(e) & (np.abs(a - e) <= rule.atol + rule.rtol * np.abs(e))
+        return near | (a == e) | (np.isnan(a) & np.isnan(e))
+
+
+def check(name: str, actual: Any, expected: Any, rule: Rule) -> None:
+    """The comparison finds as many wrong elements, and the fast check lets none of them through."""
+    element = ELEMENTS[name]
+    wrong = ~right(name, actual, expected, rule)
+    planes = planes_of(BufferPlan("x", "", actual.nbytes), actual.nbytes, element)
+    found = compare(memoryview(actual).cast("B"), HeldContent(expected.tobytes(), element), planes, rule)
+    assert found.wrong == wrong.sum()
+    suspects = FastCheck(element, rule, actual.size).suspects(
+        *(each.view(element.dtype) for each in (actual, expected))
+    )
+    assert wrong[suspects].sum() == wrong.sum()
+    assert (np.diff(suspects) > 0).all()
+
+
+def neighbours(name: str) -> Iterator[tuple[Any, Any]]:
+    """Every value with others: some steps away, of the other sign, zeros, infinities and NaN."""
+    expected = bits(name)
+    one = expected.dtype.type(1)
+    sign = one << (8 * expected.itemsize - 1)
+    for distance in (1, 2, 3, 7, 40, 127, 255):
+        yield expected + one * distance, expected
+        yield expected - one * distance, expected
+        yield (expected + one * distance) ^ sign, expected
+    for value in (0, int(sign), int(sign) - 1, (1 << (8 * expected.itemsize)) - 1):
+        yield np.full_like(expected, value), expected
+        yield expected, np.full_like(expected, value)
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3", "float8_e5m2"])
+@pytest.mark.parametrize("rule", RULES)
+def test_all_pairs_of_bytes(name: str, rule: Rule) -> None:
+    """Of every two values."""
+    actual, expected = np.repeat(bits(name), 256), np.tile(bits(name), 256)
+    check(name, actual, expected, rule)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize("rule", RULES)
+def test_all_values_of_two_bytes(name: str, rule: Rule) -> None:
+    """Of every value and many others, and of pieces of them whose values have about the same magnitude."""
+    for actual, expected in neighbours(name):
+        check(name, actual, expected, rule)
+    fast = FastCheck(ELEMENTS[name], rule, 64)
+    for actual, expected in neighbours(name):
+        wrong = ~right(name, actual, expected, rule)
+        for start in range(0, actual.size, 64 * 61):
+            part = slice(start, start + 64)
+            found = fast.suspects(*(each[part].view(ELEMENTS[name].dtype) for each in (actual, expected)))
+            assert wrong[part][found].sum() == wrong[part].sum()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(sorted(TYPES)),
+    st.integers(0, 2**32),
+    st.floats(-20, 20),
+    st.floats(-12, 3),
+    st.floats(-30, 20),
+    st.floats(-12, 3),
+    st.sampled_from(["both", "atol", "rtol"]),
+    st.booleans(),
+)
+def test_noise(
+    name: str, seed: int, scale: float, noise: float, atol: float, rtol: float, keys: str, has_zeros: bool
+) -> None:
+    """Values of some magnitude with errors of another one."""
+    random = np.random.default_rng(seed)
+    numbers = random.normal(size=500) * 2.0**scale
+    if has_zeros:
+        numbers[random.random(500) < 0.3] = 0
+    with np.errstate(over="ignore"):
+        expected, actual = (
+            values.astype(TYPES[name]).view(f"u{ELEMENTS[name].size_bytes}")
+            for values in (numbers, numbers + random.normal(size=500) * 2.0 ** (scale + noise))
+        )
+    check(name, actual, expected, Rule(2.0**atol * (keys != "rtol"), 2.0**rtol * (keys != "atol")))
+
+
+def test_a_nan_of_the_other_sign() -> None:
+    """It is one step from a zero by the bits, and wrong."""
+    for name in TYPES:
+        values = bits(name)
+        pairs = np.array([[values[-1], 0], [values[values.size // 2 - 1], values[values.size // 2]]], values.dtype).T
+        for rule in (Rule(0.1), Rule(0, 0.1), Rule(0.1, 0.1)):
+            check(name, np.ascontiguousarray(pairs[0]), np.ascontiguousarray(pairs[1]), rule)
