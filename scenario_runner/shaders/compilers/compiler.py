@@ -20,6 +20,7 @@ DXC_VARIABLE = "SCENARIO_RUNNER_DXC"
 SOURCE_NAME = "source"
 OUTPUT_NAME = "module.spv"
 
+_NUMBER = re.compile(r"\d+")
 _LIBRARY = r".*\.(?:so|dll|dylib)(?:\.[\d.]+)?"
 
 
@@ -110,4 +111,4 @@ def is_library(path: str) -> bool:
 
 def numbers(version: str) -> tuple[int, ...]:
     """The numbers in a version, for comparing."""
-    return tuple(int(part[:9]) for part in re.findall(r"\d+", version))
+    return tuple(int(part[:9]) for part in _NUMBER.findall(version))
