@@ -40,6 +40,15 @@ def checkout() -> Path:
     return Path(__file__).resolve().parents[1]
 
 
+@pytest.fixture(scope="session")
+def device_name() -> str:
+    """That of the device that a run takes. Asked for before a test changes the environment."""
+    from scenario_runner import Runner
+
+    with Runner() as runner:
+        return runner.physical_device.name
+
+
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     """An empty scenario in a folder of its own."""

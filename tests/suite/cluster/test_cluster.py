@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy
 
+from tests.crash import crash_shader
 from tests.program import COMMAND, Program, python_path
 from tests.scenes import Scene, glsl
 from tests.suite.cluster.hosts import Cluster, cluster_of
@@ -21,7 +22,6 @@ DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
 INCLUDING = (
     '#version 450\n#include "add.glsl"\nlayout(binding = 0) buffer B { uint a[]; };\nvoid main() { a[0] += ADDED; }'
 )
-CRASH = glsl("s[a[0] * 400000000u] = 7u; barrier(); a[1] = s[a[2] * 300000000u];", DATA + "shared uint s[4];\n")
 SOME_TIME = 20  # work groups of WAIT that take long enough to be interrupted: lavapipe ends a loop after 65,536 rounds
 WAIT = glsl("for (uint i = 0u; i < a[0] * 6000000u; i++) a[3] = a[3] * 3u + i;", DATA)
 
@@ -46,7 +46,7 @@ def results(folder: Path) -> dict[str, dict[str, Any]]:
     return {line["item"]["id"]: line for line in lines}
 
 
-def test_a_suite_on_two_hosts(cluster: Cluster, program: Program, tmp_path: Path) -> None:
+def test_a_suite_on_two_hosts(cluster: Cluster, program: Program, tmp_path: Path, device_name: str) -> None:
     """Hosts are sent what scenarios read, from folders above the suite too, and send back results, the files about a
     failure and paths as they are here. What a host has is not sent again."""
     suite = tmp_path / "suite"
@@ -57,7 +57,7 @@ def test_a_suite_on_two_hosts(cluster: Cluster, program: Program, tmp_path: Path
         scenario(suite / f"good-{number:02}", shader, 5)
     scenario(suite / "wrong", INCLUDING.replace("add.glsl", "../../shared/add.glsl"), 6)
     scenario(suite / "broken", "no shader", 5)
-    scenario(suite / "crash", CRASH, 5)
+    scenario(suite / "crash", crash_shader(device_name), 5)
     ended = program("test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1", "--timeout", "60")
     assert ended.code == 1, ended
     found = results(tmp_path / "r")

@@ -10,12 +10,12 @@ import pytest
 
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.options import WorkerOptions
+from tests.crash import crash_shader
 from tests.layers import build_layer
 from tests.scenes import Scene, glsl
 
 DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
-# Real troubles, without a layer: llvmpipe checks no index of shared memory, and this is work for days.
-CRASH = glsl("s[a[0] * 400000000u] = 7u; barrier(); a[1] = s[a[2] * 300000000u];", DATA + "shared uint s[4];\n")
+# Work for days.
 ENDLESS = glsl("for (uint i = 0u; i < a[0] * 60000u; i++) a[3] = a[3] * 3u + i;", DATA)
 ADD = glsl("a[gl_WorkGroupID.x] += 1u;", DATA)
 
@@ -49,8 +49,9 @@ def trouble(layer: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
 class Folder:
     """Makes items in a folder."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, device_name: str) -> None:
         self.path = path
+        self._device_name = device_name
 
     def item(self, name: str, shader: str = ADD, groups: tuple[int, ...] = (4,), size: int | None = None) -> Item:
         folder = self.path / name
@@ -64,7 +65,7 @@ class Folder:
         return self.item(name)
 
     def crashing(self, name: str = "crash") -> Item:
-        return self.item(name, CRASH)
+        return self.item(name, crash_shader(self._device_name))
 
     def endless(self, name: str = "endless") -> Item:
         return self.item(name, ENDLESS, (65535, 65535, 64))
@@ -80,8 +81,8 @@ class Folder:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
+def folder(tmp_path: Path, device_name: str) -> Folder:
+    return Folder(tmp_path, device_name)
 
 
 def options(**values: Any) -> WorkerOptions:
