@@ -103,7 +103,7 @@ def _add_running(parser: argparse.ArgumentParser) -> tuple[argparse.Action, argp
     group.add_argument(
         "--cluster",
         metavar="SCHEDULER",
-        help="run on the workers of Dask, such as tcp://host:8786, or local:N for N workers here",
+        help="run on the workers of Dask: tcp://host:8786, the *.json of a scheduler, or local:N for N workers here",
     )
     retries = group.add_argument(
         "--retries", type=_number, metavar="N", help="run unexpected results up to N times more (default: 1)"

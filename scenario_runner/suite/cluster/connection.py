@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from scenario_runner.log import silence
 from scenario_runner.suite.problems import refuse
@@ -79,9 +79,11 @@ def _client(address: str) -> Iterator[Client]:
     until = time.monotonic() + _CONNECT_S
     try:
         found = _in_file(address, until) if address.endswith(".json") else address
-        client = Client(found, timeout=max(1.0, until - time.monotonic()), set_as_default=False)
+        client = Client(found, timeout=max(1, round(until - time.monotonic())), set_as_default=False)
     except Exception as error:  # anything: what answers there may be no scheduler
         why = ": ".join(dict.fromkeys(str(each) or type(each).__name__ for each in (error, error.__cause__) if each))
+        if isinstance(error, MemoryError):  # it has taken a greeting for a length
+            why = "it is something else that answers there"
         is_encrypted = address.startswith("tls://") or "encryption" in why
         help = _ENCRYPTED if is_encrypted else _EXPECTED
         refuse("SR-CLUSTER-002", None, f"no scheduler of Dask answers at {address!r}: {why}", help)
@@ -104,6 +106,12 @@ def _in_file(path: str, until: float) -> str:
         time.sleep(_LOOK_S)
 
 
+def refuse_lost_scheduler(why: str) -> NoReturn:
+    """Raise the error of a scheduler that a suite cannot go on with."""
+    help = "run the suite again with --resume, which keeps the results that came, on a cluster or without --cluster"
+    refuse("SR-CLUSTER-007", None, f"the scheduler of the cluster {why}", help)
+
+
 def workers_of(client: Client) -> dict[str, Any] | None:
     """What the scheduler knows of its workers, by their addresses; None while it does not answer.
 
@@ -112,9 +120,7 @@ def workers_of(client: Client) -> dict[str, Any] | None:
     if client.status == "connecting":  # again: it has lost the scheduler, and tries for as long as at the start
         return None
     if client.status != "running" or client.scheduler is None:
-        message = "the scheduler of the cluster is gone"
-        help = "run the suite again with --resume, which keeps the results that came, on a cluster or without --cluster"
-        refuse("SR-CLUSTER-007", None, message, help)
+        refuse_lost_scheduler("is gone")
     try:
         # Not scheduler_info(): in some versions of Dask it tells of no more than five workers.
         return dict(client.sync(client.scheduler.identity, callback_timeout=_CONNECT_S)["workers"])

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.suite.cluster import host as remote
-from scenario_runner.suite.cluster.connection import connected, workers_of
+from scenario_runner.suite.cluster.connection import connected, refuse_lost_scheduler, workers_of
 from scenario_runner.suite.cluster.contents import HOST_CANNOT_KEEP_FILES
 from scenario_runner.suite.cluster.dispatch import Host, Message, Suite
 from scenario_runner.suite.cluster.jobs import Job
@@ -78,7 +78,7 @@ class ClusterWorkers:
         self._devices: dict[tuple[str, str], Device] = {}
         self._error: ScenarioRunnerError | None = None  # why the first host that cannot run anything cannot
         self._has_results = False
-        self._is_answered = True  # by the scheduler
+        self._silent_since: float | None = None  # the scheduler
         self._stopping = False
         session, folder = uuid.uuid4().hex[:12], options.task_options.results_folder
         order = Order(
@@ -119,7 +119,7 @@ class ClusterWorkers:
                 if self._stopping or not self._shards.has_more():
                     return
                 patience_s = min(self._patience_s, _LATE_S if self._error else self._patience_s)
-                if self._hosts or not self._is_answered:
+                if self._hosts or self._silent_since is not None:
                     alone_since = None
                 elif alone_since is None:
                     alone_since = looked
@@ -162,11 +162,14 @@ class ClusterWorkers:
         """Find the workers that have come, and those that are gone."""
         workers = workers_of(self._suite.client)
         if workers is None:
-            if self._is_answered:
+            now = time.monotonic()
+            if self._silent_since is None:
+                self._silent_since = now
                 self._note("the scheduler of the cluster does not answer: waiting for it")
-            self._is_answered = False
+            elif now - self._silent_since > self._patience_s:
+                refuse_lost_scheduler("does not answer")
             return
-        self._is_answered = True
+        self._silent_since = None
         has_resource = any(each["resources"].get(RESOURCE) for each in workers.values())
         for address, about in workers.items():
             if address in self._hosts or address in self._refused:

@@ -22,6 +22,7 @@ class Cluster(NamedTuple):
     address: str
     processes: list[int]
     folder: Path
+    scheduler: int  # the id of its process
 
     def kept(self) -> list[set[str]]:
         """The names of the files that each host has been sent."""
@@ -44,7 +45,7 @@ def cluster_of(count: int, folder: Path, checkout: Path, **variables: str) -> It
         assert process.stdout is not None
         address, processes = json.loads(process.stdout.readline())
         try:
-            yield Cluster(address, processes, folder)
+            yield Cluster(address, processes, folder, process.pid)
         finally:
             process.communicate("")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import sys
 import threading
@@ -72,7 +74,7 @@ def failure(running: Iterator[Finished]) -> Diagnostic:
 def test_no_worker_and_then_no_scheduler(
     items: list[Item], checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A suite waits for workers for some time, and says so; it ends when the scheduler does not come back."""
+    """A suite waits for workers for some time, and says so; it ends when the scheduler hangs or does not come back."""
     monkeypatch.setattr(connection, "_CONNECT_S", 2)
     hosts = tmp_path / "hosts"
     hosts.mkdir()
@@ -81,6 +83,13 @@ def test_no_worker_and_then_no_scheduler(
         problem = failure(suite.run(items))
         assert (problem.code, problem.message) == ("SR-CLUSTER-003", "the cluster had no worker for 0 s")
         assert suite.notes == ["the cluster has no worker that can be used: waiting 0 s for one"]
+        suite = Suite(cluster.address, patience_s=0.1)
+        os.kill(cluster.scheduler, signal.SIGSTOP)
+        try:
+            problem = failure(suite.run(items))
+        finally:
+            os.kill(cluster.scheduler, signal.SIGCONT)
+        assert (problem.code, problem.message) == ("SR-CLUSTER-007", "the scheduler of the cluster does not answer")
         suite = Suite(cluster.address)
         ended = threading.Event()
         found: list[Diagnostic] = []
@@ -156,4 +165,5 @@ def test_something_else_answers() -> None:
         with pytest.raises(ScenarioRunnerError) as caught, connected(address):
             pass
     assert caught.value.problems[0].code == "SR-CLUSTER-002"
-    assert caught.value.problems[0].message.startswith(f"no scheduler of Dask answers at '{address}'")
+    message = f"no scheduler of Dask answers at '{address}': it is something else that answers there"
+    assert caught.value.problems[0].message == message
