@@ -40,7 +40,8 @@ class StepsCheck:
         self._right = numpy.empty(size, bool)
         self._near = self._near_steps(rule.rtol * narrower)
         least_step = element.least_normal / (1 << self._fraction)
-        self._binade, self._allowed = self._allowed_steps(rule.atol * narrower / least_step)
+        atol = min(rule.atol, 1e100)  # beyond all errors; in steps it would be infinite
+        self._binade, self._allowed = self._allowed_steps(atol * narrower / least_step)
         # as arrays, since the greater one of a number and each of an array takes ten times as long
         self._first = numpy.full(size, self._binade << self._fraction, self._kind)
         self._nears = numpy.full(size, self._near, self._kind)
