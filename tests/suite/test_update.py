@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,6 @@ from tests.scenes import Scene, glsl
 DOUBLE = glsl("x[gl_GlobalInvocationID.x] *= 2.0;", "layout(set=0,binding=0) buffer X { float x[]; };", local_size=4)
 VALUES = np.float32([1, 2, 3, 4])
 Update = Callable[..., list[Change]]
-
-
-@pytest.fixture(scope="module")
-def runners(shader_cache: Path) -> Iterator[Runners]:
-    found = Runners({}, 60)
-    yield found
-    found.close()
 
 
 @pytest.fixture
