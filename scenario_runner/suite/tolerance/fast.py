@@ -62,6 +62,8 @@ class FastCheck:
         if self._small is None:
             return self._suspects(actual, expected)
         far = self._small.far(actual, expected)
+        if far is None:
+            return self._suspects(actual, expected)
         return far if far.size <= actual.size // _MANY else far[self._suspects(actual[far], expected[far])]
 
     def _suspects(self, actual: Array, expected: Array) -> Array:
@@ -80,7 +82,7 @@ class FastCheck:
                     right = apart <= most
             else:
                 if self.element.size_bytes == 1:
-                    is_near = rule.ulp and self._few_steps(actual, expected) is None
+                    is_near = rule.ulp and self._small is None and self._few_steps(actual, expected) is None
                     return none if is_near else wrong_bytes(actual, expected, self.element, rule)
                 if rule.atol or rule.rtol:
                     errors = self._errors_beyond_rtol(actual, expected)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FRACTION: Final = {"float8_e4m3": 3, "float8_e5m2": 2, "float16": 10, "bfloat16": 7}
 """The number of bits of the fraction, of the types that this is about."""
+_PAUSE: Final = 31  # chunks
 
 
 class StepsCheck:
@@ -39,12 +40,9 @@ class StepsCheck:
         self._steps, self._magnitudes, self._room = numpy.empty((3, size), self._kind)
         self._right = numpy.empty(size, bool)
         self._near = self._near_steps(rule.rtol * narrower)
-        least_step = element.least_normal / (1 << self._fraction)
-        atol = min(rule.atol, 1e100)  # beyond all errors; in steps it would be infinite
-        self._binade, self._allowed = self._allowed_steps(atol * narrower / least_step)
-        # as arrays, since the greater one of a number and each of an array takes ten times as long
-        self._first = numpy.full(size, self._binade << self._fraction, self._kind)
-        self._nears = numpy.full(size, self._near, self._kind)
+        # atol in steps of the least binade
+        self._atol_steps = rule.atol * narrower / (element.least_normal / (1 << self._fraction))
+        self._pause = 0
 
     def _near_steps(self, rtol: float) -> int:
         """So many steps from a normal value stay within ``rtol`` of it.
@@ -55,26 +53,22 @@ class StepsCheck:
         allowed = min(rtol, 1.0) * values
         return min(int(allowed / (1 + allowed / (2 * values))), self._sign - self._not_finite)
 
-    def _allowed_steps(self, atol: float) -> tuple[int, int]:
-        """A binade, and how many of its steps are within ``atol``, which is in steps of the least binade.
+    def _allowed(self, most: int) -> int:
+        """So many steps from values whose magnitudes have no more than these bits stay within ``atol``.
 
-        In a binade above it half as many are, and so on; in those below it at least as many. A value and one of the
-        other sign are 2^(n-1) - d steps apart, of their n bits, where their magnitudes have a distance of d. No number
-        that is allowed is so great: it and the greatest magnitude of the binade are less than 2^(n-1) together."""
-        top = (self._not_finite - 1) >> self._fraction
-        for first in range(1, top + 1):
-            allowed = math.floor(math.ldexp(atol, 1 - first))
-            if all(
-                (allowed >> (binade - first)) + min((binade + 1) << self._fraction, self._not_finite) <= self._sign
-                for binade in range(first, top + 1)
-            ):
-                return first, allowed
-        return 1, 0
+        A value and one of the other sign are 2^(n-1) - d steps apart, of their n bits, where their magnitudes have a
+        distance of d: more than are allowed."""
+        steps = math.ldexp(self._atol_steps, 1 - max(most >> self._fraction, 1))
+        return math.floor(min(steps, self._sign - 1 - most))
 
-    def far(self, actual: Array, expected: Array) -> Array:
-        """The indices of the elements that are not certainly within the bounds of rtol or atol."""
+    def far(self, actual: Array, expected: Array) -> Array | None:
+        """The indices of the elements that are not certainly within the bounds of rtol or atol; None where bits do not
+        tell enough."""
         import numpy
 
+        if self._pause:
+            self._pause -= 1
+            return None
         count = actual.size
         a, e = actual.view(self._kind), expected.view(self._kind)
         steps, magnitudes, room = (each[:count] for each in (self._steps, self._magnitudes, self._room))
@@ -87,7 +81,7 @@ class StepsCheck:
         if greatest <= self._near and int(room.max()) + greatest < self._not_finite:
             # only a denormal value can be wrong, and one so near a NaN of the other sign
             numpy.less(room, 1 << self._fraction, out=right)
-            if not self._allowed:
+            if not self._atol_steps:
                 denormal = numpy.flatnonzero(right)
                 return denormal[steps[denormal] > 0]
             if not right.any():
@@ -95,22 +89,14 @@ class StepsCheck:
         numpy.bitwise_and(a, self._sign - 1, out=magnitudes)
         numpy.maximum(magnitudes, room, out=magnitudes)
         most = int(magnitudes.max())
-        if most < self._not_finite:
-            binade = max((most >> self._fraction) - self._binade, 0)
-            if greatest <= self._allowed >> binade:
+        if self._atol_steps:
+            if most < self._not_finite and greatest <= self._allowed(most):
                 return numpy.empty(0, numpy.intp)
-        if self._allowed >= max(self._near, 1):  # so that near steps from a denormal value are within atol
-            numpy.maximum(magnitudes, self._first[:count], out=room)
-            numpy.subtract(room, self._first[0], out=room)
-            numpy.right_shift(room, self._fraction, out=room)
-            numpy.right_shift(room.dtype.type(self._allowed), room, out=room)
-            if self._near:
-                numpy.maximum(room, self._nears[:count], out=room)
-            numpy.less_equal(steps, room, out=right)
-        else:
-            numpy.less_equal(steps, self._near, out=right)
-            right &= room >= 1 << self._fraction
-            right |= steps == 0
+            self._pause = _PAUSE  # the next ones are probably like this one
+            return None
+        numpy.less_equal(steps, self._near, out=right)
+        right &= room >= 1 << self._fraction
+        right |= steps == 0
         if most >= self._not_finite:
             right &= magnitudes < self._not_finite
         return numpy.flatnonzero(numpy.logical_not(right, out=right))

@@ -90,11 +90,11 @@ def test_all_values_of_two_bytes(name: str, rule: Rule) -> None:
     """Of every value and many others, and of pieces of them whose values have about the same magnitude."""
     for actual, expected in neighbours(name):
         check(name, actual, expected, rule)
-    fast = FastCheck(ELEMENTS[name], rule, 64)
     for actual, expected in neighbours(name):
         wrong = ~right(name, actual, expected, rule)
         for start in range(0, actual.size, 64 * 61):
             part = slice(start, start + 64)
+            fast = FastCheck(ELEMENTS[name], rule, 64)
             found = fast.suspects(*(each[part].view(ELEMENTS[name].dtype) for each in (actual, expected)))
             assert wrong[part][found].sum() == wrong[part].sum()
 
@@ -133,3 +133,15 @@ def test_a_nan_of_the_other_sign() -> None:
         pairs = np.array([[values[-1], 0], [values[values.size // 2 - 1], values[values.size // 2]]], values.dtype).T
         for rule in (Rule(0.1), Rule(0, 0.1), Rule(0.1, 0.1)):
             check(name, np.ascontiguousarray(pairs[0]), np.ascontiguousarray(pairs[1]), rule)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_the_greatest_values(name: str) -> None:
+    """Next to them by their bits lies what is not finite, and not far from them the zero of the other sign."""
+    greatest = np.array([ml_dtypes.finfo(TYPES[name]).max], TYPES[name]).view(bits(name).dtype)
+    one, sign = greatest.dtype.type(1), greatest.dtype.type(1 << (8 * greatest.itemsize - 1))
+    atol = 0.8 * float(ml_dtypes.finfo(TYPES[name]).max)
+    for actual, expected in ((greatest, greatest * 0 + sign), (greatest + one, greatest), (greatest, greatest + one)):
+        assert not right(name, actual, expected, Rule(atol))[0]
+        check(name, actual, expected, Rule(atol))
+        check(name, actual ^ sign, expected ^ sign, Rule(atol))
