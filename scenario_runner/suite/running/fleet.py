@@ -265,7 +265,7 @@ class Fleet:
                 case ["failed", bool(for_good), str(code), str(text), help] if worker.state == "starting":
                     self._retire(worker)
                     error = error_class(code)(Diagnostic(code, "error", None, text, help))
-                    worker.device.failed(error, for_good=for_good)
+                    worker.device.failed(error, worker.driver, for_good=for_good)
                 case _:
                     raise GarbageError(repr(message)[:40])
         except (KeyError, TypeError, ValueError) as error:
@@ -315,7 +315,7 @@ class Fleet:
         elif item is not None:
             self._events.back(item, attempts)
         elif state == "starting" or worker.start_failed:
-            worker.device.failed(start_error(how, worker.work()[0]))
+            worker.device.failed(start_error(how, worker.work()[0]), worker.driver)
         elif state == "idle":
             self._events.note(f"process {worker.place} on {worker.device} {how} while it ran nothing")
         self._forget(worker)
