@@ -26,13 +26,14 @@ def extension_of(output: Output) -> str:
 
 
 def can_hold(path: str, output: Output) -> bool:
-    """Whether a file of this name can hold all of an output. Raises FileError where the name is that of no format."""
+    """Whether a file of this name can hold all of an output. Raises FileError where the name is that of no format for
+    its kind."""
     from scenario_runner.files.codec import codec_of
 
     resource = output.resource
-    if resource is None or resource.kind != "image":
-        return True
-    return codec_of(path).holds(resource.format, _levels(resource, output.size_bytes))
+    assert resource is not None
+    codec = codec_of(path, resource.kind)
+    return resource.kind != "image" or codec.holds(resource.format, _levels(resource, output.size_bytes))
 
 
 def _levels(image: ImagePlan, size_bytes: int) -> int:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ import pytest
 
 from scenario_runner.suite.evaluation import EvaluationOptions, run_item
 from scenario_runner.suite.evidence import item_folder
-from scenario_runner.suite.expectations.places import expectations_file
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.runners import Runners
 from tests.scenes import Scene, glsl
@@ -22,30 +21,6 @@ from tests.scenes import Scene, glsl
 DOUBLE = glsl("x[gl_GlobalInvocationID.x] *= 2.0;", "layout(set=0,binding=0) buffer X { float x[]; };", local_size=4)
 VALUES = np.float32([1, 2, 3, 4])
 Run = Callable[..., Outcome]
-
-
-@pytest.fixture(scope="module")
-def runners(shader_cache: Path) -> Iterator[Runners]:
-    found = Runners({}, 60)
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def run(scene: Scene, runners: Runners) -> Run:
-    """Run the scene's scenario with expectations; failures leave files in the folder ``results``."""
-
-    def run(**given: Any) -> Outcome:
-        path = str(scene.write())
-        if given:
-            scene.file("check.json", json.dumps(given))
-        options = EvaluationOptions(str(scene.folder / "results"))
-        outcome = run_item(Item("suite/item", path, expectations_file(path)), runners, options)
-        assert outcome == Outcome.of_json(json.loads(json.dumps(outcome.as_json(), allow_nan=False)))
-        assert outcome.seconds > 0
-        return outcome._replace(seconds=0)
-
-    return run
 
 
 @pytest.fixture

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,35 +10,11 @@ from PIL import Image
 
 from scenario_runner.files.dds import write_dds
 from scenario_runner.formats import format_named
-from scenario_runner.suite.evaluation import EvaluationOptions, run_item
-from scenario_runner.suite.expectations.places import expectations_file
-from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.runners import Runners
+from scenario_runner.suite.records import Outcome
 from scenario_runner.viewing.picture import IGNORED_COLOR
 from tests.scenes import Scene
 
 Run = Callable[..., Outcome]
-
-
-@pytest.fixture(scope="module")
-def runners(shader_cache: Path) -> Iterator[Runners]:
-    found = Runners({}, 60)
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def run(scene: Scene, runners: Runners) -> Run:
-    """Run the scene's scenario with expectations; failures leave files in the folder ``results``."""
-
-    def run(**given: Any) -> Outcome:
-        path = str(scene.write())
-        if given:
-            scene.file("check.json", json.dumps(given))
-        options = EvaluationOptions(str(scene.folder / "results"))
-        return run_item(Item("suite/item", path, expectations_file(path)), runners, options)
-
-    return run
 
 
 def test_a_wrong_picture(scene: Scene, run: Run) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from scenario_runner.errors import ExpectationError, ScenarioError, UnsupportedError
+from scenario_runner.errors import ExpectationError, FileError, ScenarioError, UnsupportedError
 from scenario_runner.files.png import write_png
 from scenario_runner.formats import format_named
 from scenario_runner.suite.evaluation import run_item
@@ -24,13 +24,6 @@ from tests.scenes import Scene, glsl
 DOUBLE = glsl("x[gl_GlobalInvocationID.x] *= 2.0;", "layout(set=0,binding=0) buffer X { float x[]; };", local_size=4)
 VALUES = np.float32([1, 2, 3, 4])
 Update = Callable[..., list[Change]]
-
-
-@pytest.fixture(scope="module")
-def runners(shader_cache: Path) -> Iterator[Runners]:
-    found = Runners({}, 60)
-    yield found
-    found.close()
 
 
 @pytest.fixture
@@ -227,6 +220,16 @@ def test_a_picture_that_cannot_hold_the_output(scene: Scene, runners: Runners, k
         update(Item("i", str(scene.write()), str(check)), runners)
     assert "expect a .dds file" in str(caught.value.problems[0].help)
     assert [each.name for each in (scene.folder / "expected").iterdir()] == ["i.png"]
+
+
+@pytest.mark.parametrize("outputs", [{}, {"x": {"file": "expected/x.png"}}])
+def test_a_picture_of_a_buffer(scene: Scene, runners: Runners, outputs: dict[str, Any]) -> None:
+    """It is not overwritten with an array, which no run would read from it."""
+    picture = scene.file("expected/x.png", b"a picture")
+    check = scene.file("check.json", json.dumps({"outputs": outputs}))
+    with pytest.raises(FileError, match=r"x\.png: has the extension '\.png', expected '\.npy' for a buffer"):
+        update(Item("i", str(scene.write()), str(check)), runners)
+    assert picture.read_bytes() == b"a picture"
 
 
 def test_one_file_for_two_outputs(scene: Scene, runners: Runners) -> None:

@@ -45,6 +45,8 @@ class FastCheck:
         self._rule = rule
         kind = "<f4" if element.size_bytes < 8 else "<f8"
         self._errors, self._allowed = numpy.empty((2, size), kind)
+        atol = numpy.dtype(kind).type(min(rule.atol * _NARROWER, float(numpy.finfo(kind).max)))
+        self._atol = numpy.nextafter(atol, atol.dtype.type(0))  # not rounded up: to infinity, or from denormal values
         self._steps = numpy.empty(size, f"<i{element.size_bytes}")
         self._small: StepsCheck | None = None
         if element.name in FRACTION and (rule.atol or rule.rtol):
@@ -84,9 +86,9 @@ class FastCheck:
                     return none if is_near else wrong_bytes(actual, expected, self.element, rule)
                 if rule.atol or rule.rtol:
                     errors = self._errors_beyond_rtol(actual, expected)
-                    if errors.max() <= rule.atol * _NARROWER:  # a NaN would be the greatest, and within no bound
+                    if errors.max() <= self._atol:  # a NaN would be the greatest, and within no bound
                         return none
-                    right = errors <= rule.atol * _NARROWER
+                    right = errors <= self._atol
                 if rule.ulp:
                     few = self._few_steps(actual, expected)
                     if few is None:

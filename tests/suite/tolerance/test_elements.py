@@ -166,3 +166,13 @@ def test_large_integers_are_compared_exactly() -> None:
     assert wrong("int64", actual, expected, atol=2.0**53) == [1]
     fast = FastCheck(ELEMENTS["int64"], Rule(atol=2.0**53), 2)
     assert fast.suspects(actual, expected).tolist() == [1]
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_bounds_beyond_single_precision(name: str) -> None:
+    """Infinity is beyond a bound that is greater than all numbers, and a denormal value beyond a smaller one."""
+    for actual, expected, atol in ((math.inf, 1.0, 1e300), (2.0**-149, 0.0, 1.4e-45)):
+        pair = raw(name, actual), raw(name, expected)
+        every = wrong(name, *pair, atol=atol)
+        assert every == ([] if float(pair[0].view(TYPES[name])[0]) == expected else [0])
+        assert FastCheck(ELEMENTS[name], Rule(atol), 1).suspects(*pair).tolist() == every

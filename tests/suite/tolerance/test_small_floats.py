@@ -25,7 +25,7 @@ TYPES: dict[str, Any] = {
     "float16": np.float16,
     "bfloat16": ml_dtypes.bfloat16,
 }
-ATOLS = (1e-30, 1e-6, 0.0009765625, 0.01, 0.6, 3.0, 1000.0, 1e30)
+ATOLS = (1e-30, 1e-6, 0.0009765625, 0.01, 0.6, 3.0, 1000.0, 1e30, 1e300)
 RTOLS = (1e-4, 0.0078125, 0.05, 0.3, 1.0, 7.0)
 RULES = [
     *(Rule(atol) for atol in ATOLS),
