@@ -192,7 +192,7 @@ class _Suite:
                 try:
                     journal.end(End(ended, self._total, dict(summary.devices)))
                 except FileError as error:
-                    if ended == "complete":  # else the error that has ended the suite says the same
+                    if ended != "stopped by an error":  # which says the same
                         self._problems.failed(error)
                 journal.close()
             summary.end(session, self._written(session, journal, summary), "" if ended == "complete" else ended)

@@ -54,9 +54,11 @@ def crash_problem(crash: Crash, file: str | None, end: str, code: str = "SR-DEVI
     """What is to be said of a process that came to this end ("was ended by SIGSEGV"), for ``file`` as above."""
     from signal import SIGKILL
 
-    if crash.what.startswith(progress.COMPILING):
+    if crash.number == SIGKILL:
+        help = help or _HELP_WHEN_KILLED
+    elif crash.what.startswith(progress.COMPILING):
         help = _HELP_OF_COMPILERS
-    help = help or (_HELP_WHEN_KILLED if crash.number == SIGKILL else _HELP)
+    help = help or _HELP
     message = f"the process that ran it {end} while {crash.what or 'starting'}"
     if file is None:
         return Diagnostic(code, "error", None, message.replace(" that ran it", ""), help)

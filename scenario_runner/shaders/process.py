@@ -35,7 +35,25 @@ class Processes:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
+        self._awaited = 0
+        self._before = ("", "")
         self.stopped = False
+
+    @contextlib.contextmanager
+    def noted(self, program: str) -> Iterator[None]:
+        """Note in `progress` that this program is waited for, and when none is any more what was noted before."""
+        with self._lock:
+            if not self._awaited:
+                self._before = progress.work()
+            self._awaited += 1
+            progress.doing(f"{progress.COMPILING} {program!r}")
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._awaited -= 1
+                if not self._awaited:
+                    progress.doing(*self._before)
 
     @contextlib.contextmanager
     def started(self, argv: list[str], folder: str | None) -> Iterator[subprocess.Popen[bytes]]:
@@ -94,9 +112,8 @@ def run_program(
     deadline = time.monotonic() + timeout_s
     chunks: list[bytes] = []
     failure = ""
-    before = progress.work()
-    progress.doing(f"{progress.COMPILING} {argv[0]!r}")
-    with (processes or Processes()).started(argv, folder) as process:
+    processes = processes or Processes()
+    with processes.noted(argv[0]), processes.started(argv, folder) as process:
         stream = process.stdout
         assert stream is not None
 
@@ -126,7 +143,6 @@ def run_program(
             reader.join(1.0)
         if not reader.is_alive():
             stream.close()
-    progress.doing(*before)
     if code is not None and code < 0 and not failure:
         with contextlib.suppress(ValueError):
             failure = f"was ended by {signal.Signals(-code).name}"

@@ -215,24 +215,25 @@ def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[tuple
 
     Raises FileError for a file that is no journal of this version.
     """
-    offset = 0
-    for number, text in enumerate(file, 1):
+    first = file.readline()
+    yield _header(first, path), 0
+    offset = len(first)
+    for number, text in enumerate(file, 2):
         found: Header | End | Result | None = None
-        if number == 1:
-            found = _header(text, path)
-        else:
-            adapter = next((kind for begin, kind in _KINDS.items() if text.startswith(begin)), _RESULT)
-            try:
-                given = adapter.validate_json(text, strict=True)
-                found = Result(*given) if isinstance(given, _Written) else given
-            except ValidationError as error:
-                _damaged(error, text, path, number, problems)
+        adapter = next((kind for begin, kind in _KINDS.items() if text.startswith(begin)), _RESULT)
+        try:
+            given = adapter.validate_json(text, strict=True)
+            found = Result(*given) if isinstance(given, _Written) else given
+        except ValidationError as error:
+            _damaged(error, text, path, number, problems)
         yield found, offset
         offset += len(text)
 
 
 def _header(text: bytes, path: str) -> Header:
     """That of the first line. Raises FileError for a file that is no journal of this version."""
+    if not text:
+        refuse("SR-SUITE-011", path, "the journal is empty: its suite ended before it began", "run it again")
     try:
         given = json.loads(text)
         version = given["journal"]

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy
 import pytest
 
+from scenario_runner import progress
 from scenario_runner.cli.supervisor import files_of
 from scenario_runner.errors import FenceTimeoutError
+from scenario_runner.run.crash import Crash, crash_problem
 from tests.layers import build_layer
 from tests.program import Program
 from tests.scenes import Scene, glsl
@@ -194,3 +196,17 @@ def test_a_driver_that_hangs_is_ended(program: Program, scene: Scene, four: list
 def test_several_files_are_seen_before_the_arguments_are_read(arguments: list[str], count: int) -> None:
     """Files are told from the values of options."""
     assert len(files_of(arguments)) == count
+
+
+@pytest.mark.parametrize(
+    "number, given, help",
+    [
+        (signal.SIGKILL, "", "memory that has run out is the usual cause"),
+        (signal.SIGKILL, "run fewer at a time", "run fewer at a time"),
+        (0, "give more time", "the shaders may be too much for it"),
+    ],
+)
+def test_an_end_while_shaders_are_compiled(number: int, given: str, help: str) -> None:
+    """The compiler is to blame where it has taken too long, not where the system has killed the process."""
+    crash = Crash(number, 0, f"{progress.COMPILING} 'glslang'", "")
+    assert (crash_problem(crash, None, "ended", help=given).help or "").startswith(help)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from scenario_runner import progress
 from scenario_runner.errors import CompileError, CompilerNotFoundError, MissingFileError, ScenarioError, UsageError
 from scenario_runner.shaders import CompileRequest, compile_all
 
@@ -69,13 +70,22 @@ def test_duplicates_are_compiled_once(script: Callable[[str], str], tmp_path: Pa
     assert (tmp_path / "count").read_text() == "x\nx\n"
 
 
-def test_different_shaders_are_compiled_in_parallel(script: Callable[[str], str], tmp_path: Path, glslang: str) -> None:
-    """Two processes run at a time: each waits for the other's sign before it compiles."""
+def test_different_shaders_are_compiled_in_parallel(
+    script: Callable[[str], str], tmp_path: Path, glslang: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes run at a time: each waits for the other's sign before it compiles. What was noted before is noted
+    again when both have ended, the second one last."""
+    for name in ("_page", "_numbers"):
+        monkeypatch.setattr(progress, name, None)
+    progress.share()
+    progress.doing("reading it", "/resources/0")
     (tmp_path / "signs").mkdir()
     wait = f'touch "{tmp_path}/signs/$$"\nwhile [ $(ls "{tmp_path}/signs" | wc -l) -lt 2 ]; do sleep 0.02; done\n'
-    compiler = script(f'{wait}exec "{glslang}" "$@"')
+    later = f'mkdir "{tmp_path}/first" || later=1\n{wait}[ -z "$later" ] || sleep 0.2\n'
+    compiler = script(f'{later}exec "{glslang}" "$@"')
     requests = [CompileRequest(source=MINIMAL + f"// {n}\n") for n in range(2)]
     assert len(compile_all(requests, compiler=compiler, jobs=2, timeout_s=30)) == 2
+    assert progress.work() == ("reading it", "/resources/0")
 
 
 def test_default_target_and_names(compile_text: Callable[..., bytes]) -> None:

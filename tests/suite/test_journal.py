@@ -146,9 +146,11 @@ def test_one_of_several_journals_is_unusable(tmp_path: Path) -> None:
     path = write(tmp_path, result("a"))
     other = tmp_path / "other.jsonl"
     other.write_text('{"journal": 1}\n')
+    (tmp_path / "empty.jsonl").touch()
     problems = Collected()
-    assert verdicts(other, path, tmp_path / "none.jsonl", problems=problems) == {"a": "Pass"}
-    assert [each.code for each in problems.diagnostics] == ["SR-SUITE-011", "SR-SUITE-006"]
+    unusable = (tmp_path / name for name in ("none.jsonl", "empty.jsonl"))
+    assert verdicts(other, path, *unusable, problems=problems) == {"a": "Pass"}
+    assert [each.code for each in problems.diagnostics] == ["SR-SUITE-011", "SR-SUITE-006", "SR-SUITE-011"]
     assert problems.exit_code == 4
 
 
@@ -202,7 +204,7 @@ def test_a_line_that_no_suite_writes(tmp_path: Path, change: dict[str, object], 
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("", None),
+        ("", "the journal is empty"),
         ("{}\n", "this is no journal"),
         ("\0\n", "this is no journal"),
         ("[" * 100_000, "this is no journal"),
@@ -211,16 +213,13 @@ def test_a_line_that_no_suite_writes(tmp_path: Path, change: dict[str, object], 
         ('{"journal": 2}\n', "the header of the journal is wrong: program: Field required"),
     ],
 )
-def test_files_that_are_no_journals(tmp_path: Path, text: str, message: str | None) -> None:
-    """Another file, and a journal of another version, are errors; an empty one has no results."""
+def test_files_that_are_no_journals(tmp_path: Path, text: str, message: str) -> None:
+    """Another file, a journal of another version, and one that is empty, are errors."""
     path = tmp_path / "j.jsonl"
     path.write_text(text)
-    if message is None:
-        assert verdicts(path) == {}
-        return
     with pytest.raises(FileError) as caught:
         verdicts(path)
-    assert str(caught.value).startswith(f"{path}:1: {message}")
+    assert str(caught.value).startswith(f"{path}:{'1:' * bool(text)} {message}")
     assert caught.value.problems[0].code == "SR-SUITE-011"
 
 

@@ -68,9 +68,9 @@ class UsedDevice:
         """What a worker asks for: the device, and the manifest of the only driver to open, or nothing."""
         return (self.uuid, self._manifest) if self._manifest else (self.asked, "")
 
-    def failed(self, error: ScenarioRunnerError, *, for_good: bool = False) -> None:
-        """A worker could not be started."""
-        if self._manifest:  # perhaps it is not found that way
+    def failed(self, error: ScenarioRunnerError, driver: str, *, for_good: bool = False) -> None:
+        """A worker could not be started that was to open this driver alone, or any where it is empty."""
+        if driver:  # perhaps the device is not found that way
             self._manifest = ""
             return
         self._failures += 1

@@ -31,6 +31,7 @@ _STACK_S: Final = 1.0  # for the Python stack of a worker that hangs
 _LEAVE_S: Final = 5.0  # for a worker that has been told to end
 _CLOSED_S: Final = 1.0  # for a worker whose end of the connection is closed
 _AGAIN_S: Final = 1.0  # until the next try where the system refuses a process
+_MOST_STARTING: Final = 64  # at a time: the socket to the zygote holds some hundred requests, and more would be lost
 _MOST_REFUSALS: Final = 10  # while there is no worker: what was ended may need a while to be gone
 _MOST_ZYGOTES: Final = 3
 
@@ -91,10 +92,10 @@ class Fleet:
         return any(each.item is not None for each in self.workers.values())
 
     def start(self, device: UsedDevice) -> bool:
-        """Start a worker; false where the system refuses it for now.
+        """Start a worker; false where so many are starting, or where the system refuses it for now.
 
         Raises LimitError where it goes on to refuse the only one."""
-        if time.monotonic() < self._refused_until:
+        if self.starting >= _MOST_STARTING or time.monotonic() < self._refused_until:
             return False
         used = {each.place for each in self.workers.values()}
         place = next(place for place in count(1) if place not in used)
@@ -265,7 +266,7 @@ class Fleet:
                 case ["failed", bool(for_good), str(code), str(text), help] if worker.state == "starting":
                     self._retire(worker)
                     error = error_class(code)(Diagnostic(code, "error", None, text, help))
-                    worker.device.failed(error, for_good=for_good)
+                    worker.device.failed(error, worker.driver, for_good=for_good)
                 case _:
                     raise GarbageError(repr(message)[:40])
         except (KeyError, TypeError, ValueError) as error:
@@ -315,7 +316,7 @@ class Fleet:
         elif item is not None:
             self._events.back(item, attempts)
         elif state == "starting" or worker.start_failed:
-            worker.device.failed(start_error(how, worker.work()[0]))
+            worker.device.failed(start_error(how, worker.work()[0]), worker.driver)
         elif state == "idle":
             self._events.note(f"process {worker.place} on {worker.device} {how} while it ran nothing")
         self._forget(worker)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -203,3 +205,20 @@ def test_a_process_that_cannot_be_ended(folder: Folder, device_name: str) -> Non
 def workers_parent(workers: Workers) -> int:
     """The process that workers are forked from."""
     return workers._fleet._forks._process.pid
+
+
+def test_many_processes_start_one_part_after_the_other() -> None:
+    """No more are asked for at once than the process that they are forked from, which may be busy, is sure to hear."""
+    with Workers(options(jobs=1000)) as workers:
+        os.kill(zygote := workers_parent(workers), signal.SIGSTOP)
+        fleet, (device,) = workers._fleet, workers._devices
+        count = sum(iter(lambda: fleet.start(device), False))
+        assert count == fleet.starting == len(fleet.workers)
+        os.kill(zygote, signal.SIGKILL)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    held = 0
+    with ours, theirs, suppress(BlockingIOError):
+        ours.setblocking(False)
+        while ours.send(bytes(200)):
+            held += 1
+    assert 1 < count < held / 2

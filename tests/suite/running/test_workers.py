@@ -17,6 +17,7 @@ import pytest
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, drivers
 from scenario_runner.errors import NoDeviceError
 from scenario_runner.suite.records import Item
+from scenario_runner.suite.running.devices import UsedDevice
 from scenario_runner.suite.running.workers import Workers
 from tests.program import python_path
 from tests.suite.running.conftest import Folder, once_more, options
@@ -136,6 +137,7 @@ _SUPERVISOR = """
 import sys
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.suite.running.devices import UsedDevice
 from scenario_runner.suite.running.workers import Workers
 with Workers(WorkerOptions(jobs=1, task="tests.suite.running.tasks:show_process")) as workers:
     for finished in workers.run([Item("a", sys.argv[1])]):
@@ -208,3 +210,18 @@ def test_a_new_worker_begins_with_what_others_needed(folder: Folder, monkeypatch
     assert {uuid for *_, uuid in starts} == {device.uuid}
     (chosen,) = (each for each in drivers(os.environ) if each.path == manifest)
     assert "lvp" in (chosen.library or "")
+
+
+def test_workers_that_start_together_fail_with_a_driver() -> None:
+    """Those that were to open one driver alone do not give the device up; the next ones open all drivers."""
+    device = UsedDevice("name", 4)
+    device.found({"uuid": "uuid", "name": "name", "driver": "driver", "type": "cpu"})
+    device.driver_found("driver.json")
+    asked = [device.to_ask() for _ in range(4)]
+    assert asked == [("uuid", "driver.json")] * 4
+    error = NoDeviceError("no device has the UUID")
+    for _, driver in asked:
+        device.failed(error, driver, for_good=True)
+    assert (device.given_up, device.to_ask()) == ("", ("name", ""))
+    device.failed(error, "", for_good=True)
+    assert device.given_up == "no device has the UUID"
