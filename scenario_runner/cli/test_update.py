@@ -21,41 +21,44 @@ def update(options: argparse.Namespace, items: Iterable[Item], worker_options: W
     from scenario_runner.suite.updating import TASK, UpdateOptions
 
     changed = failed = done = 0
-    contents: dict[str, tuple[str, str]] = {}
+    contents: dict[str, tuple[Item, OutputCheck]] = {}
     worker_options = worker_options._replace(task=TASK, task_options=UpdateOptions(not options.dry_run))
     with Workers(worker_options, on_note=lambda text: write("warning", text)) as workers:
         for finished in workers.run(items):
             last = finished.attempts[-1]
             done += 1
-            changed += len(last.outputs)
+            changes = [output for output in last.outputs if output.status == "Warn"]
+            changed += len(changes)
             failed += last.status not in ("Pass", "NotSupported")
             failed += sum(_contradicts(contents, finished.item, output) for output in last.outputs)
-            if last.outputs or last.status != "Pass" or options.verbose:
-                _show(finished.item, last)
+            if changes or last.status != "Pass" or options.verbose:
+                _show(finished.item, last, changes)
     would = "would change" if options.dry_run else "changed"
     print(f"{counted(changed, 'expectation')} of {counted(done, 'item')} {would}")
     return 1 if failed else 0
 
 
-def _contradicts(contents: dict[str, tuple[str, str]], item: Item, output: OutputCheck) -> bool:
-    """Whether another item has given the same file another content; it is said then. ``contents`` has the digest and
-    the item of each file so far."""
-    from scenario_runner.suite.updating import DIGEST
+def _contradicts(contents: dict[str, tuple[Item, OutputCheck]], item: Item, output: OutputCheck) -> bool:
+    """Whether another item gives the same file another content, and one of the two changes it; it is said then.
+    ``contents`` has the first item with each file, and its output."""
+    from scenario_runner.suite.updating import DIGEST, FILE
 
-    path = os.path.realpath(output.files["changed"])
-    digest, other = contents.setdefault(path, (output.files[DIGEST], item.id))
-    if digest == output.files[DIGEST]:
+    path = os.path.realpath(output.files[FILE])
+    other, before = contents.setdefault(path, (item, output))
+    if before.files[DIGEST] == output.files[DIGEST] or before.status == output.status == "Pass":
         return False
-    message = f"{os.path.relpath(path)}: is what both {other!r} and {item.id!r} must give, but they differ"
+    message = f"{os.path.relpath(path)}: is what both {other.id!r} and {item.id!r} must give, but they differ"
     write("error", message, "expect a file of its own of each")
     return True
 
 
-def _show(item: Item, last: Outcome) -> None:
+def _show(item: Item, last: Outcome, changes: list[OutputCheck]) -> None:
+    from scenario_runner.suite.updating import FILE
+
     if last.status != "Pass":
         print(f"{one_line(item.id)}: no change: {last.status}: {one_line(last.reason)}")
-    elif not last.outputs:
+    elif not changes:
         print(f"{one_line(item.id)}: no change")
-    for output in last.outputs:
-        path = os.path.relpath(output.files["changed"])
+    for output in changes:
+        path = os.path.relpath(output.files[FILE])
         print(f"{one_line(item.id)}: {one_line(f'{output.name}: {output.message}: {path}'.removeprefix(': '))}")

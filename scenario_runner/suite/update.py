@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 class Change(NamedTuple):
     """One expectation that becomes another: of an ``output``, in the file ``path``; ``message`` says what was wrong.
 
-    ``digest`` is the SHA-256 of the content, where the file has nothing else in it.
+    ``digest`` is the SHA-256 of what the output gives, where the file has nothing else in it. One that is "kept" does
+    not change, since the output is right.
     """
 
     path: str
     output: str
-    kind: Literal["new", "changed"]
+    kind: Literal["new", "changed", "kept"]
     message: str
     digest: str = ""
 
@@ -48,6 +49,11 @@ def update(item: Item, runners: Runners, *, write: bool = True) -> list[Change]:
     Raises ExpectationError for what no run can put right (unknown keys, names of no output), and whatever the run
     raises where no error is expected.
     """
+    return [change for change in update_or_keep(item, runners, write=write) if change.kind != "kept"]
+
+
+def update_or_keep(item: Item, runners: Runners, *, write: bool = True) -> list[Change]:
+    """The same with the expected files that are kept: another item may change them."""
     expectations = load(item)
     check = expectations.check
     runner = runners.runner(check.timeout, robustness=check.robustness or None)
@@ -102,6 +108,7 @@ class _Update:
         self._bound: dict[str, Bound] = {}
         self._replaced: dict[str, Replaced] = {}
         self._values: dict[str, Any] = {}  # by pointers into the text of the expectations
+        self._by_path: dict[str, list[Change]] = {}  # those with a digest
         self.changes: list[Change] = []
 
     def sink(self, plan: Plan) -> ResultsSink:
@@ -147,14 +154,16 @@ class _Update:
             return
         output = self._outputs[name]
         actual = view[: output.size_bytes]
+        expected = self._check.outputs.get(name)
         if bound is not None:
             found = check_output(bound, actual)
             if found.status != "Fail":
+                if bound.path is not None and (expected is None or expected.values is None):
+                    self._add(bound.path, output, "kept", "", actual)
                 return
             message = found.message
         else:
             message = "; ".join(problem.message for problem in replaced.misfits) if replaced is not None else ""
-        expected = self._check.outputs.get(name)
         if expected is not None and expected.sha256 is not None:
             self._set(self._pointer(name, "sha256"), name, hashlib.sha256(actual).hexdigest(), message)
         elif expected is not None and expected.values is not None:
@@ -203,14 +212,22 @@ class _Update:
             message = f"cannot hold the output {output.name!r:.100}: its format, or all of its levels"
             help = f"expect a {extension_of(output)} file: remove this one, or name another"
             raise ExpectationError(Diagnostic("SR-EXPECT-008", "error", None, message, help, path=path))
-        digest = hashlib.sha256(actual).hexdigest()
-        before = next((each for each in self.changes if each.path == path and each.digest), None)
-        if before is not None and before.digest != digest:
-            message = f"is what {before.output!r} and {output.name!r} must give, but they differ"
-            help = "expect a file of its own of each"
-            raise ExpectationError(Diagnostic("SR-EXPECT-006", "error", None, message, help, path=path))
-        kind: Literal["new", "changed"] = "changed" if os.path.lexists(path) else "new"
-        self.changes.append(Change(path, output.name, kind, message, digest))
-        if self._files is not None and before is None:
+        is_written = any(each.kind != "kept" for each in self._by_path.get(path, ()))
+        self._add(path, output, "changed" if os.path.lexists(path) else "new", message, actual)
+        if self._files is not None and not is_written:
             element = bound.element if bound is not None else element_of_output(output, expected)
             write_output(path, output, element, actual, self._files.create)
+
+    def _add(
+        self, path: str, output: Output, kind: Literal["new", "changed", "kept"], message: str, actual: memoryview
+    ) -> None:
+        """Note what a file must hold. Raises ExpectationError where another output must give it another content."""
+        change = Change(path, output.name, kind, message, hashlib.sha256(actual).hexdigest())
+        others = self._by_path.setdefault(path, [])
+        for other in others:
+            if other.digest != change.digest and not other.kind == kind == "kept":
+                message = f"is what {other.output!r} and {output.name!r} must give, but they differ"
+                help = "expect a file of its own of each"
+                raise ExpectationError(Diagnostic("SR-EXPECT-006", "error", None, message, help, path=path))
+        others.append(change)
+        self.changes.append(change)

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError
 from scenario_runner.suite.records import Item, Outcome, OutputCheck, Status
-from scenario_runner.suite.update import Change, update
+from scenario_runner.suite.update import Change, update_or_keep
 
 if TYPE_CHECKING:
     from scenario_runner.suite.evaluation import Runners
 
+FILE = "file"
+"""Where the expectation of an output stands."""
+
 DIGEST = "digest"
-"""Beside the files of an output: the SHA-256 of its new content, "" where its file has more in it."""
+"""Beside the file of an output: the SHA-256 of what it gives, "" where the file has more in it."""
 
 TASK = "scenario_runner.suite.updating:update_item"
 
@@ -25,11 +28,11 @@ class UpdateOptions(NamedTuple):
 
 
 def update_item(item: Item, runners: Runners, options: UpdateOptions) -> Outcome:
-    """Run an item and let its expectations be what it gives. Pass has an output for each of them that changes, with the
-    file that it stands in as "changed"; Missing says why there is nothing to expect."""
+    """Run an item and let its expectations be what it gives. Pass has a Warn for the output of each of them that
+    changes, and a Pass for that of each file that is kept; Missing says why there is nothing to expect."""
     start = time.perf_counter()
     try:
-        changes = update(item, runners, write=options.write)
+        changes = update_or_keep(item, runners, write=options.write)
     except ScenarioRunnerError as error:
         status: Status = "NotSupported" if isinstance(error, UnsupportedError) else "Missing"
         problems = tuple(problem.as_json() for problem in error.problems)
@@ -38,5 +41,7 @@ def update_item(item: Item, runners: Runners, options: UpdateOptions) -> Outcome
 
 
 def _check_of(change: Change) -> OutputCheck:
-    files = {"changed": change.path, DIGEST: change.digest}
+    files = {FILE: change.path, DIGEST: change.digest}
+    if change.kind == "kept":
+        return OutputCheck(change.output, "Pass", files=files)
     return OutputCheck(change.output, "Warn", f"{change.kind}: {change.message}", files=files)

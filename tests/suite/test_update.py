@@ -246,6 +246,10 @@ def test_one_file_for_two_outputs(scene: Scene, runners: Runners) -> None:
     with pytest.raises(ExpectationError, match="is what 'x' and 'y' must give, but they differ"):
         update(item, runners)
     assert np.load(scene.folder / "shared.npy").tolist() == [0, 0, 0, 0]
+    scene.npy("shared.npy", VALUES * 2)  # what is right for x is overwritten for no other
+    with pytest.raises(ExpectationError, match="is what 'x' and 'y' must give, but they differ"):
+        update(item, runners)
+    assert np.load(scene.folder / "shared.npy").tolist() == [2, 4, 6, 8]
 
 
 def test_values_without_a_type(scene: Scene, runners: Runners) -> None:
