@@ -176,6 +176,8 @@ def _given(actions: Sequence[argparse.Action], options: argparse.Namespace) -> t
         if value == action.default or action.dest == "device":
             continue
         name = action.option_strings[0]
+        if action.dest == "glslang" and os.path.dirname(value):
+            value = os.path.abspath(value)  # the command may be for another folder
         if value is True:
             words.append(name)
         elif isinstance(value, list):

@@ -25,8 +25,7 @@ _SETTLED_NS = 1_000_000_000
 _NAMING = tuple(dict.fromkeys(kind.variable for kind in COMPILERS))
 _VARIABLES = ("PATH", "HOME", "XDG_DATA_HOME")  # where compilers are searched for
 
-
-# So long what was found counts without another look: a suite asks for each of its scenarios.
+# How long what was found is used without another look: a suite asks for each of its scenarios.
 _LOOKED_AT_EVERY_S = 0.1
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -148,7 +149,7 @@ def _strings(array: bytes) -> list[str]:
 
 def _content(path: str | None) -> bytes | None:
     try:
-        if path is not None:
+        if path is not None and os.path.isfile(path):
             with open(path, "rb", buffering=0) as file:
                 return file.readall()
     except (OSError, ValueError):
@@ -159,6 +160,8 @@ def _content(path: str | None) -> bytes | None:
 def _source(path: str) -> _Source:
     try:
         status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for, and a device may have no end
+            return _NONE
         is_source = not path.endswith(_NO_SOURCES)
         # scenarios name the same file by different paths
         known = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, is_source

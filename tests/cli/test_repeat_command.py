@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy
 import pytest
 
+from scenario_runner.cli.test_options import parse
 from scenario_runner.suite.records import Item, Outcome, Result
 from scenario_runner.suite.repeating import Repeat
 from tests.program import Program
@@ -101,3 +102,10 @@ def test_devices(repeat: Repeat, device: str, host: str, words: str) -> None:
     """Of several devices the one that the item ran on is named, where it is here; a path is never an option."""
     result = Result(Item("a", "/here/-a"), "Fail", (Outcome("Fail"),), device, host=host)
     assert repeat.command(result, "/here") == f"scenario-runner test {words}./-a"
+
+
+def test_a_compiler_is_found_from_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its path is absolute in the command; a name stays, which is searched for on PATH."""
+    monkeypatch.chdir(tmp_path)
+    assert parse(["--glslang", "bin/glslang", "a"]).repeating.options == (f"--glslang={tmp_path}/bin/glslang",)
+    assert parse(["--glslang", "glslang", "a"]).repeating.options == ("--glslang=glslang",)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -194,6 +196,17 @@ def test_what_a_shader_includes_counts(suite: Suite) -> None:
     """A change of an included file makes the results of all who include it void."""
     (suite.folder / "common.h").write_text("#define X\n")
     assert suite.again()[0] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("name", ["a.glsl", "a.json", "a.check.json"])
+def test_nobody_waits_for_a_pipe(suite: Suite, name: str) -> None:
+    """One that stands where a file is expected is a matter of the run of its item: that may be ended."""
+    (suite.folder / name).unlink(missing_ok=True)
+    os.mkfifo(suite.folder / name)
+    thread = Thread(target=suite.again, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
 
 
 def test_another_program_counts(suite: Suite) -> None:

@@ -145,10 +145,18 @@ def test_memory_is_released_with_the_structure() -> None:
     assert len(structs._alive) == before
 
 
+@pytest.mark.parametrize("name", ["VkBufferCreateInfo", "PFN_vkCreateBuffer", "PFN_none", "VkDevice", "int", "none"])
+def test_types_are_prepared(name: str) -> None:
+    """What is no structure, as a worker whose memory is damaged may send, is no error."""
+    structs.prepare(name)
+
+
 def test_mistakes_are_named() -> None:
     """Unknown structures and members, wrong kinds and contradicting lengths say which and what."""
     with pytest.raises(TypeError, match=r"^no Vulkan structure is called 'VkBufferCreateInf'$"):
         new("VkBufferCreateInf")
+    with pytest.raises(TypeError, match=r"^no Vulkan structure is called 'VkDevice'$"):
+        new("VkDevice")
     with pytest.raises(AttributeError, match=r"^VkMemoryAllocateInfo has no member 'size'; it has sType, pNext, "):
         new("VkMemoryAllocateInfo", size=1)
     with pytest.raises(TypeError, match=r"^VkShaderModuleCreateInfo\.pCode cannot be made from float$"):

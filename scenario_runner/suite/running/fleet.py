@@ -245,12 +245,12 @@ class Fleet:
                         self._next_tick = min(self._next_tick, worker.deadline)
                 case ["ready", dict(described)] if worker.state == "starting":
                     self._refusals = 0
-                    worker.device.starting -= 1
                     worker.device.found(described)
                     new = [path for path in described["libraries"] if path not in self._loaded]
                     self._loaded.update(dict.fromkeys(new))
                     if new:
                         self._forks.load(new)
+                    worker.device.starting -= 1
                     worker.state = "idle"
                     self.idle.append(worker)
                 case ["used", list(names)]:

@@ -30,11 +30,11 @@ class _Layout:
         spelling = SPELLINGS.get(name, name)
         try:
             self.source = type_source(spelling)
-        except LookupError:
+            self.pointer = self.source.typeof(f"{spelling}*")
+            self.fields = {member: field.type for member, field in self.pointer.item.fields or ()}
+        except (LookupError, AttributeError):  # only structures and unions have fields
             raise TypeError(f"no Vulkan structure is called {name!r}") from None
         self.name = name
-        self.pointer = self.source.typeof(f"{spelling}*")
-        self.fields = {member: field.type for member, field in self.pointer.item.fields or ()}
         self.structure_type, lengths = STRUCTURES.get(name, (None, ()))
         self.lengths = dict(lengths)
 

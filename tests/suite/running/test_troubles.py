@@ -222,3 +222,13 @@ def test_many_processes_start_one_part_after_the_other() -> None:
         while ours.send(bytes(200)):
             held += 1
     assert 1 < count < held / 2
+
+
+def test_a_process_that_says_too_little_when_it_is_ready() -> None:
+    """It is ended, and counts no more among those of its device that start."""
+    with Workers(options()) as workers:
+        fleet, (device,) = workers._fleet, workers._devices
+        assert fleet.start(device)
+        (worker,) = fleet.workers.values()
+        fleet._take(worker, ["ready", {"uuid": "x", "name": "x", "driver": "x", "type": "cpu"}])
+        assert (worker.state, device.workers, device.starting) == ("killed", 0, 0)
