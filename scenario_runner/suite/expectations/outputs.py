@@ -183,7 +183,7 @@ def expected_files(folder: str) -> dict[str, list[str]]:
             message = f"cannot be searched for expected files: {reason_of(error)}"
             raise ExpectationError(Diagnostic("SR-EXPECT-007", "error", None, message, path=path)) from error
         with entries:
-            for entry in entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):  # so that problems have one order
                 if entry.name.startswith("."):
                     continue
                 if is_known(entry.name) or not entry.is_dir():

@@ -218,6 +218,15 @@ def test_a_file_and_a_key_for_one_output(scene: Scene, key: dict[str, Any]) -> N
     assert check(item(scene, {"outputs": others, "when": [{"type": "cpu", "outputs": {"x": key}}]})) == []
 
 
+@pytest.mark.parametrize("names", ["abc", "cba"])
+def test_files_of_no_output_have_one_order(scene: Scene, names: str) -> None:
+    """Whichever was made first: the first problem is the reason that a suite shows."""
+    for name in names:
+        scene.file(f"expected/{name}.npy", b"")
+    found = [Path(str(each.path)).name for each in check(item(scene, {})) if "no output" in each.message]
+    assert found == ["a.npy", "b.npy", "c.npy"]
+
+
 def test_a_file_that_cannot_be_compared(scene: Scene) -> None:
     """A picture of another kind beside the others is not passed over, as if nothing were expected."""
     scene.file("expected/color.jpg", b"")
