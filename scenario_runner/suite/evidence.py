@@ -162,7 +162,7 @@ def _visible(shown: dict[str, Content]) -> dict[str, Content]:
 
 
 def _error_picture(bound: Bound, plane: Plane, shown: dict[str, Content]) -> Array:
-    """The errors as colours; what does not count has one of its own, and no say in the scale."""
+    """The errors as colours; what does not count has a colour of its own, and does not change the scale."""
     import numpy
 
     from scenario_runner.viewing.difference import error_map

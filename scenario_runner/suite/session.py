@@ -108,7 +108,7 @@ class Session:
             yield _Found(item, is_skipped, None if is_skipped or self._hasher is None else self._hasher.hashes(item))
 
     def _to_run(self, found: Iterator[_Found]) -> Iterator[Item]:
-        """Those of the items whose result has to be found out; the others have one when this goes past them."""
+        """Those of the items whose result has to be found out; the others get theirs here."""
         while not self._stopped:
             if not self._ahead:
                 self._ahead.extend(islice(found, 1))

@@ -120,7 +120,7 @@ class _Update:
         return ResultsSink(plan, repeat, self._take, captures=captures)
 
     def close(self) -> None:
-        """Let go of expected files."""
+        """Close expected files."""
         for bound in self._bound.values():
             bound.close()
 

@@ -73,7 +73,7 @@ def test_the_pictures_show_the_level_that_is_wrong(levels: Scene, run: Run) -> N
 
 
 def test_what_a_mask_covers_has_its_own_colour(scene: Scene, run: Run) -> None:
-    """In the picture of errors; errors that do not count have no say in its scale."""
+    """In the picture of errors; errors that do not count do not change its scale."""
     image = {"format": "VK_FORMAT_B8G8R8A8_UNORM", "dims": [1, 4, 2, 1], "shader_access": "readwrite"}
     scene.resource("image", uid="i", dst="i.npy", **image)
     picture = np.zeros((2, 4, 4), "u1")

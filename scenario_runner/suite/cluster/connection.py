@@ -115,7 +115,7 @@ def refuse_lost_scheduler(why: str) -> NoReturn:
 def workers_of(client: Client) -> dict[str, Any] | None:
     """What the scheduler knows of its workers, by their addresses; None while it does not answer.
 
-    Raises NoDeviceError when the scheduler is gone for good.
+    Raises NoDeviceError when the connection to the scheduler has ended.
     """
     if client.status == "connecting":  # again: it has lost the scheduler, and tries for as long as at the start
         return None

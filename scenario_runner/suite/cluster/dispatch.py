@@ -40,7 +40,7 @@ class Suite(NamedTuple):
 
 class Message(NamedTuple):
     """What a thread tells: "ready" for a shard, "finished" with an item, "note", "refused" for good, "ended" with a
-    shard (and what cut it short: ``problems``, or the last words of the process that ran it), "lost" contact."""
+    shard (and what cut it short: ``problems``, or the last output of the process that ran it), "lost" contact."""
 
     what: str
     host: Host

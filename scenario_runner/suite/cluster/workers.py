@@ -232,7 +232,7 @@ class ClusterWorkers:
             given_up = self._shards.lost(left)
             yield from self._given_up(given_up, host, problems)
             host.rests_until = time.monotonic() + _REST_S
-            if not given_up:  # else it is the item that is to blame
+            if not given_up:  # else the item is the likely cause
                 self._failed(host, why)
         elif left and not self._stopping:
             self._shards.back(left)

@@ -91,7 +91,7 @@ class Bound(NamedTuple):
         return ignored_elements(self.planes, self.mask, self.expected.border or 0)
 
     def close(self) -> None:
-        """Let go of the expected content."""
+        """Close the expected content."""
         if self.content is not None:
             self.content.close()
 

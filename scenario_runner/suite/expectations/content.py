@@ -29,7 +29,7 @@ class Content(Protocol):
         """Fill ``destination`` with the bytes from ``offset`` on. Raises FileError."""
 
     def close(self) -> None:
-        """Let go of the file; may be called twice."""
+        """Close the file; may be called twice."""
 
 
 class HeldContent:

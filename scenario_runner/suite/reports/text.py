@@ -39,7 +39,7 @@ def headline(result: Result) -> str:
 
 def details(result: Result) -> list[str]:
     """What more there is to say about the last attempt, a few lines: the outputs that are wrong with their worst
-    elements, messages, the Python stack and the driver's last words. Empty for one that passed."""
+    elements, messages, the Python stack and the last output of the driver. Empty for one that passed."""
     last = result.last
     if last is None or last.status == "Pass":
         return []
