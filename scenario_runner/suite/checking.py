@@ -74,7 +74,7 @@ def _allowed(bound: Bound, found: Found) -> int:
 def _sentence(bound: Bound, found: Found, allowed: int) -> str:
     """What is wrong with the elements of an output."""
     count = found.total - found.ignored
-    which = " that count" if found.ignored else ""
+    which = (" that counts" if count == 1 else " that count") if found.ignored else ""
     text = f"{found.wrong} of {counted(count, 'element')}{which} ({100 * found.wrong / count:.3g} %) are wrong"
     if allowed:
         text += f", {allowed} may be"

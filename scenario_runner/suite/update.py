@@ -201,6 +201,7 @@ class _Update:
         return decoded(actual, element, shape_of(expected.values))
 
     def _write(self, output: Output, bound: Bound | None, actual: memoryview, message: str) -> None:
+        from scenario_runner.files.output import check_destination
         from scenario_runner.suite.expectations.binding import element_of_output, path_of
         from scenario_runner.suite.output_file import can_hold, extension_of, write_output
 
@@ -212,6 +213,7 @@ class _Update:
             message = f"cannot hold the output {output.name!r:.100}: its format, or all of its levels"
             help = f"expect a {extension_of(output)} file: remove this one, or name another"
             raise ExpectationError(Diagnostic("SR-EXPECT-008", "error", None, message, help, path=path))
+        check_destination(path)  # so that a dry run says the same
         is_written = any(each.kind != "kept" for each in self._by_path.get(path, ()))
         self._add(path, output, "changed" if os.path.lexists(path) else "new", message, actual)
         if self._files is not None and not is_written:

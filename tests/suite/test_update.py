@@ -232,6 +232,14 @@ def test_a_picture_of_a_buffer(scene: Scene, runners: Runners, outputs: dict[str
     assert picture.read_bytes() == b"a picture"
 
 
+@pytest.mark.parametrize("write", [False, True])
+def test_a_folder_in_the_place_of_a_file(scene: Scene, runners: Runners, write: bool) -> None:
+    """A dry run does not promise what cannot be done."""
+    scene.file("expected/x.npy/other", b"")
+    with pytest.raises(FileError, match=r"x\.npy: is a folder, expected the name of a file to write"):
+        update(Item("i", str(scene.write())), runners, write=write)
+
+
 def test_one_file_for_two_outputs(scene: Scene, runners: Runners) -> None:
     """It is written once where both give the same, and is an error where they do not."""
     scene.buffer("y", VALUES).buffer("z", VALUES * 2)

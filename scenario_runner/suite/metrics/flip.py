@@ -17,8 +17,17 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 
+_LUMINANCES = (0.2126, 0.7152, 0.0722)  # of red, green and blue
+# Twice what the package counts as black: where all of what is expected is that, it ends the process, and where that is
+# negative, it returns 0.
+_LEAST_LUMINANCE = 2.0**-22
+
+
 def flip(pairs: Sequence[Pair]) -> float:
-    """0 where both pictures are equal, at most 1. Raises ValueError for values that are not finite."""
+    """0 where both pictures are equal, at most 1.
+
+    Raises ValueError for values that are not finite, and for different floats where nothing but black is expected.
+    """
     import numpy
 
     actual, expected = (_picture(pairs, side) for side in (0, 1))
@@ -30,6 +39,8 @@ def flip(pairs: Sequence[Pair]) -> float:
     import flip_evaluator
 
     kind = "HDR" if pairs[0].actual.dtype.kind == "f" else "LDR"
+    if kind == "HDR" and (expected.astype("f8") @ _LUMINANCES).max() < _LEAST_LUMINANCE:
+        raise ValueError("what is expected is black, which no exposure makes visible: choose another metric")
     _, mean, _ = flip_evaluator.evaluate(expected, actual, kind, computeMeanError=True, applyMagma=False)
     return float(mean)
 

@@ -202,6 +202,17 @@ def test_flip() -> None:
     assert 0 < metric("flip", bright) <= 1
 
 
+@pytest.mark.parametrize("black", [0.0, 1e-8, -1.0])
+def test_flip_of_floats_against_black(black: float) -> None:
+    """The package has no exposure for it, and would end the process."""
+    against_black = [Pair(c, np.full(256, 8, "f4"), np.full(256, black, "f4"), 1.0, (16, 16)) for c in "RGB"]
+    with pytest.raises(ValueError, match=r"what is expected is black, .*: choose another metric"):
+        metric("flip", against_black)
+    assert metric("flip", [pair._replace(actual=pair.expected) for pair in against_black]) == 0
+    dim = [pair._replace(expected=np.full(256, 1e-6, "f4")) for pair in against_black]
+    assert 0 < metric("flip", dim) <= 1
+
+
 def test_bounds_give_the_verdict() -> None:
     """Errors have a greatest value, likenesses a least one; a NaN is within no bound."""
     rmse, psnr = METRICS["rmse"], METRICS["psnr"]
