@@ -65,7 +65,8 @@ class Folder:
         return self.item(name)
 
     def crashing(self, name: str = "crash") -> Item:
-        return self.item(name, crash_shader(self._device_name))
+        # of one group, so of one thread of the driver: a second one that crashes ends what writes the Python stack
+        return self.item(name, crash_shader(self._device_name), (1,))
 
     def endless(self, name: str = "endless") -> Item:
         return self.item(name, ENDLESS, (65535, 65535, 64))
