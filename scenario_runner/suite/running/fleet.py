@@ -246,18 +246,12 @@ class Fleet:
                 case ["ready", dict(described)] if worker.state == "starting":
                     self._refusals = 0
                     worker.device.found(described)
-                    new = [path for path in described["libraries"] if path not in self._loaded]
-                    self._loaded.update(dict.fromkeys(new))
-                    if new:
-                        self._forks.load(new)
+                    self._load(described["libraries"])
                     worker.device.starting -= 1
                     worker.state = "idle"
                     self.idle.append(worker)
                 case ["used", list(names)]:
-                    new = [name for name in names if isinstance(name, str) and name not in self._loaded]
-                    self._loaded.update(dict.fromkeys(new))
-                    if new:
-                        self._forks.load(new)
+                    self._load(names)
                 case ["driver", str(manifest)]:
                     worker.device.driver_found(manifest)
                 case ["devices", list(found)] if worker.state == "starting":
@@ -271,6 +265,13 @@ class Fleet:
                     raise GarbageError(repr(message)[:40])
         except (KeyError, TypeError, ValueError) as error:
             self._send_away(worker, error)
+
+    def _load(self, names: list[Any]) -> None:
+        """Have the next workers begin with what one has needed."""
+        new = [name for name in names if isinstance(name, str) and name not in self._loaded]
+        self._loaded.update(dict.fromkeys(new))
+        if new:
+            self._forks.load(new)
 
     def _send_away(self, worker: WorkerProcess, error: Exception) -> None:
         if worker.state != "killed":

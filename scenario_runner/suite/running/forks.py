@@ -55,7 +55,7 @@ class Forks:
         self.control.setblocking(False)
 
     def fork(self, number: int, device: Any, driver: str, descriptors: Sequence[int]) -> None:
-        """Ask for the worker of this number. The descriptors are copied. The others are those of `worker.main`."""
+        """Ask for the worker of this number. The descriptors are copied; the arguments are those of `worker.main`."""
         self._ask(("fork", number, device, driver), descriptors)
 
     def signal(self, number: int, sent: int) -> None:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 # A larger block is freed after its run.
 _LARGEST_BYTES: Final = 4 << 20
-# What waits for the next run: drivers allow few allocations (often 4096).
+# No more than this waits for the next run: drivers allow few allocations (often 4096).
 _KEPT_BYTES: Final = 16 << 20
 _KEPT: Final = 64
-# A block may be so many times as large as what is needed, but for small ones.
+# A block is used for what needs at least one part in so many of it; a small one for anything that fits.
 _FITTING: Final = 4
 _SMALL_BYTES: Final = 64 << 10
 
@@ -32,7 +32,7 @@ class MemoryBlocks:
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._free: list[tuple[Allocation, ExitStack]] = []  # that given back last is the last one
+        self._free: list[tuple[Allocation, ExitStack]] = []  # in the order in which they were given back
 
     def take(self, stack: ExitStack, size_bytes: int, type_index: int, purpose: str) -> Allocation:
         """At least ``size_bytes`` of memory, mapped where the host uses the type in place, until ``stack`` is closed.
