@@ -176,3 +176,12 @@ def test_bounds_beyond_single_precision(name: str) -> None:
         every = wrong(name, *pair, atol=atol)
         assert every == ([] if float(pair[0].view(TYPES[name])[0]) == expected else [0])
         assert FastCheck(ELEMENTS[name], Rule(atol), 1).suspects(*pair).tolist() == every
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float32"])
+def test_rtol_of_denormal_values(name: str) -> None:
+    """One step from 2 is more than 0.3 of it, and one step from 4 is not: products are not rounded to whole steps."""
+    steps = np.array([[3, 2], [5, 4], [0, 0]], f"<u{ELEMENTS[name].size_bytes}").T
+    actual, expected = np.ascontiguousarray(steps).view(ELEMENTS[name].dtype)
+    assert wrong(name, actual, expected, rtol=0.3) == [0]
+    assert 0 in FastCheck(ELEMENTS[name], Rule(rtol=0.3), 3).suspects(actual, expected)
