@@ -31,6 +31,7 @@ _PLAIN = Expected()
 _MOST_OPEN = 16  # files of expected content that stay open until they are compared
 _MISFITS = ("SR-FILE-002", "SR-FILE-004")
 _REPLACED = ("SR-EXPECT-005", "SR-EXPECT-007", "SR-EXPECT-008")
+_BY_VALUE = frozenset({"atol", "rtol", "ulp", "zero", "denormals", "nan", "metrics"})  # what numbers decide, not bytes
 _NOT_REPLACED = ("/dtype", "/mask", "/border")  # keys with misfits of these codes that no other content puts right
 
 
@@ -313,6 +314,13 @@ class _Binder:
             element = content.element
             if element is None and expected.model_fields_set - {"file"}:
                 self._add("SR-EXPECT-008", "", "has elements that are no numbers", "'dtype' says what they are")
+                content.close()
+                return None
+            by_value = sorted(map(repr, expected.model_fields_set & _BY_VALUE))
+            if element is not None and element.name == "int8" and by_value:
+                message = f"has elements of one byte (int8), as every file of a buffer that a run writes; {by_value[0]}"
+                help = "'dtype' says what the elements are: 'float32' for instance, or 'int8' where they are that"
+                self._add("SR-EXPECT-008", "", f"{message} would be taken of single bytes", help)
                 content.close()
                 return None
         rule = Rule(

@@ -149,6 +149,8 @@ def test_names_of_resources_that_look_like_frames(scene: Scene) -> None:
         ("x", {"file": "small.npy"}, "008", "small.npy: holds 8 bytes, but the output has 24 bytes"),
         ("x", {"file": "broken.npy"}, "007", "broken.npy: is not a .npy file"),
         ("x", {"file": "complex.npy", "atol": 1}, "008", "has elements that are no numbers"),
+        ("x", {"file": "bytes.npy", "atol": 1}, "008", "has elements of one byte (int8), as every file of a buffer"),
+        ("x", {"file": "bytes.npy", "metrics": {"rmse": {"max": 1}}}, "008", "'metrics' would be taken of single bytes"),
         ("x", {"file": "x.npy", "dtype": "float64", "mask": "small.npy"}, "008", "the mask has the shape (2,)"),
         ("x", {"file": "x.npy", "border": 1}, "008", "the output has the shape (6,): there are no rows"),
         ("x", {"values": [1, 2], "dtype": "float32"}, "008", "there are 2 values, but the output has 6 elements"),
@@ -173,6 +175,7 @@ def test_content_that_does_not_fit(scene: Scene, name: str, keys: dict[str, Any]
     scene.npy("small.npy", np.zeros(2, "f4"))
     scene.npy("complex.npy", np.zeros(3, "c8"))
     scene.npy("level.npy", np.zeros((1, 11, 12, 1), "u1"))
+    scene.npy("bytes.npy", np.zeros(24, "i1"))
     scene.file("broken.npy", b"nothing")
     scene.buffer("inner4", size=4)
     others = {} if name == "inner4" else {"inner4": {"unchecked": True}}
