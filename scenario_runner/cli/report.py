@@ -54,9 +54,10 @@ def main(argv: Sequence[str]) -> int:
             merged = stack.enter_context(MergedJournals(options.journals, problems))
             incomplete = list(merged.incomplete())
             for each in incomplete:
-                problems.found(
-                    "SR-SUITE-014", each.path, each.message, "run it again with --resume, which runs the rest"
-                )
+                if each.path not in merged.unusable:
+                    problems.found(
+                        "SR-SUITE-014", each.path, each.message, "run it again with --resume, which runs the rest"
+                    )
         if not merged.entries:
             help = "a suite that ended before its first result has written it; run it again"
             refuse("SR-SUITE-011", None, f"there is no result in {', '.join(map(repr, options.journals))}", help)

@@ -95,21 +95,24 @@ class MergedJournals:
         self.runs: list[Run] = []
         self.entries: dict[str, Entry] = {}
         self._paths = [os.path.join(path, FILE_NAME) if os.path.isdir(path) else path for path in paths]
+        self.unusable: list[str] = []
+        """The paths of the journals that cannot be read, which has been reported."""
         self._problems = problems
         self._files = ExitStack()
         self._open: dict[int, BinaryIO] = {}
         self._counts = [0] * len(paths)  # of the items that each journal has
-        unusable: list[FileError] = []
+        errors: list[FileError] = []
         try:
             for number, path in enumerate(self._paths):
                 try:
                     self._open[number] = self._files.enter_context(_opened(path))
                     self._index(number)
                 except FileError as error:
-                    unusable.append(error)
-            if unusable and len(unusable) == len(self._paths):
-                raise unusable[0]
-            for each in unusable:
+                    errors.append(error)
+                    self.unusable.append(path)
+            if errors and len(errors) == len(self._paths):
+                raise errors[0]
+            for each in errors:
                 for problem in each.problems:
                     problems.found(problem.code, problem.path, problem.message, problem.help, line=problem.line)
         except BaseException:
@@ -117,7 +120,11 @@ class MergedJournals:
             raise
 
     def incomplete(self) -> Iterator[Incomplete]:
-        """The journals whose last suite did not end by itself with the result of every item, or that have lost some."""
+        """The journals whose last suite did not end by itself with the result of every item, or that have lost some.
+
+        Those that cannot be read come first."""
+        for path in self.unusable:
+            yield Incomplete(path, "incomplete", "the journal cannot be read")
         for number, run in self._last_runs().items():
             count = self._counts[number]
             items = run.header.items if run.end is None else run.end.items

@@ -281,6 +281,18 @@ def test_a_killed_suite_goes_on(tmp_path: Path, program: Program, checkout: Path
     assert (report.code, report.out, report.err) == (0, "3 Pass\nsuite passed: 3 items\n", "")
 
 
+def test_a_journal_that_cannot_be_read_is_missed(tmp_path: Path, program: Program) -> None:
+    """Beside one that can: the last line and the reports do not say that all of the suite passed."""
+    item(tmp_path / "suite", "a")
+    assert program("test", "suite", "--results", "r").code == 0
+    (tmp_path / "other.jsonl").write_text("no journal\n")
+    report = program("report", "r", "other.jsonl", "--junit", "j.xml")
+    assert (report.code, report.out.splitlines()[-1]) == (4, "suite incomplete: 0 of 1 item unexpected")
+    assert report.err.count("error: ") == 1
+    assert "other.jsonl" in report.err
+    assert "other.jsonl: the journal cannot be read" in (tmp_path / "j.xml").read_text()
+
+
 def test_a_suite_that_was_stopped_says_so(tmp_path: Path, program: Program) -> None:
     """With --fail-fast the last line, the reports and the journal tell that the rest has no result; not where the
     failure was the last one."""
