@@ -203,13 +203,11 @@ class _Supervisor:
 
     def _die_with_parent(self) -> None:
         """Have the system kill this process when the parent is gone: the parent alone holds the other end of a pipe."""
-        import fcntl
+        from scenario_runner.tied_process import kill_when_closed
 
         os.close(self._held)
-        if not hasattr(fcntl, "F_SETSIG"):
+        if sys.platform != "linux":
             return
-        fcntl.fcntl(self._alive, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(self._alive, fcntl.F_SETSIG, _signal.SIGKILL)
-        fcntl.fcntl(self._alive, fcntl.F_SETFL, fcntl.fcntl(self._alive, fcntl.F_GETFL) | os.O_ASYNC)
+        kill_when_closed(self._alive, os.getpid())
         if os.getppid() != self._parent:  # it ended before
             os.kill(os.getpid(), _signal.SIGKILL)

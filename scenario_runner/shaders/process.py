@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from scenario_runner import progress, system_limits
 from scenario_runner.shaders.module import MAX_FILE_BYTES
+from scenario_runner.tied_process import kill_when_closed
 
 MAX_OUTPUT_BYTES = 1 << 20
 MAX_MEMORY_BYTES = 4 << 30
@@ -77,7 +78,8 @@ class Processes:
                         start_new_session=True,
                         pass_fds=() if sys.platform == "win32" else (alive,),
                     )
-                    _tie(process.pid, alive)
+                    if sys.platform == "linux":
+                        kill_when_closed(alive, -process.pid)
                 except BlockingIOError as error:  # EAGAIN of fork()
                     raise system_limits.refusal("process") from error
                 finally:
@@ -171,18 +173,6 @@ def _limit(pid: int) -> None:
         resource.prlimit(pid, resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
         resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
-
-
-def _tie(pid: int, alive: int) -> None:
-    """Have the system kill a process, and what it starts, when this one is gone, whatever ends it: this one alone holds
-    the other end of the pipe ``alive``, which that one has inherited."""
-    if sys.platform != "linux":
-        return
-    import fcntl
-
-    fcntl.fcntl(alive, fcntl.F_SETOWN, -pid)  # its process group
-    fcntl.fcntl(alive, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(alive, fcntl.F_SETFL, fcntl.fcntl(alive, fcntl.F_GETFL) | os.O_ASYNC)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

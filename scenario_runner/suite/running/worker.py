@@ -44,6 +44,7 @@ from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.channel import Channel
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.suite.running.runners import Runners
+from scenario_runner.tied_process import kill_when_closed
 
 DESCRIPTORS: Final = 4
 """A worker is given so many: a socket to the supervisor, a pipe for what is written to standard output and standard
@@ -123,11 +124,7 @@ def chosen(asked: Sequence[str]) -> list[str]:
 def _die_with(alive: int) -> None:
     """Have the system kill this process and all that it starts when the zygote is gone: it alone holds the other end of
     a pipe."""
-    import fcntl
-
-    fcntl.fcntl(alive, fcntl.F_SETOWN, -os.getpid())  # the process group
-    fcntl.fcntl(alive, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(alive, fcntl.F_SETFL, fcntl.fcntl(alive, fcntl.F_GETFL) | os.O_ASYNC)
+    kill_when_closed(alive, -os.getpid())
     with suppress(BlockingIOError):  # it ended before
         os.set_blocking(alive, False)
         if not os.read(alive, 1):

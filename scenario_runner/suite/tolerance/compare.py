@@ -123,9 +123,8 @@ class _Waiting:
         self._rule = rule
         self._ignored = ignored
         self._element: Element | None = None
-        self._parts: list[
-            tuple[Array, Array, Array]
-        ] = []  # actual and expected values, and their places where some do not count
+        # actual and expected values, and their places where some do not count
+        self._parts: list[tuple[Array, Array, Array]] = []
         self._count = self._wrong = 0
 
     def add(self, chunk: _Chunk, suspects: Array | None) -> None:
