@@ -15,7 +15,7 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("codes", nargs="*", metavar="CODE", help="a code, such as SR-BIND-003")
     options = parser.parse_args(argv)
-    from scenario_runner.checks.codes import CODES, FAMILIES
+    from scenario_runner.codes import CODES, FAMILIES
 
     for given in options.codes:
         if given.upper() not in CODES:

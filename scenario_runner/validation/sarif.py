@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from scenario_runner.checks.codes import CODES, Code
+from scenario_runner.codes import CODES, Code
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.validation.model import Validation
 

@@ -41,7 +41,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "tied_process",
         "program_version",
     ),
-    ("kept_files",),
+    ("kept_files", "codes"),
     ("errors", "kinds", "log", "progress", "clock", "close_names", "format_spellings", "arm_glslc", "system_packages"),
     ("diagnostics",),
     ("visible", "lazy_names"),

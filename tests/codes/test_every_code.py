@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.checks.codes import CODES
+from scenario_runner.codes import CODES
 from tests.codes import (
     cluster_inputs,
     conversion_inputs,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.checks.codes import CODES
 from scenario_runner.cli import main
+from scenario_runner.codes import CODES
 from scenario_runner.doctor import gather
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.validation import Options, validate_file

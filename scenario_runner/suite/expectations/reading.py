@@ -234,7 +234,7 @@ def _placed(text: str, path: str, problem: Diagnostic) -> Diagnostic:
 def _contradictions(check: Check) -> Iterator[Diagnostic]:
     """Parts that are right alone and wrong together; pointers start at the expectations."""
     if check.codes is not None:
-        from scenario_runner.checks.codes import CODES
+        from scenario_runner.codes import CODES
 
         for index, code in enumerate(check.codes):
             if code not in CODES:

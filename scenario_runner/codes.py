@@ -1,0 +1,37 @@
+"""The codes of diagnostics, read from codes.toml: what each means, how to fix it, and where the rule is specified."""
+
+import tomllib
+from importlib.resources import files
+from typing import Final, NamedTuple
+
+from scenario_runner.errors import error_class
+
+
+class Code(NamedTuple):
+    """One kind of diagnostic. ``severity`` is the usual one; ``source`` names the section of a specification."""
+
+    code: str
+    severity: str
+    title: str
+    meaning: str
+    fix: str
+    source: str
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a run that an error of this code ends; 0 where it is not an error."""
+        return error_class(self.code).exit_code if self.severity == "error" else 0
+
+    @property
+    def anchor(self) -> str:
+        """The heading's anchor in docs/codes.md."""
+        return self.code.lower()
+
+
+_TABLE: Final = tomllib.loads((files(__package__) / "codes.toml").read_text(encoding="utf-8"))
+
+FAMILIES: Final[dict[str, str]] = _TABLE.pop("families")
+"""The middle part of a code → the subject of its family, in the order of the documentation."""
+
+CODES: Final = {code: Code(code, **texts) for code, texts in _TABLE.items()}
+"""All codes, in the order of their families."""
