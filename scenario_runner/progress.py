@@ -28,7 +28,7 @@ CHANGES = 5
 """How often it was noted what is being done."""
 
 LIMIT_MS = 6
-"""How long nothing may be noted before the process counts as hanging, in milliseconds; 0 where it never does."""
+"""The time limit in milliseconds: the process hangs when nothing is noted for `ended_after_s` of it. 0: no limit."""
 
 COMPILING = "waiting for the shader compiler"
 """How the note begins of what is being done, while another program compiles shaders."""
@@ -38,6 +38,8 @@ TEXT = 4 * 7
 
 _SIZE_BYTES = 4096
 _MOST_MS = 0x7FFFFFFF
+_LEAST_MORE_S = 2.0
+_MORE = 0.1
 
 _page: mmap | None = None
 _numbers: memoryview[int] | None = None
@@ -103,9 +105,14 @@ def measured(count: int) -> None:
 
 
 def limit(seconds: float) -> None:
-    """The process hangs when nothing is noted for so long."""
+    """Set the time limit of the process."""
     if _numbers is not None:
         _numbers[LIMIT_MS] = min(round(seconds * 1000), _MOST_MS)
+
+
+def ended_after_s(limit_s: float) -> float:
+    """When a process is ended from outside whose waits for the device end by themselves after ``limit_s``."""
+    return limit_s + max(_LEAST_MORE_S, _MORE * limit_s)
 
 
 def doing(what: str, pointer: str = "") -> None:

@@ -70,14 +70,14 @@ def positive_seconds(text: str) -> float:
     return seconds
 
 
-def add_device_options(parser: argparse.ArgumentParser) -> None:
+def add_device_options(parser: argparse.ArgumentParser, default_timeout: str = "no limit") -> None:
     """Options for the device and for how long to wait for it."""
     parser.add_argument("--device", metavar="D", help="index, UUID or part of the name of the device to use")
     parser.add_argument(
         "--timeout",
         type=positive_seconds,
         metavar="S",
-        help="stop when submitted work has not finished after S seconds",
+        help=f"stop when submitted work has not finished after S seconds (default: {default_timeout})",
     )
     parser.add_argument(
         "--validation", action="store_true", help="load the Khronos validation layer; its errors fail the run"

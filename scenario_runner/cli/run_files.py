@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from scenario_runner.runner import Runner
     from scenario_runner.scenario import Scenario
 
-# A wait for the device ends by itself after --timeout. What does not is ended from outside so much later.
-_LEAST_MORE_S = 1.0
-_MORE = 0.1
-
 
 def _outputs_of(plan: Plan) -> str:
     return counted(len(plan.outputs), "output")
@@ -61,7 +57,7 @@ def run_files(
     from scenario_runner.cli.messages import show_error, write
 
     if options.isolate and options.timeout is not None:
-        progress.limit(options.timeout + max(_LEAST_MORE_S, _MORE * options.timeout))
+        progress.limit(options.timeout)
     repeat = 1 if options.dry_run else options.repeat
     code = progress.number(progress.CODE)
     measured = _instrumentation_file(options.shader_instrumentation)

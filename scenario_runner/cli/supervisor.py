@@ -132,7 +132,7 @@ class _Supervisor:
             changes = progress.number(progress.CHANGES)
             if changes != seen:
                 seen, since = changes, now
-            elif limit_s and now - since > limit_s:
+            elif limit_s and now - since > progress.ended_after_s(limit_s):
                 self._hung_s = limit_s
                 os.kill(self._child, _STACK_SIGNAL)
                 time.sleep(_STACK_S)

@@ -237,7 +237,9 @@ class _Suite:
             runner=runner_arguments(options),
             task_options=EvaluationOptions(self._folder or None),
         )
-        return worker_options if options.timeout is None else worker_options._replace(timeout_s=options.timeout)
+        if options.timeout is None:
+            return worker_options
+        return worker_options._replace(timeout_s=options.timeout, timeout_origin="--timeout")
 
     def _counted(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items; when there are no more, the display learns how many there were."""

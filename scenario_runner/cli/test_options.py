@@ -21,6 +21,7 @@ from scenario_runner.cli.arguments import (
 from scenario_runner.cli.suite_reports import add_report_options
 from scenario_runner.errors import UsageError
 from scenario_runner.suite.repeating import Repeat
+from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.system_limits import processors
 
 _DESCRIPTION: Final = """\
@@ -47,7 +48,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     retries, repeat = _add_running(parser)
     _add_results(parser)
     group: Any = parser.add_argument_group("how each scenario runs")
-    add_device_options(group)
+    add_device_options(group, f"{WorkerOptions().timeout_s:g}")
     add_feature_options(group)
     add_compiler_options(group)
     add_sandbox_option(group)

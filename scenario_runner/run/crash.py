@@ -45,7 +45,7 @@ class Crash(NamedTuple):
 def crash_error(crash: Crash, file: str | None) -> DeviceError:
     """The error for ``file``, the scenario or model that was being run (None: no file was)."""
     if crash.hung_s:
-        end = f"was killed, since it had done nothing for {crash.hung_s:g} s,"
+        end = f"was killed, since it had done nothing for {crash.hung_s:g} s (--timeout),"
         return crash.kind([crash_problem(crash, file, end, crash.kind.code, _HELP_WHEN_HUNG)])
     return crash.kind([crash_problem(crash, file, f"was ended by {signal_name(crash.number)}")])
 

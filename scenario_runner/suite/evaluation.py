@@ -41,7 +41,11 @@ if TYPE_CHECKING:
     class Runners(Protocol):
         """Gives the open Runner for an item; see `suite.running.runners`."""
 
-        def runner(self, timeout_s: float | None = None, *, robustness: bool | None = None) -> Runner: ...
+        limit: tuple[float, str]
+
+        def runner(
+            self, timeout_s: float | None = None, origin: str = "", *, robustness: bool | None = None
+        ) -> Runner: ...
 
 
 _DEFAULT = EvaluationOptions()
@@ -89,14 +93,13 @@ class _Evaluation:
     def run(self, runners: Runners) -> Outcome:
         """The outcome, without its time."""
         check = self._check
-        runner = runners.runner(check.timeout, robustness=check.robustness or None)
+        runner = runners.runner(*self._expectations.timeout, robustness=check.robustness or None)
         try:
             if check.when:
                 device = Device.of(runner.physical_device)
                 self._check = check = for_device(check, device)
                 self._expectations = self._expectations._replace(condition=matching(self._expectations.check, device))
-                if check.timeout != self._expectations.check.timeout:
-                    runner = runners.runner(check.timeout, robustness=check.robustness or None)
+                runner = runners.runner(*self._expectations.timeout, robustness=check.robustness or None)
 
             def receive(plan: Plan) -> ResultsSink:
                 self._begin(plan, runner)
@@ -109,7 +112,7 @@ class _Evaluation:
             if isinstance(error, DeviceError):
                 with suppress(ScenarioRunnerError):  # what it says about being closed matters less
                     runner.close()
-            return self._failed(error)
+            return self._failed(error, runners)
         finally:
             for bound in self._bound.values():
                 bound.close()
@@ -127,7 +130,7 @@ class _Evaluation:
             return
         self._bound = bind(self._expectations, self._check, outputs_of_plan(plan, self._check.repeat))
 
-    def _failed(self, error: ScenarioRunnerError) -> Outcome:
+    def _failed(self, error: ScenarioRunnerError, runners: Runners) -> Outcome:
         """The outcome of a run that ended with an error."""
         expectations = self._expectations
         if isinstance(error, ExpectationError) or not os.path.isfile(self._item.path):
@@ -140,7 +143,9 @@ class _Evaluation:
                 return _of_error(error, "NotSupported")
             reason = f"the device has all that 'needs' names, and yet: {error.problems[0]}"
             return _of_error(error, "Fail", reason)
-        return _of_error(error, "Timeout" if isinstance(error, FenceTimeoutError) else "Fail")
+        if isinstance(error, FenceTimeoutError):
+            return _of_error(error, "Timeout", f"{error.problems[0]} ({runners.limit[1]})")
+        return _of_error(error, "Fail")
 
     def _as_expected(self, error: ScenarioRunnerError) -> Outcome:
         """The outcome where an error is expected: its exit code, and the codes of its errors where they are given."""

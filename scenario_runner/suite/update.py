@@ -56,7 +56,7 @@ def update_or_keep(item: Item, runners: Runners, *, write: bool = True) -> list[
     """The same with the expected files that are kept: another item may change them."""
     expectations = load(item)
     check = expectations.check
-    runner = runners.runner(check.timeout, robustness=check.robustness or None)
+    runner = runners.runner(*expectations.timeout, robustness=check.robustness or None)
     where = ""
     if check.when:
         device = Device.of(runner.physical_device)

@@ -54,7 +54,10 @@ def test_a_compiler_that_hangs(tmp_path: Path, program: Program) -> None:
     compiler.write_text('#!/bin/sh\n[ "$1" = --version ] && exec echo "Glslang Version: 11:12.0.0"\nexec sleep 600\n')
     compiler.chmod(0o755)
     ended = program("test", "suite", "--glslang", compiler, "--timeout", "1", "--no-cache", "--retries", "0")
-    assert f"was killed after 1 s while waiting for the shader compiler '{compiler}'" in ended.out
+    assert (
+        f"was killed, since it took more than 1 s (--timeout), while waiting for the shader compiler '{compiler}'"
+        in ended.out
+    )
     assert "help: the shaders may be too much for it" in ended.out
     assert "driver" not in ended.out
 

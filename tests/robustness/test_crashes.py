@@ -172,7 +172,7 @@ def test_a_driver_that_hangs_is_ended(program: Program, scene: Scene, four: list
     assert ended.code == FenceTimeoutError.exit_code
     error, help = ended.err.splitlines()
     assert error == (
-        "error: hangs.json: the process that ran it was killed, since it had done nothing for 3 s,"
+        "error: hangs.json: the process that ran it was killed, since it had done nothing for 2 s (--timeout),"
         " while creating its resources"
     )
     assert help.startswith("  help: give more time with --timeout")

@@ -239,6 +239,9 @@ def test_a_run_that_does_not_end(scene: Scene, run: Run) -> None:
     scene.buffer("x", VALUES).dispatch("busy", ["x"], groups=[65535])
     outcome = run(timeout=0.1)
     assert (outcome.status, outcome.exit_code) == ("Timeout", 10)
+    assert outcome.reason.endswith(" did not finish within 0.1 s ('timeout' in check.json)")
+    outcome = run(timeout=60, when=[{"type": "virtual", "timeout": 50}, {"device": "*", "timeout": 0.1}])
+    assert outcome.reason.endswith(" did not finish within 0.1 s ('timeout' in when[1] of check.json)")
     scene.commands.clear()
     assert run(repeat=1).status == "Pass"
 

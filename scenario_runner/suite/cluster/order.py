@@ -15,6 +15,7 @@ class Order(NamedTuple):
     devices: tuple[str, ...]
     jobs: int
     timeout_s: float
+    timeout_origin: str
     runner: Mapping[str, Any]
     rules: Rules
     evidence: bool

@@ -75,6 +75,7 @@ def _serve(order: Order, scratch: str, lines: SimpleQueue[str], say: Say) -> Non
         devices=order.devices,
         jobs=order.jobs,
         timeout_s=order.timeout_s,
+        timeout_origin=order.timeout_origin,
         runner=order.runner,
         task_options=EvaluationOptions(results if order.evidence else None),
     )

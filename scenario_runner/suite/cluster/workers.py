@@ -82,7 +82,14 @@ class ClusterWorkers:
         self._stopping = False
         session, folder = uuid.uuid4().hex[:12], options.task_options.results_folder
         order = Order(
-            session, options.devices, options.jobs, options.timeout_s, options.runner, rules, folder is not None
+            session,
+            options.devices,
+            options.jobs,
+            options.timeout_s,
+            options.timeout_origin,
+            options.runner,
+            rules,
+            folder is not None,
         )
         self._stack = ExitStack()
         client = self._stack.enter_context(connected(address))

@@ -45,9 +45,12 @@ class Expectations(NamedTuple):
     condition: int | None = None
 
     @property
-    def timeout_s(self) -> float | None:
-        """Seconds that a run may take, where that is said for every device."""
-        return self.check.timeout
+    def timeout(self) -> tuple[float | None, str]:
+        """Seconds that a run may take, where they are given, and the place where they are."""
+        file = os.path.basename(self.path or "")
+        if self.condition is not None and self.check.when[self.condition].timeout is not None:
+            return self.check.when[self.condition].timeout, f"'timeout' in when[{self.condition}] of {file}"
+        return self.check.timeout, f"'timeout' in {file}"
 
     @property
     def expects_failure(self) -> bool:

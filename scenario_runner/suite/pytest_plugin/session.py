@@ -92,7 +92,11 @@ class Session:
             from scenario_runner.suite.running.workers import Workers
 
             options = WorkerOptions(
-                devices=self._devices, jobs=1, timeout_s=self._timeout_s, task_options=_task_options(self._results)
+                devices=self._devices,
+                jobs=1,
+                timeout_s=self._timeout_s,
+                timeout_origin="scenario_timeout",
+                task_options=_task_options(self._results),
             )
             try:
                 self._workers = Workers(options)

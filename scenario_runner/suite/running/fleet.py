@@ -121,9 +121,8 @@ class Fleet:
 
     def run(self, worker: WorkerProcess, item: Item, attempts: tuple[Outcome, ...]) -> bool:
         """Hand an item to an idle worker; false where that has ended meanwhile."""
-        limit_s = self._options.timeout_s
         try:
-            worker.run(item, attempts, next(self._runs), limit_s)
+            worker.run(item, attempts, next(self._runs), self._options)
         except OSError:
             self.leave(worker)
             return False
@@ -137,11 +136,15 @@ class Fleet:
         worker.channel.shut()
 
     def kill(self, worker: WorkerProcess, why: str) -> None:
-        """End a worker that runs something, or that may not listen. ``why`` goes on after "the process that ran it"."""
+        """End a worker that runs something, or that may not listen. ``why`` goes on after "the process that ran it".
+
+        Its item has ended with this: the end of a process may take seconds, and nothing waits for it."""
         self._retire(worker)
         worker.why = worker.why or why
         self._set(worker, "killed", self._options.kill_wait_s)
         self._forks.signal(worker.number, signal.SIGKILL)
+        if worker.item is not None:
+            self._events.outcome(worker, worker.ended(), spoiled=True)
 
     def _retire(self, worker: WorkerProcess) -> None:
         """Count it no more among those of its device."""
@@ -181,13 +184,13 @@ class Fleet:
         match worker.state:
             case "hanging":
                 if late or worker.has_stack:
-                    self.kill(worker, worker.why)
+                    self.kill(worker, worker.overdue)
                 else:
                     self._next_tick = min(self._next_tick, now + _STACK_TICK_S)
             case "busy" | "idle" | "starting" if late and worker.closed:
                 self.kill(worker, "closed its connection")
             case "busy" if late:
-                worker.why, worker.timed_out = f"took more than {worker.limit_s:g} s", True
+                worker.timed_out = True
                 self._forks.signal(worker.number, STACK_SIGNAL)
                 self._set(worker, "hanging", _STACK_S)
                 self._next_tick = now + _STACK_TICK_S
@@ -209,8 +212,6 @@ class Fleet:
         if not device.given_up:
             device.give_up(reason)
             self._events.note(reason)
-        if worker.item is not None:
-            self._events.outcome(worker, worker.stuck(), spoiled=True)
         self._forget(worker)
         for each in list(self.workers.values()):
             if each.device is device and each.state in ("starting", "idle"):
@@ -239,9 +240,9 @@ class Fleet:
                 case ["done", dict(outcome), "" | "spoiled" | "grown" as state]:
                     if worker.state == "busy":  # else its time is over
                         self._done(worker, Outcome.of_json(outcome), state)
-                case ["limit", float() | int() as seconds]:
+                case ["limit", float() | int() as seconds, str(origin)]:
                     if worker.state == "busy":
-                        worker.limit(seconds)
+                        worker.limit(seconds, origin)
                         self._next_tick = min(self._next_tick, worker.deadline)
                 case ["ready", dict(described)] if worker.state == "starting":
                     self._refusals = 0
@@ -312,7 +313,7 @@ class Fleet:
         how = worker.how(status)
         state, item, attempts = worker.state, worker.item, worker.attempts
         self._retire(worker)
-        if item is not None and (worker.has_begun or worker.why):
+        if item is not None and worker.has_begun:
             self._events.outcome(worker, worker.ended(status, self._kills), spoiled=True)
         elif item is not None:
             self._events.back(item, attempts)
@@ -347,11 +348,16 @@ class Fleet:
         self._forks = self._fork_zygote()
 
     def close(self) -> None:
-        """End all workers; what they run is lost. Doing so again does nothing."""
+        """End all workers; what they run is lost. Those that were killed before are hardly waited for. Doing so again
+        does nothing."""
+        late = {each.number for each in self.workers.values() if each.state == "killed"}
         for each in list(self.workers.values()):
             self.leave(each) if each.state == "idle" else self.kill(each, "was not needed any more")
         self._closing = True
-        while self.workers:
+        until = time.monotonic() + _CLOSED_S
+        while any(number not in late or time.monotonic() < until for number in self.workers):
             self.wait()
+        for each in list(self.workers.values()):
+            self._forget(each)
         self._forks.close()
         self._selector.close()

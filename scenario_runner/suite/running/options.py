@@ -21,8 +21,9 @@ class WorkerOptions(NamedTuple):
 
     ``devices`` are indexes, UUIDs or (parts of) names, or "all"; without any it is the one that a run would take.
     ``jobs`` is the number of workers for each device, 0 for as many as suit it. ``timeout_s`` bounds each run of an
-    item that has no limit of its own; a worker waits for the device somewhat less long than that, and is killed when
-    it takes longer. ``start_timeout_s`` bounds the start of a worker, its driver included.
+    item that has no limit of its own, and ``timeout_origin`` says in messages who set it; a worker waits so long for
+    the device, and is killed when it takes longer (`progress.ended_after_s`). ``start_timeout_s`` bounds the start of a
+    worker, its driver included.
 
     ``runner`` has arguments of `Runner` by name, without device and timeout. ``task`` is the function that a worker
     calls, as "module:name", with the item, the worker's `Runners` and ``task_options``, which must be picklable; it
@@ -36,6 +37,7 @@ class WorkerOptions(NamedTuple):
     devices: tuple[str, ...] = ()
     jobs: int = 0
     timeout_s: float = 60.0
+    timeout_origin: str = "the default of --timeout"
     start_timeout_s: float = 60.0
     runner: Mapping[str, Any] = _NOTHING
     task: str = "scenario_runner.suite.evaluation:run_item"
@@ -43,7 +45,7 @@ class WorkerOptions(NamedTuple):
     most_items: int = 50_000
     most_bytes: int = 1 << 30
     most_files: int = 128
-    kill_wait_s: float = 10.0
+    kill_wait_s: float = 30.0
 
 
 class Finished(NamedTuple):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.suite.running.devices import UsedDevice
     from scenario_runner.suite.running.forks import Forks
+    from scenario_runner.suite.running.options import WorkerOptions
 
 _MOST_BEFORE: Final = 50
 _MOST_MESSAGES_BYTES: Final = 16 << 10
@@ -55,7 +56,8 @@ class WorkerProcess:
         self.timed_out = False
         self.start_failed = False
         self.closed = False  # its end of the connection
-        self.limit_s = limit_s
+        self.overdue = ""
+        """The reason to kill it when its item takes too long, which goes on as ``why``."""
         self._before: deque[str] = deque(maxlen=_MOST_BEFORE)
         self._started = 0.0
         self._run = 0
@@ -76,7 +78,7 @@ class WorkerProcess:
         os.set_blocking(self.messages, False)
         self.channel = Channel(ours)
 
-    def run(self, item: Item, attempts: tuple[Outcome, ...], number: int, limit_s: float) -> None:
+    def run(self, item: Item, attempts: tuple[Outcome, ...], number: int, options: WorkerOptions) -> None:
         """Hand over an item, with the attempts that it had before. Raises OSError where the process has gone."""
         self._said = b""
         self.channel.send(number, *item)
@@ -84,12 +86,12 @@ class WorkerProcess:
         self.attempts, self._run = attempts, number
         self._started = time.monotonic()
         self.state = "busy"
-        self.limit(limit_s)
+        self.limit(options.timeout_s, options.timeout_origin)
 
-    def limit(self, seconds: float) -> None:
-        """The item that runs may take so long."""
-        self.limit_s = seconds
-        self.deadline = self._started + seconds
+    def limit(self, seconds: float, origin: str) -> None:
+        """Set the time limit of the item that runs."""
+        self.overdue = f"took more than {seconds:g} s ({origin})"
+        self.deadline = self._started + progress.ended_after_s(seconds)
 
     def done(self, outcome: Outcome) -> Outcome:
         """The item has ended, with this outcome: the same with what is known of the process."""
@@ -128,24 +130,18 @@ class WorkerProcess:
         return True
 
     def how(self, status: int) -> str:
-        """How the process ended, from the status of os.waitpid."""
-        if self.timed_out:
-            return f"was killed after {self.limit_s:g} s"
+        """How the process ended, from the status of os.waitpid; that of one that was killed does not matter."""
         if self.why:
             return f"was killed, since it {self.why},"
         if os.WIFSIGNALED(status):
             return f"was ended by {signal_name(os.WTERMSIG(status))}"
         return f"ended by itself with exit code {os.waitstatus_to_exitcode(status)}"
 
-    def ended(self, status: int, kills: int) -> Outcome:
-        """What the item gave that the process was running when it ended. ``kills``: `counted_kills` before."""
+    def ended(self, status: int = 0, kills: int = 0) -> Outcome:
+        """The outcome of the item that the process was running when it ended. ``kills``: `counted_kills` before."""
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) and not self.why else 0
         help = _OUT_OF_MEMORY if number == signal.SIGKILL and counted_kills() > kills else ""
         return self._outcome(Crash(number, 0, *self.work()), self.how(status), help)
-
-    def stuck(self) -> Outcome:
-        """What the item gave whose process does not end though it was killed."""
-        return self._outcome(Crash(0, 0, *self.work()), "cannot be ended: it was held")
 
     def work(self) -> tuple[str, str]:
         """What it was doing, and the JSON pointer of what it was doing that for."""

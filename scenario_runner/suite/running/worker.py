@@ -3,7 +3,8 @@
 It is a fork of the zygote. The supervisor sends an item and gets the outcome, see `channel`::
 
     [number of the run, id, path, expectations]     ["ready", physical device]
-                                                    ["limit", seconds]      where it is not the one of the options
+                                                    ["limit", seconds, who set it]  where these are not the
+                                                                            ones of the options
                                                     ["done", outcome, why the process ends now]
                                                     ["used", names]         of modules and types of Vulkan, that the
                                                                             next workers may begin with
@@ -139,7 +140,10 @@ class _Worker:
         self._driver = driver
         self._channel = channel
         self._runners = Runners(
-            {**options.runner, "device": device}, options.timeout_s, lambda seconds: channel.send("limit", seconds)
+            {**options.runner, "device": device},
+            options.timeout_s,
+            options.timeout_origin,
+            lambda seconds, origin: channel.send("limit", seconds, origin),
         )
         module, _, name = options.task.partition(":")
         self._task: Callable[[Item, Runners, Any], Outcome] = getattr(import_module(module), name)

@@ -13,11 +13,13 @@ import pytest
 
 from scenario_runner.errors import DriverCrashError, ScenarioRunnerError
 from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.running.forks import Forks
 from scenario_runner.suite.running.options import Finished
 from scenario_runner.suite.running.workers import Workers
 from tests.suite.running.conftest import TROUBLES, Folder, once_more, options
 from tests.suite.running.test_workers import is_running
 
+LATE = "took more than 1 s (the default of --timeout)"
 FENCE, CRASHED, LOST = 10, 12, 11
 
 
@@ -45,13 +47,13 @@ def test_a_crash_costs_one_item(folder: Folder) -> None:
 
 
 def test_endless_work_ends_at_its_limit(folder: Folder) -> None:
-    """The fence's limit comes first: the error names the work. The item's own limit holds, not that of the others."""
+    """The wait for the device ends first: the error names the work. The item's own limit holds, and all of it."""
     endless = folder.endless()
     Path(endless.path + ".limit").write_text("4")
     with Workers(options(jobs=1, task_options="limits")) as workers:
         outcomes = by_id(list(workers.run([folder.good(), endless, folder.good("b")])))
     assert (outcomes["endless"][0].status, outcomes["endless"][0].exit_code) == ("Timeout", FENCE)
-    assert outcomes["endless"][0].reason.endswith("command 0 did not finish within 2 s")
+    assert outcomes["endless"][0].reason.endswith("command 0 did not finish within 4 s")
     assert outcomes["b"][0].status == "Pass"
 
 
@@ -89,14 +91,30 @@ def test_ways_to_end(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("trouble")
 def test_a_driver_that_waits_for_ever(folder: Folder) -> None:
     """It is killed when the time of its item is over, which is spent once, with a stack that shows the call."""
-    with Workers(options(jobs=1, timeout_s=3)) as workers:
+    with Workers(options(jobs=1, timeout_s=1)) as workers:
         outcomes = by_id(list(workers.run([folder.troubled("sleeps"), folder.good()])))
     (outcome,) = outcomes["sleeps"]
     assert (outcome.status, outcome.exit_code) == ("Timeout", FENCE)
-    assert outcome.reason == "the process that ran it was killed after 3 s while creating its resources"
+    assert outcome.reason == f"the process that ran it was killed, since it {LATE}, while creating its resources"
     assert outcome.diagnostics[0]["code"] == "SR-DEVICE-004"
     assert "create_buffer" in outcome.stack
     assert outcomes["good"][0].status == "Pass"
+
+
+@pytest.mark.usefixtures("trouble")
+def test_a_slow_end_is_not_waited_for(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other items run while a process that was killed is still there, as one that its driver holds: here nobody passes
+    the signal on. The item itself has its verdict, and so has the suite."""
+    monkeypatch.setattr(Forks, "signal", lambda forks, number, sent: None)
+    hanging = folder.troubled("sleeps")
+    task = "tests.suite.running.tasks:show_process"
+    with Workers(options(jobs=1, timeout_s=1, task=task)) as workers:
+        outcomes = by_id(list(workers.run([hanging, folder.good("a"), folder.good("b")])))
+        process = int(Path(hanging.path + ".processes").read_text().split()[0])
+        assert is_running(process)
+    while is_running(process):
+        time.sleep(0.01)
+    assert [outcomes[each][0].status for each in ("sleeps", "a", "b")] == ["Timeout", "Pass", "Pass"]
 
 
 @pytest.mark.usefixtures("trouble")
@@ -175,7 +193,7 @@ def test_the_zygote_is_replaced(folder: Folder) -> None:
 
 
 def test_a_process_that_cannot_be_ended(folder: Folder, device_name: str) -> None:
-    """Its device is given up: its item is a Timeout that says so, and what is left is Missing. The zygote, which would
+    """Its item is a Timeout at once; then its device is given up, and what is left is Missing. The zygote, which would
     kill it, is stopped here in place of a process that the kernel holds."""
     notes: list[str] = []
     items = [folder.good("a"), folder.endless(), folder.good("b"), Item("c", "c.json")]
@@ -192,7 +210,7 @@ def test_a_process_that_cannot_be_ended(folder: Folder, device_name: str) -> Non
         parent = workers_parent(workers)
         outcomes = by_id(list(workers.run(items)))
     assert outcomes["endless"][0].status == "Timeout"
-    assert outcomes["endless"][0].reason.endswith("cannot be ended: it was held while running this command")
+    assert outcomes["endless"][0].reason.endswith(f"was killed, since it {LATE}, while running this command")
     assert [outcomes[each][0].status for each in "abc"] == ["Pass", "Missing", "Missing"]
     assert len(notes) == 1, notes
     (note,) = notes
