@@ -36,18 +36,21 @@ class CheckedGraph(NamedTuple):
     """What a module of graphs is like that was found right.
 
     ``is_open`` tells whether its types leave shapes open: a driver is to be given what `fix_shapes` makes of it then.
-    ``largest`` is what messages call the largest value that an operator gives, with its shape.
+    ``largest`` is what messages call the largest value that an operator gives, with its shape; ``computed`` is a
+    message about an operand of one element (a shift, a zero point, the constant of PAD) that is not a constant, and
+    its name. TOSA's extension EXT-DYNAMIC allows that; the emulation layers look among the module's constants only.
     """
 
     is_open: bool
     largest: tuple[str, Shape]
+    computed: tuple[str, str] = ("", "")
 
 
 def check_graph_body(module: Module, code: bytes) -> CheckedGraph:
     """Check every instruction of a module. Raises SpirvError for one that a driver may not be given."""
     body = _Body(module, code)
     body.check()
-    return CheckedGraph(bool(body.open), body.largest())
+    return CheckedGraph(bool(body.open), body.largest(), body.computed())
 
 
 class FixedGraph(NamedTuple):
@@ -117,6 +120,14 @@ class _Body(Declarations):
         """The largest value that an operator gives."""
         count, id, shape = self._operators.largest
         return (self._called(id), shape) if count else ("", ())
+
+    def computed(self) -> tuple[str, str]:
+        """The reason and the name of the first operand that should be a constant; empty if there is none."""
+        if self._operators.computed is None:
+            return "", ""
+        id, operand, origin = self._operators.computed
+        name = operator(self.words[self.places[id] + 4]).name
+        return f"the operator {name} with the id {id} takes {operand} from {origin}, not from a constant", operand
 
     def fixed(self, entry: int, places: Sequence[tuple[int, int]]) -> FixedGraph:
         """The graph with the shapes that were found; its entry point is at a word, its outputs at ``places``."""

@@ -21,7 +21,7 @@ _MOST_KEPT = 16
 class GraphModule:
     """One module with graphs. ``is_open`` tells whether it was compiled for tensors of any size.
 
-    ``lost`` is what messages call a result that no output depends on (see `lost_part`).
+    ``unbuildable`` is why the emulation layers cannot build it, and what to do; empty where they can.
     """
 
     def __init__(self, code: bytes, name: str) -> None:
@@ -30,8 +30,8 @@ class GraphModule:
 
         self.code = code
         self.module = read_module(code, name=name)
-        self.is_open, self._largest = check_graph_body(self.module, code)
-        self.lost = lost_part(self.module)
+        self.is_open, self._largest, computed = check_graph_body(self.module, code)
+        self.unbuildable = _unbuildable(computed, lost_part(self.module))
         self._fixed: dict[tuple[str, tuple[Shape | None, ...]], FixedGraph | ScenarioError] = {}
 
     def fixed(self, entry: GraphEntryPoint, inputs: Mapping[tuple[int, int], Shape]) -> FixedGraph:
@@ -55,6 +55,15 @@ class GraphModule:
         if isinstance(found, ScenarioError):
             raise ScenarioError(found.problems)
         return found
+
+
+def _unbuildable(computed: tuple[str, str], lost: str) -> tuple[str, str]:
+    layers = "the ML emulation layers, through which {device} runs graphs, end the process over such"
+    if computed[0]:
+        return f"{computed[0]}; {layers} an operand", f"make {computed[1]} a constant of the model"
+    if lost:
+        return f"no output depends on {lost}; {layers} a result", "return it from the model as well"
+    return "", ""
 
 
 def shape_problems(

@@ -32,6 +32,7 @@ class Signatures:
         self.shapes: dict[int, Shape] = {}
         self.parts: dict[int, tuple[Shape, ...]] = {}
         self.largest: tuple[int, int, Shape] = (0, 0, ())  # elements, id and shape of the largest result so far
+        self.computed: tuple[int, str, str] | None = None  # the first operand of `check` that should be a constant
         self._attributes: dict[tuple[Attribute, int, Kind | None], tuple[int, ...]] = {}
 
     def shape(self, id: int) -> Shape | None:
@@ -62,6 +63,8 @@ class Signatures:
                 constants[operand.name] = self._shape_constant(operand.name, id, kind)
             else:
                 shapes[operand.name] = self._input(operand, id, kind, letters)
+                if operand.single and not self.computed and self._values.opcode(id) not in CONSTANTS:
+                    self.computed = result, operand.name, self._origin(id)
         repeated = [shapes[wanted.inputs[0].name]] if wanted.repeated else []
         for position, id in enumerate(given[len(wanted.inputs) :], 2):
             operand = wanted.inputs[0]._replace(name=f"input{position}")

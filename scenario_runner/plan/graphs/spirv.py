@@ -115,7 +115,7 @@ def resolve_spirv_dispatch(
             label=f"graph {graph.uid!r}",
             pointer=graph.pointer,
             largest=fixed.largest,
-            lost=graph.body.lost,
+            unbuildable=graph.body.unbuildable,
             name=graph.uid,
         )
     )

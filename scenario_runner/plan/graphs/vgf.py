@@ -349,7 +349,7 @@ class VgfDispatch:
                 label=where,
                 pointer=graph.pointer,
                 largest=fixed.largest,
-                lost=module.lost,
+                unbuildable=module.unbuildable,
                 name=module_plan.name,
             )
         )

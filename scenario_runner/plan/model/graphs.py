@@ -30,8 +30,9 @@ class GraphResourcePlan(NamedTuple):
 class GraphPipelinePlan(NamedTuple):
     """A data graph pipeline with its session; two plans with equal `content` are one pipeline.
 
-    ``largest`` is what messages call the largest value between its operators, with its shape; ``lost`` a result that no
-    output depends on, if there is one. ``name`` is that of the module in its model, or the uid of the SPIR-V shader.
+    ``largest`` is what messages call the largest value between its operators, with its shape; ``unbuildable`` is why
+    the emulation layers cannot build the graph ({device} stands for the device), and what to do. ``name`` is that of
+    the module in its model, or the uid of the SPIR-V shader.
     """
 
     code: bytes
@@ -42,7 +43,7 @@ class GraphPipelinePlan(NamedTuple):
     label: str
     pointer: str
     largest: tuple[str, tuple[int, ...]] = ("", ())
-    lost: str = ""
+    unbuildable: tuple[str, str] = ("", "")
     name: str = ""
 
     @property

@@ -113,15 +113,10 @@ def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterato
     for graph in plan.graph_pipelines:
         if graph.kind != "graph":
             continue
-        if graph.lost:
-            yield Diagnostic(
-                "SR-FEATURE-002",
-                "error",
-                graph.pointer,
-                f"{graph.label}: no output depends on {graph.lost}; the ML emulation layers, through which"
-                f" {physical.name!r} runs graphs, end the process over such a result",
-                "return it from the model as well",
-            )
+        reason, help = graph.unbuildable
+        if reason:
+            message = f"{graph.label}: {reason.replace('{device}', repr(physical.name))}"
+            yield Diagnostic("SR-FEATURE-002", "error", graph.pointer, message, help)
         what, shape = graph.largest
         count, limit = prod(shape), int(limits.maxTensorElements)
         if count > limit:
