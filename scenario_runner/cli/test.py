@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.suite.cluster.workers import ClusterWorkers
     from scenario_runner.suite.hashes import Hasher
-    from scenario_runner.suite.journal import Ended, Journal
+    from scenario_runner.suite.journal import Ended, Header, Journal
     from scenario_runner.suite.lists import Lists, Patterns
     from scenario_runner.suite.merging import MergedJournals
     from scenario_runner.suite.problems import SuiteProblems
     from scenario_runner.suite.records import Item
     from scenario_runner.suite.reports.suite_info import SuiteInfo
+    from scenario_runner.suite.resume import EarlierResults
     from scenario_runner.suite.running.options import WorkerOptions
     from scenario_runner.suite.running.workers import Workers
     from scenario_runner.suite.session import Session
@@ -158,12 +159,14 @@ class _Suite:
         options = self._options
         from scenario_runner.cli.suite_summary import Summary
         from scenario_runner.suite.journal import End
+        from scenario_runner.suite.resume import EarlierResults
         from scenario_runner.suite.session import Limits, Session
         from scenario_runner.suite.verdicts import Rules
 
         if len(ahead) <= _LOOKED_AHEAD or options.strict:
             self._total = len(ahead)
-        journal, hasher = self._journal(stack, resume=options.resume and earlier is not None)
+        journal, hasher, header = self._journal(stack, resume=options.resume and earlier is not None)
+        kept = EarlierResults(earlier) if options.resume and earlier is not None else None
         summary = Summary(self._display, self._info())
         session = Session(
             lists,
@@ -172,11 +175,11 @@ class _Suite:
             summary.add,
             journal=journal,
             hasher=hasher,
-            earlier=earlier if options.resume else None,
+            earlier=kept,
         )
         ended: Ended = "complete"
         try:
-            self._run_items(session, summary, ahead, items)
+            self._run_items(session, summary, ahead, items, None if options.resume_anyway else kept, header)
             if session.is_complete:
                 self._report_unmatched(lists, include)
             else:
@@ -198,10 +201,21 @@ class _Suite:
             summary.end(session, self._written(session, journal, summary), "" if ended == "complete" else ended)
         return UNEXPECTED if session.bad else self._problems.exit_code
 
-    def _run_items(self, session: Session, summary: Summary, ahead: Sequence[Item], items: Iterator[Item]) -> None:
+    def _run_items(
+        self,
+        session: Session,
+        summary: Summary,
+        ahead: Sequence[Item],
+        items: Iterator[Item],
+        kept: EarlierResults | None,
+        header: Header | None,
+    ) -> None:
         options = self._options
         with self._workers(session) as workers:
             self._check_expectations(ahead)  # while the process that workers are forked from imports what they need
+            if kept is not None and header is not None:
+                for difference in kept.compare(header, workers.find_devices()):
+                    self._display.note("warning", difference, "--resume-anyway keeps what is of the same files")
             if not options.quiet:
                 self._display.start(self._total)
             try:
@@ -260,7 +274,7 @@ class _Suite:
 
             self._problems.show_all([problem for item in items for problem in check(item)])
 
-    def _journal(self, stack: ExitStack, *, resume: bool) -> tuple[Journal | None, Hasher | None]:
+    def _journal(self, stack: ExitStack, *, resume: bool) -> tuple[Journal | None, Hasher | None, Header | None]:
         """A journal in --results, or in a temporary folder where reports are made of it."""
         options = self._options
         from scenario_runner.suite.hashes import Hasher, program_hash
@@ -273,13 +287,20 @@ class _Suite:
 
             self._folder = stack.enter_context(TemporaryDirectory(prefix="scenario-runner-"))
         else:
-            return None, None
+            return None, None, None
         arguments = runner_arguments(options)
         hash = program_hash(arguments)
         journal = stack.enter_context(Journal(self._folder, resume=resume))
-        command = ["scenario-runner", "test", *self._argv]
-        journal.begin(header(hash, command, arguments, options.repeating, self._total))
-        return journal, Hasher(hash)
+        begun = header(
+            hash,
+            ["scenario-runner", "test", *self._argv],
+            arguments,
+            options.repeating,
+            self._total,
+            self._worker_options().timeout_s,
+        )
+        journal.begin(begun)
+        return journal, Hasher(hash), begun
 
     def _info(self) -> SuiteInfo:
         from socket import gethostname

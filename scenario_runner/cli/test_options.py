@@ -126,6 +126,11 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is written")
     group.add_argument("--results", metavar="DIR", help="folder of journal.jsonl, results.csv and failures.csv")
     group.add_argument("--resume", action="store_true", help="keep the results in --results that are still valid")
+    group.add_argument(
+        "--resume-anyway",
+        action="store_true",
+        help="the same, and keep those of another device, driver, program, time limit or other options too",
+    )
     add_report_options(group)
     group.add_argument("--update", action="store_true", help="write expectations from this run, showing what changes")
     group.add_argument("--dry-run", action="store_true", help="with --update: only show what would change")
@@ -150,6 +155,7 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError(
             f"--fraction-start is {options.fraction_start}, expected at most --fraction ({options.fraction})"
         )
+    options.resume = options.resume or options.resume_anyway
     for name in ("resume", "failed_first"):
         if getattr(options, name) and options.results is None:
             raise UsageError(f"--{name.replace('_', '-')} needs --results, the folder of the run before")

@@ -38,7 +38,7 @@ class Header(NamedTuple):
     ``program`` is the version of this program, ``program_hash`` that of `hashes.program_hash`, ``started`` the time in
     seconds since 1970. ``command`` is what the suite was called with, ``runner`` the options that change what a run
     does, and ``repeat`` tells how an item runs again. ``items`` is the number of items that are to have a
-    result, None where it is not known yet.
+    result, None where it is not known yet. ``timeout_s`` is the time limit of items that have none of their own.
     """
 
     journal: int
@@ -50,6 +50,7 @@ class Header(NamedTuple):
     runner: Mapping[str, Any]
     repeat: Repeat
     items: int | None
+    timeout_s: float = 60.0
 
 
 class End(NamedTuple):
@@ -70,6 +71,7 @@ def header(
     runner: Mapping[str, Any] = MappingProxyType({}),
     repeat: Repeat = Repeat(),  # noqa: B008
     items: int | None = None,
+    timeout_s: float = 60.0,
 ) -> Header:
     """The header of a suite that starts now, on this machine."""
     from socket import gethostname
@@ -77,7 +79,16 @@ def header(
     from scenario_runner import __version__
 
     return Header(
-        VERSION, __version__, program_hash, gethostname(), time.time(), tuple(command), dict(runner), repeat, items
+        VERSION,
+        __version__,
+        program_hash,
+        gethostname(),
+        time.time(),
+        tuple(command),
+        dict(runner),
+        repeat,
+        items,
+        timeout_s,
     )
 
 

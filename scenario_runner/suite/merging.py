@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from collections.abc import Container, Iterator, Sequence
 from contextlib import ExitStack
 from types import TracebackType
@@ -18,7 +19,6 @@ from scenario_runner.files.source import reason_of
 from scenario_runner.suite.journal import FILE_NAME, VERSION, End, Header
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Hashes, Item, Outcome, Result
-from scenario_runner.suite.repeating import Repeat
 from scenario_runner.suite.tables import Row
 from scenario_runner.suite.verdicts import is_verdict
 from scenario_runner.visible import counted
@@ -57,12 +57,18 @@ _KINDS: Final[dict[bytes, TypeAdapter[Any]]] = {b'{"journal"': _HEADER, b'{"end"
 
 
 class Entry(NamedTuple):
-    """Where the result of an item stands, and what most readers want of it."""
+    """Where the result of an item stands, and what most readers want of it.
 
-    journal: int
+    ``run`` is the index of its `Run`; ``longest_s`` the time of its longest attempt."""
+
+    run: int
     offset: int
     verdict: str
     seconds: float
+    longest_s: float
+    timed_out: bool
+    device: str
+    driver: str
 
 
 class Run(NamedTuple):
@@ -167,22 +173,22 @@ class MergedJournals:
 
     def folder(self, id: str) -> str:
         """The folder of the journal that has the result of an item. Raises KeyError."""
-        return os.path.dirname(os.path.abspath(self._paths[self.entries[id].journal]))
+        return os.path.dirname(os.path.abspath(self._paths[self.runs[self.entries[id].run].journal]))
 
     def result(self, id: str) -> Result:
         """The result of one item. Raises KeyError, and FileError where the file has changed."""
         entry = self.entries[id]
-        file = self._open[entry.journal]
+        journal = self.runs[entry.run].journal
+        file = self._open[journal]
         file.seek(entry.offset)
         try:
             return Result(*_RESULT.validate_json(file.readline(), strict=True))
         except ValidationError:
-            refuse("SR-SUITE-011", self._paths[entry.journal], "the journal was changed while it was read")
+            refuse("SR-SUITE-011", self._paths[journal], "the journal was changed while it was read")
 
     def repeat_command(self, result: Result, folder: str) -> str:
         """The command that runs an item again as the suite did that has its result, for a shell in ``folder``."""
-        repeat: Repeat = self._last_runs()[self.entries[result.item.id].journal].header.repeat
-        return repeat.command(result, folder)
+        return self.runs[self.entries[result.item.id].run].header.repeat.command(result, folder)
 
     def _last_runs(self) -> dict[int, Run]:
         """That of each journal."""
@@ -202,15 +208,25 @@ class MergedJournals:
 
     def _add(self, number: int, line: int, result: Result, offset: int) -> None:
         path = self._paths[number]
-        entry = Entry(number, offset, result.verdict, result.seconds)
+        entry = Entry(
+            len(self.runs) - 1,
+            offset,
+            result.verdict,
+            result.seconds,
+            max((each.seconds for each in result.attempts), default=0.0),
+            any(each.status == "Timeout" for each in result.attempts),
+            sys.intern(result.device),
+            sys.intern(result.driver),
+        )
         before = self.entries.get(result.item.id)
-        self._counts[number] += before is None or before.journal != number
-        if before is not None and before.journal != number and before.verdict != entry.verdict:
+        other = number if before is None else self.runs[before.run].journal
+        self._counts[number] += before is None or other != number
+        if before is not None and other != number and before.verdict != entry.verdict:
             self._problems.found(
                 "SR-SUITE-013",
                 path,
                 f"the verdict on {result.item.id!r} is {entry.verdict}, but {before.verdict} in"
-                f" {self._paths[before.journal]!r}; this one counts",
+                f" {self._paths[other]!r}; this one counts",
                 line=line,
                 severity="warning",
             )

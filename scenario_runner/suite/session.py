@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scenario_runner.suite.hashes import Hasher
     from scenario_runner.suite.journal import Journal
     from scenario_runner.suite.lists import Lists
-    from scenario_runner.suite.merging import MergedJournals
+    from scenario_runner.suite.resume import EarlierResults
 
 _LOOKED_AHEAD: Final = 4  # so many items are found, and their files read, before a worker is free for them
 
@@ -54,7 +54,7 @@ class Session:
     """Life cycle: made; `run` once; then ``rows`` has the verdict of every item, and ``bad`` the number of failures.
 
     With a ``journal`` results are written there as they come, with the hashes of ``hasher``. Results of ``earlier``
-    are taken over where they depend on the same files and the same program; lists may have changed meanwhile.
+    are taken over where they still hold; lists may have changed meanwhile.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Session:
         *,
         journal: Journal | None = None,
         hasher: Hasher | None = None,
-        earlier: MergedJournals | None = None,
+        earlier: EarlierResults | None = None,
     ) -> None:
         self.rows: dict[str, Row] = {}
         self.bad = 0
@@ -132,14 +132,14 @@ class Session:
 
     def _take_over(self, item: Item, hashes: Hashes) -> bool:
         """Use the earlier result of an item, if there is one and nothing that it depends on has changed."""
-        if self._earlier is None or item.id not in self._earlier.entries:
+        before = None if self._earlier is None else self._earlier.result(item.id, hashes)
+        expected = self.lists.expected(item.id)
+        attempts = None if before is None else self.rules.replayed(expected, before.attempts)
+        if before is None or attempts is None:
             return False
-        before = self._earlier.result(item.id)
-        if before.last is None or before.last.status in ("Skip", "Missing") or before.hashes != hashes:
-            return False
-        verdict = self.rules.verdict(self.lists.expected(item.id), before.attempts)
+        result = before._replace(item=item, verdict=self.rules.verdict(expected, attempts), attempts=attempts)
         self.taken_over += 1
-        self._add(before._replace(item=item, verdict=verdict), is_known=verdict == before.verdict)
+        self._add(result, is_known=result == before)
         return True
 
     def _again(self, item: Item, attempts: tuple[Outcome, ...]) -> bool:

@@ -76,6 +76,11 @@ class Rules(NamedTuple):
             return False  # the verdict is known, or the next run would find the same files
         return attempts[-1].status == attempts[first].status and len(attempts) - 1 - first < self.retries
 
+    def replayed(self, expected: Expected, attempts: tuple[Outcome, ...]) -> tuple[Outcome, ...] | None:
+        """The first of these attempts, as many as would be made now; None where more would be."""
+        ends = (count for count in range(1, len(attempts) + 1) if not self.again(expected, attempts[:count]))
+        return next((attempts[:count] for count in ends), None)
+
     def verdict(self, expected: Expected, attempts: Sequence[Outcome]) -> str:
         """The verdict on an item with these attempts, at least one.
 

@@ -289,7 +289,7 @@ def test_lines_are_json(tmp_path: Path) -> None:
     """A header and a line for each result, which any reader of JSON lines can use."""
     path = write(tmp_path, result("a"))
     first, second, last = map(json.loads, path.read_text().splitlines())
-    about = {"command", "runner", "repeat", "items"}
+    about = {"command", "runner", "repeat", "items", "timeout_s"}
     assert first.keys() == {"journal", "program", "program_hash", "host", "started", *about}
     assert last == {"end": "complete", "items": None, "devices": {}}
     assert (second["item"]["id"], second["device"], second["hashes"]["inputs"]) == ("a", "uuid", "b")

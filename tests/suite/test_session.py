@@ -15,6 +15,7 @@ from scenario_runner.suite.journal import FILE_NAME, Journal, header
 from scenario_runner.suite.lists import Baseline, Lists, Patterns, Place, given_patterns
 from scenario_runner.suite.merging import MergedJournals
 from scenario_runner.suite.records import Item, Outcome, Result
+from scenario_runner.suite.resume import EarlierResults
 from scenario_runner.suite.running.options import Again, Finished
 from scenario_runner.suite.selection import Selection
 from scenario_runner.suite.session import Limits, Session
@@ -145,7 +146,11 @@ class Suite:
         path = self.folder / FILE_NAME
         earlier = MergedJournals([str(path)], problems) if path.exists() else None
         with Journal(str(self.folder), resume=True) as journal:
-            journal.begin(header(program))
+            begun = header(program)
+            journal.begin(begun)
+            kept = None if earlier is None else EarlierResults(earlier)
+            if kept is not None:
+                kept.compare(begun, None)
             session = Session(
                 given or lists(),
                 Rules(),
@@ -153,7 +158,7 @@ class Suite:
                 lambda result: None,
                 journal=journal,
                 hasher=Hasher(program),
-                earlier=earlier,
+                earlier=kept,
             )
             paths = {id: str(self.folder / f"{id}.json") for id in self.ids}
             session.run([Item(id, path, expectations_file(path)) for id, path in paths.items()], workers)

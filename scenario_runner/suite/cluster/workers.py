@@ -95,6 +95,9 @@ class ClusterWorkers:
         client = self._stack.enter_context(connected(address))
         self._suite = Suite(client, session, json.dumps(order, default=list), program_hash({}), folder)
 
+    def find_devices(self) -> None:
+        """Those of the hosts are not known before they run items."""
+
     def __enter__(self) -> ClusterWorkers:
         return self
 

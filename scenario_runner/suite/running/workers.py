@@ -102,6 +102,21 @@ class Workers:
             self._backs.clear()
             self._queue = iter(())
 
+    def find_devices(self) -> frozenset[tuple[str, str]]:
+        """The UUIDs of the devices that can be used, and their drivers; a worker is started on each.
+
+        The errors are those of `run`."""
+        while unknown := [each for each in self._devices if not each.uuid and not each.given_up]:
+            for device in unknown:
+                if not device.workers:
+                    self._fleet.start(device)
+            self._fleet.wait()
+        found = frozenset((each.uuid, each.driver) for each in self._devices if each.uuid)
+        error = self._devices[0].error
+        if not found and error is not None:
+            raise error
+        return found
+
     def run_one(self, item: Item, again: Again | None = None) -> Finished:
         """Run one item. The errors are those of `run`."""
         (finished,) = self.run((item,), again)
