@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 
+from scenario_runner import signals
 from scenario_runner.cli import main, streams
 from scenario_runner.cli.supervisor import supervised
 
@@ -20,7 +21,10 @@ def console() -> None:
     """
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     streams.set_up()
-    code = supervised(main)
+    try:
+        code = supervised(main)
+    except KeyboardInterrupt:  # before main or after it
+        code = signals.exit_code()
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:  # closed by whoever started us

@@ -18,6 +18,8 @@ import sys
 import time
 import zlib
 
+from scenario_runner import temporary
+
 _MAGIC = b"SRCACHE1"
 _HEADER = 28
 _SUFFIX = ".entry"
@@ -109,17 +111,14 @@ def touch(path: str, modified_s: float) -> None:
 
 def replace_own(path: str, data: bytes) -> None:
     """Replace a file as a whole by one that only this user may read and write. Raises OSError or ValueError."""
-    temporary = f"{path}.{os.getpid()}-{time.time_ns():x}.tmp"
+    new, descriptor = temporary.create_file(os.path.dirname(path), 0o600)
     try:
-        with open(temporary, "xb", opener=_private) as file:
+        with open(descriptor, "wb") as file:
             file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        try:
-            os.unlink(temporary)
-        except OSError:
-            pass
-        raise
+        os.replace(new, path)
+        temporary.keep(new)
+    finally:
+        temporary.remove(new)
 
 
 class ContentCache:
@@ -204,8 +203,3 @@ class ContentCache:
 
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         log.warning(__name__, "nothing is kept for the next run: cannot write %r: %s", self.root, reason)
-
-
-def _private(path: str, flags: int) -> int:
-    """Opens a new file that only this user may write to, whatever the umask is."""
-    return os.open(path, flags, 0o600)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from scenario_runner import signals, temporary
+
 if TYPE_CHECKING:
     from scenario_runner.errors import UsageError
 
@@ -36,32 +38,38 @@ def main(argv: Sequence[str] | None = None) -> int:
     Without a command word the arguments are those of ``run``: ``scenario-runner test.json``. A scenario file that has
     the name of a command is given as ``./run``.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        name, arguments = _command(list(sys.argv[1:] if argv is None else argv))
+        code = int(import_module(f"scenario_runner.cli.{name.replace('-', '_')}").main(arguments))
+    except BaseException as error:
+        signals.hold()
+        code = _failed(error)
+    signals.hold()
+    temporary.remove_all()
+    return code
+
+
+def _failed(error: BaseException) -> int:
+    """Say what ended a command; returns the exit code."""
     from scenario_runner.errors import OutOfMemoryError, ScenarioRunnerError
 
-    try:
-        name, arguments = _command(arguments)
-        return int(import_module(f"scenario_runner.cli.{name.replace('-', '_')}").main(arguments))
-    except SystemExit as end:  # --help
-        return end.code if isinstance(end.code, int) else 0
-    except KeyboardInterrupt as interrupt:
-        return _interrupted(interrupt)
-    except BrokenPipeError:
+    if isinstance(error, SystemExit):  # --help
+        return error.code if isinstance(error.code, int) else 0
+    # NumPy's import, for one, makes an ImportError of an interrupt.
+    if isinstance(error, KeyboardInterrupt) or signals.arrived is not None:
+        return _interrupted()
+    if isinstance(error, BrokenPipeError):
         return 1  # whoever read our output has gone; there is nobody to tell
-    except ScenarioRunnerError as error:
+    if isinstance(error, MemoryError):
+        error = OutOfMemoryError("the memory of this machine does not suffice")
+    if isinstance(error, ScenarioRunnerError):
         from scenario_runner.cli.messages import show_error
 
         show_error(error)
         return error.exit_code
-    except MemoryError:
-        from scenario_runner.cli.messages import show_error
-
-        show_error(OutOfMemoryError("the memory of this machine does not suffice"))
-        return OutOfMemoryError.exit_code
-    except Exception as error:
-        if isinstance(error, OSError) and error.filename is None:  # files are mapped below; this is a full disk, say
-            return _system_refused(error)
-        return _internal_error(error)
+    if isinstance(error, OSError) and error.filename is None:  # files are mapped below; this is a full disk, say
+        return _system_refused(error)
+    return _internal_error(error)
 
 
 def _command(arguments: list[str]) -> tuple[str, list[str]]:
@@ -92,17 +100,15 @@ def _no_command(word: str) -> UsageError:
     return UsageError(f"there is no command {word!r}{meant}", help=f"the commands: {', '.join(COMMANDS)}")
 
 
-def _interrupted(interrupt: KeyboardInterrupt) -> int:
+def _interrupted() -> int:
     from signal import SIGINT, Signals
 
-    from scenario_runner.cli.signals import EXIT_CODE_BASE
-
-    number = getattr(interrupt, "number", SIGINT)
+    number = signals.exit_code() - signals.EXIT_CODE_BASE
     try:
         print("interrupted" if number == SIGINT else f"interrupted by {Signals(number).name}", file=sys.stderr)
     except OSError:
         pass  # the terminal has gone, hence SIGHUP
-    return EXIT_CODE_BASE + number
+    return signals.exit_code()
 
 
 def _system_refused(error: OSError) -> int:
@@ -120,13 +126,13 @@ def _system_refused(error: OSError) -> int:
     return 1
 
 
-def _internal_error(error: Exception) -> int:
+def _internal_error(error: BaseException) -> int:
     """Say that the fault is ours, without a traceback unless the log level asks for one; returns the exit code."""
     import logging
     import traceback
 
     from scenario_runner.cli.messages import write
-    from scenario_runner.errors import ScenarioRunnerError
+    from scenario_runner.errors import INTERNAL_ERROR_EXIT_CODE
 
     if logging.getLogger("scenario_runner").isEnabledFor(logging.DEBUG):
         traceback.print_exception(error)
@@ -137,4 +143,4 @@ def _internal_error(error: Exception) -> int:
         "this is a defect of scenario-runner, not of your scenario; please report it with the output of"
         " --log-level debug",
     )
-    return ScenarioRunnerError.exit_code
+    return INTERNAL_ERROR_EXIT_CODE

@@ -100,7 +100,7 @@ class RunOutputs:
 
     def clean(self, file: str) -> None:
         """Remove the outputs of a scenario. Raises FileError."""
-        from scenario_runner.files.output_set import marker_path
+        from scenario_runner.files.output import marker_path
         from scenario_runner.files.source import reason_of
 
         declared = self._declared(file)

@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from scenario_runner import progress
-from scenario_runner.cli import COMMANDS, signals
+from scenario_runner import progress, signals
+from scenario_runner.cli import COMMANDS
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -283,9 +283,9 @@ class _Suite:
         if options.results is not None:
             self._folder = os.path.abspath(options.results)
         elif wants_reports(options):
-            from tempfile import TemporaryDirectory
+            from scenario_runner.temporary import temporary_folder
 
-            self._folder = stack.enter_context(TemporaryDirectory(prefix="scenario-runner-"))
+            self._folder = stack.enter_context(temporary_folder())
         else:
             return None, None, None
         arguments = runner_arguments(options)

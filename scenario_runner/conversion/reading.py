@@ -11,6 +11,7 @@ from scenario_runner.conversion.text_model import parse_text
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.source import SourceFile
+from scenario_runner.temporary import temporary_folder
 
 _BYTECODE = b"ML\xefR"
 _FLATBUFFER = b"TOSA"
@@ -72,9 +73,7 @@ def _decoded(content: bytes, path: str) -> str:
 
 def _converted(content: bytes, path: str, suffix: str) -> Model:
     """The model in another form than text. The converter recognises a FlatBuffer by the file's name."""
-    from tempfile import TemporaryDirectory
-
-    with TemporaryDirectory(prefix="scenario-runner-") as folder:
+    with temporary_folder() as folder:
         copy = os.path.join(folder, f"model{suffix}")
         with open(copy, "wb") as file:
             file.write(content)

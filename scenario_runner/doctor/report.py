@@ -11,10 +11,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
+from scenario_runner import temporary
 from scenario_runner.conversion import converter
 from scenario_runner.doctor import system
 from scenario_runner.doctor.child import Child, Outcome
@@ -70,7 +70,7 @@ def gather(*, timeout_s: float = TIMEOUT_S, compiler: str | None = None) -> dict
         for probe in probes.values():
             probe.stop()
         if scratch:
-            shutil.rmtree(scratch, ignore_errors=True)
+            temporary.remove(scratch)
     asked = outcomes["drivers"]
     alone: dict[str, Outcome] = {}
     cause = None
@@ -103,12 +103,8 @@ def _drivers_request(manifests: list[Manifest]) -> dict[str, Any]:
 
 def _scratch() -> str | None:
     """A folder for what a probe writes, or None where none can be made."""
-    import tempfile
-
-    from scenario_runner.leftovers import folder_prefix
-
     try:
-        return tempfile.mkdtemp(prefix=folder_prefix())
+        return temporary.make_folder()
     except OSError:
         return None
 

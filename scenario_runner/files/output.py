@@ -1,22 +1,27 @@
-"""A file that is written: it appears under its name complete, or not at all."""
+"""Files that are written: they appear under their names complete, or not at all, one by one or several together.
+
+Files of one set lie complete under temporary names beside their targets before the first one is renamed. What can
+still go wrong then is put right again: the old files are kept until the last new one has its name, and signals wait.
+Only a process that is killed between two renames leaves some files new and others old; a marker file beside them tells.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import TypeAlias
 
+from scenario_runner import signals, temporary
 from scenario_runner.files.sandbox import check_opened, check_path
 from scenario_runner.files.source import GUARDED_CHUNK_SIZE_BYTES, file_error, reason_of
-from scenario_runner.leftovers import owner, remove_leftovers
 
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
-_PREFIX, _SUFFIX = ".new-", ".tmp"
-_OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+MARKER_PREFIX = ".scenario-runner-incomplete-"
 
 
 def check_destination(path: str) -> None:
@@ -64,19 +69,13 @@ class OutputFile:
     ext4 then need not flush the data when the name of an older file is taken over (0.05 s instead of 0.1 to 0.6 s for
     256 MiB).
 
-    With ``complete`` a file that is complete keeps its temporary name and is handed over to that function.
+    A file of ``files`` keeps its temporary name until the set gets its names.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        size_bytes: int = 0,
-        *,
-        complete: Callable[[OutputFile], None] | None = None,
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], size_bytes: int = 0, *, files: OutputSet | None = None) -> None:
         self.path = os.fspath(path)
-        self._complete = complete
-        self.made_folders: list[str] = []
+        self._set = files
+        self._folders: list[str] = [] if files is None else files.folders
         self._descriptor = -1
         self._temporary = ""
         self._old = ""
@@ -88,18 +87,14 @@ class OutputFile:
             folder = os.path.dirname(self.target)
             check_destination(self.path)
             self._make_folders(folder)
-            remove_leftovers(folder, _PREFIX, _SUFFIX)
-            temporary = _temporary_name(folder)
-            self._descriptor = os.open(temporary, _OPEN_FLAGS, 0o666)
-            self._temporary = temporary
-        except (OSError, ValueError) as error:
-            remove_folders(self.made_folders)
-            raise file_error(self.path, f"cannot be created: {reason_of(error)}", code="SR-FILE-015") from error
-        try:
-            check_opened(temporary, self._descriptor)
+            temporary.remove_stale(folder)
+            self._temporary, self._descriptor = temporary.create_file(folder)
+            check_opened(self._temporary, self._descriptor)
             self._reserve(size_bytes)
-        except BaseException:
+        except BaseException as error:
             self.discard()
+            if isinstance(error, (OSError, ValueError)):
+                raise file_error(self.path, f"cannot be created: {reason_of(error)}", code="SR-FILE-015") from error
             raise
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -134,10 +129,11 @@ class OutputFile:
                     os.ftruncate(descriptor, self._written_bytes)
             finally:
                 os.close(descriptor)  # network file systems report a full disk only here
-            if self._complete is None:
+            if self._set is None:
                 self.rename()
+                _keep_folders(self._folders)
             else:
-                self._complete(self)
+                self._set.complete.append(self)
         except BaseException as error:
             self.discard()
             if isinstance(error, OSError):
@@ -147,14 +143,12 @@ class OutputFile:
     def discard(self) -> None:
         """Remove what was written, if it was not committed; may be called twice."""
         descriptor, self._descriptor = self._descriptor, -1
-        temporary, self._temporary = self._temporary, ""
         with suppress(OSError):
             if descriptor >= 0:
                 os.close(descriptor)
-        if temporary:
-            with suppress(OSError):  # somebody else removed it, or the folder is gone
-                os.unlink(temporary)
-            remove_folders(self.made_folders)
+        temporary.remove(self._temporary)
+        if self._set is None:
+            _remove_folders(self._folders)
 
     def check(self) -> None:
         """Raise FileError where something that no file can replace has come into the place of the target."""
@@ -166,16 +160,18 @@ class OutputFile:
             os.replace(self._temporary, self.target)
         except OSError as error:
             raise file_error(self.path, f"cannot be written: {reason_of(error)}", code="SR-FILE-015") from error
-        self._temporary = ""
+        temporary.keep(self._temporary)
 
     def keep_old(self) -> None:
         """Keep the file that has the name now, for `put_back_old`."""
-        old = _temporary_name(os.path.dirname(self.target))
+        old = temporary.file_name(os.path.dirname(self.target))
         try:
             os.link(self.target, old)
         except FileNotFoundError:
+            temporary.keep(old)
             return
         except OSError:  # no hard links here, or not of files of others
+            temporary.keep(old)
             self._had_old = True
             return
         self._had_old = True
@@ -183,28 +179,25 @@ class OutputFile:
 
     def put_back_old(self) -> bool:
         """Undo `rename`, if it was done; False where the old file could not be kept, so that the new one stays."""
-        if self._temporary and os.path.lexists(self._temporary):
+        if os.path.lexists(self._temporary):
             self.drop_old()
             return True
-        self._temporary = ""
-        old, self._old = self._old, ""
         try:
-            if old:
-                os.replace(old, self.target)
+            if self._old:
+                os.replace(self._old, self.target)
             elif self._had_old:
                 return False
             else:
                 os.unlink(self.target)
         except OSError:
             return False
+        finally:
+            temporary.keep(self._old)
         return True
 
     def drop_old(self) -> None:
         """Let go of the file that had the name."""
-        old, self._old = self._old, ""
-        if old:
-            with suppress(OSError):
-                os.unlink(old)
+        temporary.remove(self._old)
 
     def __enter__(self) -> OutputFile:
         return self
@@ -223,11 +216,13 @@ class OutputFile:
             missing.append(folder)
             folder = os.path.dirname(folder)
         for each in reversed(missing):
+            self._folders.append(each)
+            temporary.note(each, os.rmdir)
             try:
                 os.mkdir(each)
             except FileExistsError:
-                continue  # somebody else made it meanwhile; what is not a folder is refused with the next name
-            self.made_folders.append(each)
+                # somebody else made it meanwhile; what is not a folder is refused with the next name
+                temporary.keep(self._folders.pop())
 
     def _reserve(self, size_bytes: int) -> None:
         if size_bytes <= 0 or not hasattr(os, "posix_fallocate"):
@@ -250,17 +245,110 @@ class OutputFile:
             raise file_error(self.path, f"cannot be given {size_bytes} bytes: {reason}", code="SR-FILE-015") from error
 
 
-def _temporary_name(folder: str) -> str:
-    """A short name of its own: the target's name may already be as long as the file system allows."""
-    return os.path.join(folder, f"{_PREFIX}{owner()}-{os.urandom(6).hex()}{_SUFFIX}")
-
-
-def remove_folders(folders: list[str]) -> None:
+def _remove_folders(folders: list[str]) -> None:
     """Remove those that are empty, the last one first."""
     while folders:
-        with suppress(OSError):
-            os.rmdir(folders.pop())
+        temporary.remove(folders.pop())
+
+
+def _keep_folders(folders: list[str]) -> None:
+    while folders:
+        temporary.keep(folders.pop())
 
 
 CreateOutput: TypeAlias = Callable[[str | os.PathLike[str], int], OutputFile]
 """What makes the file at a path; the number is its size in bytes where that is known, otherwise 0."""
+
+
+def marker_path(targets: Iterable[str]) -> str | None:
+    """The marker that is there while these files get their names, None where there are fewer than two.
+
+    It lies in the folder of the first file, in the order of names. Others may write other files into that folder
+    meanwhile, so its name follows from those of all files.
+    """
+    targets = list(targets)
+    if len(targets) < 2:
+        return None
+    files = sorted(map(os.path.realpath, targets))
+    folder = os.path.dirname(files[0])
+    names = "\0".join(os.path.relpath(file, folder) for file in files)
+    return os.path.join(folder, f"{MARKER_PREFIX}{zlib.crc32(os.fsencode(names)):08x}")
+
+
+class OutputSet:
+    """A context manager: files that `create` made get their names when its block ends well.
+
+    Otherwise they are removed, and so are the folders that were made for them. Raises FileError.
+    """
+
+    def __init__(self) -> None:
+        self.complete: list[OutputFile] = []
+        self.folders: list[str] = []
+
+    def create(self, path: str | os.PathLike[str], size_bytes: int = 0) -> OutputFile:
+        """A file of this set; nothing of it stays open once it is complete. Raises FileError."""
+        return OutputFile(path, size_bytes, files=self)
+
+    def publish(self) -> None:
+        """Give all files their names; none has it after a failure. Raises FileError."""
+        try:
+            with signals.deferred():
+                _publish(self.complete)
+                _keep_folders(self.folders)
+                self.complete = []
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Remove what has no name yet, and the folders made for it."""
+        while self.complete:
+            self.complete.pop().discard()
+        _remove_folders(self.folders)
+
+    def __enter__(self) -> OutputSet:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.publish()
+        else:
+            self.discard()
+
+
+def _publish(files: list[OutputFile]) -> None:
+    for file in files:
+        file.check()  # a folder may have taken the place of one meanwhile
+    marker = marker_path(file.target for file in files)
+    if marker is None:
+        for file in files:
+            file.rename()
+        return
+    _write_marker(marker, files)
+    begun: list[OutputFile] = []
+    try:
+        for file in files:
+            begun.append(file)
+            file.keep_old()
+            file.rename()
+    except BaseException:
+        still_new = [file for file in reversed(begun) if not file.put_back_old()]
+        if still_new:
+            temporary.keep(marker)
+        temporary.remove(marker)
+        raise
+    temporary.remove(marker)
+    for file in files:
+        file.drop_old()
+
+
+def _write_marker(path: str, files: list[OutputFile]) -> None:
+    names = "".join(f"{file.target}\n" for file in files)
+    temporary.note(path)
+    try:
+        with open(path, "wb") as marker:
+            marker.write(b"These files are being replaced together:\n" + os.fsencode(names))
+    except OSError as error:
+        temporary.remove(path)
+        raise file_error(path, f"cannot be written: {reason_of(error)}", code="SR-FILE-015") from error

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, SandboxError
 from scenario_runner.files.codec import codec_of
-from scenario_runner.files.output import check_destination
-from scenario_runner.files.output_set import marker_path
+from scenario_runner.files.output import check_destination, marker_path
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner import system_limits
 from scenario_runner.errors import FileError
 from scenario_runner.files.codec import all_codecs, codec_for
-from scenario_runner.files.output import OutputFile, remove_folders
+from scenario_runner.files.output import OutputFile, OutputSet
 from scenario_runner.plan.model.plan import frame_folder
 from scenario_runner.run.capture_manifest import write_manifest
 from scenario_runner.run.file_names import FileNames
@@ -248,8 +248,7 @@ class _FrameFiles:
         self._hasher = hasher
         self._writers: list[Any] = []
         self._left = 0
-        self._made: list[_HashedFile] = []
-        self._made_folders: list[str] = []
+        self._pending = OutputSet()
 
     def write(self, uid: str, piece: memoryview) -> None:
         """Write a piece of a resource. Raises FileError with the pointer of the resource."""
@@ -273,26 +272,14 @@ class _FrameFiles:
 
     def _writer(self, file: _File, plan: ResourcePlan) -> Any:
         def create(path: str | os.PathLike[str], size_bytes: int = 0) -> OutputFile:
-            made = _HashedFile(path, size_bytes, self._hasher, self._made.append)
-            self._made_folders += made.made_folders
-            made.made_folders = []
-            return made
+            return _HashedFile(path, size_bytes, self._hasher, self._pending)
 
         return create_resource_file(file.path, plan, create)
 
     def publish(self) -> list[dict[str, Any]]:
         """Give all files their names, and say what they are."""
-        made, self._made = self._made, []
-        try:
-            for file in made:
-                file.check()
-            for file in made:
-                file.rename()
-        except BaseException:
-            self._made = made
-            raise
-        self._made_folders = []
-        by_path = {file.path: file for file in made}
+        by_path: dict[str, Any] = {file.path: file for file in self._pending.complete}
+        self._pending.publish()
         written = (each for files in self._files.values() for each in files if each.path in by_path)
         return [self._entry(each, by_path[each.path]) for each in written]
 
@@ -319,10 +306,7 @@ class _FrameFiles:
         for writer in writers:
             with suppress(FileError):
                 writer.__exit__(KeyboardInterrupt, None, None)
-        made, self._made = self._made, []
-        for file in made:
-            file.discard()
-        remove_folders(self._made_folders)
+        self._pending.discard()
 
 
 class _HashedFile(HashedFile):
@@ -333,9 +317,9 @@ class _HashedFile(HashedFile):
         path: str | os.PathLike[str],
         size_bytes: int,
         hasher: concurrent.futures.ThreadPoolExecutor,
-        complete: Callable[[Any], None],
+        files: OutputSet,
     ) -> None:
-        super().__init__(path, size_bytes, complete=complete)
+        super().__init__(path, size_bytes, files=files)
         self.size_bytes = 0
         self._hasher = hasher
 

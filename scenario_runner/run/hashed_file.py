@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import Any
+import os
 
-from scenario_runner.files.output import OutputFile
+from scenario_runner.files.output import OutputFile, OutputSet
 
 
 class HashedFile(OutputFile):
     """A file whose content is hashed (SHA-256) as it is written."""
 
-    def __init__(self, path: Any, size_bytes: int, *, complete: Callable[[Any], None] | None = None) -> None:
-        super().__init__(path, size_bytes, complete=complete)
+    def __init__(self, path: str | os.PathLike[str], size_bytes: int, *, files: OutputSet | None = None) -> None:
+        super().__init__(path, size_bytes, files=files)
         self.digest = hashlib.sha256()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner import clock, log
 from scenario_runner.errors import FileError, error_of
-from scenario_runner.files.output import CreateOutput, OutputFile
-from scenario_runner.files.output_set import OutputSet
+from scenario_runner.files.output import CreateOutput, OutputFile, OutputSet
 from scenario_runner.run.resource_file import create_resource_file
 
 if TYPE_CHECKING:

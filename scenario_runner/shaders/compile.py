@@ -174,9 +174,7 @@ def _from_cache(job: Job, cache: ShaderCache | None) -> bool:
 
 def _compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, timeout_s: float) -> None:
     """Fill ``module`` or ``failure`` of each, with at most ``jobs`` processes at a time."""
-    import tempfile
-
-    from scenario_runner.leftovers import folder_prefix
+    from scenario_runner import temporary
     from scenario_runner.shaders.alone import compile_alone
     from scenario_runner.shaders.batch import batches, compile_batch
     from scenario_runner.shaders.process import Processes
@@ -196,16 +194,18 @@ def _compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, t
             job.failure = FileError(f"cannot compile shaders in {os.path.dirname(folder)!r}: {error}")
 
     try:
-        temporary = tempfile.TemporaryDirectory(prefix=folder_prefix(), ignore_cleanup_errors=True)
+        root = temporary.make_folder()
     except OSError as error:
         reason = f"no folder for temporary files can be used to compile shaders: {error.strerror or error}"
         raise FileError(reason, help="set TMPDIR to a folder that can be written and has room") from error
-    with temporary as root:
+    try:
         tasks: list[Callable[[str], None]] = [partial(together, batch) for batch in batches(missing, jobs)]
         tasks += [partial(alone, job) for job in missing if job.batch is None]
         work_off(tasks, os.path.join(root, "first"), jobs, processes)
         left = [job for job in missing if job.batch is not None and job.module is None and job.failure is None]
         work_off([partial(alone, job) for job in left], os.path.join(root, "then"), jobs, processes)
+    finally:
+        temporary.remove(root)
     if cache is not None:
         stored = [job for job in missing if job.module is not None and job.made_by and not job.assembled.opaque]
         for job in stored:

@@ -102,12 +102,12 @@ def _ask(validator: "Validator", modules: "Mapping[bytes, bool]") -> dict[bytes,
     Those of which it cannot tell have nothing against them. Those for which it failed are left out.
     """
     import os
-    import tempfile
     from functools import partial
 
     from scenario_runner.shaders.compile import work_off
     from scenario_runner.shaders.process import Processes
     from scenario_runner.shaders.spirv_val import complaint
+    from scenario_runner.temporary import temporary_folder
 
     said: dict[bytes, str] = {}
     processes = Processes()
@@ -119,7 +119,7 @@ def _ask(validator: "Validator", modules: "Mapping[bytes, bool]") -> dict[bytes,
             return
         said[code] = found or ""
 
-    with tempfile.TemporaryDirectory(prefix="scenario-runner-", ignore_cleanup_errors=True) as root:
+    with temporary_folder() as root:
         tasks = [partial(ask, code) for code in modules]
         work_off(tasks, os.path.join(root, "module"), os.cpu_count() or 1, processes)
     return said

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ExpectationError, ScenarioRunnerError, UnsupportedError
-from scenario_runner.files.output_set import OutputSet
+from scenario_runner.files.output import OutputSet
 from scenario_runner.suite.checking import check_output
 from scenario_runner.suite.expectations.binding import Bound, Replaced, bind
 from scenario_runner.suite.expectations.devices import Device, for_device, matching, refusal

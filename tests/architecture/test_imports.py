@@ -36,15 +36,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "byte_spans",
         "content_cache",
         "streams",
-        "leftovers",
         "system_limits",
         "tied_process",
         "program_version",
     ),
-    ("kept_files", "codes"),
+    ("kept_files", "codes", "temporary"),
     ("errors", "kinds", "log", "progress", "clock", "close_names", "format_spellings", "arm_glslc", "system_packages"),
     ("diagnostics",),
-    ("visible", "lazy_names"),
+    ("visible", "lazy_names", "signals"),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 

@@ -15,7 +15,7 @@ import numpy
 import pytest
 
 from tests.cli.long_run import ADD, LongRun, slow_scenario, state, wait_until
-from tests.program import Program, python_path
+from tests.program import COMMAND, Program, python_path
 from tests.scenes import Scene
 
 
@@ -246,3 +246,49 @@ def test_old_output_survives_a_failure(program: Program, scene: Scene) -> None:
     assert program(path).code == 4
     assert old.read_bytes() == b"old content"
     assert scene.leftovers() == []
+
+
+# As NumPy's own import does where a signal strikes in its C part.
+INTERRUPTED_NUMPY = """
+import os, signal
+try:
+    os.kill(os.getpid(), signal.{name})
+except BaseException:
+    raise ImportError("numpy._core.multiarray failed to import") from None
+"""
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupt_that_becomes_an_import_error(
+    program: Program, checkout: Path, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    """A signal during an import that makes an ImportError of it is an interrupt still."""
+    numpy.save(tmp_path / "a.npy", numpy.zeros(3, "f4"))
+    folder = tmp_path / "modules" / "numpy"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(INTERRUPTED_NUMPY.format(name=number.name))
+    path = os.pathsep.join((str(folder.parent), python_path(checkout)))
+    ended = program("view", "a.npy", env={"PYTHONPATH": path})
+    said = "interrupted" if number == signal.SIGINT else f"interrupted by {number.name}"
+    assert (ended.code, ended.err) == (code, f"{said}\n")
+
+
+def test_interrupts_of_a_run_with_many_outputs(checkout: Path, scene: Scene, shader_cache: Path) -> None:
+    """Whenever SIGTERM comes, there are all outputs or none, and no temporary file."""
+    scene.shader("add", ADD)
+    for index in range(120):
+        scene.buffer(f"x{index}", size=16).dispatch("add", [f"x{index}"], [4])
+    command = [*COMMAND, str(scene.write())]
+    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
+    begun = time.monotonic()
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    whole_s = time.monotonic() - begun
+    for step in range(10):
+        for path in scene.folder.glob("*.out.npy"):
+            path.unlink()
+        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            time.sleep(whole_s * (step + 1) / 11)
+            process.terminate()
+            process.communicate(timeout=60)
+        assert len(list(scene.folder.glob("*.out.npy"))) in (0, 120)
+        assert scene.leftovers() == []

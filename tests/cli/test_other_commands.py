@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
 
 from tests.program import COMMAND, Program, python_path
@@ -130,3 +131,12 @@ def test_closed_streams(checkout: Path, valid: Path, shader_cache: Path, closed:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert (valid.parent / "x.out.npy").stat().st_size == 128 + 16
+
+
+def test_internal_error(program: Program, checkout: Path, tmp_path: Path) -> None:
+    """An exception that this program does not expect ends it with an exit code of its own, and no traceback."""
+    (tmp_path / "numpy.py").write_text("raise LookupError('out of order')")
+    numpy.save(tmp_path / "a.npy", numpy.zeros(3, "f4"))
+    ended = program("view", "a.npy", env={"PYTHONPATH": os.pathsep.join((str(tmp_path), python_path(checkout)))})
+    assert (ended.code, ended.out) == (70, "")
+    assert ended.err.startswith("error: internal error: LookupError: out of order (")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from scenario_runner import Scenario, from_dict
-from scenario_runner.files.output_set import marker_path
+from scenario_runner.files.output import marker_path
 from scenario_runner.validation import Options
 from scenarios.generate import HERE
 from tests.codes.case import Case, Codes, Input

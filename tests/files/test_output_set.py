@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.output import OutputFile
-from scenario_runner.files.output_set import MARKER_PREFIX, OutputSet, marker_path
+from scenario_runner.files.output import MARKER_PREFIX, OutputFile, OutputSet, marker_path
 
 # Three files of "new" over files of "old"; the process ends itself before the rename of the third.
 KILLED = """
 import os, signal, sys
-from scenario_runner.files.output_set import OutputSet
+from scenario_runner.files.output import OutputSet
 rename, count = os.replace, 0
 def replace(source, target):
     global count
@@ -114,6 +113,16 @@ def test_a_kill_between_renames_leaves_a_marker(tmp_path: Path) -> None:
     assert not os.path.lexists(marker)
 
 
+def test_a_signal_at_any_line_leaves_nothing(checkout: Path, tmp_path: Path) -> None:
+    """SIGTERM at each line of what writes files leaves all of a set or none of it, and no temporary file or folder."""
+    script = Path(__file__).with_name("interrupted_writer.py")
+    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    arguments = [sys.executable, str(script), str(tmp_path / "root"), "line"]
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 200
+
+
 def test_a_marker_belongs_to_one_set_of_files(tmp_path: Path) -> None:
     """Order and spelling do not matter, another file does, and a single file needs none."""
     marker = marker_path([str(tmp_path / "a"), str(tmp_path / "b")])
@@ -129,7 +138,7 @@ def test_many_files_need_few_descriptors(tmp_path: Path) -> None:
     """A set keeps no file open, so that it can be larger than the number of files that a process may have open."""
     code = (
         "import os, resource, sys\n"
-        "from scenario_runner.files.output_set import OutputSet\n"
+        "from scenario_runner.files.output import OutputSet\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))\n"
         "with OutputSet() as files:\n"
         "    for number in range(300):\n"

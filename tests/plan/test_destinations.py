@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 from scenario_runner.errors import FileError, ScenarioError
-from scenario_runner.files.output_set import marker_path
+from scenario_runner.files.output import marker_path
 from scenario_runner.runner import Runner
 from scenario_runner.validation import Options, validate_file
 from tests.program import Program

@@ -18,12 +18,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from queue import Empty, SimpleQueue
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.leftovers import folder_prefix
 from scenario_runner.suite.cluster.contents import HOST_CANNOT_KEEP_FILES, ContentStore
 from scenario_runner.suite.cluster.jobs import Job
 from scenario_runner.suite.cluster.layout import Layout
@@ -33,6 +31,7 @@ from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.options import Finished, WorkerOptions
 from scenario_runner.suite.running.workers import Workers
 from scenario_runner.suite.verdicts import Expected
+from scenario_runner.temporary import temporary_folder
 
 _EVICTED_AFTER: Final = 20  # shards: it looks at all files that are kept
 _IDLE_S: Final = 60.0
@@ -52,7 +51,7 @@ def main() -> None:
     def say(value: Mapping[str, Any]) -> None:
         answers.write(json.dumps(value) + "\n")
 
-    with TemporaryDirectory(prefix=folder_prefix()) as scratch:
+    with temporary_folder() as scratch:
         _serve(order, os.path.realpath(scratch), lines, say)
 
 

@@ -33,6 +33,7 @@ from typing import Any, Final
 from scenario_runner import progress
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, drivers
 from scenario_runner.errors import (
+    INTERNAL_ERROR_EXIT_CODE,
     DeviceError,
     DeviceLostError,
     FenceTimeoutError,
@@ -187,7 +188,7 @@ class _Worker:
                 )
             else:
                 reason = f"an error of this program: {type(error).__name__}: {error}"
-            seconds, code = time.perf_counter() - started, ScenarioRunnerError.exit_code
+            seconds, code = time.perf_counter() - started, INTERNAL_ERROR_EXIT_CODE
             return Outcome("Crash", seconds, reason, code, stack=traceback.format_exc())
 
     def _tell_used(self) -> None:

@@ -160,11 +160,9 @@ def _manifest_folder() -> str | None:
             raise PermissionError(folder)
         _write(folder, texts)
     except OSError:  # no cache folder, no room in it, or not this user's alone
-        import tempfile
+        from scenario_runner.temporary import make_folder
 
-        from scenario_runner.leftovers import folder_prefix
-
-        folder = tempfile.mkdtemp(prefix=folder_prefix())
+        folder = make_folder()
         _write(folder, texts)
     return folder
 

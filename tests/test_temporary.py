@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.files.output import OutputFile
-from scenario_runner.leftovers import folder_prefix, owner, remove_leftovers
+from scenario_runner.temporary import make_folder, owner, remove_stale
 from tests.cli.long_run import ADD, state, usual_signals, wait_until
 from tests.program import COMMAND, Program, python_path
 from tests.scenes import Scene, glsl
@@ -84,7 +84,7 @@ def test_process_ids_are_used_again(tmp_path: Path) -> None:
     mine, earlier = (tmp_path / f".new-{host}-{process_id}-{when}-x.tmp" for when in (start, int(start) - 1))
     mine.touch()
     earlier.touch()
-    remove_leftovers(str(tmp_path), ".new-", ".tmp")
+    remove_stale(str(tmp_path))
     assert list(tmp_path.iterdir()) == [mine]
 
 
@@ -94,7 +94,7 @@ def test_other_hosts(tmp_path: Path, age_s: int, stays: bool) -> None:
     path = tmp_path / ".new-00112233-1-5-abc.tmp"
     path.touch()
     os.utime(path, (time.time() - age_s,) * 2)
-    remove_leftovers(str(tmp_path), ".new-", ".tmp")
+    remove_stale(str(tmp_path))
     assert path.exists() is stays
 
 
@@ -104,7 +104,7 @@ def test_names_of_others_stay(tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (0, 0))
-    remove_leftovers(str(tmp_path), ".new-", ".tmp")
+    remove_stale(str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
 
 
@@ -115,7 +115,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (kept / "file").touch()
     host, process_id, start = owner().split("-")
     (tmp_path / f".new-{host}-{process_id}-{int(start) - 1}-x.tmp").symlink_to(kept)
-    remove_leftovers(str(tmp_path), ".new-", ".tmp")
+    remove_stale(str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
     assert (kept / "file").exists()
 
@@ -187,4 +187,6 @@ def test_folder_of_a_killed_compilation(compiling: subprocess.Popen[bytes], prog
 def test_the_name_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders among the system's temporary files are named after the program and the process."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert folder_prefix() == f"scenario-runner-{owner()}-"
+    folder = Path(make_folder())
+    assert folder.parent == tmp_path
+    assert folder.name.rpartition("-")[0] == f"scenario-runner-{owner()}"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 # What the module `signal` is made of: that one makes an enum of every name, which takes a tenth of a small run.
 import _signal  # type: ignore[import-not-found]
+import threading
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 INTERRUPTING: tuple[int, ...] = tuple(
     getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name)
@@ -19,7 +18,10 @@ EXIT_CODE_BASE = 128
 # One Ctrl-C comes twice, from the terminal and from the process that waits for this one.
 _SAME_SIGNAL_S = 0.25
 
+arrived: Interrupted | None = None
+"""The latest interrupt: foreign code may make another exception of it, or none."""
 _last: tuple[int, float] = 0, 0.0
+_held = 0
 
 
 class Interrupted(KeyboardInterrupt):
@@ -38,9 +40,42 @@ def handle(handler: Callable[[int, FrameType | None], None]) -> None:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """The handler that raises `Interrupted`."""
-    global _last
+    """The handler that raises `Interrupted`, now or at the end of a `deferred` block."""
+    global _last, arrived
     now = time.monotonic()
     before, _last = _last, (number, now)
     if number != before[0] or now - before[1] > _SAME_SIGNAL_S:
-        raise Interrupted(number)
+        arrived = Interrupted(number)
+        if not _held:
+            raise arrived
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Let no signal that `interrupt` handles strike inside the block; it is raised at its end.
+
+    Signals strike the main thread only, so that the block is an ordinary one in others.
+    """
+    global _held
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = arrived
+    _held += 1
+    try:
+        yield
+    finally:
+        _held -= 1
+    if arrived is not None and arrived is not before:
+        raise arrived
+
+
+def exit_code() -> int:
+    """The exit code of this process, which was interrupted."""
+    return EXIT_CODE_BASE + (arrived.number if arrived is not None else int(_signal.SIGINT))
+
+
+def hold() -> None:
+    """Let no signal strike any more: this process ends."""
+    global _held
+    _held += 1

@@ -1,0 +1,189 @@
+"""Temporary files and folders. Their names are noted before they are made, and say which process makes them.
+
+So what a process leaves half done is removed when it ends, whatever interrupts it, and what a killed process left is
+removed by later ones. A name is ``<prefix><host>-<process id>-<start time>-<random><suffix>``. ``host`` stands for one
+boot of one machine and one PID namespace of it, so that containers and other machines with the same file system are
+told apart; the start time tells a process from a later one with the same id.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+# What another machine made, or this one before it was started again, is left alone for so long: its process may live.
+_FOREIGN_AGE_S = 24 * 3600
+_UNKNOWN = "0"
+
+_FOLDER_PREFIX = "scenario-runner-"
+_PREFIX, _SUFFIX = ".new-", ".tmp"
+_OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+_owner: tuple[int, str] = 0, ""
+_cleaned: set[tuple[str, str]] = set()
+_made: dict[str, Callable[[str], object]] = {}
+"""The paths to remove when this process ends, in the order in which they were made, and the function for each."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_made.clear)
+
+
+def create_file(folder: str, mode: int = 0o666) -> tuple[str, int]:
+    """Make a file in ``folder``; returns its path and descriptor. Raises OSError."""
+    path = file_name(folder)
+    try:
+        return path, os.open(path, _OPEN_FLAGS, mode)
+    except BaseException:
+        remove(path)
+        raise
+
+
+def file_name(folder: str) -> str:
+    """Note a name for a new file in ``folder``. It is short: its target's may be as long as the file system allows."""
+    path = os.path.join(folder, f"{_PREFIX}{owner()}-{os.urandom(6).hex()}{_SUFFIX}")
+    note(path)
+    return path
+
+
+def note(path: str, remover: Callable[[str], object] = os.unlink) -> None:
+    """Have ``path``, which is about to be made, removed when this process ends, unless `keep` or `remove` is called."""
+    _made[path] = remover
+
+
+def keep(path: str) -> None:
+    """Let ``path`` stay, or forget it where it has another name now."""
+    _made.pop(path, None)
+
+
+def remove(path: str) -> None:
+    """Remove what was noted as ``path``, if it is there."""
+    remover = _made.get(path)
+    if remover is None:
+        return
+    try:
+        remover(path)
+    except FileNotFoundError:
+        pass  # it was not made, or somebody else removed it
+    except OSError:
+        return  # a folder that still has a file of ours, which goes later
+    keep(path)
+
+
+@atexit.register
+def remove_all() -> None:
+    """Remove all that is still noted, the last one first."""
+    for path in reversed(list(_made)):
+        remove(path)
+
+
+def make_folder() -> str:
+    """Make a folder among the system's temporary files, which stays until this process ends. Those that killed
+    processes left there are removed. Raises OSError."""
+    import tempfile
+
+    parent = tempfile.gettempdir()
+    remove_stale(parent, _FOLDER_PREFIX)
+    path = os.path.join(parent, f"{_FOLDER_PREFIX}{owner()}-{os.urandom(6).hex()}")
+    note(path, _remove_folder)
+    os.mkdir(path, 0o700)
+    return path
+
+
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """The folder of `make_folder`, removed at the end of the block. Raises OSError."""
+    path = make_folder()
+    try:
+        yield path
+    finally:
+        remove(path)
+
+
+def owner() -> str:
+    """The part of a name that stands for this process."""
+    global _owner
+    process_id = os.getpid()
+    if _owner[0] != process_id:  # also after a fork
+        _owner = process_id, f"{_host()}-{process_id}-{_start_of(process_id) or _UNKNOWN}"
+    return _owner[1]
+
+
+def remove_stale(folder: str, prefix: str = _PREFIX) -> None:
+    """Remove the files and folders directly in ``folder`` with such names that this user's dead processes left, once
+    in the life of this process. What cannot be removed stays."""
+    if (folder, prefix) in _cleaned:
+        return
+    _cleaned.add((folder, prefix))
+    suffix = _SUFFIX if prefix == _PREFIX else ""
+    try:
+        names = [name for name in os.listdir(folder) if name.startswith(prefix) and name.endswith(suffix)]
+    except OSError:
+        return
+    for name in names:
+        path = os.path.join(folder, name)
+        try:
+            status = os.stat(path, follow_symlinks=False)
+            # Only our own: other users' processes may be hidden from us, and would look dead.
+            if status.st_uid == _user_id() and _is_over(name[len(prefix) :], status.st_mtime):
+                _remove(path, status.st_mode)
+        except OSError:
+            pass  # another process removes it as well
+
+
+def _is_over(rest: str, changed_s: float) -> bool:
+    """Whether the process that a name (without its prefix) stands for has ended."""
+    parts = rest.split("-")
+    if len(parts) != 4 or not (parts[1].isdecimal() and parts[2].isdecimal()):
+        return False  # somebody else's
+    host, process_id, start, _ = parts
+    if host == _host() != _UNKNOWN:
+        return _start_of(int(process_id)) != start
+    import time
+
+    return time.time() - changed_s > _FOREIGN_AGE_S
+
+
+def _host() -> str:
+    """8 hexadecimal digits for this boot and PID namespace; "0" where they are not to be had."""
+    import zlib
+
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            boot = file.read()
+        namespace = os.stat("/proc/self/ns/pid").st_ino
+        if int(os.readlink("/proc/self")) != os.getpid():
+            return _UNKNOWN  # a /proc of another namespace
+    except OSError:
+        return _UNKNOWN
+    return f"{zlib.crc32(boot + str(namespace).encode()):08x}"
+
+
+def _start_of(process_id: int) -> str:
+    """When a process began, in clock ticks since boot; "" when there is none, or one that has ended."""
+    try:
+        with open(f"/proc/{process_id}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
+
+
+def _user_id() -> int:
+    return os.geteuid() if hasattr(os, "geteuid") else 0  # as os.stat has it on Windows
+
+
+def _remove(path: str, mode: int) -> None:
+    import stat
+
+    if not stat.S_ISDIR(mode):
+        os.unlink(path)
+        return
+    _remove_folder(path)
+
+
+def _remove_folder(path: str) -> None:
+    import shutil
+
+    shutil.rmtree(path, ignore_errors=True)
