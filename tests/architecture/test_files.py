@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-FOLDERS = (".ci", "benchmarks", "scenario_runner", "scenarios", "schemas", "tests", "tools")
+FOLDERS = (".ci", "benchmarks", "docs", "scenario_runner", "scenarios", "schemas", "tests", "tools")
 NOT_OURS = {"__pycache__", "out", "results", ".hypothesis"}
 
 LINES_MAX = 450
@@ -16,6 +16,8 @@ MACHINE_PATH = re.compile(rb"(?<![\w.*}>)-])/(?:work(?!group)|root|opt/(?!homebr
 REGISTRY_HOST = re.compile(
     rb"\b(?:pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)|(?:deb|archive)\.(?:debian|ubuntu)\.)"
 )
+# A relative path that is no part of a longer one.
+PARENT_PATH = re.compile(rb"(?<![\w/.])(?:\.\./)+[\w-][\w./-]*")
 
 
 def project_files() -> Iterator[Path]:
@@ -73,6 +75,22 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
         for pattern in (MACHINE_PATH, REGISTRY_HOST):
             found += [f"{path.relative_to(CHECKOUT)}: {match[0].decode()}" for match in pattern.finditer(content)]
     assert found == []
+
+
+def test_no_file_names_one_outside_of_the_checkout() -> None:
+    """Each relative path that goes up leads to something in the checkout: a clone has nothing beside it. In tests/ it is
+    data."""
+    assert PARENT_PATH.fullmatch(b"../" + b"shared/tools/x.sh")
+    outside = []
+    for path in project_files():
+        content = path.read_bytes()
+        if b"\0" in content or "tests" in path.relative_to(CHECKOUT).parts:
+            continue
+        for match in PARENT_PATH.finditer(content):
+            target = (path.parent / match[0].decode().rstrip(".")).resolve()
+            if not (target.is_relative_to(CHECKOUT) and target.exists()):
+                outside.append(f"{path.relative_to(CHECKOUT)}: {match[0].decode()}")
+    assert outside == []
 
 
 def test_the_search_for_machine_paths_finds_them() -> None:

@@ -55,6 +55,7 @@ class Checkout:
 
     def program(self, name: str, text: str) -> Path:
         path = self.programs / name
+        path.unlink(missing_ok=True)  # a link to the machine's own program, which would be written over
         path.write_text(text, encoding="utf-8")
         path.chmod(0o755)
         return path
@@ -252,43 +253,46 @@ def checks(root: Path) -> list[str]:
     ]
 
 
-def a_machine(copy: Checkout, script: str) -> None:
-    """Put a script where the one lies that makes bare machines."""
-    path = copy.root.parent / "shared/tools/fresh_machine.sh"
-    path.parent.mkdir(parents=True)
-    path.write_text(script, encoding="utf-8")
-
-
 def test_changes_are_checked_on_a_bare_machine(copy):
-    """.ci/run runs both README commands and the linters through the machine's script; pytest's summary comes last."""
+    """.ci/run runs both README commands and the linters on the bare machine; pytest's summary comes last."""
     copy.program("python3", INTERPRETER)
-    a_machine(
-        copy,
-        'echo "machine $1 $2 $3 $4" >>"$NOTES"; shift 4; [ "$1" = true ] || "$@"; code=$?\n'
-        'echo "fresh_machine: bookworm python, uid 0, 1234567: exit $code after 5 s" >&2; exit $code\n',
+    (copy.root / "tools/bare_machine").write_text(
+        '#!/bin/sh\necho "machine $*" >>"$NOTES"; [ "$1" != --worktree ] || shift; [ "$1" = true ] || exec "$@"\n'
     )
     done = copy.call(copy.root / ".ci/run")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "1 passed"
-    machine = "machine --release bookworm --worktree ."
-    noted = copy.noted()
-    assert noted[:2] == [machine, machine]
-    assert noted[2:] == checks(copy.root)
+    lines = done.stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("ci: running on a bare Debian (bookworm)", "1 passed")
+    assert copy.noted() == ["machine true", "machine --worktree .ci/run --here", *checks(copy.root)]
 
 
-@pytest.mark.parametrize("script", ["echo 'unshare failed: Operation not permitted' >&2; exit 1\n", None])
-def test_changes_are_checked_here_where_no_machine_is_to_be_had(copy, script):
-    """Where the machine's script is missing or may not do its work, .ci/run says so and checks in this environment."""
+def test_changes_are_checked_here_where_no_machine_is_to_be_had(copy):
+    """Where no bare machine can be made, .ci/run says in one line why, and checks in this environment."""
     copy.program("python3", INTERPRETER)
-    if script:
-        a_machine(copy, script)
+    copy.program("id", "#!/bin/sh\necho 1000\n")
     done = copy.call(copy.root / ".ci/run")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0].endswith("running in this environment" + (". It said:" if script else ""))
-    assert ("ci:   unshare failed: Operation not permitted" in lines) is bool(script)
+    reason = "bare_machine: making a bare machine takes root"
+    assert lines[0] == f"ci: running in this environment, not on a bare Debian: {reason}"
     assert lines[-1] == "1 passed"
     assert copy.noted() == checks(copy.root)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["true"], "making a bare machine takes mmdebstrap: apt-get install mmdebstrap"),
+        (["--release", "sid", "true"], "usage: tools/bare_machine [--release bookworm|trixie] [--user] "),
+        (["--user"], "usage: tools/bare_machine [--release bookworm|trixie] [--user] "),
+    ],
+)
+def test_a_bare_machine_that_cannot_be_made(copy, arguments, message):
+    """tools/bare_machine ends with 125 and says what it lacks, or how it is used."""
+    copy.program("id", "#!/bin/sh\necho 0\n")
+    done = copy.call(copy.root / "tools/bare_machine", *arguments)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr.startswith(f"bare_machine: {message}")
 
 
 def test_a_failed_check_fails_the_change(copy):
