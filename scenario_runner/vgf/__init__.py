@@ -10,7 +10,7 @@ constant section, because its payload is not read before a pipeline is made from
 
 from __future__ import annotations
 
-from scenario_runner.vgf.check import find_problems
+from scenario_runner.vgf.check import find_problems, unwritten_inputs
 from scenario_runner.vgf.model import (
     Constant,
     DescriptorSet,
@@ -45,4 +45,5 @@ __all__ = [
     "parse_vgf",
     "read_open_vgf",
     "read_vgf",
+    "unwritten_inputs",
 ]

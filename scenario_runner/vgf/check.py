@@ -30,7 +30,7 @@ _MOST_PUSH_CONSTANT_BYTES = 2**16
 
 def find_problems(vgf: Vgf, path: str) -> list[Diagnostic]:
     """All that is wrong with the file (the first 20 of it), in the order of the file; an empty list for a sound one."""
-    checks: Sequence[Callable[[Vgf], Iterator[_Finding]]] = (_resources, _constants, _ends, _segments, _order)
+    checks: Sequence[Callable[[Vgf], Iterator[_Finding]]] = (_resources, _constants, _ends, _segments)
     findings = list(islice(_indices(vgf), _MOST_PROBLEMS)) or list(
         islice((finding for check in checks for finding in check(vgf)), _MOST_PROBLEMS)
     )
@@ -241,15 +241,12 @@ def _descriptor_sets(vgf: Vgf, segment: Segment, place: str) -> Iterator[_Findin
                 yield f"{here}/slots/{i}", f"binds resource {slot.resource_index}, which has no descriptor type"
 
 
-def _order(vgf: Vgf) -> Iterator[_Finding]:
-    """Segments run in the order of the file: what one reads is bound from outside, or was written by one before it."""
+def unwritten_inputs(vgf: Vgf) -> Iterator[tuple[Segment, Slot]]:
+    """What segments read before anything writes it: it is not bound from outside, and no segment before writes it."""
     written = {vgf.value(i) for i, resource in enumerate(vgf.resources) if resource.category == "input"}
     written.update(vgf.value(slot.resource_index) for slot in vgf.outputs)
     for segment in vgf.segments:
-        for i, slot in enumerate(segment.inputs):
+        for slot in segment.inputs:
             if vgf.value(slot.resource_index) not in written:
-                yield (
-                    f"/segments/{segment.index}/inputs/{i}",
-                    (f"reads resource {slot.resource_index} (binding {slot.binding}), which no earlier segment writes"),
-                )
+                yield segment, slot
         written.update(vgf.value(slot.resource_index) for slot in segment.outputs)

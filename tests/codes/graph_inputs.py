@@ -10,6 +10,7 @@ import vgfpy
 
 from scenario_runner.formats import find_format
 from scenario_runner.vgf import parse_vgf
+from scenario_runner.vgf.descriptor_type import UNIFORM_BUFFER
 from tests.codes.case import Case, Codes, Input
 from tests.gpu.ml_scenes import HEAD, SPIRV, VGF, bindings, random, tensor
 from tests.tosa.graph_words import Graph
@@ -109,6 +110,26 @@ def open_between_segments() -> bytes:
     return content
 
 
+def tables_of_their_own() -> bytes:
+    """A shader with storage buffers, which the tables call uniform; the one that it reads is written by nothing."""
+    e = vgfpy.CreateEncoder(0)
+    code = """#version 450
+    layout(set = 0, binding = 0) readonly buffer X { float x[]; };
+    layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
+    void main() { y[gl_GlobalInvocationID.x] = x[gl_GlobalInvocationID.x]; }"""
+    module = e.AddModule(vgfpy.ModuleType.Compute, "copy", "main", vgfpy.ShaderType.Glsl, code)
+    slots = [
+        e.AddBindingSlot(number, add(UNIFORM_BUFFER, 100, [64], []))
+        for number, add in enumerate((e.AddIntermediateResource, e.AddOutputResource))
+    ]
+    e.AddSegmentInfo(
+        module, "segment", [e.AddDescriptorSetInfo(slots, 0)], slots[:1], slots[1:], dispatchShape=[64, 1, 1]
+    )
+    e.AddModelSequenceInputsOutputs([], [], slots[1:], ["y"])
+    content: bytes = written(e)
+    return content
+
+
 def one_variable_twice(case: Case) -> Codes:
     """A graph entry point that names one of its variables twice."""
     convolution("w")(case)
@@ -153,5 +174,7 @@ INPUTS: dict[str, Input] = {
     ),
     "SR-GRAPH-013": model(VGF / "placeholder.vgf", PLACEHOLDER, shaded=("buffer", {"size": 128})),
     "SR-GRAPH-014": one_variable_twice,
+    "SR-GRAPH-015": model(tables_of_their_own(), {1: "y"}, y=("buffer", {"size": 256})),
+    "SR-GRAPH-016": model(tables_of_their_own(), {1: "y"}, y=("buffer", {"size": 256})),
     "SR-RUN-003": model(unknown_kind_of_value(), {0: "x"}),
 }

@@ -9,7 +9,8 @@ import pytest
 import vgfpy
 
 from scenario_runner import Runner
-from scenario_runner.errors import FileError
+from scenario_runner.run.result import Result
+from scenario_runner.vgf.descriptor_type import UNIFORM_BUFFER
 from tests.gpu.ml_scenes import bindings
 from tests.scenes import Scene
 from tests.vgf.vgf_samples import R32_SFLOAT, STORAGE_BUFFER, written
@@ -23,6 +24,7 @@ void main() { uint i = gl_GlobalInvocationID.x; """
 DOUBLE = HEAD + "y[i] = 2.0 * a[i]; }"
 INCREASE = HEAD + "y[i] = a[i] + 1.0; }"
 ACCUMULATE = HEAD + "y[i] += a[i]; }"
+ENDS = ("Input", "Intermediate", "Output")
 
 
 class Model:
@@ -63,9 +65,13 @@ Y = numpy.random.default_rng(6).integers(-100, 100, COUNT).astype("f4")
 
 def run(runner: Runner, scene: Scene, places: dict[int, str]) -> Any:
     """What ``y`` holds after the model ran over ``x``."""
+    return ran(runner, scene, places).array("y", "f4")
+
+
+def ran(runner: Runner, scene: Scene, places: dict[int, str]) -> Result:
     scene.buffer("x", X, size=X.nbytes).buffer("y", Y, size=Y.nbytes)
     scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(places))
-    return runner.run(scene.write()).array("y", "f4")
+    return runner.run(scene.write())
 
 
 def test_an_intermediate_with_the_number_of_an_input(runner: Runner, scene: Scene) -> None:
@@ -131,12 +137,38 @@ def test_an_output_that_only_an_intermediate_writes(runner: Runner, scene: Scene
 
 @pytest.mark.parametrize("number", [7, 0])
 def test_what_nothing_writes_and_nothing_binds(runner: Runner, scene: Scene, number: int) -> None:
-    """Without such a number, or with one of another size, the content of an intermediate is undefined: an error."""
+    """An intermediate that nothing writes is zeros, with a warning; so is one of another size with an input's number.
+    An input of a segment that an outside binding has the number of, and the size, is what is bound."""
     model = Model()
     x, y = model.row("Input"), model.row("Output")
-    size = COUNT * (2 if number == 0 else 1)
-    t = model.encoder.AddIntermediateResource(STORAGE_BUFFER, R32_SFLOAT, [size], [])
-    model.segment(DOUBLE, (number, t), (1, y))
+    t = model.encoder.AddIntermediateResource(STORAGE_BUFFER, R32_SFLOAT, [COUNT * (2 if number == 0 else 1)], [])
+    model.segment(INCREASE, (number, t), (1, y))
     model.file(scene, {0: x}, {1: y})
-    with pytest.raises(FileError, match=rf"reads resource 2 \(binding {number}\), which no earlier segment writes"):
-        run(runner, scene, {0: "x", 1: "y"})
+    result = ran(runner, scene, {0: "x", 1: "y"})
+    assert (result.array("y", "f4") == 1).all()
+    message = (
+        f"segment 'shader_0' reads resource 2 (binding {number}), which no segment before it writes; it reads zeros"
+    )
+    assert [each.code for each in result.warnings if message in each.message] == ["SR-GRAPH-016"]
+
+
+@pytest.mark.parametrize("kind", [UNIFORM_BUFFER, STORAGE_BUFFER])
+def test_descriptor_types_of_the_tables(runner: Runner, scene: Scene, kind: int) -> None:
+    """The shader decides about the type of a descriptor, be it a storage or a uniform buffer."""
+    model = Model()
+    code = INCREASE.replace("readonly buffer A { float a[]; }", f"uniform A {{ vec4 v[{COUNT // 4}]; }}")
+    code = code.replace("a[i]", "v[i / 4][i % 4]")
+    x, t, y = (getattr(model.encoder, f"Add{each}Resource")(kind, R32_SFLOAT, [COUNT], []) for each in ENDS)
+    model.segment(DOUBLE, (0, x), (7, t))
+    model.segment(code, (7, t), (9, y))
+    model.file(scene, {0: x}, {4: y})
+    result = ran(runner, scene, {0: "x", 4: "y"})
+    assert (result.array("y", "f4") == 2 * X + 1).all()
+    seen = [each.message.partition("'VK_DESCRIPTOR_TYPE_")[2] for each in result.warnings]
+    expected = {
+        UNIFORM_BUFFER: ["storage buffer 'A'", "storage buffer 'Y'", "storage buffer 'Y'"],
+        STORAGE_BUFFER: ["uniform buffer 'A'"],
+    }
+    name = {UNIFORM_BUFFER: "UNIFORM_BUFFER", STORAGE_BUFFER: "STORAGE_BUFFER"}[kind]
+    assert [each.split(" at ")[0] for each in seen] == [f"{name}' does not match {each}" for each in expected[kind]]
+    assert {each.code for each in result.warnings} == {"SR-GRAPH-015"}

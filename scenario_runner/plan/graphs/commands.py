@@ -11,6 +11,7 @@ from scenario_runner.plan.graphs.spirv import SpirvGraph, resolve_spirv_dispatch
 from scenario_runner.plan.graphs.vgf import VgfDispatch, shader_of
 from scenario_runner.plan.resolvers import CommandResolver, PlanContext
 from scenario_runner.plan.tensors import is_open, report_unknown_shape
+from scenario_runner.vgf import unwritten_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -39,6 +40,7 @@ class Graphs(CommandResolver):
             try:
                 if command.kind == "dispatch_graph":
                     self._graphs[uid] = VgfGraph(scenario, resource)
+                    self._warn_of_unwritten(self._graphs[uid])
                 else:
                     self._modules[uid] = SpirvGraph(scenario, resource)
             except ScenarioRunnerError as error:
@@ -140,6 +142,16 @@ class Graphs(CommandResolver):
         reads = {(each.set, each.id) for each in command.bindings if each.id in counted}
         self._warn_of_writeonly(command, index, reads)
         return VgfDispatch(graph, command, index, context).operations()
+
+    def _warn_of_unwritten(self, graph: VgfGraph) -> None:
+        """Note what segments of a model read although nothing writes it."""
+        for segment, slot in unwritten_inputs(graph.vgf):
+            self._problems.warn(
+                "SR-GRAPH-016",
+                graph.pointer,
+                f"{graph.path}: segment {segment.name or segment.index!r} reads resource {slot.resource_index} (binding"
+                f" {slot.binding}), which no segment before it writes; it reads zeros",
+            )
 
     def _warn_of_writeonly(self, command: Any, index: int, inputs: Collection[tuple[int, int]]) -> None:
         """Note what a graph reads at the (set, binding) in ``inputs`` although the scenario says that it is written."""

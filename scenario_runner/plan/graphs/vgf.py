@@ -28,8 +28,9 @@ from scenario_runner.vgf.descriptor_type import descriptor_type_name
 from scenario_runner.vgf.resource_size import format_name, known_format
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.plan.model.plan import Operation
     from scenario_runner.plan.resolvers import PlanContext
     from scenario_runner.plan.shaders import LoadedShader
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 # The name of a segment that says nothing but its number.
 _COUNTED = re.compile(r"compute_segment_[0-9]+")
+_THE_SHADER_DECIDES = "the type of the shader is used; the tables of the model should name it"
 
 
 class _SegmentBinding(NamedTuple):
@@ -52,7 +54,10 @@ class _SegmentBinding(NamedTuple):
 
 
 class _Inside(Problems):
-    """Problems of a segment: at the command's place, with the name that the segment has in the file."""
+    """Problems of a segment: at the command's place, with the name that the segment has in the file.
+
+    The descriptor types of the file's tables are hints: one that the shader does not have is a warning.
+    """
 
     def __init__(self, problems: Problems, pointer: str, where: str) -> None:
         self._outer, self._pointer, self._where = problems, pointer, where
@@ -68,6 +73,14 @@ class _Inside(Problems):
 
     def warn(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
         self._outer.warn(code, self._pointer, f"{self._where}: {message}", help)
+
+    def report(self, found: Iterable[Diagnostic]) -> bool:
+        return super().report(
+            each._replace(code="SR-GRAPH-015", severity="warning", help=_THE_SHADER_DECIDES)
+            if each.code == "SR-BIND-004"
+            else each
+            for each in found
+        )
 
 
 def shader_of(graph: VgfGraph, command: DispatchGraph, name: str, scenario: Scenario) -> Shader | None:
