@@ -297,6 +297,7 @@ _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-SUITE-010": FileError,
     "SR-SUITE-011": FileError,
     "SR-SUITE-014": FileError,
+    "SR-SUITE-015": UnsupportedError,
     "SR-CLUSTER": UsageError,
     "SR-CLUSTER-001": UnsupportedError,
     "SR-CLUSTER-003": NoDeviceError,

@@ -65,6 +65,9 @@ def main(argv: Sequence[str]) -> int:
             from scenario_runner.suite.tables import write_tables
 
             write_tables(options.csv, merged.rows())
+        not_run = merged.not_run()
+        if not_run:
+            problems.found("SR-SUITE-015", None, not_run)
         lines = write_reports(options, _Placed(merged), _info(options.journals, merged))
         bad = sorted(id for id, entry in merged.entries.items() if is_bad(entry.verdict))
         if options.compare is not None:
@@ -76,7 +79,7 @@ def main(argv: Sequence[str]) -> int:
             print(", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
         for line in lines:
             print(one_line(line))
-        print(verdict_line(len(bad), len(merged), incomplete[0].ended if incomplete else ""))
+        print(verdict_line(len(bad), len(merged), incomplete[0].ended if incomplete else "not run" if not_run else ""))
         return 1 if bad else problems.exit_code
 
 
@@ -167,5 +170,5 @@ def _info(journals: Sequence[str], merged: MergedJournals) -> SuiteInfo:
         command=headers[0].command if len(journals) == 1 else (),
         folder=os.getcwd(),
         repeat=merged.repeat_command,
-        incomplete="; ".join(f"{each.path}: {each.message}" for each in merged.incomplete()),
+        incomplete="; ".join(f"{each.path}: {each.message}" for each in merged.incomplete()) or merged.not_run(),
     )

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from scenario_runner.suite.reports.text import headline
+from scenario_runner.suite.verdicts import not_run
 from scenario_runner.visible import counted
 
 if TYPE_CHECKING:
@@ -26,11 +27,14 @@ class Summary:
         self._info = info
         self._failures: list[str] = []
         self._drivers: dict[str, None] = {}
+        self._lacking = ""  # what the first item needs that is not supported
         self.devices: tuple[tuple[str, str], ...] = ()
 
     def add(self, result: Result) -> None:
         """Show a result as far as it is shown at once."""
         self._display.finished(result)
+        if result.verdict == "NotSupported" and result.last is not None:
+            self._lacking = self._lacking or result.last.reason
         if result.driver:
             self._drivers[result.driver] = None
         if result.is_bad and len(self._failures) < 2 * _MOST_FAILURES:
@@ -42,8 +46,12 @@ class Summary:
             seconds=time.time() - self._info.started,
             devices=self.devices,
             drivers=tuple(self._drivers),
-            incomplete="; ".join(each.message for each in journal.incomplete()),
+            incomplete="; ".join(each.message for each in journal.incomplete()) or journal.not_run(),
         )
+
+    def not_run(self, session: Session) -> str:
+        """A sentence where the device supports none of the items; else nothing."""
+        return not_run((row.verdict for row in session.rows.values()), len(session.rows), self._lacking)
 
     def end(self, session: Session, written: list[str], ended: str = "") -> None:
         """Show the counts, the failures with the commands that repeat them, the files that were written, and the
@@ -55,11 +63,13 @@ class Summary:
             if more > 0:
                 lines.append(f"and {more} more")
             lines.append("")
+        if not ended and self.not_run(session):
+            ended = "not run"
         self._display.end(*lines, *written, verdict_line(session.bad, len(session.rows), ended))
 
 
 def verdict_line(bad: int, items: int, ended: str = "") -> str:
-    """The last line, which stays as it is from version to version. ``ended``: see `Incomplete`."""
+    """The last line, which stays as it is from version to version. ``ended``: see `Incomplete`, or "not run"."""
     if ended:
         return f"suite {ended}: {bad} of {counted(items, 'item')} unexpected"
     return (

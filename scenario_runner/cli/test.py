@@ -6,13 +6,13 @@ import argparse
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from scenario_runner.cli.suite_reports import check_destinations, wants_reports, write_reports
 from scenario_runner.cli.test_options import parse, runner_arguments
-from scenario_runner.errors import FileError, ScenarioRunnerError
+from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
 from scenario_runner.visible import counted
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ UNEXPECTED: Final = 1
 
 # So many items are found before the first one runs: their expectations are checked, and the end may be known.
 _LOOKED_AHEAD: Final = 1000
+_EMPTY: Final = "SR-SUITE-009"
 
 
 def main(argv: Sequence[str]) -> int:
@@ -73,6 +74,7 @@ class _Suite:
         self._argv = argv
         self._started = time.time()
         self._total: int | None = None  # of the items, once it is known
+        self._included = 0  # items that --include-tests lets through, of which --fraction takes a share
         self._folder = ""  # of the results; a temporary one where reports need it and nobody named one
 
     def run(self) -> int:
@@ -82,7 +84,7 @@ class _Suite:
 
         check_destinations(options)
         with ExitStack() as stack:
-            with self._problems.together():
+            with self._reporting_emptiness(), self._problems.together():
                 lists = Lists(
                     read_baselines(options.baseline, self._problems),
                     read_patterns(options.skips, self._problems),
@@ -106,6 +108,17 @@ class _Suite:
                 chosen = (item for item in chain(ahead, items) if not lists.skips.match(item.id))
                 return update(options, chosen, self._worker_options()) or self._problems.exit_code
             return self._run(ahead, items, lists, include, earlier, stack)
+
+    @contextmanager
+    def _reporting_emptiness(self) -> Iterator[None]:
+        """Write the reports where there is no item, too: they say so."""
+        try:
+            yield
+        except UsageError as error:
+            empty = next((each.message for each in error.problems if each.code == _EMPTY), None)
+            if empty is not None and not self._options.list:
+                write_reports(self._options, (), self._info()._replace(incomplete=empty))
+            raise
 
     def _earlier(self, stack: ExitStack) -> MergedJournals | None:
         """The results of the run before, where they are asked for and there are any.
@@ -141,11 +154,26 @@ class _Suite:
             first = frozenset(id for id, entry in earlier.entries.items() if is_bad(entry.verdict))
         discovery = Discovery(options.root, self._problems)
         selection = Selection(include, options.fraction, options.fraction_start, options.shuffle, first)
-        yield from selection.items(discovery.items(options.paths), lists)
+        is_empty = True
+        for item in selection.items(self._count_included(selection.included(discovery.items(options.paths), lists))):
+            is_empty = is_empty and bool(lists.skips) and lists.skips.match(item.id)
+            yield item
         if not discovery.count:
             names = ", ".join(map(repr, options.paths))
             help = 'name scenario files, or folders with .json files that have "commands" or "resources"'
-            refuse("SR-SUITE-009", None, f"no scenario was found in {names}", help)
+            refuse(_EMPTY, None, f"no scenario was found in {names}", help)
+        found = f"of {counted(discovery.count, 'scenario')} none is selected"
+        if not self._included:
+            refuse(_EMPTY, None, f"{found} by --include-tests", "--list without it prints all names")
+        if is_empty and options.fraction == 1:
+            refuse(_EMPTY, None, f"{found}: --skips matches all", "--list without it prints all names")
+        if is_empty:
+            self._display.note("note", f"nothing runs in this share of {counted(self._included, 'scenario')}")
+
+    def _count_included(self, items: Iterable[Item]) -> Iterator[Item]:
+        for item in items:
+            self._included += 1
+            yield item
 
     def _run(
         self,
@@ -199,6 +227,9 @@ class _Suite:
                         self._problems.failed(error)
                 journal.close()
             summary.end(session, self._written(session, journal, summary), "" if ended == "complete" else ended)
+        not_run = summary.not_run(session)
+        if not_run:
+            self._problems.found("SR-SUITE-015", None, not_run, "'scenario-runner doctor' shows what this machine has")
         return UNEXPECTED if session.bad else self._problems.exit_code
 
     def _run_items(

@@ -20,7 +20,7 @@ from scenario_runner.suite.journal import FILE_NAME, VERSION, End, Header
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Hashes, Item, Outcome, Result
 from scenario_runner.suite.tables import Row
-from scenario_runner.suite.verdicts import is_verdict
+from scenario_runner.suite.verdicts import is_verdict, not_run
 from scenario_runner.visible import counted
 
 
@@ -144,6 +144,12 @@ class MergedJournals:
                 continue
             of = "" if items is None else f", and {counted(items, 'item')} were to run"
             yield Incomplete(self._paths[number], ended, f"{how}: there are results of {counted(count, 'item')}{of}")
+
+    def not_run(self) -> str:
+        """A sentence where the device supports none of the items; else nothing."""
+        verdicts = [entry.verdict for entry in self.entries.values()]
+        first = self.result(list(self.entries)[verdicts.index("NotSupported")]) if "NotSupported" in verdicts else None
+        return not_run(verdicts, len(self), "" if first is None or first.last is None else first.last.reason)
 
     def keep(self, ids: Container[str]) -> None:
         """Forget the results of other items."""

@@ -25,9 +25,9 @@ class Selection(NamedTuple):
     shuffle: int | None = None
     first: Container[str] = ()
 
-    def items(self, found: Iterable[Item], lists: Lists) -> Iterator[Item]:
-        """The selected ones. ``lists`` are told of all, so that they know which of their lines matched none."""
-        chosen: Iterable[Item] = islice(self._included(found, lists), self.fraction_start - 1, None, self.fraction)
+    def items(self, included: Iterable[Item]) -> Iterator[Item]:
+        """The share of the included items, in its order."""
+        chosen: Iterable[Item] = islice(included, self.fraction_start - 1, None, self.fraction)
         if self.shuffle is not None or self.first:
             ordered = list(chosen)
             if self.shuffle is not None:
@@ -36,7 +36,8 @@ class Selection(NamedTuple):
             chosen = ordered
         return iter(chosen)
 
-    def _included(self, found: Iterable[Item], lists: Lists) -> Iterator[Item]:
+    def included(self, found: Iterable[Item], lists: Lists) -> Iterator[Item]:
+        """The included items. ``lists`` are told of all, so that they know which of their lines matched none."""
         for item in found:
             lists.see(item.id)
             self.include.see(item.id)

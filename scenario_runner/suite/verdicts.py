@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, get_args
 
 from scenario_runner.suite.records import BAD, Outcome, Status, is_bad
+from scenario_runner.visible import counted
 
 STATUSES: Final[tuple[str, ...]] = get_args(Status)
 
@@ -41,6 +42,13 @@ def is_verdict(word: str) -> bool:
     """Whether a word is one that `Rules.verdict` gives."""
     improved = _IMPROVED.fullmatch(word)
     return (improved[1] if improved else word) in STATUSES or word in ("Flake", "KnownFlake", "ExpectedFail")
+
+
+def not_run(verdicts: Iterable[str], count: int, reason: str) -> str:
+    """A sentence where none of the items is supported, with what the first one needs; else nothing."""
+    if {*verdicts, "Skip"} != {"NotSupported", "Skip"}:
+        return ""
+    return f"none of {counted(count, 'item')} could run: {reason}"
 
 
 def judged(status: str, expected: str | None) -> str:

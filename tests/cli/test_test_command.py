@@ -150,6 +150,54 @@ def test_options_of_the_verdict_count_for_what_is_kept(tmp_path: Path, program: 
     assert taken_over("--repeat", "2") == 1
 
 
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ("empty", "no scenario was found in 'empty'"),
+        ("empty --fraction 2", "no scenario was found in 'empty'"),
+        ("suite -t nowhere", "of 4 scenarios none is selected by --include-tests"),
+        ("suite --fraction 2 -t nowhere", "of 4 scenarios none is selected by --include-tests"),
+        ("suite --skips all", "of 4 scenarios none is selected: --skips matches all"),
+    ],
+)
+def test_an_empty_suite_is_not_green(suite: Path, program: Program, arguments: str, message: str) -> None:
+    """The exit code is 2, also of --list, and each report has a failure that says so."""
+    (suite.parent / "empty").mkdir()
+    (suite.parent / "all").write_text(".\n")
+    ended = program("test", *arguments.split(), "--junit", "j.xml", "--json", "j.json", "--html", "j.html")
+    assert (ended.code, ended.out) == (2, "")
+    assert f"error: {message}" in ended.err
+    assert len(ElementTree.parse(suite.parent / "j.xml").findall(".//testcase/error")) == 1
+    assert json.loads((suite.parent / "j.json").read_text())["results"]["summary"]["failed"] == 1
+    assert f'"incomplete":"{message}' in (suite.parent / "j.html").read_text()
+    assert program("test", *arguments.split(), "--list").code == 2
+
+
+def test_a_share_may_be_empty(suite: Path, program: Program) -> None:
+    """Where the other shares have items."""
+    ended = program("test", "suite", "-t", "good", "--fraction", "2", "--fraction-start", "2", "--junit", "j.xml")
+    assert (ended.code, ended.out.splitlines()[-1]) == (0, "suite passed: 0 items")
+    assert ended.err == "note: nothing runs in this share of 1 scenario\n"
+    assert not ElementTree.parse(suite.parent / "j.xml").findall(".//testcase")
+
+
+def test_a_suite_that_the_device_does_not_support(tmp_path: Path, program: Program) -> None:
+    """It says so, with the exit code for that; so do the reports. One item that runs makes it a suite that passes."""
+    needs = {"needs": {"extensions": "VK_NV_ray_tracing_of_nobody"}, **doubled(0, 2, 4, 6)}
+    for name in ("a", "b"):
+        item(tmp_path / "suite", name, needs)
+    ended = program("test", "suite", "--results", "r", "--junit", "j.xml")
+    assert (ended.code, ended.out.splitlines()[-1]) == (6, "suite not run: 0 of 2 items unexpected")
+    assert ended.err.startswith("error: none of 2 items could run: ")
+    assert "lacks the extension VK_NV_ray_tracing_of_nobody [SR-SUITE-015]\n" in ended.err
+    assert len(ElementTree.parse(tmp_path / "j.xml").findall(".//testcase/error")) == 1
+    report = program("report", "r", "--junit", "k.xml")
+    assert (report.code, report.out.splitlines()[-1]) == (6, "suite not run: 0 of 2 items unexpected")
+    assert len(ElementTree.parse(tmp_path / "k.xml").findall(".//testcase/error")) == 1
+    item(tmp_path / "suite", "c", doubled(0, 2, 4, 6))
+    assert program("test", "suite", "--quiet").out.splitlines()[-1] == "suite passed: 3 items"
+
+
 def test_lists_of_a_ci(suite: Path, program: Program) -> None:
     """Items of standard input are chosen by the lists; entries that match nothing are told."""
     (suite.parent / "skips").write_text("wrong\nnowhere\n")

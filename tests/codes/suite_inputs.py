@@ -113,6 +113,12 @@ def unended(case: Case) -> Codes:
     return set(re.findall(r"^error: .*\[(SR-.*)\]$", ended.err, re.M)) if ended.code == 4 else set()
 
 
+def unsupported(case: Case) -> Codes:
+    journal(case.scene.folder, "NotSupported")
+    ended = case.program("report", case.scene.folder)
+    return set(re.findall(r"^error: .*\[(SR-SUITE.*)\]$", ended.err, re.M) if ended.code == 4 else ())
+
+
 def contradiction(case: Case, problems: SuiteProblems) -> None:
     paths = [journal(case.scene.folder / verdict, verdict) for verdict in ("Pass", "Fail")]
     MergedJournals(paths, problems).close()
@@ -133,4 +139,5 @@ INPUTS: dict[str, Input] = {
     "SR-SUITE-012": found(damaged),
     "SR-SUITE-013": found(contradiction),
     "SR-SUITE-014": unended,
+    "SR-SUITE-015": unsupported,
 }
