@@ -96,7 +96,7 @@ _COMMANDS = (
         "scenario.optical_flow:DispatchOpticalFlow",
         "plan.optical_flow:OpticalFlows",
         "optical_flow_dispatch",
-        "vulkan.execution.optical_flow_recording:OpticalFlowRecorder",
+        "vulkan.execution.graph_recording:OpticalFlowRecorder",
         "DataGraphDispatch",
     ),
     CommandKind(

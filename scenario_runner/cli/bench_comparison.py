@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from scenario_runner.cli.bench_report import duration, print_table
 from scenario_runner.errors import FileError
-from scenario_runner.timing.samples import ScenarioSamples, keyed, read
-from scenario_runner.timing.statistics import MIN_SAMPLES, Change, compare, summary
+from scenario_runner.timing.samples import MIN_SAMPLES, Change, ScenarioSamples, compare, keyed, read, summary
 from scenario_runner.visible import one_line
 
 SLOWER_EXIT_CODE = 1

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from scenario_runner.cli.messages import is_terminal, rich_console
-from scenario_runner.timing.samples import Row, ScenarioSamples
-from scenario_runner.timing.statistics import Summary, summary
+from scenario_runner.timing.samples import Row, ScenarioSamples, Summary, summary
 from scenario_runner.visible import counted, one_line
 
 _PLOT_COLUMNS = 30

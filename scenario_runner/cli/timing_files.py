@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.files.output import OutputFile
 from scenario_runner.run.timings import Timings
-from scenario_runner.timing.counters import counters
-from scenario_runner.timing.profile import profile
-from scenario_runner.timing.trace import trace
+from scenario_runner.timing.traces import counters, profile, trace
 
 if TYPE_CHECKING:
     import argparse

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from scenario_runner.doctor.manifests import Manifest, explicit_layers, layer_manifest
-from scenario_runner.vulkan.devices.ml_layers import GRAPH_LAYER, TENSOR_LAYER, manifest_path, package_folder
+from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER, manifest_path, package_folder
 
 LAYERS = (GRAPH_LAYER, TENSOR_LAYER)
 

@@ -19,7 +19,7 @@ from scenario_runner.shaders.compilers import dxc_library
 from scenario_runner.shaders.compilers.compiler import DXC_VARIABLE, GLSLANG_VARIABLE
 from scenario_runner.shaders.spirv_val import VARIABLE as SPIRV_VAL_VARIABLE
 from scenario_runner.system_packages import install_here
-from scenario_runner.vulkan.devices.ml_layers import PACKAGE
+from scenario_runner.vulkan.devices.layers import PACKAGE
 
 Finding = dict[str, Any]
 _ORDER = {"error": 0, "warning": 1, "note": 2}

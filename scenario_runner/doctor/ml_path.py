@@ -8,7 +8,7 @@ from typing import Any
 
 from scenario_runner.doctor.emulation import LAYERS
 from scenario_runner.doctor.pip_install import pip_install
-from scenario_runner.vulkan.devices.ml_layers import PACKAGE
+from scenario_runner.vulkan.devices.layers import PACKAGE
 
 _NEEDED = {
     "VK_ARM_tensors": ("VkPhysicalDeviceTensorFeaturesARM", "tensors"),

@@ -80,8 +80,8 @@ def _ask(request: dict[str, Any], channel: _Channel) -> None:
         channel.send("instance_extensions", _instance_extensions())
     channel.step("vkCreateInstance")
     if request["detail"] == "ml":
+        from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER
         from scenario_runner.vulkan.devices.ml_emulation import open_layered
-        from scenario_runner.vulkan.devices.ml_layers import GRAPH_LAYER, TENSOR_LAYER
 
         instance = open_layered((GRAPH_LAYER, TENSOR_LAYER), validation=False)
     else:

@@ -24,7 +24,7 @@ from scenario_runner.doctor.findings import findings
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, Manifest, drivers, explicit_layers
 from scenario_runner.doctor.ml_path import ml_path
 from scenario_runner.doctor.supports import supports
-from scenario_runner.vulkan.devices.ml_layers import PACKAGE
+from scenario_runner.vulkan.devices.layers import PACKAGE
 
 SCHEMA = 1
 TIMEOUT_S = 30.0

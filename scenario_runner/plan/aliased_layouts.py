@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.plan.model.plan import Barrier, FramePlan
 from scenario_runner.plan.model.records import ImageBarrier
-from scenario_runner.plan.model.tensors import TensorPlan
+from scenario_runner.plan.model.resources import TensorPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

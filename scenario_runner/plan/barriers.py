@@ -61,7 +61,7 @@ def _barriers(
         for uid in command.image_barrier_refs:
             found += layouts.barriers(scenario.resource(uid), scenario.resource_pointer(uid))
     if command.tensor_barrier_refs:
-        from scenario_runner.plan.model.tensors import TensorBarrier
+        from scenario_runner.plan.model.resources import TensorBarrier
 
         for uid in command.tensor_barrier_refs:
             barrier = scenario.resource(uid)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.byte_spans import overlap
-from scenario_runner.plan.model.memory_groups import memory_groups, span_of
+from scenario_runner.plan.model.plan import memory_groups, span_of
 from scenario_runner.spirv import read_module
 from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
 

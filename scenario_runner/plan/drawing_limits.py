@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scenario_runner.plan.model.drawings import Draw, GraphicsPipelinePlan
+    from scenario_runner.plan.model.commands import Draw, GraphicsPipelinePlan
     from scenario_runner.plan.model.plan import Plan
 
     Beyond = Callable[..., None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scenario_runner.byte_spans import overlap
-from scenario_runner.plan.model.memory_groups import span_of
+from scenario_runner.plan.model.plan import span_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

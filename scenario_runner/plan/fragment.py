@@ -10,9 +10,9 @@ from scenario_runner.checks.stages import Stage, check_stages
 from scenario_runner.plan.bindings import bound_of, descriptors_of, layouts_of
 from scenario_runner.plan.drawn_memory import check_drawn_memory
 from scenario_runner.plan.image_formats import fitted_to_images
-from scenario_runner.plan.model.drawings import Draw, GraphicsPipelinePlan, ShaderStagePlan, Target
-from scenario_runner.plan.model.images import ImagePlan
+from scenario_runner.plan.model.commands import Draw, GraphicsPipelinePlan, ShaderStagePlan, Target
 from scenario_runner.plan.model.records import DescriptorList, NeededFeature
+from scenario_runner.plan.model.resources import ImagePlan
 from scenario_runner.plan.resolvers import CommandResolver, PlanContext
 from scenario_runner.scenario import Image
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.byte_spans import collisions
-from scenario_runner.plan.model.memory_groups import memory_groups, span_of
+from scenario_runner.plan.model.plan import memory_groups, span_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scenario_runner.plan.model.images import ImagePlan
     from scenario_runner.plan.model.plan import ResourcePlan
+    from scenario_runner.plan.model.resources import ImagePlan
     from scenario_runner.plan.problems import Problems
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scenario_runner.plan.model.records import Descriptor, DescriptorKind
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.images import ImagePlan
+    from scenario_runner.plan.model.resources import ImagePlan
     from scenario_runner.scenario import Binding
 
 

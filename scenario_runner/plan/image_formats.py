@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.checks.images import declared_otherwise, name_of_format
 from scenario_runner.diagnostics import Diagnostic, error, warning
-from scenario_runner.plan.model.images import ImagePlan
+from scenario_runner.plan.model.resources import ImagePlan
 from scenario_runner.spirv.changed_formats import UNKNOWN, change_formats
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.codec import codec_of
 from scenario_runner.files.image_file import check_source, open_image
 from scenario_runner.formats import Format, format_of_value
-from scenario_runner.plan.model.images import ImagePart, image_parts
+from scenario_runner.plan.model.resources import ImagePart, image_parts
 from scenario_runner.plan.sources import plain_bytes
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.formats import format_named, full_mip_count
 from scenario_runner.plan.image_sources import ImageArraySource, ImageFileSource, ZeroSource
-from scenario_runner.plan.model.images import ImagePlan, ImageUsage, TexelAccess, image_parts
 from scenario_runner.plan.model.records import NeededFeature
+from scenario_runner.plan.model.resources import ImagePlan, ImageUsage, TexelAccess, image_parts
 from scenario_runner.plan.resolvers import PlanContext, ResourceResolver
 from scenario_runner.plan.samplers import is_integer, sampler_of
 

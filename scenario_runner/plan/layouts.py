@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.plan.model.images import ImagePlan
 from scenario_runner.plan.model.plan import Barrier
 from scenario_runner.plan.model.records import ImageBarrier, ImageLayout
+from scenario_runner.plan.model.resources import ImagePlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

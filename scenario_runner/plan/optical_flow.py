@@ -13,14 +13,14 @@ from scenario_runner.checks.optical_flow import (
     check_flow_access,
     descriptor_kind,
 )
-from scenario_runner.plan.model.images import ImagePlan
-from scenario_runner.plan.model.optical_flow import Connection, FlowConnection, OpticalFlowDispatch, OpticalFlowPlan
+from scenario_runner.plan.model.commands import Connection, FlowConnection, OpticalFlowDispatch, OpticalFlowPlan
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, LayoutBinding
+from scenario_runner.plan.model.resources import ImagePlan
 from scenario_runner.plan.resolvers import CommandResolver, PlanContext
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.images import ImageUsage
     from scenario_runner.plan.model.records import DescriptorKind
+    from scenario_runner.plan.model.resources import ImageUsage
     from scenario_runner.plan.problems import Problems
     from scenario_runner.plan.tables import Tables
     from scenario_runner.scenario import Binding, DispatchOpticalFlow

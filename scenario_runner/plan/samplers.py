@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.plan.model.images import SamplerPlan
+from scenario_runner.plan.model.resources import SamplerPlan
 
 if TYPE_CHECKING:
     from scenario_runner.formats import Format

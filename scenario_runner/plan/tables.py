@@ -10,10 +10,8 @@ from scenario_runner.plan.model.plan import FramePlan, Operation, ResourcePlan
 from scenario_runner.plan.model.records import DescriptorList, ImageLayout, LayoutBinding, PipelinePlan
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.drawings import GraphicsPipelinePlan
-    from scenario_runner.plan.model.graphs import GraphPipelinePlan
-    from scenario_runner.plan.model.images import TexelAccess
-    from scenario_runner.plan.model.optical_flow import OpticalFlowPlan
+    from scenario_runner.plan.model.commands import GraphicsPipelinePlan, GraphPipelinePlan, OpticalFlowPlan
+    from scenario_runner.plan.model.resources import TexelAccess
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.spirv import Module
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.byte_spans import overlap
-from scenario_runner.plan.model.memory_groups import memory_groups, span_of
+from scenario_runner.plan.model.plan import memory_groups, span_of
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import ResourcePlan
-    from scenario_runner.plan.model.tensors import TensorPlan
+    from scenario_runner.plan.model.resources import TensorPlan
     from scenario_runner.plan.problems import Problems
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.formats import Format, find_format, format_help
 from scenario_runner.plan.buffers import source_of
-from scenario_runner.plan.model.tensors import TensorPlan
+from scenario_runner.plan.model.resources import TensorPlan
 from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.resolvers import ResourceResolver
 from scenario_runner.plan.sources import ArraySource, NpySource

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from scenario_runner import system_limits
 
 if TYPE_CHECKING:
+    from scenario_runner.vulkan.devices.device import Warm
     from scenario_runner.vulkan.devices.instance import Checks, Instance
-    from scenario_runner.vulkan.devices.ml_start import Warm
 
 # How the names of resources and commands end that need tensors or graphs.
 _ML_WORDS = (b'tensor"', b'graph"', b'_vgf"')
@@ -74,7 +74,7 @@ class InstanceStart:
         finally:
             self._made.set()
         if mention_ml(self._files):
-            from scenario_runner.vulkan.devices.ml_start import open_warm
+            from scenario_runner.vulkan.devices.device import open_warm
 
             self._warm = open_warm(self._instance, validation=self.validation)
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from scenario_runner.plan.limits import Limits
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.run.driver_start import InstanceStart
+    from scenario_runner.vulkan.devices.device import Warm
     from scenario_runner.vulkan.devices.instance import Checks, Instance
     from scenario_runner.vulkan.devices.ml_emulation import Mode
-    from scenario_runner.vulkan.devices.ml_start import Warm
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
     from scenario_runner.vulkan.execution.device_objects import DeviceObjects
     from scenario_runner.vulkan.pipelines.graph_reports import GraphReports
@@ -252,7 +252,7 @@ class OpenedDevice:
                 needed = needed.union(objects.device.enabled)
                 self._close_device()
             if timed:
-                from scenario_runner.vulkan.execution.calibration import wanted
+                from scenario_runner.vulkan.execution.timestamps import wanted
 
                 needed = needed.union(wanted(physical, self._options.disabled_extensions))
             progress.doing("opening the device")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scenario_runner.files.output import CreateOutput, OutputFile
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.images import ImagePlan
+    from scenario_runner.plan.model.resources import ImagePlan
     from scenario_runner.suite.expectations.outputs import Output
     from scenario_runner.viewing.element import Element
 

@@ -10,8 +10,7 @@ from scenario_runner.checks.hazards import Barriers, Boundary, Covered, Step, Us
 
 if TYPE_CHECKING:
     from scenario_runner.plan.fragment import Drawing
-    from scenario_runner.plan.model.graphs import GraphDispatch
-    from scenario_runner.plan.model.optical_flow import OpticalFlowDispatch
+    from scenario_runner.plan.model.commands import GraphDispatch, OpticalFlowDispatch
     from scenario_runner.plan.model.plan import AnyBarrier, Operation, Plan, ResourcePlan
     from scenario_runner.plan.model.records import Descriptor, Dispatch
     from scenario_runner.plan.resolve import Examination

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy
 
     from scenario_runner.files.codec import Codec
-    from scenario_runner.plan.model.images import ImagePart
+    from scenario_runner.plan.model.resources import ImagePart
 
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 

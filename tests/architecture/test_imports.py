@@ -48,7 +48,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 
 # The packages of vulkan/, from the bottom to the top.
-VULKAN = ("api", "devices", "memory", "resources", "pipelines", "execution")
+VULKAN = ("api", "devices", "resources", "pipelines", "execution")
 
 # Beyond the layers: `vulkan` is given a plan and a source of bytes and knows nothing of where they came from.
 NEVER = {"vulkan": {"scenario", "files", "shaders", "vgf"}}

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.vulkan.devices.layers import available_layers
-from scenario_runner.vulkan.devices.validation_layer import VALIDATION_LAYER
+from scenario_runner.vulkan.devices.layers import VALIDATION_LAYER, available_layers
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,8 @@ from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.plan.model.records import Requirements
 from scenario_runner.vulkan.devices.instance import Instance
+from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER
 from scenario_runner.vulkan.devices.ml_emulation import DATA_GRAPH, TENSORS, open_layered, reopen, wanted_layers
-from scenario_runner.vulkan.devices.ml_layers import GRAPH_LAYER, TENSOR_LAYER
 from scenario_runner.vulkan.devices.requirements import enabled_for
 from tests.gpu.ml_scenes import VGF, bindings, random, tensor
 from tests.scenes import Scene, glsl

@@ -13,7 +13,7 @@ import pytest
 from scenario_runner.errors import FileError
 from scenario_runner.files.lease import lease
 from scenario_runner.files.source import SourceFile
-from scenario_runner.plan.model.constant_data import ConstantData, FilePart, in_memory
+from scenario_runner.plan.model.commands import ConstantData, FilePart, in_memory
 
 LARGE_BYTES = 65 << 20
 

@@ -14,8 +14,7 @@ import pytest
 
 from scenario_runner.files.source import file_identity
 from scenario_runner.plan.cache.plan_cache import PlanCache, Settings
-from scenario_runner.plan.model.constant_data import in_memory
-from scenario_runner.plan.model.graphs import GraphPipelinePlan
+from scenario_runner.plan.model.commands import GraphPipelinePlan, in_memory
 from scenario_runner.plan.resolve import resolve_to_keep
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load
@@ -114,7 +113,7 @@ def test_a_kept_plan_is_not_checked_again(path: Path) -> None:
     command = [sys.executable, "-c", statements, str(path), str(path.parent / "cache")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     modules = done.stdout.split()
-    assert "scenario_runner.plan.model.graphs" in modules
+    assert "scenario_runner.plan.model.commands" in modules
     assert not {"scenario_runner.tosa", "scenario_runner.tosa.graph_body"} & set(modules)
 
 

@@ -208,7 +208,7 @@ def _decoded(value: Any) -> Any:
         case "set":
             return frozenset(value[1])
         case "constant":
-            from scenario_runner.plan.model.constant_data import ConstantData, FilePart
+            from scenario_runner.plan.model.commands import ConstantData, FilePart
 
             path, identity, start_bytes, size_bytes = value[1]
             found = file_identity(path)

@@ -9,8 +9,7 @@ from scenario_runner.plan.model.records import NeededFeature
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from scenario_runner.plan.model.graphs import GraphPipelinePlan
-    from scenario_runner.plan.model.optical_flow import OpticalFlowPlan
+    from scenario_runner.plan.model.commands import GraphPipelinePlan, OpticalFlowPlan
     from scenario_runner.plan.model.plan import ResourcePlan
 
 _TENSORS = "VkPhysicalDeviceTensorFeaturesARM"

@@ -11,14 +11,14 @@ from scenario_runner.checks.tensors import holds
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ShaderError
 from scenario_runner.formats import format_of_value
-from scenario_runner.plan.model.graphs import GraphResourcePlan
+from scenario_runner.plan.model.commands import GraphResourcePlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from scenario_runner.formats import Format
-    from scenario_runner.plan.model.graphs import GraphConstantPlan
-    from scenario_runner.plan.model.tensors import TensorDescription
+    from scenario_runner.plan.model.commands import GraphConstantPlan
+    from scenario_runner.plan.model.resources import TensorDescription
     from scenario_runner.spirv import GraphEntryPoint, Module, Scalar, Tensor
 
 

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from scenario_runner import clock
-from scenario_runner.plan.model.constant_data import ConstantData, FilePart
+from scenario_runner.plan.model.commands import ConstantData, FilePart
 from scenario_runner.tosa.graph_module import GraphModule
 from scenario_runner.vgf.port import input_ports, output_ports
 

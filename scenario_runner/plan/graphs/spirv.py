@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.graphs.interface import binding_problems, constant_problems, graph_entry, graph_resources
-from scenario_runner.plan.model.constant_data import ConstantData, FilePart
-from scenario_runner.plan.model.graphs import GraphConstantPlan, GraphDispatch, GraphPipelinePlan
+from scenario_runner.plan.model.commands import (
+    ConstantData,
+    FilePart,
+    GraphConstantPlan,
+    GraphDispatch,
+    GraphPipelinePlan,
+)
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, LayoutBinding
-from scenario_runner.plan.model.tensors import TensorDescription, TensorPlan
+from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
 from scenario_runner.plan.sources import ArraySource, NpySource
 from scenario_runner.plan.tensors import check_content, tensor_format
 from scenario_runner.tosa.graph_module import GraphModule, shape_problems

@@ -19,9 +19,9 @@ from scenario_runner.plan.graphs.model import VgfGraph
 from scenario_runner.plan.graphs.shapes import row_shapes
 from scenario_runner.plan.graphs.vgf_values import Values
 from scenario_runner.plan.image_formats import fitted_to_images
-from scenario_runner.plan.model.graphs import GraphConstantPlan, GraphDispatch, GraphPipelinePlan
+from scenario_runner.plan.model.commands import GraphConstantPlan, GraphDispatch, GraphPipelinePlan
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispatch, LayoutBinding
-from scenario_runner.plan.model.tensors import TensorDescription, TensorPlan
+from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
 from scenario_runner.plan.problems import Problems
 from scenario_runner.tosa.graph_module import shape_problems
 from scenario_runner.vgf.descriptor_type import descriptor_type_name

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner.formats import format_of_value
 from scenario_runner.plan.model.plan import ResourcePlan
 from scenario_runner.plan.model.records import BufferPlan
-from scenario_runner.plan.model.tensors import TensorPlan
+from scenario_runner.plan.model.resources import TensorPlan
 from scenario_runner.plan.tensors import is_format_of_tensors
 from scenario_runner.vgf.descriptor_type import BUFFER_TYPES, IMAGE_TYPES, TENSOR, descriptor_type_name
 from scenario_runner.vgf.resource_size import format_name, known_format, resource_size_bytes
@@ -245,7 +245,7 @@ class Values:
         return None
 
     def _image(self, index: int, uid: str, memory: str | None, offset: int, owned: bool) -> ResourcePlan | None:
-        from scenario_runner.plan.model.images import ImagePlan, SamplerPlan, image_parts
+        from scenario_runner.plan.model.resources import ImagePlan, SamplerPlan, image_parts
 
         row = self._vgf.resources[index]
         height, width = self._shape(index)[-3:-1]
@@ -259,7 +259,7 @@ class Values:
 
 
 def _sampler(sampler: Any) -> Any:
-    from scenario_runner.plan.model.images import SamplerPlan
+    from scenario_runner.plan.model.resources import SamplerPlan
     from scenario_runner.sampling import ADDRESS_MODE_NAMES, FILTER_NAMES, STANDARD_COLOR_NAMES
 
     return SamplerPlan(

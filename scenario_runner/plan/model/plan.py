@@ -1,15 +1,24 @@
-"""The plan: what will happen, frame by frame, as frozen data with every size known and no Vulkan object in it.
+"""The plan: the work of each frame as frozen data, with every size known and no Vulkan object in it.
 
-Life cycle: `resolve.resolve` makes a `Plan` from a scenario; a device carries it out, as often as asked; nothing is
-ever written back.
+Life cycle: `resolve.resolve` makes a `Plan` from a scenario; a device carries it out as often as asked. It is never
+changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple, TypeAlias
 
+from scenario_runner.byte_spans import Span
 from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.plan.model.commands import (
+    Draw,
+    GraphDispatch,
+    GraphicsPipelinePlan,
+    GraphPipelinePlan,
+    OpticalFlowDispatch,
+    OpticalFlowPlan,
+)
 from scenario_runner.plan.model.records import (
     BufferBarrier,
     BufferPlan,
@@ -21,18 +30,10 @@ from scenario_runner.plan.model.records import (
     PipelinePlan,
     Requirements,
 )
+from scenario_runner.plan.model.resources import ImagePlan, TensorBarrier, TensorPlan
 
-if TYPE_CHECKING:  # what only some scenarios have is imported where it is made and used
-    from scenario_runner.plan.model.drawings import Draw, GraphicsPipelinePlan
-    from scenario_runner.plan.model.graphs import GraphDispatch, GraphPipelinePlan
-    from scenario_runner.plan.model.images import ImagePlan
-    from scenario_runner.plan.model.optical_flow import OpticalFlowDispatch, OpticalFlowPlan
-    from scenario_runner.plan.model.tensors import TensorBarrier, TensorPlan
-
-    ResourcePlan: TypeAlias = BufferPlan | ImagePlan | TensorPlan
-    AnyBarrier: TypeAlias = MemoryBarrier | BufferBarrier | ImageBarrier | TensorBarrier
-else:
-    ResourcePlan = BufferPlan
+ResourcePlan: TypeAlias = BufferPlan | ImagePlan | TensorPlan
+AnyBarrier: TypeAlias = MemoryBarrier | BufferBarrier | ImageBarrier | TensorBarrier
 
 
 class Barrier(NamedTuple):
@@ -47,7 +48,7 @@ class Barrier(NamedTuple):
         return "barrier"
 
 
-Operation: TypeAlias = "Dispatch | GraphDispatch | OpticalFlowDispatch | Draw | Barrier"
+Operation: TypeAlias = Dispatch | GraphDispatch | OpticalFlowDispatch | Draw | Barrier
 
 
 class FramePlan(NamedTuple):
@@ -115,3 +116,17 @@ class Plan(NamedTuple):
     @property
     def dispatch_count(self) -> int:
         return sum(operation.kind != "barrier" for frame in self.frames for operation in frame.operations)
+
+
+def memory_groups(plans: Iterable[ResourcePlan]) -> dict[str, list[ResourcePlan]]:
+    """The members of each group, by its name."""
+    groups: dict[str, list[ResourcePlan]] = {}
+    for plan in plans:
+        if plan.group is not None:
+            groups.setdefault(plan.group, []).append(plan)
+    return groups
+
+
+def span_of(plan: ResourcePlan) -> Span:
+    """The bytes of a member in the memory of its group, before a device pads its rows."""
+    return plan.offset_bytes, plan.offset_bytes + plan.size_bytes

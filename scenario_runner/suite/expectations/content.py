@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scenario_runner.files.image_reader import ImageReader
-    from scenario_runner.plan.model.images import ImagePlan
     from scenario_runner.plan.model.plan import ResourcePlan
+    from scenario_runner.plan.model.resources import ImagePlan
 
 _ELEMENT_OF_NUMERIC = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3", "float8e5m2": "float8_e5m2"}
 

@@ -141,13 +141,13 @@ def _described(resource: Any) -> ResourcePlan | None:
     if resource.kind == "tensor":
         from math import prod
 
-        from scenario_runner.plan.model.tensors import TensorPlan
+        from scenario_runner.plan.model.resources import TensorPlan
 
         shape = tuple(resource.dims)
         if any(length <= 0 for length in shape) or format.numpy_dtype is None:
             return None
         return TensorPlan(resource.uid, "", prod(shape) * format.block_size_bytes, format, shape)
-    from scenario_runner.plan.model.images import ImagePlan, image_parts
+    from scenario_runner.plan.model.resources import ImagePlan, image_parts
 
     dims = resource.dims
     if len(dims) != 4 or not dims[1] or not dims[2]:

@@ -10,8 +10,8 @@ from scenario_runner.viewing.element import ELEMENTS, Element, element_of
 if TYPE_CHECKING:
     import numpy
 
-    from scenario_runner.plan.model.images import ImagePart, ImagePlan
     from scenario_runner.plan.model.plan import ResourcePlan
+    from scenario_runner.plan.model.resources import ImagePart, ImagePlan
 
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 

@@ -1,9 +1,10 @@
-"""The Vulkan loader library, and commands looked up without trampolines."""
+"""The Vulkan loader library and its commands, looked up once each and called without trampolines."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -109,3 +110,17 @@ def _function(look_up: Any, kind: str, parent: Any, name: str) -> Any:
     if not address:
         raise UnsupportedError(f"the Vulkan {kind} has no command {name!r}: its extension is not enabled or not there")
     return source.cast(f"PFN_{name}", address)
+
+
+class Functions:
+    """Looks a command up by name on first use and keeps it; later uses are plain attribute reads."""
+
+    def __init__(self, look_up: Callable[[str], Any]) -> None:
+        self._look_up = look_up
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("vk"):
+            raise AttributeError(name)
+        function = self._look_up(name)
+        self.__dict__[name] = function
+        return function

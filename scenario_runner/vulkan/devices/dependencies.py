@@ -1,18 +1,21 @@
-"""What features and extensions of a device must be enabled together, beyond what a scenario asks for.
+"""Features and extensions that must be enabled together with those that a scenario asks for.
 
-Sources: Vulkan specification, "Features" (the VUIDs named below) and VUID-vkCreateDevice-ppEnabledExtensionNames-01387,
-whose table of extensions is the registry's.
+The registry names for some SPIR-V capabilities and extensions only a device extension, while the specification makes
+their use depend on a feature as well. Such features are enabled where the device has them.
+
+Sources: Vulkan specification, "Features" (the VUIDs named below) and VUID-vkCreateDevice-ppEnabledExtensionNames-01387.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.vulkan.devices.features import CORE, Feature
 
 if TYPE_CHECKING:
+    from scenario_runner.plan.model.records import Requirements
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 _MULTIVIEW: Final = ("VkPhysicalDeviceVulkan11Features", "multiview")
@@ -85,3 +88,49 @@ def dependent_extensions(
                     Diagnostic("SR-FEATURE-002", "error", None, message, "do not disable it, or disable both")
                 )
     return found, problems
+
+
+_CLOCK = "VkPhysicalDeviceShaderClockFeaturesKHR"
+COMPANIONS: dict[str, tuple[tuple[str, str], ...]] = {
+    "ShaderClockKHR": ((_CLOCK, "shaderSubgroupClock"), (_CLOCK, "shaderDeviceClock")),
+    "VulkanMemoryModel": (("VkPhysicalDeviceVulkan12Features", "vulkanMemoryModelAvailabilityVisibilityChains"),),
+    "SPV_KHR_maximal_reconvergence": (
+        ("VkPhysicalDeviceShaderMaximalReconvergenceFeaturesKHR", "shaderMaximalReconvergence"),
+    ),
+    "SPV_KHR_subgroup_uniform_control_flow": (
+        ("VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR", "shaderSubgroupUniformControlFlow"),
+    ),
+    "SPV_KHR_float_controls2": (("VkPhysicalDeviceShaderFloatControls2Features", "shaderFloatControls2"),),
+    "SPV_KHR_relaxed_extended_instruction": (
+        ("VkPhysicalDeviceShaderRelaxedExtendedInstructionFeaturesKHR", "shaderRelaxedExtendedInstruction"),
+    ),
+    "SPV_KHR_fma": (
+        ("VkPhysicalDeviceShaderFmaFeaturesKHR", "shaderFmaFloat16"),
+        ("VkPhysicalDeviceShaderFmaFeaturesKHR", "shaderFmaFloat32"),
+        ("VkPhysicalDeviceShaderFmaFeaturesKHR", "shaderFmaFloat64"),
+    ),
+}
+"""A capability or extension of SPIR-V → (structure, member) of features."""
+
+_EXTENDED_TYPES = ("VkPhysicalDeviceVulkan12Features", "shaderSubgroupExtendedTypes")
+_STORES = (
+    ("VkPhysicalDeviceFeatures", "vertexPipelineStoresAndAtomics"),
+    ("VkPhysicalDeviceFeatures", "fragmentStoresAndAtomics"),
+)
+_SMALL_AND_LARGE = frozenset({"Int8", "Int16", "Int64", "Float16"})
+
+
+def companions(physical: PhysicalDevice, requirements: Requirements, disabled: Collection[str]) -> Iterator[Feature]:
+    """The features that go with what the modules declare, as far as the device has them."""
+    wanted: list[tuple[str, str]] = []
+    for name in (*requirements.capabilities, *requirements.spirv_extensions):
+        wanted += COMPANIONS.get(name, ())
+    subgroups = any(name.startswith("GroupNonUniform") for name in requirements.capabilities)
+    if subgroups and not _SMALL_AND_LARGE.isdisjoint(requirements.capabilities):
+        wanted.append(_EXTENDED_TYPES)  # subgroup operations on other than 32 bits have no capability of their own
+    if requirements.graphics is not None:
+        wanted += _STORES  # shaders that only read often do not say so
+    for structure, member in wanted:
+        feature = physical.features.find(structure, member)
+        if feature is not None and (feature.extension is None or feature.extension not in disabled):
+            yield feature

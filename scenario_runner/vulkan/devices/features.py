@@ -1,4 +1,4 @@
-"""Device features: what a driver reports and what is enabled, for any structure of the registry.
+"""Device features: those that a driver reports and those that are enabled, for any structure of the registry.
 
 Every feature structure is {VkStructureType, pNext, VkBool32 members…}, so one generic form serves all of them, also
 those that the binding package does not know.
@@ -7,12 +7,15 @@ those that the binding package does not know.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from scenario_runner.close_names import close_names, did_you_mean
+from scenario_runner.errors import UsageError
 from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.api._generated.extension_names import DEVICE_EXTENSIONS
 from scenario_runner.vulkan.api._generated.features import ALIASES, CORE_FEATURES, FEATURES, ROLLED_UP
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.functions import Functions
+from scenario_runner.vulkan.api.loader import Functions
 
 CORE = "VkPhysicalDeviceFeatures"
 _HEADER_WORDS = 4  # sType, padding, pNext
@@ -142,3 +145,26 @@ def chain_of(features: Iterable[Feature]) -> tuple[Any, list[Any]]:
             keep.append(words)
             last = words
     return core, keep
+
+
+_SPELLINGS: Final = {"VK_KHR_maintenance_5": "VK_KHR_maintenance5"}
+"""As the reference runner spells them."""
+_MANDATORY: Final = "VK_KHR_portability_subset"
+
+
+def checked_names(names: Iterable[str]) -> frozenset[str]:
+    """The names as Vulkan spells them.
+
+    Raises UsageError for a name that is not one of a device extension, and for the extension that cannot be left out
+    where a device has it (VUID-VkDeviceCreateInfo-pProperties-04451).
+    """
+    found = set()
+    for given in names:
+        name = _SPELLINGS.get(given, given)
+        if name not in DEVICE_EXTENSIONS:
+            meant = did_you_mean(close_names(given, DEVICE_EXTENSIONS, most=1, cutoff=0.7))
+            raise UsageError(f"--disable-extension: {given!r} is not a device extension of Vulkan{meant}")
+        if name == _MANDATORY:
+            raise UsageError(f"--disable-extension: {name} must be enabled on a device that has it")
+        found.add(name)
+    return frozenset(found)

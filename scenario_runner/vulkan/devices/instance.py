@@ -10,7 +10,7 @@ from scenario_runner import errors, log
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.functions import Functions
+from scenario_runner.vulkan.api.loader import Functions
 from scenario_runner.vulkan.api.result import check, error_class, result_name
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices import layers as layer_list
@@ -61,7 +61,7 @@ class Instance:
         names = list(layers)
         extensions = []
         if validation:
-            from scenario_runner.vulkan.devices.validation_layer import VALIDATION_LAYER, hazard_settings
+            from scenario_runner.vulkan.devices.layers import VALIDATION_LAYER, hazard_settings
 
             if VALIDATION_LAYER not in [name for name, _, _ in available_layers()]:
                 from scenario_runner.system_packages import install_here
@@ -122,8 +122,7 @@ class Instance:
 
     def _messenger_info(self) -> Any:
         """What collects the messages of the validation layer, for a VkDebugUtilsMessengerEXT."""
-        from scenario_runner.vulkan.devices.layer_message import place_of, with_place
-        from scenario_runner.vulkan.devices.validation_layer import is_of_ml_layers
+        from scenario_runner.vulkan.devices.layers import is_of_ml_layers, place_of, with_place
 
         @ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT")  # type: ignore[untyped-decorator]
         def on_message(severity: int, _types: int, data: Any, _user: Any) -> int:

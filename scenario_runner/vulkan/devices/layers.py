@@ -1,19 +1,51 @@
-"""Layers: those that are installed, what they bring, and those that the environment adds to the instance.
+"""Vulkan layers: installed ones, those that the environment adds, the ML emulation and validation layers.
 
-Nothing in Vulkan tells a program that a layer is there: tools that should say so (VK_EXT_tooling_info) mostly do not.
-So the variables that the Vulkan loader reads are looked at.
+Layers do not report themselves reliably (few support VK_EXT_tooling_info), so the variables that the Vulkan loader
+reads are inspected.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
+from typing import Any
 
 from scenario_runner.vulkan.api import loader
+from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
-from scenario_runner.vulkan.devices.ml_layers import FILES as ML_LAYERS
+from scenario_runner.vulkan.api.structs import new
+
+PACKAGE = "ai_ml_emulation_layer_for_vulkan"
+GRAPH_LAYER = "VK_LAYER_ML_Graph_Emulation"
+TENSOR_LAYER = "VK_LAYER_ML_Tensor_Emulation"
+# The names of their manifests, without the extension.
+FILES = {GRAPH_LAYER: "VkLayer_Graph", TENSOR_LAYER: "VkLayer_Tensor"}
+_MODULE = "emulation_layer"
+
+
+def package_folder() -> str | None:
+    """The folder of the package that holds both layers; None without the package."""
+    try:
+        spec = find_spec(_MODULE)
+    except (ImportError, ValueError):
+        return None
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        deployed = os.path.join(folder, "deploy")
+        if all(os.path.isfile(manifest_path(deployed, layer)) for layer in FILES):
+            return deployed
+    return None
+
+
+def manifest_path(deployed: str, layer: str) -> str:
+    """The manifest of a layer in the package's folder."""
+    return os.path.join(deployed, "share", "vulkan", "explicit_layer.d", f"{FILES[layer]}.json")
+
+
+ML_LAYERS = FILES
 
 RENDERDOC_VARIABLE = "ENABLE_VULKAN_RENDERDOC_CAPTURE"
 RENDERDOC_LAYER = "VK_LAYER_RENDERDOC_Capture"
@@ -79,3 +111,75 @@ def has_instance_extension(name: str, layer: str | None = None) -> bool:
     found = ffi.new("VkExtensionProperties[]", count[0])
     check(enumerate_extensions(of, count, found), "vkEnumerateInstanceExtensionProperties")
     return any(ffi.string(each.extensionName) == name.encode() for each in found[0 : count[0]])
+
+
+_COMMAND = re.compile(r"command (\d+)\b")
+
+
+def place_of(data: Any, subject: str | None) -> tuple[str | None, list[str]]:
+    """JSON pointer and names of the objects of a VkDebugUtilsMessengerCallbackDataEXT.
+
+    ``subject`` is what is being created or recorded; where it is unknown, the labels of the command buffer tell.
+    """
+    names = []
+    for each in data.pObjects[0 : data.objectCount]:
+        name = "" if each.pObjectName == ffi.NULL else _text(each.pObjectName)
+        if name and name not in names:
+            names.append(name)
+    if subject is None:
+        for label in data.pCmdBufLabels[0 : data.cmdBufLabelCount]:
+            found = _COMMAND.match(_text(label.pLabelName))
+            if found:
+                subject = f"/commands/{found[1]}"
+    return subject, names
+
+
+def with_place(text: str, pointer: str | None, names: list[str]) -> str:
+    """A message that begins with its place."""
+    parts = [] if pointer is None else [pointer]
+    if names:
+        parts.append(", ".join(map(repr, names)))
+    return ": ".join([*parts, text])
+
+
+def _text(chars: Any) -> str:
+    return str(ffi.string(chars).decode(errors="replace"))
+
+
+VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
+
+# What the ML emulation layers do to a validation layer below them. What tensors a format can have is asked through all
+# layers; the structure and the formats are VK_ARM_tensors' own. A tensor that shares the memory of an OPTIMAL image
+# is a buffer of size 0 to them, which they read and write by its address.
+_OF_THE_LAYERS = re.compile(
+    r"vkGetPhysicalDeviceFormatProperties2?\b.*(\(100046000\d\)|requires the extensions VK_ARM_tensors)"
+    r"|VUID-VkBufferCreateInfo-size-00912\b|VUID-VkBufferMemoryBarrier2-offset-01187\b",
+    re.DOTALL,
+)
+# Since 1.4.304 synchronization validation ignores what shaders access, unless the second one is set.
+_FOR_HAZARDS = ("validate_sync", "syncval_shader_accesses_heuristic")
+_LAYER_SETTINGS = "VK_EXT_layer_settings"
+
+
+def is_of_ml_layers(message: str) -> bool:
+    """Whether a message of the layer is about what the ML emulation layers above it do, not about this program."""
+    return _OF_THE_LAYERS.search(message) is not None
+
+
+def hazard_settings() -> list[Any]:
+    """Structures for VkInstanceCreateInfo that let the layer look for hazards; older versions know only the first."""
+    wanted = [vk.VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT]
+    structs = [new("VkValidationFeaturesEXT", pEnabledValidationFeatures=wanted)]
+    if has_instance_extension(_LAYER_SETTINGS, VALIDATION_LAYER):
+        settings = [
+            {
+                "pLayerName": VALIDATION_LAYER,
+                "pSettingName": name,
+                "type": vk.LAYER_SETTING_TYPE_BOOL32_EXT,
+                "valueCount": 1,
+                "pValues": (1).to_bytes(4, "little"),
+            }
+            for name in _FOR_HAZARDS
+        ]
+        structs.append(new("VkLayerSettingsCreateInfoEXT", pSettings=settings))
+    return structs

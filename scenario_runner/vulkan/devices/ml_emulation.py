@@ -19,7 +19,7 @@ from scenario_runner import errors
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.devices.features import CORE, Feature
-from scenario_runner.vulkan.devices.ml_layers import (
+from scenario_runner.vulkan.devices.layers import (
     FILES,
     GRAPH_LAYER,
     PACKAGE,

@@ -14,7 +14,7 @@ from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import new
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.optical_flow import Connection, FlowConnection, OpticalFlowPlan
+    from scenario_runner.plan.model.commands import Connection, FlowConnection, OpticalFlowPlan
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 

@@ -10,7 +10,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.plan.model.records import ML_STRUCTURES, Requirements
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
-from scenario_runner.vulkan.devices.companion_features import companions
+from scenario_runner.vulkan.devices.dependencies import companions
 from scenario_runner.vulkan.devices.features import CORE, Feature
 from scenario_runner.vulkan.devices.layers import FRAME_BOUNDARY
 

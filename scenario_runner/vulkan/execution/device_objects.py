@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.execution.submission import Submission
 from scenario_runner.vulkan.execution.transfer import Transfer
-from scenario_runner.vulkan.memory.blocks import MemoryBlocks
 from scenario_runner.vulkan.pipelines.compute import PipelineCache
+from scenario_runner.vulkan.resources.memory import MemoryBlocks
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.pipelines.graphics import GraphicsCache

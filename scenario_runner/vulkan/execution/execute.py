@@ -12,17 +12,17 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.layers import FRAME_BOUNDARY
-from scenario_runner.vulkan.execution.commands import CommandPool
 from scenario_runner.vulkan.execution.device_objects import DeviceObjects
 from scenario_runner.vulkan.execution.prepared import Prepared
 from scenario_runner.vulkan.execution.recording import memory_barrier, record_frame
+from scenario_runner.vulkan.execution.submission import CommandPool
 from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
 from scenario_runner.vulkan.resources.creation import create_resources
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.execution.flow_inputs import FlowInputs
     from scenario_runner.vulkan.execution.frame_capture import FrameCapture
-    from scenario_runner.vulkan.execution.labels import Labels
+    from scenario_runner.vulkan.execution.recording import Labels
     from scenario_runner.vulkan.execution.timestamps import Timestamps
     from scenario_runner.vulkan.pipelines.instrumentation import Instrumentation
 
@@ -83,7 +83,7 @@ class Execution:
         self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics, inputs)
         self._labels: Labels | None = None
         if device.instance.labels:
-            from scenario_runner.vulkan.execution.labels import Labels
+            from scenario_runner.vulkan.execution.recording import Labels
 
             self._labels = Labels(self._prepared, plan)
             self._labels.name_objects()

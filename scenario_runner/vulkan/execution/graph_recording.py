@@ -1,4 +1,4 @@
-"""Recording graph dispatches."""
+"""Recording dispatches of graphs and optical flows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.execution.prepared import Prepared, Recorder
+from scenario_runner.vulkan.pipelines.optical_flow import dispatch_info
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.graphs import GraphDispatch
+    from scenario_runner.plan.model.commands import GraphDispatch, OpticalFlowDispatch
 
 ACCESS_MEMORY = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
 
@@ -82,3 +83,22 @@ class GraphRecorder(Recorder):
 
     def disturbed(self) -> None:
         self._bound = None
+
+
+class OpticalFlowRecorder(GraphRecorder):
+    """Records the optical flows of one frame: dispatches of graphs with flags and a hint of their own."""
+
+    def _record(self, operation: OpticalFlowDispatch) -> None:
+        inputs = self.prepared.flow_inputs.get(operation.descriptors)
+        if inputs is not None:
+            self.barrier()  # the scenario's barriers are about the optical flow, not about copies of what it reads
+            for copy in inputs.copies:
+                copy.record_in(self.commands)
+        super()._record(operation)
+
+    def _sets(self, operation: OpticalFlowDispatch) -> tuple[Any, int]:
+        inputs = self.prepared.flow_inputs.get(operation.descriptors)
+        return super()._sets(operation) if inputs is None else inputs.sets
+
+    def _info(self, operation: OpticalFlowDispatch) -> Any:
+        return dispatch_info(operation)

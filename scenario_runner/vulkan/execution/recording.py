@@ -1,9 +1,13 @@
-"""Recording the operations of one frame into one command buffer: the hot path of scenarios with many commands."""
+"""Recording the operations of one frame into one command buffer, with labels where a layer or an option asks for them.
+
+This is the hot path of scenarios with many commands. Labels and names use VK_EXT_debug_utils.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import groupby
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.kinds import RECORDERS, load
@@ -11,11 +15,164 @@ from scenario_runner.plan.model.plan import FramePlan
 from scenario_runner.plan.model.records import Dispatch
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.devices.layers import with_ml_emulation
 from scenario_runner.vulkan.execution.prepared import Prepared, Recorder
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.execution.labels import Labels
+    from scenario_runner.plan.model.plan import Operation, Plan
     from scenario_runner.vulkan.execution.timestamps import Timestamps
+
+
+END_OF_FRAME = "vr-marker,frame_end,type,application"
+# In frames with more operations than this, so many that follow each other share a label: recording stays as fast.
+_MANY, _GROUP = 1000, 32
+_MOST_BYTES = 200  # of a name; uids may be of any length
+_TYPES = {
+    "buffer": vk.OBJECT_TYPE_BUFFER,
+    "image": vk.OBJECT_TYPE_IMAGE,
+    "tensor": vk.OBJECT_TYPE_TENSOR_ARM,
+}
+
+
+class LabelledRecorder(Recorder):
+    """Records what another recorder does, with a label around each operation."""
+
+    def __init__(self, labels: Labels, recorder: Recorder) -> None:
+        super().__init__(recorder.prepared, recorder.commands, True)
+        self._labels = labels
+        self._recorder = recorder
+        self.keeps_open = recorder.keeps_open  # type: ignore[misc]  # of the class elsewhere
+
+    def record(self, operations: Iterable[Operation]) -> None:
+        labels, size = self._labels, self._labels.group
+        if size == 1 or self.keeps_open or not isinstance(operations, list):
+            self._recorder.record(labels.around(self.commands, operations))
+            return
+        for start in range(0, len(operations), size):  # what has no label is recorded at full speed
+            with labels.labelled(self.commands, operations[start]):
+                self._recorder.record(operations[start : start + size])
+
+
+class Labels:
+    """Names and labels of one run."""
+
+    def __init__(self, prepared: Prepared, plan: Plan) -> None:
+        self._prepared = prepared
+        self._plan = plan
+        self._instance = prepared.device.instance
+        fn = prepared.device.fn
+        self._begin, self._end = fn.vkCmdBeginDebugUtilsLabelEXT, fn.vkCmdEndDebugUtilsLabelEXT
+        self._insert, self._name = fn.vkCmdInsertDebugUtilsLabelEXT, fn.vkSetDebugUtilsObjectNameEXT
+        self._label = new("VkDebugUtilsLabelEXT")
+        self.group, self._form = 1, b"command %d: %b"
+
+    def name_objects(self) -> None:
+        """Give what a run uses the names that the scenario has for it.
+
+        Under the ML emulation layers only buffers and images: other handles are the layers' own, which they hand down
+        to a driver that takes them for its own.
+        """
+        prepared, plan = self._prepared, self._plan
+        layered = with_ml_emulation(self._instance.layers)
+        for uid, resource in prepared.resources.items():
+            if not (layered and resource.plan.kind == "tensor"):
+                self._set_name(_TYPES[resource.plan.kind], resource.handle, uid)
+        if layered:
+            return
+        for uid, resource in prepared.resources.items():
+            for view in resource.views if resource.plan.kind == "image" else ():
+                self._set_name(vk.OBJECT_TYPE_IMAGE_VIEW, view, uid)
+        pipelines: list[tuple[Any, Any]] = [
+            *zip(plan.pipelines, prepared.pipelines, strict=True),
+            *zip(plan.graphics_pipelines, prepared.graphics, strict=True),
+            *zip(plan.graph_pipelines, prepared.graphs, strict=True),
+        ]
+        for described, pipeline in pipelines:
+            self._set_name(vk.OBJECT_TYPE_PIPELINE, pipeline.handle, _label_of(described))
+
+    def _set_name(self, kind: int, handle: Any, name: str) -> None:
+        number = int(ffi.cast("uint64_t", handle))
+        info = new("VkDebugUtilsObjectNameInfoEXT", objectType=kind, objectHandle=number, pObjectName=_short(name))
+        self._name(self._prepared.device.handle, info)  # a name that a tool does not take is not worth a failure
+
+    def begin_frame(self, commands: Any, frame: FramePlan) -> None:
+        """Name the command buffer of a frame, and begin a label around all of it."""
+        self._set_name(vk.OBJECT_TYPE_COMMAND_BUFFER, ffi.cast("uintptr_t", commands), frame.title)
+        text = ffi.new("char[]", frame.title.encode())
+        self._label.pLabelName = text
+        self._begin(commands, self._label)
+        # with the validation layer, which is slower than any label, each command is known
+        many = len(frame.operations) > _MANY and not self._instance.validation
+        self.group, self._form = (_GROUP, b"from command %d: %b") if many else (1, b"command %d: %b")
+
+    def end_frame(self, commands: Any, *, ends: bool) -> None:
+        """End that label, and with ``ends`` tell tools that the frame ends with this command buffer."""
+        self._end(commands)
+        if ends:
+            text = ffi.new("char[]", END_OF_FRAME.encode())
+            self._label.pLabelName = text
+            self._insert(commands, self._label)
+
+    def recorder(self, recorder: Recorder) -> LabelledRecorder:
+        """The same recorder, with labels."""
+        return LabelledRecorder(self, recorder)
+
+    @contextmanager
+    def labelled(self, commands: Any, operation: Operation) -> Iterator[None]:
+        """A label that begins with this operation; what fails is not recorded to its end."""
+        text = ffi.new("char[]", self._form % (operation.command, self._texts_of_pipelines()(operation)))
+        self._label.pLabelName = text
+        self._begin(commands, self._label)
+        yield
+        self._end(commands)
+
+    def around(self, commands: Any, operations: Iterable[Operation]) -> Iterator[Operation]:
+        """The same operations; what is recorded for each, or for a group of them in long frames, gets a label.
+
+        Together they tell which command of the scenario is being recorded, for the validation layer.
+        """
+        instance, begin, end, label = self._instance, self._begin, self._end, self._label
+        watched, texts = bool(instance.validation), self._texts_of_pipelines()
+        left = iter(operations)
+        for operation in left:
+            if watched:
+                instance.subject = f"/commands/{operation.command}"
+            text = ffi.new("char[]", self._form % (operation.command, texts(operation)))
+            label.pLabelName = text
+            begin(commands, label)
+            yield operation
+            yield from islice(left, self.group - 1)
+            end(commands)
+        instance.subject = None
+
+    def _texts_of_pipelines(self) -> Any:
+        """What operations do, as bytes: the uid of the shader, graph and segment, or the kind where there is none."""
+        plan = self._plan
+        tables: dict[str, Any] = {"dispatch": plan.pipelines, "draw": plan.graphics_pipelines}
+        known: dict[tuple[str, int], bytes] = {}
+
+        def text(operation: Any) -> bytes:
+            index = getattr(operation, "pipeline", -1)
+            key = (operation.kind, index)
+            found = known.get(key)
+            if found is None:
+                table = tables.get(operation.kind, plan.graph_pipelines)
+                name = operation.kind if index < 0 else _label_of(table[index])
+                found = known[key] = _short(name)
+            return found
+
+        return text
+
+
+def _label_of(pipeline: Any) -> str:
+    """The label of a pipeline: a drawing has that of its fragment shader."""
+    return str(pipeline.fragment.label if hasattr(pipeline, "fragment") else pipeline.label)
+
+
+def _short(name: str) -> bytes:
+    """A name as Vulkan takes it."""
+    return name.replace("\0", " ").encode("utf-8", "replace")[:_MOST_BYTES]
 
 
 def memory_barrier(src_access: int, dst_access: int) -> Any:

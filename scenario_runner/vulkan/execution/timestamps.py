@@ -1,13 +1,13 @@
-"""Timestamps of the GPU around every operation of a run. Nothing here is imported unless a run asks for it.
+"""Timestamps of the GPU around every operation of a run, and the calibration of the device's clock with the host's.
 
-Life cycle: a `Timestamps` belongs to one run. While a frame is recorded, its recorders record through `record`, which
-writes a timestamp before and after each operation; the one after an operation is the one before the next where nothing
-lies between them. When the frame has finished, `collect` reads them. The frames of a run are submitted one
-after the other, so that all use the same queries; each command buffer resets those that it writes.
+Life cycle: a `Timestamps` belongs to one run. Recorders record through `record`, which writes a timestamp before and
+after each operation; consecutive operations share one. `collect` reads them when the frame has finished. Frames are
+submitted one after the other and use the same queries; each command buffer resets those that it writes.
 
 A timestamp is written when everything before it has finished (bottom of pipe), and after the implicit barrier.
 
-Source: Vulkan specification, "Queries", section "Timestamp Queries".
+Sources: Vulkan specification, "Queries", section "Timestamp Queries"; VK_KHR_calibrated_timestamps and
+VK_EXT_calibrated_timestamps, which have the same structures.
 """
 
 from __future__ import annotations
@@ -24,12 +24,76 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import new
-from scenario_runner.vulkan.execution.calibration import Calibration, DeviceClock
+from scenario_runner.vulkan.devices.requirements import Enabled
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from scenario_runner.plan.model.plan import Operation
     from scenario_runner.vulkan.devices.device import Device
+    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
     from scenario_runner.vulkan.execution.prepared import Recorder
+
+EXTENSIONS: Final = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps")
+# The clock of time.perf_counter_ns, where the system has clocks of POSIX.
+_POSIX: Final = "clock_gettime(CLOCK_MONOTONIC)"
+
+
+class Calibration(NamedTuple):
+    """The device's counter at ``host_ns`` of `time.perf_counter_ns`, up to ``deviation_ns`` off."""
+
+    ticks: int
+    host_ns: int
+    deviation_ns: int
+
+
+def wanted(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()) -> Enabled:
+    """What a device is opened with, so that its counter can be calibrated; nothing where it cannot."""
+    names = [name for name in EXTENSIONS if name in physical.extensions and name not in disabled_extensions]
+    return Enabled(frozenset(), frozenset(names[:1]))
+
+
+class DeviceClock:
+    """Reads both clocks of a device that was opened with what `wanted` says; on others there is nothing to read."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        name = next((name for name in EXTENSIONS if name in device.enabled.extensions), None)
+        self.extension: str | None = None
+        if name is None or time.get_clock_info("perf_counter").implementation != _POSIX:
+            return
+        suffix = name.split("_")[1]
+        if not {vk.TIME_DOMAIN_DEVICE_KHR, vk.TIME_DOMAIN_CLOCK_MONOTONIC_KHR} <= self._domains(suffix):
+            return
+        self.extension = name
+        self._get = getattr(device.fn, f"vkGetCalibratedTimestamps{suffix}")
+        domains = (vk.TIME_DOMAIN_DEVICE_KHR, vk.TIME_DOMAIN_CLOCK_MONOTONIC_KHR)
+        self._infos = ffi.new("VkCalibratedTimestampInfoKHR[2]")
+        for info, domain in zip(self._infos, domains, strict=True):
+            info.sType = new("VkCalibratedTimestampInfoKHR").sType
+            info.timeDomain = domain
+        self._values = ffi.new("uint64_t[2]")
+        self._deviation = ffi.new("uint64_t*")
+
+    def now(self) -> Calibration | None:
+        """Both clocks now; None where the device does not say."""
+        if self.extension is None:
+            return None
+        if self._get(self._device.handle, 2, self._infos, self._values, self._deviation) != vk.SUCCESS:
+            return None
+        return Calibration(self._values[0], self._values[1], self._deviation[0])
+
+    def _domains(self, suffix: str) -> set[int]:
+        physical: Any = self._device.physical
+        ask = getattr(physical.fn, f"vkGetPhysicalDeviceCalibrateableTimeDomains{suffix}")
+        count = ffi.new("uint32_t*")
+        if ask(physical.handle, count, ffi.NULL) != vk.SUCCESS or not count[0]:
+            return set()
+        domains = ffi.new("VkTimeDomainKHR[]", count[0])
+        if ask(physical.handle, count, domains) < 0:
+            return set()
+        return set(domains[0 : count[0]])
+
 
 QUERIES_IN_POOL: Final = 4096
 """Devices bound the size of a query pool only by memory; long frames take several pools of this many queries."""

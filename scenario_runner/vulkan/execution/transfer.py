@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner import errors, system_limits
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.execution.commands import CommandPool
 from scenario_runner.vulkan.execution.recording import memory_barrier
-from scenario_runner.vulkan.execution.submission import Submission
-from scenario_runner.vulkan.memory.allocation import Allocation, align, allocate, choose_type
-from scenario_runner.vulkan.memory.host_memory import populate
+from scenario_runner.vulkan.execution.submission import CommandPool, Submission
 from scenario_runner.vulkan.resources.buffers import bind_buffer, create_buffer
+from scenario_runner.vulkan.resources.memory import Allocation, align, allocate, choose_type, populate
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.records import Source
     from scenario_runner.vulkan.devices.device import Device
-    from scenario_runner.vulkan.memory.resource import Resource
+    from scenario_runner.vulkan.resources.placement import Resource
 
 # Half of the staging buffer: no more than this, and no less than the other.
 _LARGEST_HALF_BYTES = 16 << 20

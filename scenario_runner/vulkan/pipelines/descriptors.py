@@ -14,7 +14,7 @@ from scenario_runner.vulkan.api.structs import new
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.device import Device
-    from scenario_runner.vulkan.memory.resource import Resource
+    from scenario_runner.vulkan.resources.placement import Resource
 
 DESCRIPTOR_TYPES = {
     "sampler": vk.DESCRIPTOR_TYPE_SAMPLER,

@@ -22,7 +22,7 @@ from scenario_runner.vulkan.devices.requirements import Enabled
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.device import Device
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
-    from scenario_runner.vulkan.memory.allocation import Allocation
+    from scenario_runner.vulkan.resources.memory import Allocation
 
 NEURAL_EXTENSION: Final = "VK_ARM_data_graph_neural_accelerator_statistics"
 _NEURAL_FEATURE: Final = (

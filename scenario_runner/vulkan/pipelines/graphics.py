@@ -26,7 +26,7 @@ from scenario_runner.vulkan.pipelines.compute import (
 from scenario_runner.vulkan.pipelines.pipeline_robustness import with_robustness
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.drawings import GraphicsPipelinePlan, ShaderStagePlan
+    from scenario_runner.plan.model.commands import GraphicsPipelinePlan, ShaderStagePlan
     from scenario_runner.vulkan.devices.device import Device
 
 SHADER_STAGES = vk.SHADER_STAGE_VERTEX_BIT | vk.SHADER_STAGE_FRAGMENT_BIT

@@ -8,8 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import clock, errors, progress
-from scenario_runner.plan.model.constant_data import in_memory
-from scenario_runner.plan.model.graphs import GraphConstantPlan, GraphPipelinePlan
+from scenario_runner.plan.model.commands import GraphConstantPlan, GraphPipelinePlan, in_memory
 from scenario_runner.visible import one_line
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
@@ -21,7 +20,7 @@ from scenario_runner.vulkan.pipelines.sessions import create_session
 from scenario_runner.vulkan.resources.tensors import describe, settled
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.optical_flow import OpticalFlowPlan
+    from scenario_runner.plan.model.commands import OpticalFlowPlan
     from scenario_runner.vulkan.devices.device import Device
     from scenario_runner.vulkan.pipelines.optical_flow import OpticalFlowPipeline
 

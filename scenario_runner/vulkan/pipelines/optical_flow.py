@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from scenario_runner import errors
-from scenario_runner.plan.model.optical_flow import OpticalFlowDispatch, OpticalFlowPlan
+from scenario_runner.plan.model.commands import OpticalFlowDispatch, OpticalFlowPlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
@@ -15,7 +15,7 @@ from scenario_runner.vulkan.devices.optical_flow import GRIDS
 from scenario_runner.vulkan.pipelines.sessions import create_session
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.optical_flow import Connection
+    from scenario_runner.plan.model.commands import Connection
     from scenario_runner.plan.model.plan import FramePlan, Operation
     from scenario_runner.vulkan.devices.device import Device
     from scenario_runner.vulkan.pipelines.compute import PipelineCache

@@ -11,7 +11,7 @@ from scenario_runner.vulkan.api.arm_types import arm_ffi
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import new
-from scenario_runner.vulkan.memory.allocation import allocate, choose_type
+from scenario_runner.vulkan.resources.memory import allocate, choose_type
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.device import Device

@@ -11,8 +11,8 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import new
-from scenario_runner.vulkan.memory.allocation import Allocation, align, readable_size
-from scenario_runner.vulkan.memory.resource import Needs
+from scenario_runner.vulkan.resources.memory import Allocation, align, readable_size
+from scenario_runner.vulkan.resources.placement import Needs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

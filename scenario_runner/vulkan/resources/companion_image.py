@@ -16,12 +16,11 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import new
-from scenario_runner.vulkan.memory.allocation import allocate, choose_type
-from scenario_runner.vulkan.resources.image_layouts import Transition, image_barriers
-from scenario_runner.vulkan.resources.image_views import create_view
+from scenario_runner.vulkan.resources.image_layouts import Transition, create_view, image_barriers
+from scenario_runner.vulkan.resources.memory import allocate, choose_type
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.images import ImagePlan, Tiling
+    from scenario_runner.plan.model.resources import ImagePlan, Tiling
     from scenario_runner.vulkan.devices.device import Device
 
     class Original(Protocol):

@@ -15,10 +15,10 @@ from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.features import CORE
-from scenario_runner.vulkan.devices.ml_layers import GRAPH_LAYER
+from scenario_runner.vulkan.devices.layers import GRAPH_LAYER
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.images import ImagePlan
+    from scenario_runner.plan.model.resources import ImagePlan
     from scenario_runner.vulkan.devices.device import Device
 
 Tiling = Literal["OPTIMAL", "LINEAR"]

@@ -6,15 +6,21 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
-from scenario_runner.plan.model.images import ImagePart, ImagePlan
+from scenario_runner.plan.model.resources import ImagePart, ImagePlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import new
-from scenario_runner.vulkan.memory.allocation import align, readable_size
-from scenario_runner.vulkan.memory.resource import Needs
 from scenario_runner.vulkan.resources.buffers import WORD_SIZE_BYTES, bind_buffer, create_buffer
-from scenario_runner.vulkan.resources.image_layouts import ASPECTS, NAMED, Transition, image_barriers, runs
+from scenario_runner.vulkan.resources.image_layouts import (
+    ASPECTS,
+    NAMED,
+    Transition,
+    create_view,
+    image_barriers,
+    record_mip_levels,
+    runs,
+)
 from scenario_runner.vulkan.resources.image_support import (
     TILINGS,
     Tiling,
@@ -25,17 +31,16 @@ from scenario_runner.vulkan.resources.image_support import (
     needs_companion,
     usage_flags,
 )
-from scenario_runner.vulkan.resources.image_views import create_view
-from scenario_runner.vulkan.resources.mipmaps import record_mip_levels
-from scenario_runner.vulkan.resources.packed_rows import Rows
+from scenario_runner.vulkan.resources.memory import Rows, align, readable_size
+from scenario_runner.vulkan.resources.placement import Needs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from scenario_runner.plan.model.records import Descriptor, ImageBarrier, ImageLayout
     from scenario_runner.vulkan.devices.device import Device
-    from scenario_runner.vulkan.memory.allocation import Allocation
     from scenario_runner.vulkan.resources.companion_image import CompanionImage
+    from scenario_runner.vulkan.resources.memory import Allocation
     from scenario_runner.vulkan.resources.samplers import SamplerCache
 
 

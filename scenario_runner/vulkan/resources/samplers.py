@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.plan.model.images import SamplerPlan
+from scenario_runner.plan.model.resources import SamplerPlan
 from scenario_runner.sampling import ADDRESS_MODES, BORDER_COLORS, FILTERS
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi

@@ -9,7 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.plan.model.tensors import TensorPlan
+from scenario_runner.plan.model.resources import TensorPlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.resources.tensors import format_features

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
 from scenario_runner.plan.model.records import Descriptor
-from scenario_runner.plan.model.tensors import TensorDescription, TensorPlan
+from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.arm_types import arm_ffi
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import chain, new
-from scenario_runner.vulkan.memory.allocation import Allocation, align, allocate, choose_type, readable_size
-from scenario_runner.vulkan.memory.resource import Needs
 from scenario_runner.vulkan.resources.buffers import WORD_SIZE_BYTES, bind_buffer, create_buffer
-from scenario_runner.vulkan.resources.packed_rows import Rows
+from scenario_runner.vulkan.resources.memory import Allocation, Rows, align, allocate, choose_type, readable_size
+from scenario_runner.vulkan.resources.placement import Needs
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.device import Device

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scenario_runner.formats import format_named
-from scenario_runner.plan.model.images import ImagePlan, image_parts
+from scenario_runner.plan.model.resources import ImagePlan, image_parts
 from scenario_runner.suite.expectations.model import Least, Most
 from scenario_runner.suite.metrics.pairs import Pair, pairs_of
 from scenario_runner.suite.metrics.table import METRICS, verdict

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from scenario_runner.formats import format_named
-from scenario_runner.plan.model.images import ImagePlan, image_parts
 from scenario_runner.plan.model.records import BufferPlan
-from scenario_runner.plan.model.tensors import TensorPlan
+from scenario_runner.plan.model.resources import ImagePlan, TensorPlan, image_parts
 from scenario_runner.suite.expectations.content import HeldContent
 from scenario_runner.suite.tolerance.compare import CHUNK_BYTES, Found, compare, details, equal_bytes
 from scenario_runner.suite.tolerance.mask import ignored_elements

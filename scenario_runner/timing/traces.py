@@ -1,0 +1,264 @@
+"""Files of measured times: the two JSON files of the reference runner, and traces for Perfetto and Chrome.
+
+Source: "Trace Event Format" of the Chromium project. Its times are microseconds from the first event on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scenario_runner.run.timings import Timings
+    from scenario_runner.vulkan.execution.timestamps import FrameTimes
+
+
+def profile(timings: Timings) -> str:
+    """The text of the file; a dry run has no timestamps in it.
+
+    Keys, their order and the units are the reference runner's: iterations of timestamps count from 1, those of memory
+    from 0. A scenario without dispatches has an empty list, where the reference runner fails.
+    """
+    parts = []
+    memory = list(_memory(timings))
+    if memory:
+        parts.append(_list("Memory Usage", memory))
+    if not timings.dry_run:
+        parts.append(_list("Timestamps", list(_timestamps(timings))))
+        parts.append(f'    "Total execution time [ms]": {_total_ms(timings)!r}')
+    return "{\n" + ",\n".join(parts) + "\n}\n" if parts else "{}\n"
+
+
+def _list(key: str, items: list[str]) -> str:
+    return f'    "{key}": [\n' + ",\n".join(items) + "\n    ]" if items else f'    "{key}": []'
+
+
+def _timestamps(timings: Timings) -> Iterator[str]:
+    """The items as text: written one by one, ten thousand take a tenth of the time that the module json needs."""
+    names: dict[str, str] = {}
+    for each in timings.dispatches:
+        name = names.get(each.name)
+        if name is None:
+            name = names[each.name] = json.dumps(each.name)
+        yield f"""\
+        {{
+            "Command name": {name},
+            "Command type": "{each.type}",
+            "Cycle count after command": {each.end_ticks},
+            "Cycle count before command": {each.begin_ticks},
+            "Cycle count for command": {each.ticks},
+            "Iteration": {each.iteration + 1},
+            "Time for command [ms]": {each.time_ns / 1e6!r},
+            "Timestamp Period": {timings.period_ns!r}
+        }}"""
+
+
+def _total_ms(timings: Timings) -> float:
+    """The time from the first to the last timestamp of each iteration, added up."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for times in timings.frames:
+        first.setdefault(times.iteration, times.ticks[0])
+        last[times.iteration] = times.ticks[-1]
+    ticks = sum(timings.ticks_between(begin, last[iteration]) for iteration, begin in first.items())
+    return ticks * timings.period_ns / 1e6
+
+
+def _memory(timings: Timings) -> Iterator[str]:
+    for iteration in range(timings.repeat):
+        for name, size_bytes in timings.session_memory:
+            yield f"""\
+        {{
+            "Command name": {json.dumps(name)},
+            "Command type": "DataGraphDispatch",
+            "Iteration": {iteration},
+            "Session memory [bytes]": {size_bytes}
+        }}"""
+
+
+_UNIT = "microseconds"
+_PIPELINES = {
+    "compute pipeline": "Create Pipeline",
+    "graph pipeline": "Create Pipeline",
+    "graphics pipeline": "Create Graphics Pipeline",
+    "optical flow pipeline": "Create Optical Flow Pipeline",
+}
+_CACHE = {
+    "load": ("Load Pipeline Cache", "Load Pipeline Cache."),
+    "store after setup": ("Save Pipeline Cache", "Save Pipeline Cache (setup)"),
+    "store": ("Save Pipeline Cache", "Save Pipeline Cache"),
+}
+# Of these the reference runner's "Time to Inference" consists.
+_BEFORE_INFERENCE = ("Scenario Setup", "Pipeline Setup", "Load Pipeline Cache")
+
+Counter = tuple[str, str, int]
+"""Category, name, nanoseconds."""
+
+
+def counters(timings: Timings) -> str:
+    """The text of the file. Keys, names and units are the reference runner's.
+
+    What it has no names for, such as reading the scenario or opening the device, is not in the file.
+    """
+    content: dict[str, Any] = {}
+    for category, name, nanoseconds in _counters(timings):
+        found = content.setdefault(category, {"counters": [], "total time": 0, "unit": _UNIT})
+        value = nanoseconds // 1000
+        found["counters"].append({"name": name, "unit": _UNIT, "value": value})
+        found["total time"] += value
+    totals = {category: found["total time"] for category, found in content.items()}
+    content["Time to Inference"] = sum(totals.get(category, 0) for category in _BEFORE_INFERENCE)
+    content["Total Scenario Time"] = sum(totals.values())
+    content["unit"] = _UNIT
+    return json.dumps(content, indent=4, sort_keys=True) + "\n"
+
+
+def _counters(timings: Timings) -> Iterator[Counter]:
+    spans = timings.clock.spans
+    yield from _models(timings)
+    yield from _loads(timings)
+    inside = _modules(timings)
+    for span in spans:
+        if span.phase == "pipelines" and span.what in _PIPELINES:
+            name = inside.get(span.subject, span.subject)
+            yield "Pipeline Setup", f"{_PIPELINES[span.what]}: {name}", span.own_ns
+        elif span.phase == "pipelines" and span.what in _CACHE:
+            category, name = _CACHE[span.what]
+            yield category, name, span.own_ns
+    if timings.dry_run:
+        return
+    steps = {("record", "reset query pool"): 0, ("record", "frame"): 0, ("submit", "frame"): 0, ("wait", "frame"): 0}
+    took = [dict(steps) for _ in range(timings.repeat)]
+    for span in spans:
+        if span.iteration is not None and (span.phase, span.what) in steps:
+            took[span.iteration][span.phase, span.what] += span.own_ns
+    names = ("Reset Query Pool", "Creating Command Buffer", "Submit Commands", "Wait for Fence")
+    for iteration, each in enumerate(took):
+        for name, nanoseconds in zip(names, each.values(), strict=True):
+            yield "Run Scenario", f"{name}. Iteration: {iteration + 1}", nanoseconds
+    after = [span for span in spans if span.iteration is None and span.phase in ("readback", "store")]
+    yield "Save Results", "Save Resources", sum(span.own_ns for span in after)
+
+
+def _models(timings: Timings) -> Iterator[Counter]:
+    """One counter for each model; no time where a kept plan made reading it unnecessary."""
+    assert timings.plan is not None, "written after a run"
+    parsed = {span.subject: span.own_ns for span in timings.clock.spans if (span.phase, span.what) == ("parse", "VGF")}
+    run = {name.partition("/")[0]: 0 for names in timings.plan.names.values() for name in names}
+    for uid, nanoseconds in (parsed or run).items():
+        yield "Scenario Setup", f"Parse VGF: {uid}", nanoseconds
+
+
+def _modules(timings: Timings) -> dict[str, str]:
+    """The labels of pipelines whose shaders are parts of models, with the names of the modules."""
+    assert timings.plan is not None, "written after a run"
+    pipelines = timings.plan.pipelines
+    return {each.label: each.label.partition("/")[2] for each in pipelines if each.pointer.endswith("/graph")}
+
+
+def _loads(timings: Timings) -> Iterator[Counter]:
+    """One counter for each resource of the scenario.
+
+    All are filled together, partly side by side, so that the time is divided among them by their sizes.
+    """
+    assert timings.plan is not None, "written after a run"
+    filled = sum(span.own_ns for span in timings.clock.spans if span.phase == "upload" and span.iteration is None)
+    resources = timings.plan.resources.values()
+    total_bytes = sum(resource.size_bytes for resource in resources)
+    for resource in resources:
+        if resource.pointer.startswith("/resources/"):  # the others lie inside of models
+            yield "Scenario Setup", f"Load Resource: {resource.uid}", filled * resource.size_bytes // (total_bytes or 1)
+
+
+_HOST, _DEVICE = 1, 2
+_THREAD = 1
+
+
+def trace(timings: Timings) -> str:
+    """The text of the file: one track of the host's phases, one of the device's frames and dispatches."""
+    origin_ns = min((span.begin_ns for span in timings.clock.spans), default=0)
+    events = [
+        _named("process_name", _HOST, "host"),
+        _named("thread_name", _HOST, "phases"),
+        _named("process_name", _DEVICE, timings.device or "device"),
+        _named("thread_name", _DEVICE, "queue"),
+        *_host_events(timings, origin_ns),
+        *_device_events(timings, origin_ns),
+    ]
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": _about(timings)}) + "\n"
+
+
+def _about(timings: Timings) -> dict[str, Any]:
+    """What somebody who reads the trace has to know."""
+    about: dict[str, Any] = {
+        "scenario": timings.plan.name if timings.plan is not None else "",
+        "device": timings.device,
+        "timestamp period [ns]": timings.period_ns,
+        "timestamp valid bits": timings.valid_bits,
+    }
+    deviations = [each.calibration.deviation_ns for each in timings.frames if each.calibration is not None]
+    if timings.why_none is not None:
+        about["clock"] = timings.why_none
+    elif timings.calibrated_by is not None:
+        about["clock"] = f"the device's times are on the host's clock by {timings.calibrated_by}"
+        about["greatest deviation [ns]"] = max(deviations, default=0)
+    else:
+        about["clock"] = (
+            "the device does not tell how its clock and the host's relate: the end of each frame on the device is put"
+            " where the host's wait for its fence returned"
+        )
+    return about
+
+
+def _named(what: str, process: int, name: str) -> dict[str, Any]:
+    return {"name": what, "ph": "M", "pid": process, "tid": _THREAD, "args": {"name": name}}
+
+
+def _event(name: str, process: int, begin_ns: float, end_ns: float, **about: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "ph": "X",
+        "pid": process,
+        "tid": _THREAD,
+        "ts": round(begin_ns) / 1e3,
+        "dur": (round(end_ns) - round(begin_ns)) / 1e3,
+        "args": about,
+    }
+
+
+def _host_events(timings: Timings, origin_ns: int) -> Iterator[dict[str, Any]]:
+    titles = _titles(timings)
+    for span in timings.clock.spans:
+        about = {"of": f"{span.what} {span.subject}".strip()} if span.what else {}
+        if span.what == "frame" and span.subject:
+            about["of"] = titles[int(span.subject)]
+        if span.iteration is not None:
+            about["iteration"] = str(span.iteration)
+        yield _event(span.phase, _HOST, span.begin_ns - origin_ns, span.end_ns - origin_ns, **about)
+
+
+def _device_events(timings: Timings, origin_ns: int) -> Iterator[dict[str, Any]]:
+    titles = _titles(timings)
+    for times in timings.frames:
+
+        def on_host(ticks: int, times: FrameTimes = times) -> float:
+            return host_ns(timings, times, ticks) - origin_ns
+
+        first, last = times.ticks[0], times.ticks[-1]
+        numbers = {"iteration": times.iteration, "frame": times.frame}
+        yield _event(titles[times.frame], _DEVICE, on_host(first), on_host(last), **numbers)
+        for work, begin, end in timings.measured(times):
+            yield _event(work.name, _DEVICE, on_host(begin), on_host(end), type=work.type, command=work.command)
+
+
+def _titles(timings: Timings) -> list[str]:
+    """What the frames are called, by their number in the plan."""
+    return [frame.title for frame in timings.plan.frames] if timings.plan is not None else []
+
+
+def host_ns(timings: Timings, times: FrameTimes, ticks: int) -> float:
+    """The moment on the host's clock at which the device's counter was at ``ticks``, in a frame that has finished."""
+    if times.calibration is None:
+        return times.finished_ns - timings.ticks_between(ticks, times.ticks[-1]) * timings.period_ns
+    return times.calibration.host_ns - timings.ticks_between(ticks, times.calibration.ticks) * timings.period_ns
