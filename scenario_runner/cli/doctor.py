@@ -9,6 +9,7 @@ from typing import Any
 from scenario_runner.cli.arguments import Parser, positive_seconds
 
 _STYLES = {"ok": "green", "bad": "red", "": "default"}
+_FIX_TIMEOUT_S = 1800.0
 _LEVELS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
@@ -56,15 +57,18 @@ def _fix(report: Mapping[str, Any]) -> bool:
     import subprocess
 
     from scenario_runner.cli.messages import write
+    from scenario_runner.program import Program
 
     succeeded = True
     for finding in report["findings"]:
         if finding["command"]:
             write("info", f"running: {finding['fix']}")
-            code = subprocess.run(finding["command"], stdin=subprocess.DEVNULL, stdout=2, check=False).returncode
+            with Program(finding["command"], _FIX_TIMEOUT_S, stdin=subprocess.DEVNULL, stdout=2) as program:
+                code = program.wait()
             if code:
                 succeeded = False
-                write("error", f"the command ended with exit code {code}: {finding['fix']}")
+                how = program.failure or f"ended with exit code {code}"
+                write("error", f"the command {how}: {finding['fix']}")
     return succeeded
 
 

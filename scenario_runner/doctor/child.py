@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
 from scenario_runner import system_limits
 from scenario_runner.errors import LimitError
+from scenario_runner.program import Program
 
 _FACTS_BYTES = 64 << 20
 _MESSAGES_BYTES = 256 << 10
@@ -50,67 +49,55 @@ class Child:
     """A running probe: started at once, read in the background, `finish` waits for it."""
 
     def __init__(self, request: Mapping[str, Any], *, timeout_s: float, environment: Mapping[str, str]) -> None:
-        self._deadline = time.monotonic() + timeout_s
-        self._timeout_s = timeout_s
         self._output = _Reader(_FACTS_BYTES)
         self._messages = _Reader(_MESSAGES_BYTES)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._program: Program | None = None
         self._refused = ""
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         try:
-            self._process = subprocess.Popen(
+            self._program = Program(
                 [sys.executable, "-P", "-m", "scenario_runner.doctor.probe", json.dumps(dict(request))],
+                timeout_s,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env={**environment, "PYTHONPATH": path},
-                start_new_session=True,
             )
         except OSError as error:
             self._refused = f"could not be started ({(error.strerror or str(error)).lower()})"
             return
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
+        except LimitError as error:
+            self._refused = f"could not be started: {error}"
+            return
+        assert self._program.stdout is not None
+        assert self._program.stderr is not None
         try:
-            self._output.start(self._process.stdout)
-            self._messages.start(self._process.stderr)
+            self._output.start(self._program.stdout)
+            self._messages.start(self._program.stderr)
         except LimitError as error:
             self.stop()
-            self._process = None
+            self._program = None
             self._refused = f"could not be read: {error}"
 
     def finish(self) -> Outcome:
-        """Wait until it ends, or kill it when its time is over."""
-        if self._process is None:
+        """Wait until it ends, or its time is over."""
+        program = self._program
+        if program is None:
             return Outcome({}, "starting the process", self._refused)
-        failure, name, timed_out = "", None, False
-        try:
-            code = self._process.wait(max(0.0, self._deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            failure, timed_out = f"did not finish within {self._timeout_s:g} s", True
-        else:
-            if code < 0:
-                name = _signal_name(-code)
-                failure = f"was ended by {name}"
-            elif code:
-                failure = f"ended with exit code {code}"
-        self.stop()
+        code = program.wait()
         facts, step = _parse(self._output.text())
+        messages = [line.rstrip() for line in self._messages.text().splitlines() if line.strip()]
+        self.stop()
+        failure = program.failure or (f"ended with exit code {code}" if code else "")
         if not failure and "done" not in facts:
             failure = "ended early"
-        messages = [line.rstrip() for line in self._messages.text().splitlines() if line.strip()]
-        return Outcome(facts, step, failure, name, timed_out, messages[:_MESSAGES_LINES])
+        name = None if program.timed_out or code >= 0 else failure.removeprefix("was ended by ")
+        return Outcome(facts, step, failure, name, program.timed_out, messages[:_MESSAGES_LINES])
 
     def stop(self) -> None:
         """End the process and whatever it started; doing so again does nothing."""
-        if self._process is None:
-            return
-        with contextlib.suppress(OSError):
-            if sys.platform == "win32":
-                self._process.kill()
-            elif self._process.returncode is None:
-                os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        if self._program is not None:
+            self._program.end()
 
 
 class _Reader:
@@ -154,10 +141,3 @@ def _parse(text: str) -> tuple[dict[str, list[Any]], str]:
         else:
             facts.setdefault(str(key), []).append(value)
     return facts, step
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

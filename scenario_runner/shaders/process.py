@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from scenario_runner import progress, system_limits
+from scenario_runner import progress
+from scenario_runner.program import Program
 from scenario_runner.shaders.module import MAX_FILE_BYTES
-from scenario_runner.tied_process import kill_when_closed
 
 MAX_OUTPUT_BYTES = 1 << 20
 MAX_MEMORY_BYTES = 4 << 30
@@ -35,7 +33,7 @@ class Processes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._running: set[Program] = set()
         self._awaited = 0
         self._before = ("", "")
         self.stopped = False
@@ -57,51 +55,34 @@ class Processes:
                     progress.doing(*self._before)
 
     @contextlib.contextmanager
-    def started(self, argv: list[str], folder: str | None) -> Iterator[subprocess.Popen[bytes]]:
-        """Start one in a process group of its own; on the way out it and its group are dead.
-
-        Raises OSError, and LimitError where the system has no process to give.
-        """
-        process, held = None, -1
+    def started(self, argv: list[str], folder: str | None, timeout_s: float) -> Iterator[Program]:
+        """Start one; on the way out it is dead. Raises as `Program` does."""
+        with self._lock:
+            if self.stopped:
+                raise InterruptedError("the compilation was stopped")
+            program = Program(
+                argv,
+                timeout_s,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+            self._running.add(program)
         try:
-            with self._lock:
-                if self.stopped:
-                    raise InterruptedError("the compilation was stopped")
-                alive, held = os.pipe()
-                try:
-                    process = subprocess.Popen(
-                        argv,
-                        cwd=folder,
-                        stdin=subprocess.DEVNULL,
-                        stdout=subprocess.PIPE,
-                        stderr=subprocess.STDOUT,
-                        start_new_session=True,
-                        pass_fds=() if sys.platform == "win32" else (alive,),
-                    )
-                    if sys.platform == "linux":
-                        kill_when_closed(alive, -process.pid)
-                except BlockingIOError as error:  # EAGAIN of fork()
-                    raise system_limits.refusal("process") from error
-                finally:
-                    os.close(alive)
-                self._running.add(process)
-            _limit(process.pid)
-            yield process
+            _limit(program.pid)
+            yield program
         finally:
-            if process is not None:
-                _kill(process)
-                process.wait()
-                with self._lock:
-                    self._running.discard(process)
-            if held >= 0:
-                os.close(held)
+            program.end()
+            with self._lock:
+                self._running.discard(program)
 
     def stop(self) -> None:
         """Kill all, and start no more."""
         with self._lock:
             self.stopped = True
-            for process in self._running:
-                _kill(process)
+            for program in self._running:
+                program.kill()
 
 
 def run_program(
@@ -111,46 +92,19 @@ def run_program(
 
     Raises OSError or LimitError when it cannot be started.
     """
-    deadline = time.monotonic() + timeout_s
-    chunks: list[bytes] = []
+    said = bytearray()
     failure = ""
     processes = processes or Processes()
-    with processes.noted(argv[0]), processes.started(argv, folder) as process:
-        stream = process.stdout
-        assert stream is not None
-
-        def drain() -> None:
-            size = 0
-            with contextlib.suppress(OSError, ValueError):
-                while size <= MAX_OUTPUT_BYTES and (chunk := os.read(stream.fileno(), 1 << 16)):
-                    chunks.append(chunk)
-                    size += len(chunk)
-
-        # A thread, because a pipe cannot be read with a time limit on every platform.
-        reader = threading.Thread(target=drain, daemon=True)
-        system_limits.start(reader)
-        reader.join(timeout_s)
-        if reader.is_alive():
-            failure = f"did not finish within {timeout_s:g} s"
-        elif sum(map(len, chunks)) > MAX_OUTPUT_BYTES:
-            failure = f"wrote more than {MAX_OUTPUT_BYTES >> 20} MiB of messages"
-        else:
-            try:
-                process.wait(max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                failure = f"did not finish within {timeout_s:g} s"
-        code = process.returncode
-        if failure:
-            _kill(process)
-            reader.join(1.0)
-        if not reader.is_alive():
-            stream.close()
-    if code is not None and code < 0 and not failure:
-        with contextlib.suppress(ValueError):
-            failure = f"was ended by {signal.Signals(-code).name}"
-        failure = failure or f"was ended by signal {-code}"
-    text = b"".join(chunks)[:MAX_OUTPUT_BYTES].decode("utf-8", "replace")
-    return Finished(code if code is not None else -1, text, failure)
+    with processes.noted(argv[0]), processes.started(argv, folder, timeout_s) as program:
+        assert program.stdout is not None
+        while chunk := os.read(program.stdout.fileno(), 1 << 16):
+            said += chunk
+            if len(said) > MAX_OUTPUT_BYTES:
+                failure = f"wrote more than {MAX_OUTPUT_BYTES >> 20} MiB of messages"
+                program.kill()
+                break
+        code = program.wait()
+    return Finished(code, said[:MAX_OUTPUT_BYTES].decode("utf-8", "replace"), failure or program.failure)
 
 
 def make_runnable(path: str) -> None:
@@ -173,11 +127,3 @@ def _limit(pid: int) -> None:
         resource.prlimit(pid, resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
         resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(OSError):
-        if sys.platform == "win32":
-            process.kill()
-        elif process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)

@@ -37,6 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "content_cache",
         "streams",
         "system_limits",
+        "program",
         "tied_process",
         "program_version",
     ),

@@ -1,0 +1,90 @@
+"""Programs that this one starts: each has a time limit, and none outlives the process that started it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from scenario_runner import system_limits
+from scenario_runner.tied_process import kill_when_closed
+
+
+class Program(subprocess.Popen[bytes]):
+    """A program in a process group of its own, which is killed with all of it after ``timeout_s`` seconds, at the end
+    of the ``with`` block, and when this process is gone.
+
+    Its pipes can be read to their end without a time limit of their own. Raises OSError when it cannot be started, and
+    LimitError where the system has no process or thread to give.
+    """
+
+    def __init__(self, argv: Sequence[str], timeout_s: float, **options: Any) -> None:
+        self._timeout_s = timeout_s
+        self.timed_out = False
+        alive, self._held = os.pipe()
+        try:
+            super().__init__(
+                argv, start_new_session=True, pass_fds=() if sys.platform == "win32" else (alive,), **options
+            )
+        except BaseException as error:
+            os.close(self._held)
+            if isinstance(error, BlockingIOError):  # EAGAIN of fork()
+                raise system_limits.refusal("process") from error
+            raise
+        else:
+            if sys.platform == "linux":
+                kill_when_closed(alive, -self.pid)
+        finally:
+            os.close(alive)
+        self._timer = threading.Timer(timeout_s, self._time_out)
+        self._timer.daemon = True
+        try:
+            system_limits.start(self._timer)
+        except BaseException:
+            self.end()
+            raise
+
+    def kill(self) -> None:
+        """Kill the program, and all that it has started in its group."""
+        with contextlib.suppress(OSError):
+            if sys.platform == "win32":
+                super().kill()
+            elif self.returncode is None:
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def end(self) -> None:
+        """Kill it where it still runs, and close its pipes; doing so again does nothing."""
+        self._timer.cancel()
+        self.kill()
+        self.wait()
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):  # what it has not read of its input
+                    stream.close()
+        held, self._held = self._held, -1
+        if held >= 0:
+            os.close(held)
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    @property
+    def failure(self) -> str:
+        """How it ended when that was not by itself, as the end of a sentence; ``""`` when it exited."""
+        if self.timed_out:
+            return f"did not finish within {self._timeout_s:g} s"
+        if self.returncode >= 0:
+            return ""
+        try:
+            return f"was ended by {signal.Signals(-self.returncode).name}"
+        except ValueError:
+            return f"was ended by signal {-self.returncode}"
+
+    def _time_out(self) -> None:
+        self.timed_out = True
+        self.kill()

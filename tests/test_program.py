@@ -1,0 +1,96 @@
+"""Programs that are started have a time limit, and end with the process that started them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.program import Program
+
+COMMAND = [sys.executable, "-m", "scenario_runner"]
+SHADER = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
+MODEL = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x : tensor<4xf32>\n}\n"
+# Each command, and the variable that names the program that it starts.
+COMMANDS = {
+    "convert": ("SCENARIO_RUNNER_MODEL_CONVERTER", ["convert", "model.mlir", "-o", "model.vgf"]),
+    "custom-op": ("SCENARIO_RUNNER_GLSLANG", ["custom-op", "attributes", "shader.comp"]),
+    "doctor": ("SCENARIO_RUNNER_GLSLANG", ["doctor"]),
+}
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def wait_for(condition: object, seconds: float = 60) -> None:
+    """Wait until a function returns true."""
+    end = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
+def test_programs_end_with_us(tmp_path: Path, command: str, sent: int) -> None:
+    """A program that we started, and what that has started, end when we are killed; our temporary folder goes with the
+    next run."""
+    variable, arguments = COMMANDS[command]
+    noted = tmp_path / "noted"
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\nsleep 1000 &\necho $$ $! > {noted}.new\nmv {noted}.new {noted}\nwait\n")
+    program.chmod(0o755)
+    (tmp_path / "shader.comp").write_text(SHADER)
+    (tmp_path / "model.mlir").write_text(MODEL)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {
+        **os.environ,
+        "TMPDIR": str(temporary),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "PYTHONPATH": os.getcwd(),
+    }
+    ours = subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=tmp_path,
+        env={**environment, variable: str(program)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_for(noted.exists)
+    started = [int(number) for number in noted.read_text().split()]
+    assert all(is_alive(process) for process in started)
+    ours.send_signal(sent)
+    ours.wait()
+    wait_for(lambda: not any(is_alive(process) for process in started))
+    if sent == signal.SIGKILL:
+        subprocess.run([*COMMAND, *arguments], cwd=tmp_path, env=environment, capture_output=True, check=False)
+    assert os.listdir(temporary) == []
+
+
+def test_a_time_limit(tmp_path: Path) -> None:
+    """A program is killed with what it has started when its time is over."""
+    with Program(["sh", "-c", "sleep 1000 & echo $!; wait"], 0.5, stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        started = int(program.stdout.read())
+        program.wait()
+    assert program.failure == "did not finish within 0.5 s"
+    wait_for(lambda: not is_alive(started))
+
+
+def test_no_program(tmp_path: Path) -> None:
+    """What cannot be started leaves no open file."""
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(FileNotFoundError):
+        Program([str(tmp_path / "none")], 1.0)
+    assert len(os.listdir("/proc/self/fd")) == before
