@@ -309,7 +309,7 @@ _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-CUSTOM-030": FileError,
     "SR-CUSTOM-031": UnsupportedError,
     "SR-CUSTOM-032": UnsupportedError,
-    "SR-CUSTOM-033": ShaderError,
+    "SR-CUSTOM-033": UnsupportedError,
     "SR-EXPECT": ExpectationError,
     "SR-USAGE": UsageError,
     "SR-DEVICE-001": DeviceError,

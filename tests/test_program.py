@@ -48,7 +48,8 @@ def test_programs_end_with_us(tmp_path: Path, command: str, sent: int) -> None:
     variable, arguments = COMMANDS[command]
     noted = tmp_path / "noted"
     program = tmp_path / "program"
-    program.write_text(f"#!/bin/sh\nsleep 1000 &\necho $$ $! > {noted}.new\nmv {noted}.new {noted}\nwait\n")
+    # It is tied to us right after its start, not at it.
+    program.write_text(f"#!/bin/sh\nsleep 1000 &\nsleep 0.5\necho $$ $! > {noted}.new\nmv {noted}.new {noted}\nwait\n")
     program.chmod(0o755)
     (tmp_path / "shader.comp").write_text(SHADER)
     (tmp_path / "model.mlir").write_text(MODEL)

@@ -185,13 +185,13 @@ def _of_document(path: str, content: bytes) -> tuple[list[Examined], list[Types 
 
 def _of_model(path: str, content: bytes) -> tuple[list[Examined], list[Types | None]]:
     """The shaders of all functions of a model, with the types of their values."""
-    from scenario_runner.conversion.reading import parse_model
+    from scenario_runner.conversion.reading import open_source, parse_model
     from scenario_runner.custom_shader import ValueType, examine_attributes
     from scenario_runner.custom_shader.documents import Examined
 
     examined: list[Examined] = []
     types: list[Types | None] = []
-    model = parse_model(content, "<stdin>" if path == "-" else path)
+    model = parse_model(open_source(content, "<stdin>" if path == "-" else path))
     shaders = [operation for function in model.functions for operation in function.shaders]
     names = [shader.name or "unnamed" for shader in shaders]
     for number, shader in enumerate(shaders):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from scenario_runner.conversion.converter import ConverterCall, ConverterRefusedError
+from scenario_runner.conversion.converter import ConverterCall, ConverterFailedError, ConverterRefusedError, Input
 from scenario_runner.conversion.element_types import format_name_of_element
 from scenario_runner.conversion.examining import CheckOptions, examine
 from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
-from scenario_runner.conversion.placeholders import equal_operands, placeholder_text, simplified
-from scenario_runner.conversion.reading import parse_model, read_model
+from scenario_runner.conversion.placeholders import equal_operands, simplified, with_placeholders
+from scenario_runner.conversion.reading import Source, open_source, parse_model, refused
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
 
@@ -68,15 +70,41 @@ def convert(
         check_destination(path)
         if not isinstance(model, bytes) and os.path.exists(path) and os.path.samefile(path, model):
             raise UsageError(f"{path}: the output is the model itself", help="write it to a file of its own")
-    read = parse_model(model) if isinstance(model, bytes) else read_model(model)
-    options = CheckOptions(check, compiler, use_cache)
-    converted = _Conversion(read, function, dispatch, options, converter_options).run(strict)
+    source = open_source(model)
+    if source.is_plain and function is None:
+        converted = _without_shaders(source, converter_options)
+    else:
+        options = CheckOptions(check, compiler, use_cache)
+        converted = _Conversion(source, function, dispatch, options, converter_options).run(strict)
     if path is not None:
         from scenario_runner.files.output import OutputFile
 
         with OutputFile(path, len(converted.content)) as file:
             file.write(converted.content)
     return converted
+
+
+def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
+    """The model as the converter converts it."""
+    try:
+        content = ConverterCall(source.input(), options).result()
+    except (ConverterRefusedError, ConverterFailedError) as error:
+        raise refused(source, error) from error
+    except ScenarioRunnerError as error:
+        raise error.at(path=source.name) from error
+    if source.form == "flatbuffer":
+        from scenario_runner.vgf import parse_vgf
+        from scenario_runner.vgf.writer import vgf_bytes
+
+        content = vgf_bytes(_named(parse_vgf(content, name=source.name), *source.names))
+    return ConvertedModel(content, ())
+
+
+def _named(vgf: Vgf, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Vgf:
+    """The model with the names of a FlatBuffer, where there is one for each input and output."""
+    if len(inputs) != len(vgf.inputs) or len(outputs) != len(vgf.outputs):
+        return vgf
+    return replace(vgf, input_names=inputs, output_names=outputs)
 
 
 def _chosen(model: Model, name: str | None) -> Function:
@@ -109,14 +137,15 @@ class _Conversion:
 
     def __init__(
         self,
-        model: Model,
+        source: Source,
         function: str | None,
         dispatch: Dispatch,
         options: CheckOptions,
         converter_options: Sequence[str],
     ) -> None:
-        self._model = model
-        self._function = _chosen(model, function)
+        self._source = source
+        self._model = parse_model(source)
+        self._function = _chosen(self._model, function)
         self._dispatch = dispatch
         self._options = options
         self._converter_options = converter_options
@@ -127,27 +156,33 @@ class _Conversion:
         """Raises everything that is wrong; with ``strict`` warnings too."""
         self._check_function()
         self._stop_at(("error",))
-        text = placeholder_text(self._model, self._function)
-        call = None if self._function.is_only_shaders else ConverterCall(text, self._converter_options)
-        # what is imported from here on is imported while the converter is at work
-        from scenario_runner.conversion.mending import mended
-        from scenario_runner.conversion.skeleton import skeleton_of
-        from scenario_runner.vgf import find_problems
-        from scenario_runner.vgf.writer import vgf_bytes
+        with ExitStack() as stack:
+            call = None if self._function.is_only_shaders else stack.enter_context(self._call())
+            # what is imported from here on is imported while the converter is at work
+            from scenario_runner.conversion.mending import mended
+            from scenario_runner.conversion.skeleton import skeleton_of
+            from scenario_runner.vgf import find_problems
+            from scenario_runner.vgf.writer import vgf_bytes
 
-        try:
             shaders = self._shaders()
             self._stop_at(("error", "warning") if strict else ("error",))
-        except BaseException:
-            if call is not None:
-                call.stop()
-            raise
-        skeleton = skeleton_of(self._function) if call is None else self._converted(call, text)
+            skeleton = skeleton_of(self._function) if call is None else self._converted(call)
         vgf = mended(skeleton, self._function, shaders, self._equal)
+        if self._source.form == "flatbuffer":
+            vgf = _named(vgf, *self._source.names)
         for problem in find_problems(vgf, self._model.path):
             self._add("SR-CUSTOM-036", f"the shaders do not fit together: {problem.pointer}: {problem.message}")
         self._stop_at(("error",))
         return ConvertedModel(vgf_bytes(vgf), self._placed(self.found).problems if self.found else ())
+
+    def _input(self) -> Input:
+        return with_placeholders(self._source, self._model, self._function)
+
+    def _call(self) -> ConverterCall:
+        try:
+            return ConverterCall(self._input(), self._converter_options)
+        except ScenarioRunnerError as error:
+            raise error.at(path=self._model.path) from error
 
     def _stop_at(self, severities: tuple[str, ...]) -> None:
         problems = [each for each in self.found if each.severity in severities]
@@ -177,9 +212,6 @@ class _Conversion:
             names = ", ".join(map(repr, others))
             message = f"only the function {function.name!r} is converted, not {names}"
             self._add("SR-CUSTOM-037", message, "choose another one with --function", severity="note")
-        for called in function.calls:
-            message = f"the function {function.name!r} calls {called!r}, which no segment of a VGF file can"
-            self._add("SR-CUSTOM-038", message, "put the operations of that function in place of the call (inline it)")
         for operation in function.nested:
             if operation.is_shader:
                 message = f"the shader {operation.name!r} is inside of a region of another operation"
@@ -295,7 +327,7 @@ class _Conversion:
                 label += f", line {shader.line}" if self._model.is_users_text else f", shader {number}"
             yield label, shader
 
-    def _converted(self, call: ConverterCall, text: str) -> Vgf:
+    def _converted(self, call: ConverterCall) -> Vgf:
         """The skeleton that the converter makes."""
         from scenario_runner.conversion.joining import joined_results
         from scenario_runner.conversion.mending import missing_operands
@@ -307,32 +339,15 @@ class _Conversion:
             skeleton = joined_results(converted, self._function)
             is_one_shader = [segment.type for segment in converted.segments] == ["compute"]
             if is_one_shader or missing_operands(skeleton, self._equal):
-                function = simplified(text, self._model.path)
+                function = simplified(self._input(), self._model.path)
                 self._equal = equal_operands(function)
                 if is_one_shader:  # the operands of which the converter mixes up
                     skeleton = skeleton_of(function)
-        except ConverterRefusedError as error:
+        except (ConverterRefusedError, ConverterFailedError) as error:
             # what was left to the converter may be the reason
             left = [each for each in self.found if each.code == "SR-CUSTOM-035"]
-            raise error_of([self._refused(error), *left]) from error
+            why = refused(self._source, error, has_lines=self._model.is_users_text)
+            raise error_of([*why.problems, *left]) from error
         except ScenarioRunnerError as error:
             raise error.at(path=self._model.path) from error
         return skeleton
-
-    def _refused(self, error: ConverterRefusedError) -> Diagnostic:
-        """What the converter says about the model: that it is no valid one, or that it cannot lower it."""
-        reason, line = error.refusal
-        path, place = self._model.path, None
-        if line is not None and self._model.is_users_text:
-            place = line
-        shader = next((each for each in self._function.shaders if each.line == line), None)
-        where = f"the shader {shader.name!r}: " if shader is not None else ""
-        if line is None:
-            message = f"the converter cannot lower this model: {reason}"
-            return Diagnostic("SR-CUSTOM-032", "error", None, message, path=path)
-        help = None
-        if "does not dominate" in reason:
-            help = "a value is used before it is made: the operations of a model form no cycle"
-        return Diagnostic(
-            "SR-CUSTOM-030", "error", None, f"is not a valid TOSA model: {where}{reason}", help, path, place
-        )

@@ -8,23 +8,30 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import IO, NamedTuple
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from tempfile import TemporaryFile
+from typing import NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ScenarioRunnerError, ShaderError, UsageError, error_of
+from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageError, error_of
+from scenario_runner.program import Program
+from scenario_runner.temporary import temporary_folder
 
 PACKAGE = "ai_ml_sdk_model_converter"
 VARIABLE = "SCENARIO_RUNNER_MODEL_CONVERTER"
+TIMEOUT_S = 60.0
+_TIMEOUT_S_PER_BYTE = 1 / (1 << 20)
 _NAME = "model-converter.exe" if sys.platform == "win32" else "model-converter"
 _HELP = f"install it: pip install {PACKAGE}"
+_SUFFIX = ".tosa"
 _DUMP = b"// -----// IR Dump "
-_ERROR = re.compile(r"^(?:<stdin>|<unknown>|[^\n:]*):([0-9]+)(?::([0-9]+))?: error: (.*)$", re.MULTILINE)
+_ERROR = re.compile(r"^([^\n:]*):([0-9]+)(?::[0-9]+)?: error: (.*)$", re.MULTILINE)
+_NOWHERE = "<unknown>"
+_PLAIN_ERROR = "ERROR: "
+_NO_REASON = ("VGF [", "Warning: ", "Failed to compile network")
 _LONGEST_REASON = 400
 _WRONG_OPTIONS = b"Error creating parser"
 _OPTIONS_HELP = "model-converter --help shows its options"
@@ -32,14 +39,17 @@ _CHUNK_SIZE_BYTES = 1 << 20
 
 
 class Refusal(NamedTuple):
-    """Why the converter made nothing. ``line`` counts in the text that it was given; None where it names none."""
+    """Why the converter made nothing. ``line`` counts in the text that it was given; None where it names none.
+
+    ``is_invalid`` tells a model that breaks a rule of MLIR or TOSA from one that cannot be lowered."""
 
     reason: str
     line: int | None = None
+    is_invalid: bool = False
 
 
-class ConverterFailedError(ShaderError):
-    """The converter was ended by a signal, or did not say why it made nothing."""
+class ConverterFailedError(UnsupportedError):
+    """The converter was ended by a signal or its time limit, or did not say why it made nothing."""
 
     code = "SR-CUSTOM-033"
 
@@ -50,6 +60,14 @@ class ConverterRefusedError(Exception):
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.reason)
         self.refusal = refusal
+
+
+class Input(NamedTuple):
+    """A model for the converter: the file at ``path``, or one that consists of ``parts``."""
+
+    is_flatbuffer: bool
+    path: str | None = None
+    parts: Iterable[bytes] = ()
 
 
 def find_converter() -> str | None:
@@ -69,135 +87,98 @@ def find_converter() -> str | None:
     return which(_NAME)
 
 
-def _program() -> str:
-    found = find_converter()
-    if found is None:
-        message = f"the converter of machine-learning operations (package {PACKAGE}) is not installed"
-        raise error_of([Diagnostic("SR-CUSTOM-031", "error", None, message, _HELP)])
-    return found
-
-
-@contextmanager
-def _started(arguments: Sequence[str], stdin: int, stdout: int) -> Iterator[subprocess.Popen[bytes]]:
-    """The running program; it does not outlive the block."""
-    program = os.path.abspath(_program())
-    try:
-        # in its own folder: it takes "-" for a file where there is one of this name
-        process = subprocess.Popen(
-            [program, *arguments],
-            stdin=stdin,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            cwd=os.path.dirname(program),
-        )
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        message = f"the converter {program} cannot be started: {reason}"
-        help = f"set {VARIABLE} to the path of model-converter, or: pip install --force-reinstall {PACKAGE}"
-        raise error_of([Diagnostic("SR-CUSTOM-031", "error", None, message, help)]) from error
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
-
-
 class ConverterCall:
-    """One call of the converter, which runs beside the caller until `result` is asked for."""
+    """One call of the converter. It runs beside the caller until `result` is asked for or the ``with`` block ends."""
 
-    def __init__(self, text: str, options: Sequence[str] = ()) -> None:
-        """Convert MLIR text. Nothing is raised here."""
-        self._text = text
+    def __init__(self, model: Input, options: Sequence[str] = (), *, dump: bool = False) -> None:
+        """Start it; with ``dump`` standard error is a pipe. Raises UnsupportedError where there is none."""
+        found = find_converter()
+        if found is None:
+            message = f"the converter of machine-learning operations (package {PACKAGE}) is not installed"
+            raise error_of([Diagnostic("SR-CUSTOM-031", "error", None, message, _HELP)])
         self._options = tuple(options)
-        self._content = b""
-        self._error: BaseException | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            with _started(["-i", "-", "-o", "-", *self._options], subprocess.PIPE, subprocess.PIPE) as process:
-                self._process = process
-                self._content, said = process.communicate(self._text.encode())
-                if process.returncode:
-                    raise _refused_options(self._options, said) or refused(process.returncode, said)
-                if not self._content:
-                    raise ConverterFailedError("the converter wrote nothing", help=f"is {VARIABLE} right?")
-        except BaseException as error:
-            self._error = error
+        with ExitStack() as stack:
+            path, stdin, size_bytes = _opened(model, stack)
+            self._content = stack.enter_context(TemporaryFile())
+            self._said = stack.enter_context(TemporaryFile())
+            program = os.path.abspath(found)
+            try:
+                # in its own folder: it takes "-" for a file where there is one of this name
+                self.program = stack.enter_context(
+                    Program(
+                        [program, "-i", path, "-o", "-", *options],
+                        TIMEOUT_S + size_bytes * _TIMEOUT_S_PER_BYTE,
+                        stdin=stdin,
+                        stdout=self._content,
+                        stderr=subprocess.PIPE if dump else self._said,
+                        cwd=os.path.dirname(program),
+                    )
+                )
+            except OSError as error:
+                reason = (error.strerror or str(error)).lower()
+                message = f"the converter {program} cannot be started: {reason}"
+                help = f"set {VARIABLE} to the path of model-converter, or: pip install --force-reinstall {PACKAGE}"
+                raise error_of([Diagnostic("SR-CUSTOM-031", "error", None, message, help)]) from error
+            self._stack = stack.pop_all()
 
     def result(self) -> bytes:
-        """The VGF file. Raises ConverterRefusedError, and ScenarioRunnerError where there is no converter."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._content
+        """The VGF file. Raises ConverterRefusedError, and ScenarioRunnerError."""
+        with self:
+            if self.program.wait():
+                self._said.seek(0)
+                said = self._said.read()
+                raise _refused_options(self._options, said) or _refused(self.program, said)
+            self._content.seek(0)
+            content = self._content.read()
+        if not content:
+            raise ConverterFailedError("the converter wrote nothing", help=f"is {VARIABLE} right?")
+        return content
 
-    def stop(self) -> None:
-        """End the call: nobody wants its result."""
-        process = self._process
-        if process is not None and process.poll() is None:
-            process.kill()
-        self._thread.join()
+    def __enter__(self) -> ConverterCall:
+        return self
 
-
-def _refused_options(options: Sequence[str], said: bytes) -> UsageError | None:
-    """The error where the program does not take the options that the user gave."""
-    if not options or _WRONG_OPTIONS not in said:
-        return None
-    reason = said.decode(errors="replace").splitlines()[0][:_LONGEST_REASON]
-    given = " ".join(options)
-    return UsageError(f"model-converter does not take the options {given!r:.200}: {reason}", help=_OPTIONS_HELP)
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
 
-def refused(code: int, said: bytes) -> ConverterRefusedError | ScenarioRunnerError:
-    """What the end of the program with an exit code other than 0 means; ``said`` is its standard error."""
-    text = said.decode(errors="replace")
-    if code < 0 or not (found := _ERROR.search(text)):
-        if code < 0:
-            ended = f"was ended by {signal.Signals(-code).name}"
-        else:
-            ended = f"ended with the exit code {code} and no reason"
-        last = [line for line in text.splitlines() if line and not line.startswith("VGF [")][-3:]
-        message = "\n".join([f"the converter {ended}", *(line[:_LONGEST_REASON] for line in last)])
-        return ConverterFailedError(message, help="this is a defect of model-converter")
-    line, reason = int(found[1]), found[3]
-    if len(reason) > _LONGEST_REASON:
-        reason = f"{reason[:_LONGEST_REASON]}…"
-    return ConverterRefusedError(Refusal(reason, line or None))
+def _opened(model: Input, stack: ExitStack) -> tuple[str, int, int]:
+    """The argument that names the model, standard input, and the size of the model.
+
+    A FlatBuffer is recognised by the suffix of its name alone, and MLIR is what has no name."""
+    if model.path is not None:
+        descriptor = os.open(model.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        stack.callback(os.close, descriptor)
+        size_bytes = os.fstat(descriptor).st_size
+        if not model.is_flatbuffer:
+            return "-", descriptor, size_bytes
+        path = os.path.abspath(model.path)
+        if path.endswith(_SUFFIX):
+            return path, subprocess.DEVNULL, size_bytes
+        link = os.path.join(stack.enter_context(temporary_folder()), f"model{_SUFFIX}")
+        os.symlink(path, link)
+        return link, subprocess.DEVNULL, size_bytes
+    path = ""
+    if model.is_flatbuffer:
+        path = os.path.join(stack.enter_context(temporary_folder()), f"model{_SUFFIX}")
+    file = stack.enter_context(open(path, "wb") if path else TemporaryFile())  # noqa: SIM115  (until the end of the call)
+    file.writelines(model.parts)
+    file.seek(0)  # which also writes what is kept back
+    size_bytes = os.fstat(file.fileno()).st_size
+    return (path, subprocess.DEVNULL, size_bytes) if path else ("-", file.fileno(), size_bytes)
 
 
-def text_of(path: str, before: str = "") -> str:
-    """The MLIR text of the model at ``path``, as the converter reads it.
+def dump(model: Input, before: str = "") -> str:
+    """The MLIR text of a model as the converter reads it, or with ``before`` as it is before the pass of this name.
 
-    With ``before`` the text as it is before the pass of this name. Bytecode is recognised by its content, a TOSA
-    FlatBuffer by the suffix ``.tosa`` alone. Raises ConverterRefusedError, and ScenarioRunnerError.
+    Raises ConverterRefusedError, and ScenarioRunnerError.
     """
-    return _dump(["-i", path], subprocess.DEVNULL, b"", before)
-
-
-def later_text(text: str, before: str) -> str:
-    """The same of MLIR text."""
-    return _dump(["-i", "-"], subprocess.PIPE, text.encode(), before)
-
-
-def _dump(arguments: Sequence[str], stdin: int, fed: bytes, before: str) -> str:
-    """The first dump, or that before a pass. The program prints one before each pass; it is ended at the one behind."""
     wanted = _DUMP + b"Before " + before.encode()
-    with _started([*arguments, "-o", "-", "--dump-mlir"], stdin, subprocess.DEVNULL) as process:
-        feeder = None
-        if process.stdin is not None:
-            feeder = threading.Thread(target=_feed, args=(process.stdin, fed), daemon=True)
-            feeder.start()
-        assert process.stderr is not None
+    with ConverterCall(model, ["--dump-mlir"], dump=True) as call:
+        program = call.program
+        assert program.stderr is not None
         said = bytearray()
         start = -1
-        while chunk := process.stderr.read1(_CHUNK_SIZE_BYTES):  # type: ignore[attr-defined]
+        while chunk := program.stderr.read1(_CHUNK_SIZE_BYTES):  # type: ignore[attr-defined]
             searched = max(0, len(said) - len(wanted))
             said += chunk
             if start < 0:
@@ -210,19 +191,35 @@ def _dump(arguments: Sequence[str], stdin: int, fed: bytes, before: str) -> str:
                 start = searched = len(wanted)
             end = said.find(b"\n" + _DUMP, max(start, searched))
             if end >= 0:
-                process.kill()
-                if feeder is not None:
-                    feeder.join()
                 return said[said.index(b"\n") : end].decode()
-        if feeder is not None:
-            feeder.join()
-        code = process.wait()
-    raise refused(code or 1, bytes(said))
+        program.wait()
+    raise _refused(program, bytes(said))
 
 
-def _feed(stream: IO[bytes], content: bytes) -> None:
-    try:
-        stream.write(content)
-        stream.close()
-    except OSError:
-        pass  # it has ended, and says why
+def _refused_options(options: Sequence[str], said: bytes) -> UsageError | None:
+    """The error where the program does not take the options that the user gave."""
+    if not options or _WRONG_OPTIONS not in said:
+        return None
+    reason = said.decode(errors="replace").splitlines()[0][:_LONGEST_REASON]
+    given = " ".join(options)
+    return UsageError(f"model-converter does not take the options {given!r:.200}: {reason}", help=_OPTIONS_HELP)
+
+
+def _refused(program: Program, said: bytes) -> ConverterRefusedError | ScenarioRunnerError:
+    """The error for a program that made nothing; ``said`` is its standard error."""
+    text = said.decode(errors="replace")
+    lines = [line for line in text.splitlines() if line and not line.startswith(_NO_REASON)]
+    if program.failure or not lines:
+        how = program.failure or f"ended with the exit code {program.returncode} and no reason"
+        message = "\n".join([f"the converter {how}", *(line[:_LONGEST_REASON] for line in lines[-3:])])
+        help = "is the model damaged?" if program.timed_out else "this is a defect of model-converter"
+        return ConverterFailedError(message, help=help)
+    line, is_invalid = 0, False
+    if found := _ERROR.search(text):
+        line, reason, is_invalid = int(found[2]), found[3], found[1] != _NOWHERE
+    else:
+        errors = [line.removeprefix(_PLAIN_ERROR) for line in lines if line.startswith(_PLAIN_ERROR)]
+        reason = "; ".join(errors or lines)
+    if len(reason) > _LONGEST_REASON:
+        reason = f"{reason[:_LONGEST_REASON]}…"
+    return ConverterRefusedError(Refusal(reason, line or None, is_invalid))

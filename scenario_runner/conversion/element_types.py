@@ -21,6 +21,7 @@ _NAMES: Final = {
     "i32": "R32_SINT",
     "si32": "R32_SINT",
     "ui32": "R32_UINT",
+    "i48": "R64_SINT",
     # the converter makes them narrower
     "i64": "R32_SINT",
     "f64": "R32_SFLOAT",

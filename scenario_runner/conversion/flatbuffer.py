@@ -1,31 +1,34 @@
-"""What is wrong with a TOSA FlatBuffer that the converter cannot load: it ends without a reason then.
+"""TOSA FlatBuffers: their shaders as a `Function`, and the same file with placeholders for its shaders.
 
-Only what tells is read: which operator reads and makes which values. Source: the schema of TOSA FlatBuffers (tosa.fbs
-of the TOSA serialization library), and the FlatBuffers file format: tables with a table of the offsets of their fields.
+Source: the schema of TOSA FlatBuffers (tosa.fbs of the TOSA serialization library), and the FlatBuffers file format:
+tables begin with the distance to a table of the offsets of their fields, and refer forwards only.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-_GRAPH_REGIONS, _REGION_BLOCKS, _BLOCK_OPERATORS, _BLOCK_INPUTS = 1, 1, 1, 3
+from scenario_runner.conversion.model import CustomOperation, Function, TensorType, Value
+
+_GRAPH_REGIONS = _REGION_BLOCKS = _BLOCK_OPERATORS = 1
+_BLOCK_TENSORS, _BLOCK_INPUTS, _BLOCK_OUTPUTS = 2, 3, 4
 _OPERATOR_OP, _OPERATOR_ATTRIBUTE, _OPERATOR_INPUTS, _OPERATOR_OUTPUTS = 0, 2, 3, 4
+_CUSTOM_FIELDS = _, _, _CUSTOM_ATTRIBUTES = 0, 1, 2  # name, domain, attributes
+_TENSOR_NAME, _TENSOR_SHAPE, _TENSOR_TYPE, _TENSOR_IS_UNRANKED = 0, 1, 2, 5
 _CUSTOM = 69
+_UNKNOWN = TensorType("unknown", None, "?")
+_ELEMENTS = ("?", "i1", "i4", "i8", "i16", "i32", "i48", "f32", "f16", "bf16", "shape", "f8E4M3FN", "f8E5M2")
+_IDENTIFIER = b"TOSA"
+_ALIGNMENT = 16
 
 
-class _DamagedError(Exception):
-    pass
+class DamagedError(Exception):
+    """The file is damaged: the end of a sentence that begins with its path."""
 
-
-class _Operator(NamedTuple):
-    """One operator: what messages call it, and the names of the values that it reads and makes."""
-
-    label: str
-    reads: tuple[str, ...]
-    makes: tuple[str, ...]
+    def __init__(self, message: str = "is damaged or was cut short") -> None:
+        super().__init__(message)
 
 
 class _Reader:
@@ -35,9 +38,9 @@ class _Reader:
         self._content = content
         self._elements_left = len(content)  # damaged vectors may overlap
 
-    def number(self, at: int, format: str) -> int:
+    def number(self, at: int, format: str = "I") -> int:
         if not 0 <= at <= len(self._content) - struct.calcsize(format):
-            raise _DamagedError
+            raise DamagedError
         return int(struct.unpack_from(f"<{format}", self._content, at)[0])
 
     def field(self, table: int, index: int) -> int:
@@ -50,79 +53,229 @@ class _Reader:
         return table + offset if offset else 0
 
     def at(self, field: int) -> int:
-        """What a field refers to."""
-        return field + self.number(field, "I") if field else 0
+        """The position that a field refers to."""
+        return field + self.number(field) if field else 0
+
+    def child(self, table: int, index: int) -> int:
+        """The table, vector or string in a field."""
+        return self.at(self.field(table, index))
 
     def elements(self, table: int, index: int) -> Iterator[int]:
         """The tables or strings in a vector."""
-        vector = self.at(self.field(table, index))
-        if not vector:
-            return
-        for i in range(self.number(vector, "I")):
+        vector = self.child(table, index)
+        for i in range(self.number(vector) if vector else 0):
             self._elements_left -= 1
             if self._elements_left < 0:
-                raise _DamagedError
+                raise DamagedError
             yield self.at(vector + 4 + 4 * i)
 
+    def content(self, vector: int) -> bytes:
+        """The bytes of a vector or string."""
+        size = self.number(vector) if vector else 0
+        if vector + 4 + size > len(self._content):
+            raise DamagedError
+        return self._content[vector + 4 : vector + 4 + size]
+
     def text(self, string: int) -> str:
-        size = self.number(string, "I")
-        if string + 4 + size > len(self._content):
-            raise _DamagedError
-        return self._content[string + 4 : string + 4 + size].decode(errors="replace")
+        return self.content(string).decode(errors="replace")
 
     def texts(self, table: int, index: int) -> tuple[str, ...]:
         return tuple(self.text(string) for string in self.elements(table, index))
 
+    def table(self, at: int) -> tuple[bytes, bytes]:
+        """A table and its table of offsets."""
+        vtable = at - self.number(at, "i")
+        sizes = self.number(vtable, "H"), self.number(vtable + 2, "H")
+        return self._content[at : at + sizes[1]], self._content[vtable : vtable + sizes[0]]
 
-def why_not_loaded(content: bytes) -> str:
-    """Why no graph can be made of a TOSA FlatBuffer, as the end of a sentence that begins with its path."""
-    try:
-        return _wrong(_Reader(content)) or "cannot be loaded: the converter does not say why"
-    except _DamagedError:
-        return "is damaged or was cut short"
-
-
-def _wrong(file: _Reader) -> str | None:
-    for region in file.elements(file.number(0, "I"), _GRAPH_REGIONS):
-        for block in file.elements(region, _REGION_BLOCKS):
-            operators = [
-                _operator(file, table, number) for number, table in enumerate(file.elements(block, _BLOCK_OPERATORS))
-            ]
-            wrong = _wrong_block(set(file.texts(block, _BLOCK_INPUTS)), operators)
-            if wrong:
-                return wrong
-    return None
+    def block(self) -> int:
+        """The block that the converter converts: the first one of the first region."""
+        for region in self.elements(self.number(0), _GRAPH_REGIONS):
+            for block in self.elements(region, _REGION_BLOCKS):
+                return block
+        raise DamagedError
 
 
-def _operator(file: _Reader, table: int, number: int) -> _Operator:
-    label = f"operator {number}"
-    op = file.field(table, _OPERATOR_OP)
-    attribute = file.at(file.field(table, _OPERATOR_ATTRIBUTE))
-    if op and attribute and file.number(op, "I") == _CUSTOM:
-        name = file.at(file.field(attribute, 0))
-        label += f" (custom operation {file.text(name)!r:.200})" if name else ""
-    return _Operator(label, file.texts(table, _OPERATOR_INPUTS), file.texts(table, _OPERATOR_OUTPUTS))
+class _Operator(NamedTuple):
+    """An operator: the names of the values that it reads and makes, and the table of a custom operation."""
+
+    reads: tuple[str, ...]
+    makes: tuple[str, ...]
+    custom: int
 
 
-def _wrong_block(known: set[str], operators: list[_Operator]) -> str | None:
-    maker = {name: number for number, operator in enumerate(operators) for name in operator.makes}
-    for operator in operators:
-        for name in operator.reads:
-            if name not in known and name not in maker:
-                return f"is no valid TOSA model: {operator.label} reads {name!r:.200}, which nothing makes"
-    needs = {
-        number: {maker[name] for name in operator.reads if name in maker} for number, operator in enumerate(operators)
+def _operators(file: _Reader, block: int) -> Iterator[_Operator]:
+    for table in file.elements(block, _BLOCK_OPERATORS):
+        op = file.field(table, _OPERATOR_OP)
+        yield _Operator(
+            file.texts(table, _OPERATOR_INPUTS),
+            file.texts(table, _OPERATOR_OUTPUTS),
+            file.child(table, _OPERATOR_ATTRIBUTE) if op and file.number(op) == _CUSTOM else 0,
+        )
+
+
+def block_names(content: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of the inputs and outputs. Raises DamagedError."""
+    file = _Reader(content)
+    block = file.block()
+    return file.texts(block, _BLOCK_INPUTS), file.texts(block, _BLOCK_OUTPUTS)
+
+
+def parse_flatbuffer(content: bytes) -> Function:
+    """The function that the file holds; ``span`` of a custom operation is its number among the operators.
+
+    Raises DamagedError, also for operators that read what none before them makes, which ends the converter without a
+    word.
+    """
+    file = _Reader(content)
+    block = file.block()
+    types = {
+        file.text(file.child(table, _TENSOR_NAME)): _tensor_type(file, table)
+        for table in file.elements(block, _BLOCK_TENSORS)
     }
-    try:
-        TopologicalSorter(needs).prepare()
-    except CycleError as error:
-        labels = " reads what is made by ".join(operators[number].label for number in reversed(error.args[1]))
-        return f"is no valid TOSA model, its operators form a cycle: {labels}"
-    for number, operator in enumerate(operators):
-        for name in operator.reads:
-            if maker.get(name, -1) > number:
-                return (
-                    f"is no valid TOSA model: {operator.label} reads {name!r:.200}, which "
-                    f"{operators[maker[name]].label} behind it makes"
-                )
-    return None
+
+    def values(names: Sequence[str]) -> tuple[Value, ...]:
+        return tuple(Value(name, types.get(name) or _UNKNOWN) for name in names)
+
+    inputs, outputs = (file.texts(block, index) for index in (_BLOCK_INPUTS, _BLOCK_OUTPUTS))
+    known = set(inputs)
+    operations = []
+    has_others = False
+    for number, operator in enumerate(_operators(file, block)):
+        fields = [file.text(file.child(operator.custom, index)) for index in _CUSTOM_FIELDS] if operator.custom else []
+        for read in operator.reads:
+            if read not in known:
+                label = f"operator {number}" + (f" (custom operation {fields[0]!r:.200})" if fields else "")
+                raise DamagedError(f"is no valid TOSA model: {label} reads {read!r:.200}, which none before it makes")
+        known.update(operator.makes)
+        if not fields:
+            has_others = True
+            continue
+        name, domain, attributes = fields
+        operations.append(
+            CustomOperation(
+                name=name,
+                domain=domain,
+                attributes=attributes,
+                operands=values(operator.reads),
+                results=values(operator.makes),
+                span=(number, number),
+                attributes_span=(0, 0),
+                line=0,
+            )
+        )
+    returned = values(outputs)
+    return Function(
+        name="main",
+        arguments=values(inputs),
+        result_types=tuple(value.type for value in returned),
+        operations=tuple(operations),
+        nested=(),
+        returned=returned,
+        is_only_shaders=not has_others and all(operation.is_shader for operation in operations),
+        input_names=inputs,
+        output_names=outputs,
+        span=(0, 0),
+        has_body=True,
+    )
+
+
+def _tensor_type(file: _Reader, table: int) -> TensorType:
+    field = file.field(table, _TENSOR_TYPE)
+    number = file.number(field) if field else 0
+    element = _ELEMENTS[number] if number < len(_ELEMENTS) else "?"
+    unranked = file.field(table, _TENSOR_IS_UNRANKED)
+    if unranked and file.number(unranked, "B"):
+        return TensorType(f"tensor<*x{element}>", None, element)
+    vector = file.child(table, _TENSOR_SHAPE)
+    sizes = [file.number(vector + 4 + 4 * i, "i") for i in range(file.number(vector) if vector else 0)]
+    text = "".join(f"{'?' if size < 0 else size}x" for size in sizes)
+    return TensorType(f"tensor<{text}{element}>", tuple(None if size < 0 else size for size in sizes), element)
+
+
+def placeholder_front(content: bytes, function: Function, attributes: Sequence[Sequence[bytes]]) -> bytes:
+    """The beginning of a file that ends with ``content``, and has placeholders for its shaders: operators of one result
+    each, with these ``attributes``.
+
+    The tables around the operators are written anew, and refer to all others in ``content``.
+    """
+    file = _Reader(content)
+    front = _Front(file)
+    graph = front.copy(0, file.number(0))
+    regions = front.vector(front.field(graph, _GRAPH_REGIONS), file.elements(file.number(0), _GRAPH_REGIONS))
+    old = file.at(file.child(file.number(0), _GRAPH_REGIONS) + 4)
+    region = front.copy(regions[0], old)
+    blocks = front.vector(front.field(region, _REGION_BLOCKS), file.elements(old, _REGION_BLOCKS))
+    block = front.copy(blocks[0], file.block())
+    shaders = {shader.span[0]: number for number, shader in enumerate(function.shaders)}
+    operators: list[int] = []
+    new: list[tuple[int, int, int]] = []
+    for number, table in enumerate(file.elements(file.block(), _BLOCK_OPERATORS)):
+        results = len(attributes[shaders[number]]) if number in shaders else 1
+        if number in shaders:
+            new += [(len(operators) + result, shaders[number], result) for result in range(results)]
+        operators += [table] * results
+    places = front.vector(front.field(block, _BLOCK_OPERATORS), operators)
+    for place, shader, result in new:
+        old = operators[place]
+        operator = front.copy(places[place], old, scalars=_OPERATOR_ATTRIBUTE)
+        made = list(file.elements(old, _OPERATOR_OUTPUTS))[result]
+        front.vector(front.field(operator, _OPERATOR_OUTPUTS), [made])
+        custom = front.copy(front.field(operator, _OPERATOR_ATTRIBUTE), file.child(old, _OPERATOR_ATTRIBUTE))
+        front.add_bytes(front.field(custom, _CUSTOM_ATTRIBUTES), attributes[shader][result])
+    return front.finish()
+
+
+class _Front:
+    """New tables, each written behind the reference to it, and references from them into the old file."""
+
+    def __init__(self, file: _Reader) -> None:
+        self._file = file
+        self._data = bytearray(bytes(4) + _IDENTIFIER)
+        self._old: dict[int, int] = {}
+
+    def _begin(self, reference: int) -> int:
+        """A new object, to which ``reference`` refers."""
+        self._data += bytes(-len(self._data) % 4)
+        self._old.pop(reference, None)
+        struct.pack_into("<I", self._data, reference, len(self._data) - reference)
+        return len(self._data)
+
+    def copy(self, reference: int, old: int, scalars: int = 0) -> int:
+        """A copy of a table of which all fields behind the first ``scalars`` are references."""
+        table, offsets = self._file.table(old)
+        vtable = len(self._data) + len(self._data) % 2
+        self._data += bytes(vtable - len(self._data)) + offsets
+        at = self._begin(reference)
+        self._data += table
+        struct.pack_into("<i", self._data, at, at - vtable)
+        for index in range(scalars, len(offsets) // 2 - 2):
+            field = self._file.field(old, index)
+            if field:
+                self._old[at + field - old] = self._file.at(field)
+        return at
+
+    def field(self, table: int, index: int) -> int:
+        """The position of a field of a new table."""
+        vtable = table - int(struct.unpack_from("<i", self._data, table)[0])
+        return table + int(struct.unpack_from("<H", self._data, vtable + 4 + 2 * index)[0])
+
+    def vector(self, reference: int, elements: Iterator[int] | Sequence[int]) -> list[int]:
+        """A vector of references to tables or strings of the old file; their places."""
+        old = list(elements)
+        at = self._begin(reference) + 4
+        self._data += struct.pack("<I", len(old)) + bytes(4 * len(old))
+        places = [at + 4 * i for i in range(len(old))]
+        self._old.update(zip(places, old, strict=True))
+        return places
+
+    def add_bytes(self, reference: int, content: bytes) -> None:
+        """A vector of bytes."""
+        self._begin(reference)
+        self._data += struct.pack("<I", len(content)) + content
+
+    def finish(self) -> bytes:
+        self._data += bytes(-len(self._data) % _ALIGNMENT)
+        for reference, old in self._old.items():
+            struct.pack_into("<I", self._data, reference, len(self._data) + old - reference)
+        return bytes(self._data)

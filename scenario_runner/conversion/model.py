@@ -66,9 +66,9 @@ class CustomOperation(NamedTuple):
 class Function(NamedTuple):
     """A function, or the declaration of one where there is no body.
 
-    ``input_names`` and ``output_names`` are those of ``tf.entry_function``, None where there are none. ``nested`` are
-    custom operations within a region of another operation. ``calls`` names the functions that it calls.
-    ``is_only_shaders`` says that nothing but shaders and a return stands in it.
+    ``input_names`` and ``output_names`` are those of ``tf.entry_function`` or of a FlatBuffer, None where there are
+    none. ``nested`` are custom operations within a region of another operation. ``is_only_shaders`` says that nothing
+    but shaders and a return stands in it.
     """
 
     name: str
@@ -77,7 +77,6 @@ class Function(NamedTuple):
     operations: tuple[CustomOperation, ...]
     nested: tuple[CustomOperation, ...]
     returned: tuple[Value, ...]
-    calls: tuple[str, ...]
     is_only_shaders: bool
     input_names: tuple[str, ...] | None
     output_names: tuple[str, ...] | None
@@ -91,14 +90,14 @@ class Function(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A model. ``path`` is what messages call it; ``text`` is MLIR.
+    """A model. ``path`` is what messages call it; ``text`` is MLIR, None for a FlatBuffer.
 
     ``is_users_text`` says that the file was text, so that its lines can be named. ``declarations`` are the functions
     without a body.
     """
 
     path: str
-    text: str
+    text: str | None
     functions: tuple[Function, ...]
     is_users_text: bool = True
     declarations: tuple[Function, ...] = ()

@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 
-from scenario_runner.conversion.converter import later_text
+from scenario_runner.conversion.converter import Input, dump
 from scenario_runner.conversion.element_types import format_name_of_element
+from scenario_runner.conversion.flatbuffer import placeholder_front
 from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
+from scenario_runner.conversion.reading import Source
 from scenario_runner.conversion.syntax import STRING, VALUE, escaped
 from scenario_runner.conversion.text_model import parse_text
 from scenario_runner.custom_shader.domain import DOMAIN
 
+_PART_CHARACTERS = 1 << 20
 _SIMPLIFIED_BEFORE = "ModelPartitionMarkingPass"
 _USE = re.compile(rf"({STRING})|//[^\n]*|({VALUE})(?:#([0-9]+))?", re.DOTALL)
 
@@ -36,26 +39,39 @@ def shader_number(entry_point: str) -> int:
     return int(entry_point.split("_")[1])
 
 
-def placeholder_text(model: Model, function: Function) -> str:
-    """The text of the model with this function alone, and placeholders for its shaders. Lines stay where they are."""
-    text = model.text
+def with_placeholders(source: Source, model: Model, function: Function) -> Input:
+    """The model with this function alone, and placeholders for its shaders. Lines of text stay where they are."""
+    if model.text is not None:
+        return Input(False, None, _text_parts(model.text, model, function))
+    content = source.content()
+    attributes = [
+        [_attributes(number, result, shader).encode() for result in range(len(shader.results))]
+        for number, shader in enumerate(function.shaders)
+    ]
+    return Input(True, None, [placeholder_front(content, function, attributes), content])
+
+
+def _text_parts(text: str, model: Model, function: Function) -> Iterator[bytes]:
     renamed = _names_of_results(text, function)
     changes = []
     for number, shader in enumerate(function.shaders):
         if len(shader.results) == 1:
-            changes.append((shader.attributes_span, _attributes(number, 0, shader)))
+            changes.append((shader.attributes_span, escaped(_attributes(number, 0, shader))))
         else:
             operations = [_operation(number, result, shader, renamed) for result in range(len(shader.results))]
             changes.append((shader.span, " ".join(operations)))
     for other in (*model.functions, *model.declarations):
         if other is not function:
             changes.append((other.span, "\n" * text.count("\n", *other.span)))
-    parts, at = [], 0
+    at = 0
     for (start, end), new in [*sorted(changes), ((len(text), len(text)), "")]:
-        kept = text[at:start]
-        parts += [_with_names(kept, renamed) if renamed else kept, new]
+        if renamed:
+            yield _with_names(text[at:start], renamed).encode()
+        else:
+            for first in range(at, start, _PART_CHARACTERS):
+                yield text[first : min(start, first + _PART_CHARACTERS)].encode()
+        yield new.encode()
         at = end
-    return "".join(parts)
 
 
 def _names_of_results(text: str, function: Function) -> dict[str, str]:
@@ -79,9 +95,10 @@ def _operation(number: int, result: int, shader: CustomOperation, renamed: dict[
     operands = ", ".join(renamed.get(each.name, each.name.removesuffix("#0")) for each in shader.operands)
     types = ", ".join(each.type.text for each in shader.operands)
     made = shader.results[result]
+    attributes = escaped(_attributes(number, result, shader))
     return (
         f'{renamed[made.name]} = "tosa.custom"({operands}) {{domain_name = "{DOMAIN}", '
-        f"operator_name = {escaped(shader.name)}, implementation_attrs = {_attributes(number, result, shader)}}} : "
+        f"operator_name = {escaped(shader.name)}, implementation_attrs = {attributes}}} : "
         f"({types}) -> {made.type.text}"
     )
 
@@ -95,7 +112,7 @@ def _attributes(number: int, result: int, shader: CustomOperation) -> str:
         attributes[f"{name}_vkformat"] = format_name_of_element(value.type.element)
         attributes[f"{name}_binding"] = binding
         attributes[f"{name}_descriptorset"] = 0
-    return escaped(json.dumps(attributes))
+    return json.dumps(attributes)
 
 
 def equal_operands(function: Function) -> list[tuple[int, ...]]:
@@ -106,13 +123,13 @@ def equal_operands(function: Function) -> list[tuple[int, ...]]:
     return [_places([operand.name for operand in shader.operands]) for shader in function.shaders]
 
 
-def simplified(text: str, path: str) -> Function:
+def simplified(model: Input, path: str) -> Function:
     """The function as the converter has simplified it, with one placeholder of each shader: an operation that changes
     nothing, such as a reshape to the same shape, is replaced by its operand, and what nobody reads is gone.
 
     Raises ConverterRefusedError, and NotUnderstoodError where the converter writes what is not read here.
     """
-    (function,) = parse_text(later_text(text, _SIMPLIFIED_BEFORE), path).functions
+    (function,) = parse_text(dump(model, _SIMPLIFIED_BEFORE), path).functions
     found = {shader_number(json.loads(shader.attributes)["entry_point"]): shader for shader in function.shaders}
     return function._replace(operations=tuple(found[number] for number in range(len(found))))
 

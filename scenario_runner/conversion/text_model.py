@@ -15,7 +15,7 @@ from scenario_runner.conversion.syntax import STRING, VALUE, Cursor, NotUndersto
 # What the search stops at: strings and comments (which may hold anything), braces, and the operations that matter.
 _STOP = re.compile(
     rf"({STRING})|//[^\n]*|[{{}}]|"
-    r"(?<![\w.$%@#!^])(?:func\.func|tosa\.custom|(?:func\.)?return|(?:func\.)?call(?=\s+@))(?![\w.$])",
+    r"(?<![\w.$%@#!^])(?:func\.func|tosa\.custom|(?:func\.)?return)(?![\w.$])",
     re.DOTALL,
 )
 _RESULTS = re.compile(rf"((?:{VALUE}(?::[0-9]+)?\s*,\s*)*{VALUE}(?::[0-9]+)?)\s*=\s*$")
@@ -72,7 +72,6 @@ class _Function:
         self._nested: list[CustomOperation] = []
         self._returned: tuple[Value, ...] = ()
         self._has_return = False
-        self._calls: list[str] = []
         self._spans: list[tuple[int, int]] = []
 
     def read(self) -> Function:
@@ -102,7 +101,6 @@ class _Function:
             operations=tuple(self._operations),
             nested=tuple(self._nested),
             returned=self._returned,
-            calls=tuple(self._calls),
             is_only_shaders=has_body and self._is_only_shaders(body, cursor.at - 1),
             input_names=inputs,
             output_names=outputs,
@@ -166,10 +164,6 @@ class _Function:
                     at = self._return(match)
             elif token == '"func.return"':
                 raise NotUnderstoodError("a return in the generic form")
-            elif token.endswith("call"):
-                self._calls.append(Cursor(text, at).symbol() or "")
-            elif token == '"func.call"':
-                self._calls.append("")
         raise NotUnderstoodError("a function without an end")
 
     def _return(self, match: re.Match[str]) -> int:

@@ -9,6 +9,7 @@ raw section on disk is not read here.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError
@@ -21,6 +22,7 @@ _TAG = b"CONST00\0"
 _START_BYTES = 16
 _RECORD = struct.Struct("<IiQQ")
 _DENSE = -1
+_ALIGNMENT = 8
 _CUT = "the file is damaged or was cut short"
 
 
@@ -32,6 +34,20 @@ def read_constants(content: Content, section: Section, path: str) -> tuple[Const
     if bytes(start[: len(_TAG)]) != _TAG:
         return _read_flatbuffer(content.part(section.offset_bytes, section.size_bytes), path)
     return _read_raw(content, section, start, path)
+
+
+def raw_section(constants: Sequence[Constant]) -> list[bytes | memoryview]:
+    """The parts of a section with these constants, whose data are in memory."""
+    parts: list[bytes | memoryview] = []
+    records, offset = [], 0
+    for constant in constants:
+        assert constant.data is not None, "the constants of files on disk are read before"
+        sparsity = _DENSE if constant.sparsity_dimension is None else constant.sparsity_dimension
+        records.append(_RECORD.pack(constant.resource_index, sparsity, constant.data.nbytes, offset))
+        padding = bytes(-constant.data.nbytes % _ALIGNMENT)
+        parts += [constant.data, padding]
+        offset += constant.data.nbytes + len(padding)
+    return [_TAG, len(constants).to_bytes(8, "little"), *records, *parts]
 
 
 def _read_raw(content: Content, section: Section, start: memoryview, path: str) -> tuple[Constant, ...]:

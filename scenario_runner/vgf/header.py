@@ -12,6 +12,7 @@ SIZE_BYTES = 128
 _MAGIC = b"VGF1"
 _LEGACY_MAGIC = struct.pack("<I", 0xF0E1D2C3)
 _OLDEST, _NEWEST = (0, 3), (0, 5)
+_CONSTANTS_SIZE_AT = 72
 _SECTION_NAMES = ("module", "model sequence", "model resource", "constant")
 # FlatBuffers offsets are 32 bits wide and signed in places, so no buffer is larger than this.
 _FLATBUFFER_LIMIT_BYTES = 2**31 - 1
@@ -71,3 +72,9 @@ def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> H
             raise fail(f"the {name} section has {size} bytes, but at most {_FLATBUFFER_LIMIT_BYTES} are possible")
         sections.append(Section(name, offset, size))
     return Header((major, minor, patch), *sections)
+
+
+def put_constants_size(file: bytearray, size_bytes: int) -> int:
+    """Write the size of the constant section, which is the last one, into the header; the offset of that section."""
+    struct.pack_into("<Q", file, _CONSTANTS_SIZE_AT, size_bytes)
+    return int(struct.unpack_from("<Q", file, _CONSTANTS_SIZE_AT - 8)[0])

@@ -6,6 +6,8 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import UnsupportedError
+from scenario_runner.vgf.constants import raw_section
+from scenario_runner.vgf.header import put_constants_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,10 +34,10 @@ def vgf_bytes(vgf: Vgf) -> bytes:
     for resource in vgf.resources:
         writer.resource(resource)
     for constant in vgf.constants:
-        assert constant.data is not None, "the constants of files on disk are read before"
         sparsity = -1 if constant.sparsity_dimension is None else constant.sparsity_dimension
         writer.constants.append(
-            writer.encoder.AddConstant(writer.resources[constant.resource_index], constant.data, sparsity)
+            # The data are written below: the library would copy them three times.
+            writer.encoder.AddConstant(writer.resources[constant.resource_index], b"", sparsity)
         )
     for segment in vgf.segments:
         writer.segment(segment)
@@ -46,7 +48,10 @@ def vgf_bytes(vgf: Vgf) -> bytes:
     file = io.BytesIO()
     if not writer.encoder.WriteTo(file):
         raise MemoryError
-    return file.getvalue()
+    tables = bytearray(file.getvalue())
+    constants = raw_section(vgf.constants)
+    start = put_constants_size(tables, sum(memoryview(part).nbytes for part in constants))
+    return b"".join([memoryview(tables)[:start], *constants])
 
 
 class _Writer:

@@ -11,7 +11,7 @@ from scenario_runner import ScenarioRunnerError, convert
 from scenario_runner.conversion.converter import VARIABLE
 from scenario_runner.errors import error_class
 from tests.codes.case import Case, Codes, Input
-from tests.conversion.models import GRID, TENSOR, add, attributes, custom, function, shader
+from tests.conversion.models import BRANCH, GRID, TENSOR, add, attributes, custom, function, shader
 
 LONG = {"input_0_vkformat": "VK_FORMAT_R64_SINT", "output_0_vkformat": "VK_FORMAT_R64_SINT"}
 SUM = add("%0", "%x", "%x")
@@ -64,5 +64,5 @@ INPUTS: dict[str, Input] = {
         ).replace("f32", "i64")
     ),
     "SR-CUSTOM-037": lambda case: converted(function(["x"], [SUM], ["%0"]) + function(["x"], [SUM], ["%0"], "other")),
-    "SR-CUSTOM-038": model(f"%1 = func.call @f(%x) : ({GRID}) -> {GRID}"),
+    "SR-CUSTOM-038": model(*BRANCH),
 }

@@ -121,3 +121,17 @@ def function(arguments: Sequence[str], body: Sequence[str], returned: Sequence[s
     types = ", ".join([GRID] * len(returned))
     lines = "\n".join(f"  {line}" for line in [*body, f"return {', '.join(returned)} : {types}"])
     return f"func.func @{name}({takes}) -> ({types}) attributes {{{entry}}} {{\n{lines}\n}}\n"
+
+
+BRANCH = [
+    '%c = "tosa.const"() {values = dense<true> : tensor<i1>} : () -> tensor<i1>',
+    f"""%1 = tosa.cond_if %c (%a = %x) : tensor<i1> ({GRID}) -> {GRID} {{
+  ^bb0(%a: {GRID}):
+    {shader("%9", ["%a"], [1, 0], name="Inner")}
+    tosa.yield %9 : {GRID}
+  }} else {{
+  ^bb0(%b: {GRID}):
+    tosa.yield %b : {GRID}
+  }}""",
+]
+"""A shader ``Inner`` within a branch, of the argument x."""

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from scenario_runner import ScenarioRunnerError, convert
+from scenario_runner.conversion import converter
 from scenario_runner.conversion.converter import VARIABLE
-from scenario_runner.conversion.flatbuffer import why_not_loaded
 from scenario_runner.errors import FileError, MissingFileError, UnsupportedError, UsageError
-from tests.conversion.models import BUFFER, GRID, TENSOR, add, attributes, custom, function, linear, shader
+from scenario_runner.vgf import parse_vgf
+from tests.conversion.models import BRANCH, BUFFER, GRID, TENSOR, add, attributes, custom, function, linear, shader
 from tests.conversion.test_reading_models import FIXTURES, flatbuffer
 
 RIGHT = attributes([BUFFER], [BUFFER], linear([BUFFER], [BUFFER], [1, 0]), workgroup_sizes=[8, 1, 1])
@@ -30,15 +31,6 @@ def model(*body: str, returned: str = "%1") -> str:
     """A model of one argument x with these operations."""
     return function(["x"], body, [returned])
 
-
-COND_IF = f"""%1 = tosa.cond_if %c (%a = %x) : tensor<i1> ({GRID}) -> {GRID} {{
-  ^bb0(%a: {GRID}):
-    {shader("%9", ["%a"], [1, 0], name="Inner")}
-    tosa.yield %9 : {GRID}
-  }} else {{
-  ^bb0(%b: {GRID}):
-    tosa.yield %b : {GRID}
-  }}"""
 
 CASES = {
     "attributes that are not JSON": (
@@ -85,7 +77,7 @@ CASES = {
     ),
     "a cycle through a graph": (
         model(shader("%1", ["%2"], [1, 0], name="A"), add("%2", "%1", "%x")),
-        "model.mlir:2: is not a valid TOSA model: the shader 'A': operand #0 does not dominate this use",
+        "model.mlir:2: is not a valid TOSA model: operand #0 does not dominate this use",
     ),
     "a value that nothing defines": (
         model(shader("%1", ["%q"], [1, 0], name="A")),
@@ -118,19 +110,19 @@ CASES = {
     "a brace too many": (changed() + "}", "model.mlir:4: is not a valid TOSA model: expected operation name…"),
     "an argument that is no tensor": (
         model(add("%1", "%x", "%x")).replace(f"(%x: {GRID})", f"(%x: {GRID}, %s: !tosa.shape<2>)"),
-        "model.mlir: the argument %s has the type !tosa.shape<2>, whose elements no Vulkan format holds",
+        "model.mlir: the converter cannot lower this model: expected shaped value when serializing VGF resources",
     ),
     "a shader without results": (
         model(custom("%1", ["%x"], RIGHT).replace("%1 = ", "").replace(f"-> {GRID}", "-> ()"), returned="%x"),
         "model.mlir:2: the shader 'shader' has no result",
     ),
     "a shader in a branch": (
-        model('%c = "tosa.const"() {values = dense<true> : tensor<i1>} : () -> tensor<i1>', COND_IF),
+        model(*BRANCH),
         "model.mlir:5: the shader 'Inner' is inside of a region of another operation",
     ),
     "a call": (
         model(f"%1 = func.call @f(%x) : ({GRID}) -> {GRID}"),
-        "model.mlir: the function 'main' calls 'f', which no segment of a VGF file can",
+        "model.mlir:2: is not a valid TOSA model: 'func.call' op 'f' does not reference a valid function",
     ),
     "an operation that TOSA does not have": (
         model(f"%1 = tosa.foo %x : ({GRID}) -> {GRID}"),
@@ -245,9 +237,14 @@ def test_several_functions(shader_cache: Path) -> None:
     assert [str(each) for each in both.findings] == [
         "<memory>: only the function 'main' is converted, not 'other'",
     ]
-    assert both.content == convert(main.encode()).content
+    assert parse_vgf(both.content) == parse_vgf(convert(main.encode()).content)
     chosen = convert((other + main).encode(), function="other")
-    assert chosen.content == convert(other.encode()).content
+    assert parse_vgf(chosen.content) == parse_vgf(convert(other.encode()).content)
+    bytecode = convert(FIXTURES / "functions.mlirbc")
+    assert [str(each).split(": ")[1] for each in bytecode.findings] == [
+        "only the function 'main' is converted, not 'other'"
+    ]
+    assert [each.shape for each in parse_vgf(bytecode.content).resources] == [(4,), (4,)]
     with pytest.raises(UsageError, match="<memory>: the model has no function 'x'; it has 'other', 'main'"):
         convert((other + main).encode(), function="x")
     with pytest.raises(UsageError, match="<memory>: the model has the functions 'other', 'third'"):
@@ -255,9 +252,8 @@ def test_several_functions(shader_cache: Path) -> None:
 
 
 def test_cycles_of_a_flatbuffer(tmp_path: Path) -> None:
-    """The converter ends without a reason where an operator of a FlatBuffer reads what it makes; we say why."""
+    """The converter aborts where an operator of a FlatBuffer reads what it makes; we say why."""
     content = flatbuffer((FIXTURES / "mixed.mlir").read_text(), tmp_path)
-    assert why_not_loaded(content).startswith("cannot be loaded")
     # the names of the shader's operand and result in its operator
     operand, result = b"layer_0", b"layer_2"
     shader = content.rindex(b"com.arm.VulkanCustomShader")
@@ -269,8 +265,36 @@ def test_cycles_of_a_flatbuffer(tmp_path: Path) -> None:
         damaged[at : at + len(operand)] = result
     with pytest.raises(FileError) as caught:
         convert(bytes(damaged))
-    assert "its operators form a cycle" in str(caught.value)
-    assert "(custom operation 'Mix')" in str(caught.value)
+    assert str(caught.value) == (
+        "<memory>: is no valid TOSA model: operator 2 (custom operation 'Mix') reads 'layer_2', which none before it"
+        " makes"
+    )
+
+
+def test_the_converters_own_reason(tmp_path: Path) -> None:
+    """What the converter says of a FlatBuffer that it cannot lower is shown."""
+    zero, filter = "tensor<1xf32>", "tensor<2x1x1x3xf32>"
+    text = (
+        f"func.func @main(%x: tensor<1x4x4x3xf32>, %w: {filter}, %b: tensor<2xf32>, %z: {zero}) -> tensor<1x4x4x2xf32>"
+        " {\n  %1 = tosa.conv2d %x, %w, %b, %z, %z {acc_type = f32, dilation = array<i64: 1, 1>, "
+        "pad = array<i64: 0, 0, 0, 0>, stride = array<i64: 1, 1>} : "
+        f"(tensor<1x4x4x3xf32>, {filter}, tensor<2xf32>, {zero}, {zero}) -> tensor<1x4x4x2xf32>\n"
+        "  return %1 : tensor<1x4x4x2xf32>\n}\n"
+    )
+    with pytest.raises(UnsupportedError) as caught:
+        convert(flatbuffer(text, tmp_path))
+    assert str(caught.value).startswith(
+        "<memory>: the converter cannot lower this model: cannot retrieve the zero points from op; "
+    )
+
+
+def test_a_converter_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Damaged bytecode can make the converter loop: it has a time limit."""
+    damaged = bytearray((FIXTURES / "mixed.mlirbc").read_bytes())
+    damaged[410] = 0x52
+    monkeypatch.setattr(converter, "TIMEOUT_S", 1.0)
+    with pytest.raises(UnsupportedError, match="<memory>: the converter did not finish within 1"):
+        convert(bytes(damaged))
 
 
 @pytest.mark.parametrize("size", [0, 8, 40, 200, 1000])

@@ -9,11 +9,19 @@ import pytest
 
 from scenario_runner import ScenarioRunnerError, convert
 from scenario_runner.conversion.converter import find_converter
-from scenario_runner.conversion.reading import parse_model, read_model
+from scenario_runner.conversion.model import Model
+from scenario_runner.conversion.reading import open_source, parse_model
 from scenario_runner.conversion.syntax import escaped, tensor_type, unescaped
+from scenario_runner.formats import format_named
+from scenario_runner.vgf import parse_vgf
 from tests.conversion.models import GRID, add, function, shader
 
 FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def read(model: Path | str) -> Model:
+    """The model in a file or a text."""
+    return parse_model(open_source(model.encode() if isinstance(model, str) else model))
 
 
 def flatbuffer(text: str, folder: Path) -> bytes:
@@ -25,12 +33,6 @@ def flatbuffer(text: str, folder: Path) -> bytes:
     return made.read_bytes()
 
 
-def without_names(text: str) -> str:
-    """The model without the names of its inputs and outputs."""
-    start = text.index(" attributes {tf.")
-    return text[:start] + text[text.index("}}", start) + 2 :]
-
-
 def test_bytecode_and_text() -> None:
     """Bytecode and text of one model give the same bytes."""
     text = convert(FIXTURES / "mixed.mlir").content
@@ -39,19 +41,27 @@ def test_bytecode_and_text() -> None:
 
 
 @pytest.mark.parametrize("name", ["model.tosa", "model.bin"])
-def test_flatbuffer_and_text(tmp_path: Path, name: str) -> None:
-    """A TOSA FlatBuffer gives the same bytes as text without names, whatever the name of its file."""
-    text = without_names((FIXTURES / "mixed.mlir").read_text())
-    content = flatbuffer(text, tmp_path)
-    (tmp_path / name).write_bytes(content)
-    assert convert(tmp_path / name).content == convert(text.encode()).content
+@pytest.mark.parametrize("shaders", [0, 1, 2])
+def test_flatbuffer_and_text(tmp_path: Path, name: str, shaders: int) -> None:
+    """A TOSA FlatBuffer gives the same file as text with the names of its block, whatever the name of its file."""
+    body = [add("%0", "%x", "%y"), add("%1", "%0", "%x"), add("%2", "%0", "%1")]
+    if shaders:
+        body[1] = shader("%1", ["%0"], [2, 1])
+    if shaders == 2:
+        body[2:] = [shader("%3:2", ["%1", "%0"], [2, 1, 3], [1, 0, 5]), add("%2", "%3#1", "%3#0")]
+    text = function(["x", "y"], body, ["%2", "%0"])
+    (tmp_path / name).write_bytes(flatbuffer(text, tmp_path))
+    names = {'"x,y"': '"TosaInput_0,TosaInput_1"', '"out0,out1"': '"TosaOutput_0,TosaOutput_1"'}
+    for old, new in names.items():
+        text = text.replace(old, new)
+    assert parse_vgf(convert(tmp_path / name).content) == parse_vgf(convert(text.encode()).content)
 
 
 def test_other_ways_to_write_text() -> None:
     """The generic form, aliases of attributes and types, comments, locations and declarations change nothing."""
     usual = function(["x"], [add("%0", "%x", "%x"), shader("%1:2", ["%0"], [2, 1], [1, 0])], ["%1#1", "%1"])
     expected = convert(usual.encode()).content
-    (operation,) = parse_model(usual.encode()).functions[0].shaders
+    (operation,) = read(usual).functions[0].shaders
     string = escaped(operation.attributes)
     generic = (
         '// a shader { "tosa.custom" (\n  %1:2 = "tosa.custom"(%0) <{domain_name = "com.arm.VulkanCustomShader", '
@@ -69,15 +79,25 @@ def test_other_ways_to_write_text() -> None:
     assert convert(aliased.split("\n", 1)[1].replace("!grid", GRID).encode()).content == expected
 
 
+@pytest.mark.parametrize("shaders", [0, 1])
+def test_elements_of_48_bits(shaders: int) -> None:
+    """An argument of 48-bit integers is a tensor of 64-bit ones, also where nothing but the interface has it."""
+    body = [shader("%0", ["%x"], [2, 1]) if shaders else add("%0", "%x", "%x"), add("%1", "%0", "%x")]
+    text = function(["x", "y"], body, ["%1"]).replace(f"%y: {GRID}", "%y: tensor<3xi48>")
+    found = parse_vgf(convert(text.encode()).content)
+    y = found.resources[found.inputs[1].resource_index]
+    assert (y.format, y.shape) == (format_named("VK_FORMAT_R64_SINT").value, (3,))
+
+
 def test_lines_of_the_users_text() -> None:
     """Operations know the line on which they stand."""
     text = "\n\n" + function(["x"], [add("%0", "%x", "%x"), shader("%1", ["%0"], [1, 0])], ["%1"])
-    assert parse_model(text.encode()).functions[0].shaders[0].line == 5
+    assert read(text).functions[0].shaders[0].line == 5
 
 
 def test_what_is_read() -> None:
     """Name, types and values of a shader are those of the text."""
-    model = read_model(FIXTURES / "mixed.mlir")
+    model = read(FIXTURES / "mixed.mlir")
     (main,) = model.functions
     assert (main.name, main.input_names, main.output_names) == ("main", ("x", "y"), ("out0",))
     assert [argument.name for argument in main.arguments] == ["%x#0", "%y#0"]
