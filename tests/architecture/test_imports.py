@@ -30,6 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("files",),
     ("tosa",),
     ("spirv",),
+    ("program",),
     (
         "formats",
         "sampling",
@@ -37,7 +38,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "content_cache",
         "streams",
         "system_limits",
-        "program",
         "tied_process",
         "program_version",
     ),
