@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.formats import find_format
-from scenario_runner.spirv.enumerants import IMAGE_FORMATS
+from scenario_runner.spirv._generated.enumerants import IMAGE_FORMATS
 
 if TYPE_CHECKING:
     from scenario_runner.checks.bound import Bound

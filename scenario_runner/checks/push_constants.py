@@ -5,14 +5,10 @@ Source: Vulkan specification, "Shader Interfaces", section "Push Constant Interf
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from scenario_runner.diagnostics import Diagnostic, error, warning
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scenario_runner.spirv import Interface
+from scenario_runner.spirv.interface import Interface, push_constants_read
 
 MOST_BYTES = 1 << 16
 """Far above the maxPushConstantsSize of any device; keeps a wrong size or file from being taken into memory."""
@@ -37,7 +33,7 @@ def check_size(uid: str, interface: Interface, size: int, pointer: str) -> list[
         size = max(size, declared_size(interface))
         return [error("SR-PUSH-004", place, f"push_constants_size is {size}; no device takes more than {MOST_BYTES}")]
     if size and size < declared_size(interface):
-        read = _read(interface)
+        read = push_constants_read(interface)
         if read > size:
             message = f"shader {uid!r} reads {read} bytes of push constants, but push_constants_size is {size}"
             help = f"set push_constants_size to {declared_size(interface)}, or leave it out"
@@ -71,7 +67,7 @@ def check_data(
         )
         help = f"set push_constants_size to {-(-data_size // 4) * 4}, or give less data"
         return [error("SR-PUSH-002", pointer, f"raw_data {data!r} holds {data_size} bytes, but {has}", help)]
-    read = max(map(_read, interfaces)) if data_size < declared else 0
+    read = max(map(push_constants_read, interfaces)) if data_size < declared else 0
     if data_size < read:
         message = f"raw_data {data!r} holds {data_size} bytes, but {read} bytes of push constants are read by {shaders}"
         return [error("SR-PUSH-002", pointer, message, "give as much data as the shader reads")]
@@ -81,12 +77,6 @@ def check_data(
 def padded(data: bytes) -> bytes:
     """Data as vkCmdPushConstants takes it: a multiple of 4 bytes."""
     return data + bytes(-len(data) % 4)
-
-
-def _read(interface: Interface) -> int:
-    from scenario_runner.spirv.push_reads import push_constants_read
-
-    return push_constants_read(interface)
 
 
 def check_missing_data(uid: str, interface: Interface, pointer: str) -> list[Diagnostic]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner.checks.images import declared_otherwise, name_of_format
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.plan.model.resources import ImagePlan
-from scenario_runner.spirv.changed_formats import UNKNOWN, change_formats
+from scenario_runner.spirv.image_formats import UNKNOWN, change_formats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

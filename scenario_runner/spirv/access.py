@@ -1,4 +1,4 @@
-"""Which module-scope variables an entry point uses, and whether it reads or writes them.
+"""Module-scope variables that an entry point reads and writes.
 
 Source: Vulkan specification, "Shaders", section "Static Use": an entry point statically uses a variable when a function
 of its call tree names it. Pointers and handles are followed from the variable through access chains, loads of
@@ -9,7 +9,7 @@ stored or returned), both are assumed.
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
-from scenario_runner.spirv import opcodes as op
+from scenario_runner.spirv._generated import opcodes as op
 from scenario_runner.spirv.index import Index
 
 READ: Final = 1
@@ -17,7 +17,7 @@ WRITE: Final = 2
 PLAIN: Final = 4
 """Set beside `READ` and `WRITE` unless the instruction is atomic."""
 LOST: Final = 8
-"""Set beside the others where a trail is lost, so that reads and writes are only assumed."""
+"""Set beside the others where a pointer is not followed, so that reads and writes are only assumed."""
 
 MAX_ROOTS: Final = 32
 """Variables that one pointer may come from before it counts as lost."""
@@ -33,73 +33,60 @@ _TRACKED: Final = frozenset({UNIFORM_CONSTANT, UNIFORM, WORKGROUP, PUSH_CONSTANT
 # The ids that a value comes from: variables, or parameters of the function at hand.
 Roots: TypeAlias = tuple[int, ...]
 
-# What an instruction does with its operands; the numbers are the words that it looks at.
-(
-    _NOTHING,
-    _LOAD,
-    _STORE,
-    _PASS_3,
-    _PASS_4,
-    _MERGE_3_4,
-    _MERGE_4_5,
-    _USE_3,
-    _USE_3_4,
-    _READ_3,
-    _WRITE_1,
-    _CHANGE_3,
-    _COPY,
-    _PHI,
-    _CALL,
-    _EXT_INST,
-    _ESCAPE_1,
-    _ESCAPE_4,
-    _PARAMETER,
-    _END,
-) = range(20)
-
-# Words that an instruction of each of these kinds has at least.
-_LEAST: Final = (1, 4, 3, 4, 5, 5, 6, 4, 5, 4, 2, 4, 3, 3, 4, 5, 2, 4, 3, 1)
-
-_KINDS: Final = {
-    op.LOAD: _LOAD,
-    op.STORE: _STORE,
-    **dict.fromkeys((op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN, op.PTR_ACCESS_CHAIN), _PASS_3),
-    **dict.fromkeys((op.IN_BOUNDS_PTR_ACCESS_CHAIN, op.RAW_ACCESS_CHAIN, op.COPY_OBJECT, op.COPY_LOGICAL), _PASS_3),
-    **dict.fromkeys((op.COMPOSITE_EXTRACT, op.BITCAST, op.CONVERT_PTR_TO_U), _PASS_3),
-    **dict.fromkeys((op.IMAGE, op.IMAGE_TEXEL_POINTER), _PASS_3),
-    **dict.fromkeys((op.UNTYPED_ACCESS_CHAIN, op.UNTYPED_IN_BOUNDS_ACCESS_CHAIN), _PASS_4),
-    **dict.fromkeys((op.UNTYPED_PTR_ACCESS_CHAIN, op.UNTYPED_IN_BOUNDS_PTR_ACCESS_CHAIN), _PASS_4),
-    op.SAMPLED_IMAGE: _MERGE_3_4,
-    op.SELECT: _MERGE_4_5,
-    op.PHI: _PHI,
-    **dict.fromkeys((op.ARRAY_LENGTH, op.TENSOR_QUERY_SIZE), _USE_3),
-    **dict.fromkeys((op.UNTYPED_ARRAY_LENGTH, op.PTR_EQUAL, op.PTR_NOT_EQUAL, op.PTR_DIFF), _USE_3_4),
-    **dict.fromkeys(range(op.IMAGE_SAMPLE_IMPLICIT_LOD, op.IMAGE_READ + 1), _READ_3),
-    **dict.fromkeys(range(op.IMAGE_SPARSE_SAMPLE_IMPLICIT_LOD, op.IMAGE_SPARSE_DREF_GATHER + 1), _READ_3),
-    **dict.fromkeys((op.IMAGE_SPARSE_READ, op.TENSOR_READ, op.ATOMIC_LOAD), _READ_3),
-    **dict.fromkeys((op.COOPERATIVE_MATRIX_LOAD, op.COOPERATIVE_MATRIX_LOAD_NV), _READ_3),
-    **dict.fromkeys((op.COOPERATIVE_MATRIX_LOAD_TENSOR, op.COOPERATIVE_VECTOR_LOAD), _READ_3),
-    **dict.fromkeys((op.IMAGE_WRITE, op.TENSOR_WRITE, op.ATOMIC_STORE, op.ATOMIC_FLAG_CLEAR), _WRITE_1),
-    **dict.fromkeys((op.COOPERATIVE_MATRIX_STORE, op.COOPERATIVE_MATRIX_STORE_NV), _WRITE_1),
-    **dict.fromkeys((op.COOPERATIVE_MATRIX_STORE_TENSOR, op.COOPERATIVE_VECTOR_STORE), _WRITE_1),
-    **dict.fromkeys(range(op.ATOMIC_EXCHANGE, op.ATOMIC_XOR + 1), _CHANGE_3),
-    **dict.fromkeys((op.ATOMIC_FLAG_TEST_AND_SET, op.ATOMIC_F_MIN, op.ATOMIC_F_MAX, op.ATOMIC_F_ADD), _CHANGE_3),
-    **dict.fromkeys((op.COPY_MEMORY, op.COPY_MEMORY_SIZED), _COPY),
-    # Their operands are values and a mask that could be taken for an id.
-    **dict.fromkeys((op.COOPERATIVE_MATRIX_MUL_ADD, op.COOPERATIVE_MATRIX_LENGTH), _NOTHING),
-    op.FUNCTION_CALL: _CALL,
-    op.EXT_INST: _EXT_INST,
-    op.RETURN_VALUE: _ESCAPE_1,
-    op.VARIABLE: _ESCAPE_4,
-    op.FUNCTION_PARAMETER: _PARAMETER,
-    op.FUNCTION_END: _END,
-}
-
-_ATOMIC_STORES: Final = frozenset({op.ATOMIC_STORE, op.ATOMIC_FLAG_CLEAR})
 _READ: Final = READ | PLAIN
 _WRITE: Final = WRITE | PLAIN
 _READ_WRITE: Final = READ | WRITE | PLAIN
 _LOST: Final = _READ_WRITE | LOST
+
+# Opcodes that use what their operands point to → pairs of the operand's word and the flags of the use.
+_USES: Final[dict[int, tuple[tuple[int, int], ...]]] = {
+    op.STORE: ((1, _WRITE), (2, _LOST)),
+    **dict.fromkeys((op.ARRAY_LENGTH, op.TENSOR_QUERY_SIZE), ((3, 0),)),
+    **dict.fromkeys((op.UNTYPED_ARRAY_LENGTH, op.PTR_EQUAL, op.PTR_NOT_EQUAL, op.PTR_DIFF), ((3, 0), (4, 0))),
+    **dict.fromkeys(range(op.IMAGE_SAMPLE_IMPLICIT_LOD, op.IMAGE_READ + 1), ((3, _READ),)),
+    **dict.fromkeys(range(op.IMAGE_SPARSE_SAMPLE_IMPLICIT_LOD, op.IMAGE_SPARSE_DREF_GATHER + 1), ((3, _READ),)),
+    **dict.fromkeys((op.IMAGE_SPARSE_READ, op.TENSOR_READ), ((3, _READ),)),
+    **dict.fromkeys((op.COOPERATIVE_MATRIX_LOAD, op.COOPERATIVE_MATRIX_LOAD_NV), ((3, _READ),)),
+    **dict.fromkeys((op.COOPERATIVE_MATRIX_LOAD_TENSOR, op.COOPERATIVE_VECTOR_LOAD), ((3, _READ),)),
+    **dict.fromkeys((op.IMAGE_WRITE, op.TENSOR_WRITE), ((1, _WRITE),)),
+    **dict.fromkeys((op.COOPERATIVE_MATRIX_STORE, op.COOPERATIVE_MATRIX_STORE_NV), ((1, _WRITE),)),
+    **dict.fromkeys((op.COOPERATIVE_MATRIX_STORE_TENSOR, op.COOPERATIVE_VECTOR_STORE), ((1, _WRITE),)),
+    op.ATOMIC_LOAD: ((3, READ),),
+    **dict.fromkeys((op.ATOMIC_STORE, op.ATOMIC_FLAG_CLEAR), ((1, WRITE),)),
+    **dict.fromkeys(range(op.ATOMIC_EXCHANGE, op.ATOMIC_XOR + 1), ((3, READ | WRITE),)),
+    op.ATOMIC_FLAG_TEST_AND_SET: ((3, READ | WRITE),),
+    **dict.fromkeys((op.ATOMIC_F_MIN, op.ATOMIC_F_MAX, op.ATOMIC_F_ADD), ((3, READ | WRITE),)),
+    **dict.fromkeys((op.COPY_MEMORY, op.COPY_MEMORY_SIZED), ((1, _WRITE), (2, _READ))),
+    # Their operands are values and a mask that could be taken for an id.
+    **dict.fromkeys((op.COOPERATIVE_MATRIX_MUL_ADD, op.COOPERATIVE_MATRIX_LENGTH), ()),
+    op.RETURN_VALUE: ((1, _LOST),),
+}
+# Opcodes whose result points to what an operand points to → the operand's word.
+_PASSES: Final = {
+    **dict.fromkeys((op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN, op.PTR_ACCESS_CHAIN), 3),
+    **dict.fromkeys((op.IN_BOUNDS_PTR_ACCESS_CHAIN, op.RAW_ACCESS_CHAIN, op.COPY_OBJECT, op.COPY_LOGICAL), 3),
+    **dict.fromkeys((op.COMPOSITE_EXTRACT, op.BITCAST, op.CONVERT_PTR_TO_U), 3),
+    **dict.fromkeys((op.IMAGE, op.IMAGE_TEXEL_POINTER), 3),
+    **dict.fromkeys((op.UNTYPED_ACCESS_CHAIN, op.UNTYPED_IN_BOUNDS_ACCESS_CHAIN), 4),
+    **dict.fromkeys((op.UNTYPED_PTR_ACCESS_CHAIN, op.UNTYPED_IN_BOUNDS_PTR_ACCESS_CHAIN), 4),
+}
+# Opcodes whose result may come from several operands → the words of these: first, end (None: all) and step.
+_MERGES: Final = {op.SAMPLED_IMAGE: (3, 5, 1), op.SELECT: (4, 6, 1), op.PHI: (3, None, 2)}
+# Other opcodes that are looked at → the words they have at least.
+_OTHERS: Final = {
+    op.LOAD: 4,
+    op.FUNCTION_CALL: 4,
+    op.EXT_INST: 5,
+    op.VARIABLE: 4,
+    op.FUNCTION_PARAMETER: 3,
+    op.FUNCTION_END: 1,
+}
+_LEAST_WORDS: Final = {
+    **{opcode: 1 + max([word for word, _ in uses], default=0) for opcode, uses in _USES.items()},
+    **{opcode: 1 + word for opcode, word in _PASSES.items()},
+    **{opcode: end or first for opcode, (first, end, _) in _MERGES.items()},
+    **_OTHERS,
+}
 
 _FIRST_VENDOR_OPCODE: Final = 4096
 
@@ -115,24 +102,22 @@ class Call(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What one function does by itself.
+    """The effects of one function without those of the functions it calls.
 
     ``effects`` maps a variable or parameter that it names to `READ`, `WRITE` and `PLAIN` flags, 0 for none.
     """
 
-    parameters: tuple[int, ...]
+    parameters: list[int]
     effects: dict[int, int]
-    calls: tuple[Call, ...]
+    calls: list[Call]
 
 
 class Access:
-    """Follows variables through the functions of a module; what was found out about a function is kept.
+    """Follows variables through the functions of a module; the summary of a function is kept.
 
     Raises `SpirvError` for calls to functions that do not exist, functions that call themselves, and instructions that
     are too short.
     """
-
-    __slots__ = ("_effects", "_handles", "_index", "_quiet_sets", "_roots", "_summaries", "storage_classes")
 
     def __init__(self, index: Index) -> None:
         self._index = index
@@ -159,7 +144,7 @@ class Access:
                 self._quiet_sets.add(id)
 
     def variables(self, function: int) -> dict[int, int]:
-        """Every tracked variable that the call tree of a function names → `READ`, `WRITE` and `PLAIN` flags."""
+        """Return the flags of every tracked variable that the call tree of a function names."""
         used: dict[int, int] = {}
         for id in self._call_tree(function):
             summary = self._summaries[id]
@@ -172,7 +157,7 @@ class Access:
         return used
 
     def _call_tree(self, function: int) -> list[int]:
-        """The functions that a function reaches, callees before callers, itself last."""
+        """List the functions that a function reaches, callees before callers, itself last."""
         order: list[int] = []
         finished: dict[int, bool] = {}
         stack = [function]
@@ -197,7 +182,7 @@ class Access:
         return order
 
     def _parameter_effects(self, summary: Summary) -> tuple[int, ...]:
-        """What a function does to its arguments, by itself and through what it calls."""
+        """Return the flags of the arguments of a function, including those of the functions it calls."""
         effects = {id: summary.effects.get(id, 0) for id in summary.parameters}
         for root, flags in self._passed_on(summary):
             if root in effects:
@@ -205,7 +190,7 @@ class Access:
         return tuple(effects.values())
 
     def _passed_on(self, summary: Summary) -> Iterable[tuple[int, int]]:
-        """What the functions that a function calls do to the things it hands them."""
+        """Iterate over the effects of called functions on their arguments."""
         for call in summary.calls:
             for roots, flags in zip(call.arguments, self._effects[call.function], strict=False):
                 for root in roots:
@@ -213,104 +198,77 @@ class Access:
 
     def _summarise(self, function: int) -> Summary:
         index = self._index
-        words = index.words
+        words, roots = index.words, self._roots
         start = index.functions.get(function)
         if start is None:
             raise index.error(f"the function {function} is called or named as an entry point, but it does not exist")
-        roots, handles = self._roots, self._handles
-        effects: dict[int, int] = {}
-        parameters: list[int] = []
-        calls: list[Call] = []
-        kinds, least = _KINDS, _LEAST
-        at, end = start + (words[start] >> 16), len(words)
+        summary = Summary([], {}, [])
+        effects = summary.effects
 
-        def touch(found: Roots | None, flags: int) -> None:
-            for root in found or ():
+        def touch(id: int, flags: int) -> None:
+            for root in roots.get(id, ()):
                 effects[root] = effects.get(root, 0) | flags
 
-        while at < end:
-            word = words[at]
-            count = word >> 16
-            opcode = word & 0xFFFF
-            kind = kinds.get(opcode)
-            if kind is None:
+        for at in index.instructions(start):
+            opcode, count = words[at] & 0xFFFF, words[at] >> 16
+            least = _LEAST_WORDS.get(opcode)
+            if least is None:
                 if opcode >= _FIRST_VENDOR_OPCODE:
-                    # An instruction this reader does not know: whatever it names, it may read and write.
+                    # An unknown instruction may read and write everything that it names.
                     for operand in words[at + 1 : at + count]:
-                        touch(roots.get(operand), _LOST)
-                at += count
+                        touch(operand, _LOST)
                 continue
-            if count < least[kind]:
-                raise index.too_short(at, least[kind])
-            if kind == _LOAD:
-                found = roots.get(words[at + 3])
-                if found:
-                    loaded = tuple([root for root in found if root in handles])
-                    touch(found, 0 if loaded else _READ)
-                    if loaded:
-                        roots[words[at + 2]] = loaded
-            elif kind == _PASS_3:
-                found = roots.get(words[at + 3])
-                if found:
-                    touch(found, 0)
-                    roots[words[at + 2]] = found
-            elif kind == _STORE:
-                touch(roots.get(words[at + 1]), _WRITE)
-                touch(roots.get(words[at + 2]), _LOST)
-            elif kind == _MERGE_4_5:
-                self._merge(words[at + 4 : at + 6], words[at + 2], effects)
-            elif kind == _MERGE_3_4:
-                self._merge(words[at + 3 : at + 5], words[at + 2], effects)
-            elif kind == _PHI:
-                self._merge(words[at + 3 : at + count : 2], words[at + 2], effects)
-            elif kind == _READ_3:
-                touch(roots.get(words[at + 3]), READ if opcode == op.ATOMIC_LOAD else _READ)
-            elif kind == _WRITE_1:
-                touch(roots.get(words[at + 1]), WRITE if opcode in _ATOMIC_STORES else _WRITE)
-            elif kind == _CHANGE_3:
-                touch(roots.get(words[at + 3]), READ | WRITE)
-            elif kind == _EXT_INST:
+            if count < least:
+                raise index.too_short(at, least)
+            if opcode in _USES:
+                for word, flags in _USES[opcode]:
+                    touch(words[at + word], flags)
+            elif opcode in _PASSES:
+                source = words[at + _PASSES[opcode]]
+                if source in roots:
+                    touch(source, 0)
+                    roots[words[at + 2]] = roots[source]
+            elif opcode in _MERGES:
+                first, end, step = _MERGES[opcode]
+                self._merge(words[at + first : at + (end or count) : step], words[at + 2], effects)
+            elif opcode == op.LOAD:
+                source = words[at + 3]
+                handles = tuple([root for root in roots.get(source, ()) if root in self._handles])
+                touch(source, 0 if handles else _READ)
+                if handles:
+                    roots[words[at + 2]] = handles
+            elif opcode == op.EXT_INST:
                 if words[at + 3] not in self._quiet_sets:
                     flags = _READ_WRITE if words[at + 4] in _GLSL_WRITERS else _READ
                     for operand in words[at + 5 : at + count]:
-                        if operand in roots:
-                            touch(roots[operand], flags)
-            elif kind == _CALL:
-                arguments = tuple([roots.get(operand, ()) for operand in words[at + 4 : at + count]])
-                calls.append(Call(words[at + 3], arguments))
-                for found in arguments:
-                    touch(found, 0)
-            elif kind == _COPY:
-                touch(roots.get(words[at + 1]), _WRITE)
-                touch(roots.get(words[at + 2]), _READ)
-            elif kind == _PARAMETER:
-                id = words[at + 2]
-                parameters.append(id)
-                roots[id] = (id,)
-                if self._is_handle(words[at + 1]):
-                    handles.add(id)
-            elif kind == _PASS_4:
-                found = roots.get(words[at + 4])
-                if found:
-                    touch(found, 0)
-                    roots[words[at + 2]] = found
-            elif kind == _USE_3:
-                touch(roots.get(words[at + 3]), 0)
-            elif kind == _USE_3_4:
-                touch(roots.get(words[at + 3]), 0)
-                touch(roots.get(words[at + 4]), 0)
-            elif kind == _ESCAPE_1:
-                touch(roots.get(words[at + 1]), _LOST)
-            elif kind == _ESCAPE_4:
-                if count > 4:
-                    touch(roots.get(words[at + 4]), _LOST)
-            elif kind == _END:
+                        touch(operand, flags)
+            elif opcode == op.FUNCTION_CALL:
+                arguments = words[at + 4 : at + count]
+                summary.calls.append(Call(words[at + 3], tuple([roots.get(operand, ()) for operand in arguments])))
+                for operand in arguments:
+                    touch(operand, 0)
+            elif opcode == op.FUNCTION_PARAMETER:
+                self._add_parameter(summary, words[at + 2], words[at + 1])
+            elif opcode == op.VARIABLE:
+                if count > 4:  # an initializer
+                    touch(words[at + 4], _LOST)
+            else:
                 break
-            at += count
-        return Summary(tuple(parameters), effects, tuple(calls))
+        return summary
+
+    def _add_parameter(self, summary: Summary, id: int, type: int) -> None:
+        summary.parameters.append(id)
+        self._roots[id] = (id,)
+        at = self._index.definitions.get(type)
+        if (
+            at is not None
+            and self._index.opcode(at) == op.TYPE_POINTER
+            and self._index.words[at + 2] == UNIFORM_CONSTANT
+        ):
+            self._handles.add(id)
 
     def _merge(self, operands: Iterable[int], result: int, effects: dict[int, int]) -> None:
-        """Let a result come from everything that several operands come from."""
+        """Let a result come from all roots of several operands."""
         merged: dict[int, None] = {}
         for operand in operands:
             for root in self._roots.get(operand, ()):
@@ -322,9 +280,3 @@ class Access:
             effects[root] = effects.get(root, 0) | (_LOST if lost else 0)
         if not lost:
             self._roots[result] = tuple(merged)
-
-    def _is_handle(self, type: int) -> bool:
-        """Whether loading from a parameter of this type gives a handle: it points to UniformConstant."""
-        index = self._index
-        at = index.definitions.get(type)
-        return at is not None and index.opcode(at) == op.TYPE_POINTER and index.words[at + 2] == UNIFORM_CONSTANT

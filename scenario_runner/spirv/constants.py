@@ -1,22 +1,28 @@
-"""Values of constants: plain ones, specialization constants under given values, and OpSpecConstantOp arithmetic."""
+"""Values of constants: their bits, specialization constants under given values, and OpSpecConstantOp arithmetic.
+
+Source: SPIR-V specification, "Literal" and "Constant-Creation Instructions"; SPV_KHR_bfloat16; SPV_EXT_float8 (the OCP
+8-bit floating point formats).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import operator
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from scenario_runner.spirv import opcodes as op
-from scenario_runner.spirv.decorations import SPEC_ID
+from scenario_runner.spirv._generated import opcodes as op
+from scenario_runner.spirv._generated.enumerants import SPEC_ID
 from scenario_runner.spirv.index import Index
-from scenario_runner.spirv.literals import Literal, decode, fit
 from scenario_runner.spirv.type_table import TypeTable
 from scenario_runner.spirv.types import Array, Matrix, Scalar, Struct, Type, Vector
 
+Literal: TypeAlias = bool | int | float
 # A composite constant is a tuple of its parts.
 Value: TypeAlias = bool | int | float | tuple["Value", ...]
 
 MAX_ELEMENTS: Final = 1024
-"""Elements that a null or replicated composite may have here: it states its length without spelling it out."""
+"""Elements of a null or replicated composite, whose length is a mere number in the module."""
 
 _COMPOSITES: Final = frozenset({op.CONSTANT_COMPOSITE, op.SPEC_CONSTANT_COMPOSITE})
 _REPLICATES: Final = frozenset({op.CONSTANT_COMPOSITE_REPLICATE, op.SPEC_CONSTANT_COMPOSITE_REPLICATE})
@@ -30,36 +36,36 @@ def _truncated_quotient(a: int, b: int) -> int:
 
 
 _BINARY: Final[dict[int, _Operation]] = {
-    op.I_ADD: ("u", lambda a, b: a + b),
-    op.I_SUB: ("u", lambda a, b: a - b),
-    op.I_MUL: ("u", lambda a, b: a * b),
+    op.I_ADD: ("u", operator.add),
+    op.I_SUB: ("u", operator.sub),
+    op.I_MUL: ("u", operator.mul),
     # The specification leaves division by zero undefined; 0 keeps the reader going.
     op.U_DIV: ("u", lambda a, b: a // b if b else 0),
     op.S_DIV: ("s", _truncated_quotient),
     op.U_MOD: ("u", lambda a, b: a % b if b else 0),
-    op.S_REM: ("s", lambda a, b: a - _truncated_quotient(a, b) * b),
     op.S_MOD: ("s", lambda a, b: a % b if b else 0),
+    op.S_REM: ("s", lambda a, b: a - _truncated_quotient(a, b) * b),
     # A shift by the width or more is undefined; 64 bits are the most there are, so nothing grows without limit.
     op.SHIFT_RIGHT_LOGICAL: ("u", lambda a, b: a >> min(b, 64)),
     op.SHIFT_RIGHT_ARITHMETIC: ("s", lambda a, b: a >> min(b & 0xFFFF_FFFF, 64)),
     op.SHIFT_LEFT_LOGICAL: ("u", lambda a, b: a << min(b, 64)),
-    op.BITWISE_OR: ("u", lambda a, b: a | b),
-    op.BITWISE_XOR: ("u", lambda a, b: a ^ b),
-    op.BITWISE_AND: ("u", lambda a, b: a & b),
+    op.BITWISE_OR: ("u", operator.or_),
+    op.BITWISE_XOR: ("u", operator.xor),
+    op.BITWISE_AND: ("u", operator.and_),
     op.LOGICAL_OR: ("are", lambda a, b: a or b),
     op.LOGICAL_AND: ("are", lambda a, b: a and b),
-    op.LOGICAL_EQUAL: ("are", lambda a, b: a == b),
-    op.LOGICAL_NOT_EQUAL: ("are", lambda a, b: a != b),
-    op.I_EQUAL: ("u", lambda a, b: a == b),
-    op.I_NOT_EQUAL: ("u", lambda a, b: a != b),
-    op.U_GREATER_THAN: ("u", lambda a, b: a > b),
-    op.S_GREATER_THAN: ("s", lambda a, b: a > b),
-    op.U_GREATER_THAN_EQUAL: ("u", lambda a, b: a >= b),
-    op.S_GREATER_THAN_EQUAL: ("s", lambda a, b: a >= b),
-    op.U_LESS_THAN: ("u", lambda a, b: a < b),
-    op.S_LESS_THAN: ("s", lambda a, b: a < b),
-    op.U_LESS_THAN_EQUAL: ("u", lambda a, b: a <= b),
-    op.S_LESS_THAN_EQUAL: ("s", lambda a, b: a <= b),
+    op.LOGICAL_EQUAL: ("are", operator.eq),
+    op.LOGICAL_NOT_EQUAL: ("are", operator.ne),
+    op.I_EQUAL: ("u", operator.eq),
+    op.I_NOT_EQUAL: ("u", operator.ne),
+    op.U_GREATER_THAN: ("u", operator.gt),
+    op.S_GREATER_THAN: ("s", operator.gt),
+    op.U_GREATER_THAN_EQUAL: ("u", operator.ge),
+    op.S_GREATER_THAN_EQUAL: ("s", operator.ge),
+    op.U_LESS_THAN: ("u", operator.lt),
+    op.S_LESS_THAN: ("s", operator.lt),
+    op.U_LESS_THAN_EQUAL: ("u", operator.le),
+    op.S_LESS_THAN_EQUAL: ("s", operator.le),
 }
 _UNARY: Final[dict[int, _Operation]] = {
     op.U_CONVERT: ("u", lambda a, _: a),
@@ -74,13 +80,11 @@ _OPERATIONS: Final[dict[int, _Operation]] = {**_BINARY, **_UNARY}
 
 
 class Constants:
-    """Values of a module's constants under one specialization, and the types whose lengths follow from them.
+    """Values of a module's constants, and its types, under one specialization.
 
     ``specialization`` maps SpecId to a value; constants that it leaves out have their defaults, ids that the module
     does not have are ignored. Raises `SpirvError` for a value that does not fit and a constant that cannot be computed.
     """
-
-    __slots__ = ("_index", "_specialization", "_values", "types")
 
     def __init__(self, index: Index, specialization: Mapping[int, Literal] | None = None) -> None:
         self._index = index
@@ -89,14 +93,14 @@ class Constants:
         self.types = TypeTable(index, self)
 
     def integer(self, id: int, user: int, what: str) -> int:
-        """The value of an integer constant that the instruction at offset ``user`` names."""
+        """Return the value of an integer constant that the instruction at offset ``user`` names."""
         value = self.value(id, user)
         if isinstance(value, bool) or not isinstance(value, int):
             raise self._index.error(f"{what} is the constant {id}, which is not an integer")
         return value
 
     def integers(self, id: int, user: int, what: str) -> tuple[int, ...]:
-        """The values of a composite constant of integers that the instruction at offset ``user`` names."""
+        """Return the values of a composite constant of integers that the instruction at offset ``user`` names."""
         value = self.value(id, user)
         parts: list[int] = []
         for part in value if isinstance(value, tuple) else ():
@@ -107,7 +111,7 @@ class Constants:
         return tuple(parts)
 
     def value(self, id: int, user: int) -> Value:
-        """The value of any constant. Operands come before their users in a module, so this always ends."""
+        """Return the value of any constant. Operands come before their users in a module, so this always ends."""
         values = self._values
         stack = [(id, user)]
         while stack:
@@ -127,7 +131,7 @@ class Constants:
         return values[id]
 
     def scalar(self, id: int) -> tuple[Scalar, Literal]:
-        """Type and default value of a scalar constant that is defined outside functions."""
+        """Return type and default value of a scalar constant that is defined outside functions."""
         index = self._index
         at = index.definitions[id]
         words = index.words
@@ -147,7 +151,7 @@ class Constants:
         return scalar, decode(scalar, bits)
 
     def _operands(self, at: int) -> list[int]:
-        """The ids of the constants that the instruction at an offset is made of."""
+        """Return the ids of the constants that the instruction at an offset consists of."""
         words = self._index.words
         opcode, count = words[at] & 0xFFFF, words[at] >> 16
         if opcode in _COMPOSITES:
@@ -205,7 +209,7 @@ class Constants:
         return (self._null(type.element, id),) * length
 
     def _length(self, type: Type, id: int) -> int:
-        """How many parts a composite has."""
+        """Count the parts of a composite."""
         length = 0
         if isinstance(type, Vector):
             length = type.components
@@ -216,8 +220,6 @@ class Constants:
         if not 0 < length <= MAX_ELEMENTS:
             raise self._index.error(f"the constant {id} of the type {type} is not one this reader can compute")
         return length
-
-    # OpSpecConstantOp ------------------------------------------------------------------------------------------
 
     def _operate(self, id: int, at: int, count: int) -> Value:
         index = self._index
@@ -241,7 +243,7 @@ class Constants:
             if operation in _BINARY:
                 return _apply(how, function, operand_type, result_type, operands[0], operands[1])
             return _apply(how, function, operand_type, result_type, operands[0], operands[0])
-        except (KeyError, IndexError, TypeError, ValueError, OverflowError):
+        except (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError):
             message = f"the specialization constant operation {id} at word {at} (opcode {operation}) cannot be computed"
             raise index.error(message) from None
 
@@ -255,22 +257,17 @@ def _parts(value: Value) -> tuple[Value, ...]:
     return value
 
 
-def _extract(value: Value, path: object) -> Value:
-    for step in path:  # type: ignore[attr-defined]
+def _extract(value: Value, path: Sequence[int]) -> Value:
+    for step in path:
         value = _parts(value)[step]
     return value
 
 
-def _insert(into: Value, part: Value, path: object) -> Value:
-    steps = list(path)  # type: ignore[call-overload]
-    levels = []
-    for step in steps:
-        parts = _parts(into)
-        levels.append(parts)
-        into = parts[step]
-    for parts, step in zip(reversed(levels), reversed(steps), strict=True):
-        part = (*parts[:step], part, *parts[step + 1 :])
-    return part
+def _insert(into: Value, part: Value, path: Sequence[int]) -> Value:
+    if not path:
+        return part
+    parts = _parts(into)
+    return (*parts[: path[0]], _insert(parts[path[0]], part, path[1:]), *parts[path[0] + 1 :])
 
 
 def _select(condition: Value, accepted: Value, refused: Value) -> Value:
@@ -283,7 +280,7 @@ def _select(condition: Value, accepted: Value, refused: Value) -> Value:
 def _apply(
     how: str, function: Callable[[int, int], int], operand: Type, result: Type, first: Value, second: Value
 ) -> Value:
-    """An operation on scalars, or component by component on vectors."""
+    """Apply an operation to scalars, or component by component to vectors."""
     if isinstance(first, tuple):
         if not isinstance(operand, Vector) or not isinstance(result, Vector):
             raise TypeError
@@ -299,3 +296,124 @@ def _apply(
     read = Scalar("int" if how == "s" else "uint", operand.width_bits)
     answer = function(int(decode(read, first)), int(decode(read, second)))
     return decode(result, int(answer))
+
+
+def decode(scalar: Scalar, bits: int) -> Literal:
+    """Return the scalar in the low bits of ``bits``; NaN for an unknown float encoding."""
+    if scalar.kind == "bool":
+        return bits != 0
+    width = scalar.width_bits
+    bits &= (1 << width) - 1
+    if scalar.kind == "uint":
+        return bits
+    if scalar.kind == "int":
+        return bits - (1 << width) if bits >> (width - 1) else bits
+    if not scalar.encoding:
+        code, size = {16: ("e", 2), 32: ("f", 4), 64: ("d", 8)}.get(width, ("", 0))
+        return float(struct.unpack("<" + code, bits.to_bytes(size, "little"))[0]) if code else float("nan")
+    if scalar.encoding == "bfloat16":
+        return float(struct.unpack("<f", (bits << 16).to_bytes(4, "little"))[0])
+    if scalar.encoding in ("float8_e4m3", "float8_e5m2"):
+        return _decode_float8(bits, scalar.encoding)
+    return float("nan")
+
+
+def fit(scalar: Scalar, value: Literal) -> Literal:
+    """Convert a value to the scalar's type; raise ValueError with the reason when it does not fit.
+
+    3.0 is the integer 3 and 3 is the float 3.0; ``True`` is 1, and 0 and 1 are Booleans.
+    """
+    if not isinstance(value, bool | int | float):
+        raise ValueError("it is neither a number nor true or false")
+    if scalar.kind == "bool":
+        if value not in (0, 1):
+            raise ValueError("a Boolean is true, false, 1 or 0")
+        return bool(value)
+    if scalar.kind == "float":
+        return _fit_float(scalar, value)
+    if isinstance(value, float):
+        if not value.is_integer():
+            raise ValueError("it is not an integer")
+        value = int(value)
+    signed = scalar.kind == "int"
+    lowest = -(1 << scalar.width_bits - 1) if signed else 0
+    highest = (1 << scalar.width_bits - signed) - 1
+    if not lowest <= value <= highest:
+        raise ValueError(f"the range is {lowest} to {highest}")
+    return int(value)
+
+
+def encode(scalar: Scalar, value: Literal) -> bytes:
+    """Return the value's bytes in this machine's byte order, a Boolean as a VkBool32; ValueError as for `fit`."""
+    fitted = fit(scalar, value)
+    if scalar.kind == "bool":
+        return struct.pack("=I", fitted)
+    if scalar.kind != "float":
+        code = {8: "b", 16: "h", 32: "i", 64: "q"}[scalar.width_bits]
+        return struct.pack("=" + (code if scalar.kind == "int" else code.upper()), fitted)
+    if not scalar.encoding:
+        return struct.pack("=" + {16: "e", 32: "f", 64: "d"}[scalar.width_bits], fitted)
+    if scalar.encoding == "bfloat16":
+        return struct.pack("=H", _bfloat16_bits(float(fitted)))
+    return bytes([_float8_bits(float(fitted), scalar.encoding)])
+
+
+def _fit_float(scalar: Scalar, value: Literal) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"it is beyond the range of {scalar}") from None
+    if scalar.encoding in ("float8_e4m3", "float8_e5m2"):
+        highest = 448.0 if scalar.encoding == "float8_e4m3" else 57344.0
+        infinite = number in (float("inf"), float("-inf"))
+        if abs(number) > highest and not (infinite and scalar.encoding == "float8_e5m2"):
+            raise ValueError(f"the range is {-highest} to {highest}")
+        return number
+    if scalar.encoding not in ("", "bfloat16") or scalar.width_bits == 8:
+        raise ValueError(f"values of the type {scalar} cannot be written")
+    if number in (float("inf"), float("-inf")):
+        return number
+    try:
+        if scalar.encoding:
+            bits = _bfloat16_bits(number)
+            if bits & 0x7FFF == 0x7F80:
+                raise OverflowError
+        else:
+            struct.pack("<" + {16: "e", 32: "f", 64: "d"}[scalar.width_bits], number)
+    except OverflowError:
+        raise ValueError(f"it is beyond the range of {scalar}") from None
+    return number
+
+
+def _bfloat16_bits(value: float) -> int:
+    """Return the upper half of a float32, rounded to nearest even; OverflowError beyond float32."""
+    bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
+    if value != value:
+        return bits >> 16 | 0x40
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+
+def _decode_float8(bits: int, encoding: str) -> float:
+    sign = -1.0 if bits & 0x80 else 1.0
+    mantissa_bits, bias = (3, 7) if encoding == "float8_e4m3" else (2, 15)
+    exponent = (bits & 0x7F) >> mantissa_bits
+    mantissa = bits & ((1 << mantissa_bits) - 1)
+    if encoding == "float8_e4m3":
+        if bits & 0x7F == 0x7F:
+            return float("nan")
+    elif exponent == 31:
+        return float("nan") if mantissa else sign * float("inf")
+    if not exponent:
+        return sign * mantissa * 2.0 ** (1 - bias - mantissa_bits)
+    return sign * (1 + mantissa / (1 << mantissa_bits)) * 2.0 ** (exponent - bias)
+
+
+def _float8_bits(value: float, encoding: str) -> int:
+    """Return the nearest of the 256 values, the even one of two that are equally near."""
+    if value != value:
+        return 0x7F
+    sign = 0x80 if str(value).startswith("-") else 0
+    finite = [bits for bits in range(0x7F) if _decode_float8(bits, encoding) < float("inf")]
+    if abs(value) == float("inf"):
+        return sign | 0x7C
+    return sign | min(finite, key=lambda bits: (abs(_decode_float8(bits, encoding) - abs(value)), bits & 1))

@@ -1,16 +1,13 @@
-"""A module as plain dicts and lists, ready for JSON: what ``shader show`` prints."""
+"""Description of a module as plain dicts and lists, as ``shader show`` prints it."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from scenario_runner.spirv.blocks import Block
-from scenario_runner.spirv.entry_point import EntryPoint
-from scenario_runner.spirv.graph import GraphEntryPoint, GraphResource
 from scenario_runner.spirv.interface import DescriptorBinding
-from scenario_runner.spirv.module import Module
+from scenario_runner.spirv.module import EntryPoint, GraphEntryPoint, GraphResource, Module
 from scenario_runner.spirv.stage_interface import StageVariable
-from scenario_runner.spirv.types import Array, Image, Member, RuntimeArray, Struct, Tensor, Type
+from scenario_runner.spirv.types import Array, Block, Image, Member, RuntimeArray, Struct, Tensor, Type
 
 MAX_MEMBERS: Final = 20_000
 """Members of nested structures that a description spells out; structures beyond that keep their name and size only."""
@@ -20,29 +17,21 @@ entry points beyond that keep their name and execution model only."""
 
 
 def describe(module: Module) -> dict[str, Any]:
-    """Everything the reader knows about a module, in dicts, lists, strings, numbers, Booleans and None.
+    """Describe a module in dicts, lists, strings, numbers, Booleans and None.
 
     Sizes, offsets and strides are in bytes. Raises `SpirvError` where an entry point's interface cannot be read.
     """
     budget = [MAX_MEMBERS]
     variables = [MAX_VARIABLES]
     return {
-        "name": module.name,
-        "size_bytes": module.size_bytes,
+        **_fields(module, "name", "size_bytes"),
         "version": f"{module.version[0]}.{module.version[1]}",
         "capabilities": list(module.capabilities),
         "extensions": list(module.extensions),
         "ext_inst_imports": list(module.ext_inst_imports),
-        "addressing_model": module.addressing_model,
-        "memory_model": module.memory_model,
+        **_fields(module, "addressing_model", "memory_model"),
         "specialization_constants": [
-            {
-                "id": constant.id,
-                "name": constant.name,
-                "type": constant.type,
-                "size_bytes": constant.size_bytes,
-                "default": _finite(constant.default),
-            }
+            {**_fields(constant, "id", "name", "type", "size_bytes"), "default": _finite(constant.default)}
             for constant in module.spec_constants
         ],
         "entry_points": [_entry_point(entry_point, budget, variables) for entry_point in module.entry_points],
@@ -78,31 +67,22 @@ def _entry_point(entry_point: EntryPoint, budget: list[int], variables: list[int
     }
 
 
+def _fields(record: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
+
+
 def _stage_variable(variable: StageVariable) -> dict[str, Any]:
     return {
-        "name": variable.name,
-        "location": variable.location,
-        "locations": variable.locations,
-        "component": variable.component,
-        "index": variable.index,
+        **_fields(variable, "name", "location", "locations", "component", "index"),
         "type": str(variable.type),
         "interpolation": [*(["flat"] if variable.flat else []), *variable.interpolation],
     }
 
 
 def _binding(binding: DescriptorBinding, budget: list[int]) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "set": binding.set,
-        "binding": binding.binding,
-        "name": binding.name,
-        "kind": binding.kind,
-        "count": binding.count,
-        "used": binding.used,
-        "readable": binding.readable,
-        "writable": binding.writable,
-        "reads": binding.reads,
-        "writes": binding.writes,
-    }
+    described = _fields(
+        binding, "set", "binding", "name", "kind", "count", "used", "readable", "writable", "reads", "writes"
+    )
     if binding.image is not None:
         described["image"] = _image(binding.image)
     if binding.tensor is not None:
@@ -116,10 +96,7 @@ def _binding(binding: DescriptorBinding, budget: list[int]) -> dict[str, Any]:
 
 def _image(image: Image) -> dict[str, Any]:
     return {
-        "dim": image.dim,
-        "arrayed": image.arrayed,
-        "multisampled": image.multisampled,
-        "depth": image.depth,
+        **_fields(image, "dim", "arrayed", "multisampled", "depth"),
         "sampled_type": None if image.sampled_type is None else str(image.sampled_type),
         "format": image.format,
     }
@@ -142,21 +119,14 @@ def _graph(graph: GraphEntryPoint) -> dict[str, Any]:
 
 
 def _graph_resource(resource: GraphResource) -> dict[str, Any]:
-    return {
-        "name": resource.name,
-        "set": resource.set,
-        "binding": resource.binding,
-        **_tensor(resource.tensor),
-    }
+    return {**_fields(resource, "name", "set", "binding"), **_tensor(resource.tensor)}
 
 
 def _block(block: Block | None, budget: list[int]) -> dict[str, Any] | None:
     if block is None:
         return None
     return {
-        "name": block.name,
-        "size_bytes": block.size_bytes,
-        "runtime_stride_bytes": block.runtime_stride_bytes,
+        **_fields(block, "name", "size_bytes", "runtime_stride_bytes"),
         "members": _members(block.struct, budget),
     }
 

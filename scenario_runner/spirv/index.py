@@ -1,20 +1,21 @@
-"""The words of one SPIR-V module and where its instructions lie.
+"""The words of a SPIR-V module and the positions of its instructions.
 
 One pass over the words checks every word count and notes where names, decorations, types, constants, variables,
-functions and graphs are; their contents are decoded by whoever asks (`types`, `constants`, `access`, `graph`).
+functions and graphs are; other modules of this package decode what is asked for (`type_table`, `constants`, `access`).
 Nothing is sized by a number that the module states, so time and memory grow with the number of its bytes only.
+Whether the module is valid beyond what is read here is for spirv-val to say (`scenario_runner.shaders.spirv_val`).
 """
 
 from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.spirv import decorations
-from scenario_runner.spirv import opcodes as op
+from scenario_runner.spirv._generated import opcodes as op
+from scenario_runner.spirv._generated.enumerants import DECORATION_WORDS
 
 _Result = TypeVar("_Result")
 
@@ -23,61 +24,8 @@ HEADER_WORDS: Final = 5
 MAX_BOUND: Final = 0x3FFFFF
 """Largest id bound: SPIR-V specification, section "Universal Limits"."""
 
-# Opcodes outside functions that define an id → (the word that holds it, the words the instruction has at least).
-DEFINITIONS: Final = {
-    op.STRING: (1, 3),
-    op.EXT_INST_IMPORT: (1, 3),
-    op.DECORATION_GROUP: (1, 2),
-    op.TYPE_VOID: (1, 2),
-    op.TYPE_BOOL: (1, 2),
-    op.TYPE_INT: (1, 4),
-    op.TYPE_FLOAT: (1, 3),
-    op.TYPE_VECTOR: (1, 4),
-    op.TYPE_MATRIX: (1, 4),
-    op.TYPE_IMAGE: (1, 9),
-    op.TYPE_SAMPLER: (1, 2),
-    op.TYPE_SAMPLED_IMAGE: (1, 3),
-    op.TYPE_ARRAY: (1, 4),
-    op.TYPE_RUNTIME_ARRAY: (1, 3),
-    op.TYPE_STRUCT: (1, 2),
-    op.TYPE_POINTER: (1, 4),
-    op.TYPE_FUNCTION: (1, 3),
-    **dict.fromkeys((op.TYPE_OPAQUE, *range(34, op.TYPE_PIPE + 1)), (1, 2)),
-    op.TYPE_PIPE_STORAGE: (1, 2),
-    op.TYPE_NAMED_BARRIER: (1, 2),
-    op.TYPE_TENSOR: (1, 3),
-    op.TYPE_GRAPH: (1, 3),
-    op.TYPE_UNTYPED_POINTER: (1, 3),
-    op.TYPE_COOPERATIVE_MATRIX: (1, 2),
-    op.TYPE_RAY_QUERY: (1, 2),
-    op.TYPE_HIT_OBJECT: (1, 2),
-    op.TYPE_COOPERATIVE_VECTOR: (1, 2),
-    op.TYPE_ACCELERATION_STRUCTURE: (1, 2),
-    op.TYPE_COOPERATIVE_MATRIX_NV: (1, 2),
-    op.TYPE_TENSOR_LAYOUT: (1, 2),
-    op.TYPE_TENSOR_VIEW: (1, 2),
-    op.UNDEF: (2, 3),
-    op.EXT_INST: (2, 5),
-    op.CONSTANT_TRUE: (2, 3),
-    op.CONSTANT_FALSE: (2, 3),
-    op.CONSTANT: (2, 4),
-    op.CONSTANT_COMPOSITE: (2, 3),
-    op.CONSTANT_SAMPLER: (2, 3),
-    op.CONSTANT_NULL: (2, 3),
-    op.SPEC_CONSTANT_TRUE: (2, 3),
-    op.SPEC_CONSTANT_FALSE: (2, 3),
-    op.SPEC_CONSTANT: (2, 4),
-    op.SPEC_CONSTANT_COMPOSITE: (2, 3),
-    op.SPEC_CONSTANT_OP: (2, 4),
-    op.VARIABLE: (2, 4),
-    op.UNTYPED_VARIABLE: (2, 4),
-    op.CONSTANT_COMPOSITE_REPLICATE: (2, 4),
-    op.SPEC_CONSTANT_COMPOSITE_REPLICATE: (2, 4),
-    op.GRAPH_CONSTANT: (2, 4),
-}
-
-# The other opcodes outside functions that are read → the words they have at least.
-_OTHERS: Final = {
+# Opcodes outside functions that are read besides definitions → the words they have at least.
+_NOTES: Final = {
     op.NAME: 3,
     op.MEMBER_NAME: 4,
     op.EXTENSION: 2,
@@ -95,46 +43,18 @@ _OTHERS: Final = {
 
 _FIRST_VENDOR_OPCODE: Final = 4096
 
-# What ends a block, OpBranch to OpUnreachable (SPIR-V specification, section "Control-Flow Instructions"); what a
-# function without blocks has; and OpLine and OpNoLine, which may stand anywhere.
-_BEFORE_THE_END: Final = frozenset((*range(249, 256), op.FUNCTION, op.FUNCTION_PARAMETER, 8, 317))
+
+def enumerant_name(table: Mapping[int, str], value: int, kind: str) -> str:
+    """Return the name of an enumerant; ``kind`` and the number, such as ``Capability4711``, for an unknown one."""
+    return table.get(value) or f"{kind}{value}"
 
 
 class Index:
-    """Where everything lies in a module's words. Offsets count words from the start of the module.
+    """Positions of a module's instructions, as offsets in words from the start of the module.
 
-    Raises `SpirvError` from the constructor when the bytes are not a module, and from `string` and `definition`
-    when what is looked up is not there.
+    The constructor raises `SpirvError` for bytes that are not a module; `string` and `definition` raise it for a text
+    or an id that is not there.
     """
-
-    __slots__ = (
-        "_kept",
-        "big_endian",
-        "bound",
-        "capabilities",
-        "decorations",
-        "definitions",
-        "entry_points",
-        "execution_modes",
-        "extensions",
-        "functions",
-        "graph_constants",
-        "graph_entry_points",
-        "graphs",
-        "groups",
-        "imports",
-        "member_decorations",
-        "member_groups",
-        "member_names",
-        "memory_model",
-        "name",
-        "names",
-        "spec_constants",
-        "unknown",
-        "variables",
-        "version",
-        "words",
-    )
 
     def __init__(self, data: bytes | bytearray | memoryview, name: str = "") -> None:
         self.name = name
@@ -163,8 +83,6 @@ class Index:
         self.graphs: dict[int, int] = {}
         self._kept: dict[object, Any] = {}
         self._scan_functions(self._scan_head())
-
-    # The header ------------------------------------------------------------------------------------------------
 
     def _words_of(self, data: bytes | bytearray | memoryview) -> tuple[array[int], bool]:
         size = data.nbytes if isinstance(data, memoryview) else len(data)
@@ -202,10 +120,8 @@ class Index:
             raise self.error(f"the id bound is {bound}, SPIR-V allows 1 to {MAX_BOUND}")
         return bound
 
-    # Everything before the functions ---------------------------------------------------------------------------
-
     def _scan_head(self) -> int:
-        """Read everything before the first function or graph; returns where that begins."""
+        """Read everything before the first function or graph; return where that begins."""
         words = self.words
         end = len(words)
         definitions, variables, bound = self.definitions, self.variables, self.bound
@@ -216,7 +132,7 @@ class Index:
             opcode = word & 0xFFFF
             if not count or at + count > end:
                 raise self._bad_count(at)
-            form = DEFINITIONS.get(opcode)
+            form = op.DEFINITIONS.get(opcode)
             if form is not None:
                 slot, least = form
                 if count < least:
@@ -238,12 +154,12 @@ class Index:
                     self.imports.append(id)
             elif opcode == op.FUNCTION or opcode == op.GRAPH:
                 break
-            elif opcode in _OTHERS:
-                if count < _OTHERS[opcode]:
-                    raise self.too_short(at, _OTHERS[opcode])
+            elif opcode in _NOTES:
+                if count < _NOTES[opcode]:
+                    raise self.too_short(at, _NOTES[opcode])
                 self._note(opcode, at, count)
             elif opcode >= _FIRST_VENDOR_OPCODE and count > 1:
-                # Perhaps a type of an extension that is newer than this reader: remembered, in case somebody uses it.
+                # Perhaps a type of an extension that is newer than this reader.
                 self.unknown.setdefault(words[at + 1], at)
             at += count
         return at
@@ -252,13 +168,13 @@ class Index:
         words = self.words
         target = words[at + 1]
         if opcode == op.DECORATE:
-            least = decorations.LEAST_WORDS.get(words[at + 2])
+            least = DECORATION_WORDS.get(words[at + 2])
             if least is not None:
                 if count < least:
                     raise self.too_short(at, least)
                 self.decorations.setdefault(target, {})[words[at + 2]] = words[at + 3] if least > 3 else 1
         elif opcode == op.MEMBER_DECORATE:
-            least = decorations.LEAST_WORDS.get(words[at + 3])
+            least = DECORATION_WORDS.get(words[at + 3])
             if least is not None:
                 if count <= least:
                     raise self.too_short(at, least + 1)
@@ -288,28 +204,23 @@ class Index:
         else:
             self.execution_modes.setdefault(target, []).append(at)
 
-    # Functions and graphs --------------------------------------------------------------------------------------
-
     def _scan_functions(self, at: int) -> None:
-        """Check the word counts and the blocks of the rest, and note where functions and graphs begin."""
+        """Check word counts and ends of functions, and note where functions and graphs begin."""
         words = self.words
         end = len(words)
-        function = previous = opcode = 0
+        function = 0
         while at < end:
             word = words[at]
             count = word >> 16
             if not count:
                 raise self._bad_count(at)
-            previous, opcode = opcode, word & 0xFFFF
+            opcode = word & 0xFFFF
             if opcode == op.FUNCTION:
                 if function:
                     raise self.error(f"the function at word {function} has no end before the next one at word {at}")
                 self._add(self.functions, at, count, 5)
                 function = at
             elif opcode == op.FUNCTION_END:
-                # drivers trust that blocks end: a module cut off inside of one crashes them
-                if not function or (previous not in _BEFORE_THE_END and previous < _FIRST_VENDOR_OPCODE):
-                    raise self.error(f"the end of a function at word {at} does not follow the end of a block")
                 function = 0
             elif opcode == op.GRAPH:
                 self._add(self.graphs, at, count, 3)
@@ -335,35 +246,40 @@ class Index:
         table[id] = at
 
     def once(self, make: Callable[[Index], _Result]) -> _Result:
-        """What ``make`` gives for this module: worked out at the first call, and kept with the module."""
+        """Return ``make(self)``, computed once and kept with the module."""
         if make not in self._kept:
             self._kept[make] = make(self)
         result: _Result = self._kept[make]
         return result
 
-    # Looking things up -----------------------------------------------------------------------------------------
-
     def definition(self, id: int, what: str) -> int:
-        """The offset of the instruction that defines ``id``; ``what`` says in the error who wants it."""
+        """Return the offset of the instruction that defines ``id``; ``what`` names its role in the error."""
         at = self.definitions.get(id)
         if at is None:
             raise self.error(f"{what} is the id {id}, which nothing in the module defines")
         return at
 
+    def instructions(self, at: int = HEADER_WORDS) -> Iterator[int]:
+        """Iterate over the offsets of all instructions from an offset on."""
+        words, end = self.words, len(self.words)
+        while at < end:
+            yield at
+            at += words[at] >> 16
+
     def opcode(self, at: int) -> int:
-        """The opcode of the instruction at an offset."""
+        """Return the opcode of the instruction at an offset."""
         return self.words[at] & 0xFFFF
 
     def count(self, at: int) -> int:
-        """The number of words of the instruction at an offset, its first one included."""
+        """Return the number of words of the instruction at an offset."""
         return self.words[at] >> 16
 
     def string(self, at: int, end: int) -> str:
-        """The text of a literal that begins at word ``at`` of an instruction that ends before word ``end``."""
+        """Return the text of the literal from word ``at`` of an instruction that ends before word ``end``."""
         return self.string_and_end(at, end)[0]
 
     def string_and_end(self, at: int, end: int) -> tuple[str, int]:
-        """The text of a literal and the offset of the first word behind it; bytes that are not UTF-8 become U+FFFD."""
+        """Return the text of a literal and the offset after it; bytes that are not UTF-8 become U+FFFD."""
         part = self.words[at:end]
         if sys.byteorder == "big":  # pragma: no cover - the first character is in the low-order byte of a word
             part.byteswap()
@@ -374,45 +290,38 @@ class Index:
         return text[:length].decode("utf-8", "replace"), at + length // 4 + 1
 
     def name_of(self, id: int) -> str:
-        """The OpName of an id; empty when it has none."""
+        """Return the OpName of an id; empty when it has none."""
         at = self.names.get(id)
         return self.string(at, at - 2 + self.count(at - 2)) if at is not None else ""
 
     def member_name_of(self, struct: int, member: int) -> str:
-        """The OpMemberName of a structure's member; empty when it has none."""
+        """Return the OpMemberName of a structure's member; empty when it has none."""
         at = self.member_names.get(struct, {}).get(member)
         return self.string(at, at - 3 + self.count(at - 3)) if at is not None else ""
 
     def decorations_of(self, id: int) -> dict[int, int]:
-        """Decoration → its literal (1 for one without), OpGroupDecorate included."""
-        own = self.decorations.get(id, {})
-        groups = self.groups.get(id)
-        if not groups:
-            return own
-        merged: dict[int, int] = {}
-        for group in groups:
-            merged.update(self.decorations.get(group, {}))
-        return {**merged, **own}
+        """Return decoration → literal (1 for one without), OpGroupDecorate included."""
+        return self._with_groups(self.decorations.get(id, {}), self.groups.get(id, ()))
 
     def member_decorations_of(self, struct: int, member: int) -> dict[int, int]:
-        """Decoration → its literal (1 for one without) of a structure's member, OpGroupMemberDecorate included."""
+        """Return decoration → literal (1 for one without) of a member, OpGroupMemberDecorate included."""
         own = self.member_decorations.get(struct, {}).get(member, {})
-        groups = self.member_groups.get(struct, {}).get(member)
+        return self._with_groups(own, self.member_groups.get(struct, {}).get(member, ()))
+
+    def _with_groups(self, own: dict[int, int], groups: Sequence[int]) -> dict[int, int]:
         if not groups:
             return own
         merged: dict[int, int] = {}
         for group in groups:
             merged.update(self.decorations.get(group, {}))
-        return {**merged, **own}
-
-    # Errors ----------------------------------------------------------------------------------------------------
+        return merged | own
 
     def error(self, message: str, code: str = SpirvError.code) -> SpirvError:
-        """An error of ours that begins with the module's name, where it has one."""
+        """Make an error whose message begins with the module's name."""
         return SpirvError(f"{self.name}: {message}" if self.name else message, code=code)
 
     def too_short(self, at: int, least: int) -> SpirvError:
-        """The error for an instruction that lacks operands."""
+        """Make the error for an instruction that lacks operands."""
         return self.error(
             f"the instruction at word {at} (opcode {self.opcode(at)}) has {self.count(at)} words, "
             f"it needs {least}{' within the module' if at + least > len(self.words) else ''}"

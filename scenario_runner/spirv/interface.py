@@ -1,13 +1,21 @@
-"""What an entry point wants from outside: descriptors, push constants, workgroup size and workgroup memory.
+"""Interface of an entry point: descriptors, push constants, workgroup size and workgroup memory.
 
 Source: Vulkan specification, "Shader Interfaces", sections "Shader Resource Interface" and "Push Constant Interface",
 and "Shaders", section "Static Use".
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from scenario_runner.spirv import opcodes as op
+from scenario_runner.spirv._generated import opcodes as op
+from scenario_runner.spirv._generated.enumerants import (
+    BINDING,
+    BUILT_IN,
+    DESCRIPTOR_SET,
+    INPUT_ATTACHMENT_INDEX,
+    NON_READABLE,
+    NON_WRITABLE,
+)
 from scenario_runner.spirv.access import (
     LOST,
     PLAIN,
@@ -19,23 +27,13 @@ from scenario_runner.spirv.access import (
     WRITE,
     Access,
 )
-from scenario_runner.spirv.blocks import Block, block_of
-from scenario_runner.spirv.constants import Constants
-from scenario_runner.spirv.decorations import (
-    BINDING,
-    BUILT_IN,
-    DESCRIPTOR_SET,
-    INPUT_ATTACHMENT_INDEX,
-    NON_READABLE,
-    NON_WRITABLE,
-)
+from scenario_runner.spirv.constants import Constants, Literal
 from scenario_runner.spirv.index import Index
-from scenario_runner.spirv.literals import Literal
-from scenario_runner.spirv.sizes import align_up, natural_size_and_alignment
 from scenario_runner.spirv.types import (
     ACCELERATION_STRUCTURE,
     SAMPLER,
     Array,
+    Block,
     Image,
     Opaque,
     RuntimeArray,
@@ -43,6 +41,11 @@ from scenario_runner.spirv.types import (
     Struct,
     Tensor,
     Type,
+    Vector,
+    align_up,
+    block_of,
+    extent_bytes,
+    natural_size_and_alignment,
 )
 
 _WRITABLE_KINDS: Final = frozenset({"storage_buffer", "storage_image", "storage_texel_buffer", "tensor"})
@@ -91,13 +94,13 @@ class DescriptorBinding(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """What one entry point wants from outside, under one specialization.
+    """Interface of one entry point under one specialization.
 
     ``bindings`` are sorted by set and binding; several variables may share one. ``push_constants`` is None where the
     entry point uses none. ``workgroup_memory_bytes`` is the least that the Workgroup variables it uses take by the
     rules of std430; of those with an explicit layout the largest counts. ``problems`` are sentences about declarations
     that cannot be bound.
-    ``source`` and ``function`` are where all this was read.
+    ``source`` and ``function`` are the module and the id of the entry point's function.
     """
 
     bindings: tuple[DescriptorBinding, ...]
@@ -109,7 +112,7 @@ class Interface(NamedTuple):
     function: int
 
     def local_size(self, specialization: Mapping[int, Literal] | None = None) -> tuple[int, int, int] | None:
-        """Invocations of a workgroup in x, y and z; None for a stage without workgroups.
+        """Return the invocations of a workgroup in x, y and z; None for a stage without workgroups.
 
         The built-in WorkgroupSize goes before LocalSize and LocalSizeId. Values are those of the specialization given
         here (SpecId → value), else of the interface's own. Raises `SpirvError` for values that do not fit.
@@ -122,12 +125,12 @@ class Interface(NamedTuple):
 def read_interface(
     index: Index, function: int, listed: tuple[int, ...], constants: Constants, specialization: Mapping[int, Literal]
 ) -> Interface:
-    """The interface of the entry point whose function and list of interface variables these are."""
+    """Read the interface of the entry point with this function and list of interface variables."""
     access = index.once(Access)
     used = access.variables(function)
     # Before SPIR-V 1.4 the list holds inputs and outputs only; afterwards, being listed is static use as well.
     extra = [id for id in listed if id in access.storage_classes and id not in used] if index.version >= (1, 4) else []
-    reader = _Reader(index, constants)
+    reader = _InterfaceReader(index, constants)
     for id in [*used, *dict.fromkeys(extra)]:
         reader.add(id, access.storage_classes[id], used.get(id))
     return Interface(
@@ -141,10 +144,8 @@ def read_interface(
     )
 
 
-class _Reader:
-    """Sorts the variables of one entry point into the parts of its interface."""
-
-    __slots__ = ("_blocks", "_constants", "_index", "_workgroup", "bindings", "problems", "push_constants")
+class _InterfaceReader:
+    """Collects the variables of one entry point by storage class."""
 
     def __init__(self, index: Index, constants: Constants) -> None:
         self._index = index
@@ -156,7 +157,7 @@ class _Reader:
         self.problems: list[str] = []
 
     def add(self, id: int, storage_class: int, flags: int | None) -> None:
-        """Take in a variable; ``flags`` tells what the code does with it, None that it is only listed."""
+        """Add a variable; ``flags`` are those of `access`, None for one that is only listed."""
         type = self._variable_type(id)
         if storage_class == WORKGROUP:
             if type is not None and flags is not None:
@@ -168,7 +169,7 @@ class _Reader:
             self._add_binding(id, storage_class, type, flags)
 
     def _variable_type(self, id: int) -> Type | None:
-        """The type of what a variable holds; None for an untyped variable without a data type."""
+        """Return the type that a variable holds; None for an untyped variable without a data type."""
         index = self._index
         words = index.words
         at = index.definitions[id]
@@ -251,7 +252,7 @@ class _Reader:
         )
 
     def workgroup_memory_bytes(self) -> int:
-        """See Vulkan specification, "Shaders", on storage that variables of the Workgroup storage class consume."""
+        """Count the storage of Workgroup variables: Vulkan specification, "Shaders", "Workgroup memory"."""
         blocks = [type.size_bytes for type in self._workgroup if isinstance(type, Struct) and type.block]
         others = [
             natural_size_and_alignment(type)
@@ -266,7 +267,7 @@ class _Reader:
 
 
 def _kind(storage_class: int, type: Type | None) -> str | None:
-    """The kind of descriptor for a variable; see Vulkan, "Shader Resource and Descriptor Type Correspondence"."""
+    """Return the kind of descriptor of a variable: Vulkan, "Shader Resource and Descriptor Type Correspondence"."""
     if storage_class != UNIFORM_CONSTANT:
         if not isinstance(type, Struct):
             return None
@@ -288,7 +289,7 @@ def _kind(storage_class: int, type: Type | None) -> str | None:
 
 
 def read_local_size(index: Index, function: int, specialization: Mapping[int, Literal]) -> tuple[int, int, int] | None:
-    """The workgroup size of the entry point whose function this is; see `Interface.local_size`."""
+    """Return the workgroup size of the entry point with this function; see `Interface.local_size`."""
     words = index.words
     end = len(words)
     constants = Constants(index, specialization) if specialization else index.once(Constants)
@@ -312,3 +313,57 @@ def read_local_size(index: Index, function: int, specialization: Mapping[int, Li
         what = "a component of the workgroup size"
         return constants.integer(x, end, what), constants.integer(y, end, what), constants.integer(z, end, what)
     return None
+
+
+def push_constants_read(interface: Interface) -> int:
+    """Count the bytes of push constants up to the last one that an access chain can reach; 0 without a block.
+
+    Constant indices are followed into structures and arrays; a dynamic index reaches all elements. Other uses of the
+    block read all of it. Functions that the entry point does not call count too.
+    """
+    block = interface.push_constants
+    if block is None:
+        return 0
+    index = interface.source
+    variables = {id for id in index.variables if index.words[index.definitions[id] + 3] == PUSH_CONSTANT}
+    read = 0
+    words = index.words
+    for at in index.instructions(min(index.functions.values(), default=len(words))):
+        opcode, count = words[at] & 0xFFFF, words[at] >> 16
+        operands = words[at + 1 : at + count]
+        if variables.isdisjoint(operands):
+            continue
+        if opcode in (op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN) and count > 4 and words[at + 3] in variables:
+            indices = [_constant(index, id) for id in words[at + 4 : at + count]]
+            read = max(read, _end(block.struct, indices))
+        else:
+            read = block.size_bytes
+    return min(read, block.size_bytes)
+
+
+def _end(type: Type, indices: Sequence[int | None]) -> int:
+    """Return the end of what a chain of indices reaches in a value; None is an index that is not constant."""
+    start = 0
+    for number in indices:
+        if isinstance(type, Struct) and number is not None and number < len(type.members):
+            member = type.members[number]
+            if member.offset_bytes is None or not isinstance(member.type, Array | Struct | Vector):
+                return start + (member.offset_bytes or 0) + member.size_bytes
+            start += member.offset_bytes
+            type = member.type
+        elif isinstance(type, Array) and number is not None and type.stride_bytes is not None:
+            start += type.stride_bytes * number
+            type = type.element
+        elif isinstance(type, Vector) and number is not None:
+            return start + type.component.size_bytes * (number + 1)
+        else:
+            break
+    return start + extent_bytes(type)
+
+
+def _constant(index: Index, id: int) -> int | None:
+    """Return the value of an integer constant; None for anything else, specialization constants included."""
+    at = index.definitions.get(id)
+    if at is None or index.words[at] & 0xFFFF not in (op.CONSTANT, op.CONSTANT_NULL):
+        return None
+    return 0 if index.words[at] & 0xFFFF == op.CONSTANT_NULL else index.words[at + 3]

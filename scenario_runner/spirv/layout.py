@@ -5,61 +5,51 @@ alignment, vectors that straddle 16 bytes, and the room behind structures, array
 """
 
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
-from scenario_runner.spirv.blocks import Block
-from scenario_runner.spirv.sizes import POINTER_SIZE_BYTES, align_up, extent_bytes, matrix_vectors
-from scenario_runner.spirv.types import Array, Matrix, Pointer, RuntimeArray, Scalar, Struct, Type, Vector
+from scenario_runner.spirv.types import (
+    POINTER_SIZE_BYTES,
+    Array,
+    Block,
+    Matrix,
+    Pointer,
+    RuntimeArray,
+    Scalar,
+    Struct,
+    Type,
+    Vector,
+    align_up,
+    extent_bytes,
+    matrix_vectors,
+)
 
 MAX_FINDINGS: Final = 100
-"""Sentences that one block gives at most."""
+"""Most sentences about one block."""
 
 
-class LayoutRules(NamedTuple):
-    """``alignment`` is "scalar", "base" or "extended"; ``scalar_vectors`` lets vectors be at their scalar alignment."""
-
-    alignment: str
-    scalar_vectors: bool = True
-
-
-STD140: Final = LayoutRules("extended", scalar_vectors=False)
-"""GLSL's std140, what glslang writes for uniform blocks."""
-STD430: Final = LayoutRules("base", scalar_vectors=False)
-"""GLSL's std430, what glslang writes for storage blocks and push constants."""
-RELAXED_STD140: Final = LayoutRules("extended")
-"""What Vulkan asks of a uniform block without the feature uniformBufferStandardLayout."""
-RELAXED: Final = LayoutRules("base")
-"""What Vulkan asks of any other block without the feature scalarBlockLayout."""
-SCALAR: Final = LayoutRules("scalar")
-"""What Vulkan asks of a block with the feature scalarBlockLayout."""
-
-RULES: Final = {
-    "std140": STD140,
-    "std430": STD430,
-    "relaxed_std140": RELAXED_STD140,
-    "relaxed": RELAXED,
-    "scalar": SCALAR,
-}
-"""The sets of rules by name."""
+RELAXED_STD140: Final = "extended"
+"""Alignment that Vulkan asks of a uniform block without the feature uniformBufferStandardLayout."""
+RELAXED: Final = "base"
+"""Alignment that Vulkan asks of any other block without the feature scalarBlockLayout."""
+SCALAR: Final = "scalar"
+"""Alignment that Vulkan asks of a block with the feature scalarBlockLayout."""
 
 
-def check_layout(block: Block, rules: LayoutRules | str) -> list[str]:
-    """What is wrong with a block's layout, a sentence each, at most `MAX_FINDINGS`; nothing for a layout that is right.
+def check_layout(block: Block, alignment: str) -> list[str]:
+    """List what is wrong with a block's layout, a sentence each, at most `MAX_FINDINGS`.
 
-    ``rules`` may be a name of `RULES`.
+    ``alignment`` is `RELAXED_STD140`, `RELAXED` or `SCALAR`.
     """
-    checker = _Checker(RULES[rules] if isinstance(rules, str) else rules)
+    checker = _Checker(alignment)
     checker.struct(block.struct, 0, block.name[:100] or "block")
     return checker.findings
 
 
 class _Checker:
-    """Walks a structure. What lies in nested ones is looked at once for every place modulo 16 where they begin."""
+    """Walks a structure. Nested structures are checked once for every offset modulo 16 at which they begin."""
 
-    __slots__ = ("_alignments", "_rules", "_seen", "findings")
-
-    def __init__(self, rules: LayoutRules) -> None:
-        self._rules = rules
+    def __init__(self, alignment: str) -> None:
+        self._rule = alignment
         self._alignments: dict[int, int] = {}
         self._seen: set[tuple[int, int]] = set()
         self.findings: list[str] = []
@@ -94,7 +84,7 @@ class _Checker:
                     f"{next_name!r} at offset {next_offset} overlaps {name!r}, which takes bytes {offset} to "
                     f"{offset + size - 1}"
                 )
-            elif isinstance(type, Struct | Array | Matrix) and self._rules.alignment != "scalar":
+            elif isinstance(type, Struct | Array | Matrix) and self._rule != "scalar":
                 behind = align_up(offset + size, alignment)
                 if next_offset < behind:
                     self._find(
@@ -103,9 +93,9 @@ class _Checker:
                     )
 
     def _place(self, name: str, type: Type, start: int, offset: int, alignment: int) -> None:
-        """Alignment and straddling of one member."""
+        """Check alignment and straddling of one member."""
         if isinstance(type, Vector):
-            needed = type.component.size_bytes if self._rules.scalar_vectors else alignment
+            needed = type.component.size_bytes
             if offset % needed:
                 self._find(f"{name!r} of the type {type} is at offset {offset}, which is not a multiple of {needed}")
             else:
@@ -113,11 +103,11 @@ class _Checker:
         elif offset % alignment:
             self._find(
                 f"{name!r} of the type {type} is at offset {offset}, which is not a multiple of its "
-                f"{self._rules.alignment} alignment {alignment}"
+                f"{self._rule} alignment {alignment}"
             )
 
     def _straddle(self, name: str, type: Vector, first: int) -> None:
-        if self._rules.alignment == "scalar":
+        if self._rule == "scalar":
             return
         size = type.size_bytes
         if size > 16 and first % 16:
@@ -126,7 +116,7 @@ class _Checker:
             self._find(f"{name!r} of the type {type} straddles a multiple of 16: it begins {first % 16} behind one")
 
     def _inside(self, name: str, type: Type, start: int, matrix_stride: int | None, row_major: bool) -> None:
-        """Strides, and what lies within arrays, matrices and structures."""
+        """Check strides, and the insides of arrays, matrices and structures."""
         starts = [start % 16]
         while isinstance(type, Array | RuntimeArray):
             stride = type.stride_bytes
@@ -165,28 +155,23 @@ class _Checker:
 
     def _stride(self, name: str, what: str, stride: int, alignment: int) -> None:
         if stride % alignment:
-            self._find(
-                f"the {what} {stride} of {name!r} is not a multiple of its {self._rules.alignment} alignment"
-                f" {alignment}"
-            )
+            self._find(f"the {what} {stride} of {name!r} is not a multiple of its {self._rule} alignment {alignment}")
 
     def _find(self, sentence: str) -> None:
         if len(self.findings) < MAX_FINDINGS and sentence not in self.findings:
             self.findings.append(sentence)
 
-    # Alignment -------------------------------------------------------------------------------------------------
-
     def _alignment(self, type: Type, row_major: bool) -> int:
-        """The alignment in bytes that the rules ask of a type."""
+        """Return the alignment of a type in bytes."""
         while isinstance(type, Array | RuntimeArray):
-            if self._rules.alignment == "extended":
+            if self._rule == "extended":
                 return align_up(self._element_alignment(type, row_major), 16)
             type = type.element
         if isinstance(type, Matrix):
             alignment = self._alignment(matrix_vectors(type, row_major)[0], row_major)
-            return align_up(alignment, 16) if self._rules.alignment == "extended" else alignment
+            return align_up(alignment, 16) if self._rule == "extended" else alignment
         if isinstance(type, Vector):
-            if self._rules.alignment == "scalar":
+            if self._rule == "scalar":
                 return type.component.size_bytes
             return type.component.size_bytes * (2 if type.components == 2 else 4)
         if isinstance(type, Scalar):
@@ -206,14 +191,14 @@ class _Checker:
             alignment = max(
                 (self._alignment(member.type, bool(member.row_major)) for member in struct.members), default=1
             )
-            if self._rules.alignment == "extended":
+            if self._rule == "extended":
                 alignment = align_up(alignment, 16)
             self._alignments[id(struct)] = alignment
         return alignment
 
 
 def _innermost(type: Type) -> Type:
-    """What an array of arrays is made of."""
+    """Return the element of an array of arrays."""
     while isinstance(type, Array | RuntimeArray):
         type = type.element
     return type

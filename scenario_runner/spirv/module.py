@@ -1,25 +1,145 @@
 """A SPIR-V module as data: `read_module` makes a `Module` of bytes.
 
+Names, types and constants are read at once; the interface of an entry point when somebody asks for it.
+
 Source: SPIR-V specification, sections "Physical Layout of a SPIR-V Module and Instruction" and "Logical Layout of a
-Module".
+Module"; SPV_ARM_graph.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from scenario_runner.spirv.constants import Constants
-from scenario_runner.spirv.entry_point import EntryPoint, default_constants, read_entry_points
-from scenario_runner.spirv.enumerants import ADDRESSING_MODELS, CAPABILITIES, MEMORY_MODELS, name_of
-from scenario_runner.spirv.graph import GraphConstant, GraphEntryPoint, read_graph_constants, read_graph_entry_points
-from scenario_runner.spirv.index import Index
-from scenario_runner.spirv.specialization import SpecConstant, read_spec_constants
+from scenario_runner.errors import SpirvError
+from scenario_runner.spirv._generated import opcodes as op
+from scenario_runner.spirv._generated.enumerants import (
+    ADDRESSING_MODELS,
+    BINDING,
+    CAPABILITIES,
+    DESCRIPTOR_SET,
+    EXECUTION_MODELS,
+    MEMORY_MODELS,
+    SPEC_ID,
+)
+from scenario_runner.spirv.constants import Constants, Literal, encode
+from scenario_runner.spirv.index import Index, enumerant_name
+from scenario_runner.spirv.interface import Interface, read_interface
+from scenario_runner.spirv.stage_interface import StageInterface, read_stage_interface
+from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Tensor
+
+
+class EntryPoint(NamedTuple):
+    """One OpEntryPoint. ``execution_model`` is "GLCompute", "Vertex", "Fragment", ...
+
+    Its interface is read from ``source``, the module: ``at`` is the offset of the instruction, ``function`` the id of
+    the function, ``listed`` those of the interface variables.
+    """
+
+    name: str
+    execution_model: str
+    source: Index
+    at: int
+    function: int
+    listed: tuple[int, ...]
+
+    @property
+    def interface(self) -> Interface:
+        """The interface with all specialization constants at their defaults, read at the first call.
+
+        Raises `SpirvError` where the part of the module that it needs is not valid.
+        """
+        index = self.source
+        interfaces = index.once(_interfaces)
+        found = interfaces.get(self.at)
+        if found is None:
+            found = read_interface(index, self.function, self.listed, default_constants(index), {})
+            interfaces[self.at] = found
+        return found
+
+    def specialized(self, specialization: Mapping[int, Literal]) -> Interface:
+        """Read the interface with the given values (SpecId → value), which lengths of arrays may follow.
+
+        Ids that the module does not have are ignored. Raises `SpirvError` as `interface` does, and for a value that
+        does not fit its constant.
+        """
+        index = self.source
+        return read_interface(index, self.function, self.listed, Constants(index, specialization), dict(specialization))
+
+    def stage_interface(self, specialization: Mapping[int, Literal] | None = None) -> StageInterface:
+        """Read its inputs and outputs by location, under a specialization (SpecId → value).
+
+        Raises `SpirvError` where the types of the variables that the entry point lists are not valid.
+        """
+        index = self.source
+        constants = Constants(index, specialization) if specialization else default_constants(index)
+        return read_stage_interface(index, self.listed, constants)
+
+
+class SpecConstant(NamedTuple):
+    """One specialization constant (OpSpecConstant, OpSpecConstantTrue or OpSpecConstantFalse with a SpecId).
+
+    ``id`` is the SpecId. ``type`` is "bool", "int32", "uint64", "float16", "bfloat16", ... ``size_bytes`` is what
+    VkSpecializationMapEntry needs, 4 for a Boolean (a VkBool32). ``name`` is empty where the module has none.
+    """
+
+    id: int
+    name: str
+    scalar: Scalar
+    default: Literal
+
+    @property
+    def type(self) -> str:
+        """The constant's type as text."""
+        return str(self.scalar)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the value in VkSpecializationInfo."""
+        return self.scalar.size_bytes
+
+    def encode(self, value: Literal) -> bytes:
+        """Return the value's bytes in the byte order of this machine, `size_bytes` of them.
+
+        3.0 will do for an integer and 3 for a float, true is 1, and 0 and 1 will do for a Boolean. A float is rounded
+        to the nearest value of its type. Raises `SpirvError` for a value that does not fit.
+        """
+        try:
+            return encode(self.scalar, value)
+        except ValueError as error:
+            name = f" {self.name!r}" if self.name else ""
+            message = f"specialization constant {self.id}{name}: {value!r} does not fit {self.type}: {error}"
+            raise SpirvError(message) from None
+
+
+class GraphResource(NamedTuple):
+    """A tensor that a graph reads or writes, bound to ``binding`` of descriptor set ``set``."""
+
+    name: str
+    set: int
+    binding: int
+    tensor: Tensor
+
+
+class GraphEntryPoint(NamedTuple):
+    """One OpGraphEntryPointARM, with its inputs and outputs in the graph's order."""
+
+    name: str
+    inputs: tuple[GraphResource, ...]
+    outputs: tuple[GraphResource, ...]
+
+
+class GraphConstant(NamedTuple):
+    """One OpGraphConstantARM: ``id`` is the GraphConstantID, which VkDataGraphPipelineConstantARM names as ``id``."""
+
+    id: int
+    tensor: Tensor
 
 
 class Module(NamedTuple):
     """One SPIR-V module.
 
-    ``name`` is what errors call it. Names of capabilities and models are those of the SPIR-V specification; an unknown
-    number gives its kind and the number, such as "Capability4711". ``spec_constants`` are sorted by SpecId,
-    ``graph_constants`` by id. ``source`` is where all this was read.
+    ``name`` begins the messages of errors. Names of capabilities and models are those of the SPIR-V specification; an
+    unknown number gives its kind and the number, such as "Capability4711". ``spec_constants`` are sorted by SpecId,
+    ``graph_constants`` by id. ``source`` has the words and positions of instructions.
     """
 
     name: str
@@ -38,14 +158,14 @@ class Module(NamedTuple):
     source: Index
 
     def entry_point(self, name: str, execution_model: str | None = None) -> EntryPoint | None:
-        """The entry point of this name (and stage, where one is given); None when there is none."""
+        """Return the entry point of this name (and stage); None when there is none."""
         for entry_point in self.entry_points:
             if entry_point.name == name and execution_model in (None, entry_point.execution_model):
                 return entry_point
         return None
 
     def spec_constant(self, id: int) -> SpecConstant | None:
-        """The specialization constant with this SpecId; None when there is none."""
+        """Return the specialization constant with this SpecId; None when there is none."""
         for constant in self.spec_constants:
             if constant.id == id:
                 return constant
@@ -69,20 +189,136 @@ def read_module(data: bytes | bytearray | memoryview, *, name: str = "") -> Modu
         big_endian=index.big_endian,
         size_bytes=len(words) * 4,
         capabilities=tuple(
-            [name_of(CAPABILITIES, number, "Capability") for number in dict.fromkeys(index.capabilities)]
+            [enumerant_name(CAPABILITIES, number, "Capability") for number in dict.fromkeys(index.capabilities)]
         ),
         extensions=tuple([_text(index, at) for at in index.extensions]),
         ext_inst_imports=tuple([_text(index, index.definitions[id], 2) for id in index.imports]),
-        addressing_model=name_of(ADDRESSING_MODELS, words[index.memory_model + 1], "AddressingModel"),
-        memory_model=name_of(MEMORY_MODELS, words[index.memory_model + 2], "MemoryModel"),
-        entry_points=read_entry_points(index),
-        spec_constants=read_spec_constants(index, constants),
-        graph_entry_points=read_graph_entry_points(index, constants),
-        graph_constants=read_graph_constants(index, constants),
+        addressing_model=enumerant_name(ADDRESSING_MODELS, words[index.memory_model + 1], "AddressingModel"),
+        memory_model=enumerant_name(MEMORY_MODELS, words[index.memory_model + 2], "MemoryModel"),
+        entry_points=_read_entry_points(index),
+        spec_constants=_read_spec_constants(index, constants),
+        graph_entry_points=_read_graph_entry_points(index, constants),
+        graph_constants=_read_graph_constants(index, constants),
         source=index,
     )
 
 
 def _text(index: Index, at: int, word: int = 1) -> str:
-    """The literal string that begins at a word of the instruction at an offset."""
+    """Return the literal string at a word of the instruction at an offset."""
     return index.string(at + word, at + index.count(at))
+
+
+def default_constants(index: Index) -> Constants:
+    """Return the module's constants with all specialization constants at their defaults."""
+    return index.once(Constants)
+
+
+def _interfaces(index: Index) -> dict[int, Interface]:
+    """Return the table of interfaces by the offset of their entry point, empty at first."""
+    return {}
+
+
+def _read_entry_points(index: Index) -> tuple[EntryPoint, ...]:
+    """Read the entry points in the order of the module."""
+    words = index.words
+    found = []
+    for at in index.entry_points:
+        end = at + index.count(at)
+        name, behind = index.string_and_end(at + 3, end)
+        model = enumerant_name(EXECUTION_MODELS, words[at + 1], "ExecutionModel")
+        found.append(EntryPoint(name, model, index, at, words[at + 2], tuple(words[behind:end])))
+    return tuple(found)
+
+
+def _read_spec_constants(index: Index, constants: Constants) -> tuple[SpecConstant, ...]:
+    """Read the module's specialization constants by rising SpecId.
+
+    A SpecId that several constants share (a GLSL workgroup size that is also a constant of its own) is listed once,
+    with the first one that has a name. Constants without a SpecId cannot be set and are left out.
+    """
+    found: dict[int, SpecConstant] = {}
+    for id in index.spec_constants:
+        spec_id = index.decorations_of(id).get(SPEC_ID)
+        if spec_id is None:
+            continue
+        scalar, default = constants.scalar(id)
+        if spec_id not in found or not found[spec_id].name:
+            found[spec_id] = SpecConstant(spec_id, index.name_of(id), scalar, default)
+    return tuple(found[spec_id] for spec_id in sorted(found))
+
+
+def _read_graph_constants(index: Index, constants: Constants) -> tuple[GraphConstant, ...]:
+    """Read the module's graph constants by rising id; one id twice with two types is an error."""
+    words = index.words
+    found: dict[int, GraphConstant] = {}
+    for id in index.graph_constants:
+        at = index.definitions[id]
+        tensor = constants.types.type(words[at + 1], at)
+        if not isinstance(tensor, Tensor):
+            raise index.error(f"the graph constant {words[at + 3]} has the type {tensor}, not a tensor", "SR-GRAPH-014")
+        constant = GraphConstant(words[at + 3], tensor)
+        if found.setdefault(constant.id, constant) != constant:
+            raise index.error(f"the graph constant {constant.id} is declared with two different types", "SR-GRAPH-014")
+    return tuple(found[id] for id in sorted(found))
+
+
+def _read_graph_entry_points(index: Index, constants: Constants) -> tuple[GraphEntryPoint, ...]:
+    """Read the graph entry points in the order of the module."""
+    return tuple([_read_graph_entry_point(index, constants, at) for at in index.graph_entry_points])
+
+
+def _read_graph_entry_point(index: Index, constants: Constants, at: int) -> GraphEntryPoint:
+    words = index.words
+    end = at + index.count(at)
+    name, behind = index.string_and_end(at + 2, end)
+    graph = index.graphs.get(words[at + 1])
+    if graph is None:
+        raise index.error(
+            f"the graph entry point {name!r} names the graph {words[at + 1]}, which does not exist", "SR-GRAPH-014"
+        )
+    type = index.definition(words[graph + 1], f"the type of the graph {words[at + 1]}")
+    if index.opcode(type) != op.TYPE_GRAPH:
+        raise index.error(
+            f"the type of the graph {words[at + 1]} is the id {words[graph + 1]}, which is not a graph type",
+            "SR-GRAPH-014",
+        )
+    input_count = words[type + 2]
+    resource_count = index.count(type) - 3
+    if end - behind != resource_count or input_count > resource_count:
+        raise index.error(
+            f"the graph entry point {name!r} has {end - behind} interface variables, "
+            f"its graph type has {resource_count} inputs and outputs, {input_count} of them inputs",
+            "SR-GRAPH-014",
+        )
+    variables = words[behind:end]
+    twice = next((id for i, id in enumerate(variables) if id in variables[:i]), None)
+    if twice is not None:
+        raise index.error(f"the graph entry point {name!r} names the interface variable {twice} twice", "SR-GRAPH-014")
+    resources = tuple([_read_resource(index, constants, id, name) for id in variables])
+    return GraphEntryPoint(name, resources[:input_count], resources[input_count:])
+
+
+def _read_resource(index: Index, constants: Constants, id: int, graph: str) -> GraphResource:
+    words = index.words
+    at = index.definition(id, f"an interface variable of the graph entry point {graph!r}")
+    pointer = index.definition(words[at + 1], f"the type of the variable {id}")
+    if index.opcode(at) != op.VARIABLE or index.opcode(pointer) != op.TYPE_POINTER:
+        raise index.error(
+            f"the interface of the graph entry point {graph!r} names the id {id}, which is not a variable",
+            "SR-GRAPH-014",
+        )
+    type = constants.types.type(words[pointer + 3], at)
+    while isinstance(type, Array | RuntimeArray):
+        type = type.element
+    if not isinstance(type, Tensor):
+        raise index.error(
+            f"the interface variable {id} of the graph entry point {graph!r} has the type {type}, no tensor",
+            "SR-GRAPH-014",
+        )
+    decorations = index.decorations_of(id)
+    if DESCRIPTOR_SET not in decorations or BINDING not in decorations:
+        raise index.error(
+            f"the interface variable {id} of the graph entry point {graph!r} has no DescriptorSet or no Binding",
+            "SR-GRAPH-014",
+        )
+    return GraphResource(index.name_of(id), decorations[DESCRIPTOR_SET], decorations[BINDING], type)

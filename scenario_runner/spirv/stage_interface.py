@@ -1,4 +1,4 @@
-"""What a shader stage takes from the stage before it and hands to the one behind: inputs and outputs by location.
+"""Inputs and outputs of a shader stage by location.
 
 Source: Vulkan specification, "Shader Interfaces", sections "Shader Input and Output Interfaces", "Location Assignment",
 "Component Assignment" and "Fragment Output Interface".
@@ -7,26 +7,26 @@ Source: Vulkan specification, "Shader Interfaces", sections "Shader Input and Ou
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from scenario_runner.spirv import opcodes as op
-from scenario_runner.spirv.constants import Constants
-from scenario_runner.spirv.decorations import (
+from scenario_runner.spirv._generated import opcodes as op
+from scenario_runner.spirv._generated.enumerants import (
     BUILT_IN,
+    BUILT_INS,
     CENTROID,
     COMPONENT,
     FLAT,
+    INDEX,
     LOCATION,
     NO_PERSPECTIVE,
-    OUTPUT_INDEX,
     PER_VERTEX,
     SAMPLE,
 )
-from scenario_runner.spirv.enumerants import BUILT_INS, name_of
-from scenario_runner.spirv.index import Index
+from scenario_runner.spirv.constants import Constants
+from scenario_runner.spirv.index import Index, enumerant_name
 from scenario_runner.spirv.types import Array, Matrix, Scalar, Struct, Type, Vector
 
 INPUT: Final = 1
 OUTPUT: Final = 3
-"""Storage classes of the variables that stages hand on."""
+"""Storage classes of inputs and outputs."""
 
 MAX_LOCATIONS: Final = 4096
 """Locations beyond this one are a problem whatever the device: a hundred times what any has."""
@@ -38,7 +38,7 @@ _INTERPOLATION: Final = {NO_PERSPECTIVE: "noperspective", CENTROID: "centroid", 
 
 
 class StageVariable(NamedTuple):
-    """One input or output, or one member of a block or structure of them: what has a location of its own.
+    """One input or output, or one member of a block or structure of them, that has a location of its own.
 
     ``locations`` counts those that it takes from ``location`` on; ``component`` is the first 32-bit word in each.
     ``index`` is that of dual-source blending, 0 without. ``name`` is "block.member" for a member. ``interpolation``
@@ -77,11 +77,11 @@ class StageInterface(NamedTuple):
 
 
 def read_stage_interface(index: Index, listed: tuple[int, ...], constants: Constants) -> StageInterface:
-    """The inputs and outputs among the interface variables that an entry point lists.
+    """Read the inputs and outputs among the interface variables that an entry point lists.
 
     Raises `SpirvError` where a variable's type cannot be read.
     """
-    reader = _Reader(index, constants)
+    reader = _StageReader(index, constants)
     words = index.words
     for id in dict.fromkeys(listed):
         at = index.definitions.get(id)
@@ -102,10 +102,8 @@ def read_stage_interface(index: Index, listed: tuple[int, ...], constants: Const
     )
 
 
-class _Reader:
-    """Takes variables apart into what has a location."""
-
-    __slots__ = ("_constants", "_index", "_left", "_taken", "built_in", "found", "problems")
+class _StageReader:
+    """Collects variables and members that have a location."""
 
     def __init__(self, index: Index, constants: Constants) -> None:
         self._index = index
@@ -117,7 +115,7 @@ class _Reader:
         self.problems: list[str] = []
 
     def add(self, id: int, at: int, storage_class: int) -> None:
-        """Take in a variable."""
+        """Add a variable."""
         index = self._index
         self._spend(1)
         pointer = index.definition(index.words[at + 1], f"the type of the variable {id}")
@@ -129,7 +127,7 @@ class _Reader:
         decorations = index.decorations_of(id)
         name = index.name_of(id) or (type.name if isinstance(type, Struct) else "") or f"the id {id}"
         if BUILT_IN in decorations:
-            self.built_in[storage_class].append(name_of(BUILT_INS, decorations[BUILT_IN], "BuiltIn"))
+            self.built_in[storage_class].append(enumerant_name(BUILT_INS, decorations[BUILT_IN], "BuiltIn"))
             return
         element = type
         while isinstance(element, Array):
@@ -146,7 +144,7 @@ class _Reader:
             self._add(name, type, decorations[LOCATION], decorations, storage_class)
 
     def _spend(self, count: int) -> None:
-        """Time is bounded by what is looked at, not by what a module can nest."""
+        """Bound the time: nested structures can have any number of members."""
         self._left -= count
         if self._left < 0:
             raise self._index.error(
@@ -154,22 +152,22 @@ class _Reader:
             )
 
     def _has_built_in(self, struct: Struct, storage_class: int) -> bool:
-        """Whether members are built-in, as those of gl_PerVertex; they are noted then."""
+        """Tell whether members are built-in, as those of gl_PerVertex, and note them."""
         self._spend(len(struct.members))
         members = [self._index.member_decorations_of(struct.id, number) for number in range(len(struct.members))]
         built_in = [member[BUILT_IN] for member in members if BUILT_IN in member]
-        self.built_in[storage_class] += [name_of(BUILT_INS, each, "BuiltIn") for each in built_in]
+        self.built_in[storage_class] += [enumerant_name(BUILT_INS, each, "BuiltIn") for each in built_in]
         return bool(built_in)
 
     def _all_flat(self, struct: Struct) -> bool:
-        """Whether every member says for itself that it is not interpolated, as those of arrays of blocks do."""
+        """Tell whether every member has the Flat decoration, as those of arrays of blocks do."""
         members = range(len(struct.members))
         return bool(members) and all(FLAT in self._index.member_decorations_of(struct.id, each) for each in members)
 
     def _add_members(
         self, struct: Struct, name: str, outer: dict[int, int], following: int | None, storage_class: int
     ) -> int | None:
-        """Members take the locations from ``following`` on, or have one each; gives the location behind the last."""
+        """Add members at the locations from ``following`` on, or at their own; return the location after the last."""
         self._spend(len(struct.members))
         for number, member in enumerate(struct.members):
             own = self._index.member_decorations_of(struct.id, number)
@@ -195,25 +193,17 @@ class _Reader:
         if scalar is None or not locations:
             self.problems.append(f"{way} {name!r} has the type {type}, which stages cannot hand on")
             return
-        component, number = decorations.get(COMPONENT, 0), decorations.get(OUTPUT_INDEX, 0)
         if location + locations > MAX_LOCATIONS:
             last = location + locations - 1
             self.problems.append(f"{way} {name!r} takes the locations {location} to {last}; no device has that many")
-            return
-        problem = _component_problem(type, scalar, component)
-        if problem is not None:
-            self.problems.append(f"{way} {name!r} of the type {type} has the component {component}; {problem}")
-            return
-        if number > 1:
-            self.problems.append(f"{way} {name!r} has the index {number}; there are 0 and 1")
             return
         self.found[storage_class].append(
             StageVariable(
                 name=name,
                 location=location,
                 locations=locations,
-                component=component,
-                index=number,
+                component=decorations.get(COMPONENT, 0),
+                index=decorations.get(INDEX, 0),
                 type=type,
                 scalar=scalar,
                 flat=FLAT in decorations,
@@ -223,7 +213,7 @@ class _Reader:
         )
 
     def check_overlaps(self, storage_class: int) -> None:
-        """No two inputs, and no two outputs, may take the same word (of the same index)."""
+        """Report inputs or outputs that take the same component of a location (with the same index)."""
         taken: dict[tuple[int, int, int], StageVariable] = {}
         for variable in self.found[storage_class]:
             for location, component in variable.words():
@@ -241,7 +231,7 @@ def _way(storage_class: int) -> str:
 
 
 def _scalar(type: Type) -> Scalar | None:
-    """What a type is made of, where it is a number, vector, matrix or array; for an array of structures, the first."""
+    """Return the scalar of a number, vector, matrix or array; of structures, that of the first member."""
     while not isinstance(type, Scalar):
         if isinstance(type, Array):
             type = type.element
@@ -257,7 +247,7 @@ def _scalar(type: Type) -> Scalar | None:
 
 
 def _locations(type: Type, taken: dict[int, int]) -> int:
-    """The locations that a type takes, 0 with an empty structure or a vector of 1 or of more than 4 anywhere within.
+    """Count the locations of a type: 0 with an empty structure or a vector of 1 or more than 4 anywhere within.
 
     ``taken`` keeps those of structures.
     """
@@ -278,7 +268,7 @@ def _locations(type: Type, taken: dict[int, int]) -> int:
 
 
 def _words(type: Type, location: int, component: int) -> Iterator[tuple[int, int]]:
-    """The words of a type whose locations are known to be few."""
+    """Iterate over the words of a type whose locations are known to be few."""
     if isinstance(type, Scalar | Vector):
         scalar, count = (type.component, type.components) if isinstance(type, Vector) else (type, 1)
         for word in range(component, component + count * (2 if scalar.width_bits == 64 else 1)):
@@ -294,25 +284,3 @@ def _words(type: Type, location: int, component: int) -> Iterator[tuple[int, int
         for member in type.members:
             yield from _words(member.type, location, 0)
             location += _locations(member.type, taken)
-
-
-def _component_problem(type: Type, scalar: Scalar, component: int) -> str | None:
-    """What is wrong with the first component of a variable, by section "Component Assignment"."""
-    if not component:
-        return None
-    if not isinstance(type, Scalar | Vector | Array):
-        return "only scalars and vectors may have one"
-    element: Type = type
-    while isinstance(element, Array):
-        element = element.element
-    if not isinstance(element, Scalar | Vector):
-        return "only scalars and vectors may have one"
-    count = element.components if isinstance(element, Vector) else 1
-    if scalar.width_bits == 64:
-        if count > 2:
-            return "64-bit vectors of three or four begin with component 0"
-        if component % 2:
-            return "64-bit numbers begin with component 0 or 2"
-    if component + count * (2 if scalar.width_bits == 64 else 1) > 4:
-        return "it would reach beyond component 3"
-    return None

@@ -1,24 +1,22 @@
-"""Builds the types of a module from its words, each once, under one specialization."""
+"""Types of a module by id, built from its words under one specialization."""
 
-from __future__ import annotations
+from typing import Final, Protocol
 
-from typing import TYPE_CHECKING, Final
-
-from scenario_runner.spirv import opcodes as op
-from scenario_runner.spirv.decorations import (
+from scenario_runner.spirv._generated import opcodes as op
+from scenario_runner.spirv._generated.enumerants import (
     ARRAY_STRIDE,
     BLOCK,
     BUFFER_BLOCK,
     COL_MAJOR,
+    DIMS,
+    IMAGE_FORMATS,
     MATRIX_STRIDE,
     NON_READABLE,
     NON_WRITABLE,
     OFFSET,
     ROW_MAJOR,
 )
-from scenario_runner.spirv.enumerants import DIMS, IMAGE_FORMATS, name_of
-from scenario_runner.spirv.index import Index
-from scenario_runner.spirv.sizes import extent_bytes
+from scenario_runner.spirv.index import Index, enumerant_name
 from scenario_runner.spirv.types import (
     ACCELERATION_STRUCTURE,
     SAMPLER,
@@ -35,29 +33,28 @@ from scenario_runner.spirv.types import (
     Tensor,
     Type,
     Vector,
+    extent_bytes,
 )
 
-if TYPE_CHECKING:
-    from typing import Protocol
 
-    class Lengths(Protocol):
-        """Gives the constants that lengths and shapes are, as `constants.Constants` does, which has a table itself."""
+class Lengths(Protocol):
+    """The constants that lengths and shapes are: `constants.Constants`, which has a table itself."""
 
-        def integer(self, id: int, user: int, what: str) -> int: ...
+    def integer(self, id: int, user: int, what: str) -> int: ...
 
-        def integers(self, id: int, user: int, what: str) -> tuple[int, ...]: ...
+    def integers(self, id: int, user: int, what: str) -> tuple[int, ...]: ...
 
 
 MAX_DEPTH: Final = 100
-"""Types may nest this deep, so that code that walks one may recurse. (SPIR-V allows 255; no compiler uses that.)"""
+"""Levels that types may nest, so that code may walk them recursively. (SPIR-V allows 255; no compiler uses that.)"""
 
 MAX_DETOURS: Final = 20
-"""How often the length of an array may follow from a constant whose type is an array with such a length, and so on."""
+"""Steps from the length of an array over the type of its constant to the length of another array, and so on."""
 
 MAX_PARTS: Final = 100_000
-"""Members of a type, those of nested structures included: bounds what anybody who walks a type has to do."""
+"""Members of a type, those of nested structures included: bounds the time of walking a type."""
 
-# Types whose first operand is the one type that they are made of.
+# Types whose first operand is the only type they consist of.
 _MADE_OF_ONE: Final = frozenset(
     {
         op.TYPE_VECTOR,
@@ -72,21 +69,6 @@ _MADE_OF_ONE: Final = frozenset(
 
 _FLOAT_ENCODINGS: Final = {0: "bfloat16", 4214: "float8_e4m3", 4215: "float8_e5m2"}
 
-_NAMES: Final = {
-    op.TYPE_VOID: "OpTypeVoid",
-    op.TYPE_OPAQUE: "OpTypeOpaque",
-    op.TYPE_FUNCTION: "OpTypeFunction",
-    op.TYPE_PIPE: "OpTypePipe",
-    op.TYPE_COOPERATIVE_MATRIX: "OpTypeCooperativeMatrixKHR",
-    op.TYPE_COOPERATIVE_MATRIX_NV: "OpTypeCooperativeMatrixNV",
-    op.TYPE_COOPERATIVE_VECTOR: "OpTypeCooperativeVectorNV",
-    op.TYPE_RAY_QUERY: "OpTypeRayQueryKHR",
-    op.TYPE_HIT_OBJECT: "OpTypeHitObjectNV",
-    op.TYPE_TENSOR_LAYOUT: "OpTypeTensorLayoutNV",
-    op.TYPE_TENSOR_VIEW: "OpTypeTensorViewNV",
-    op.TYPE_GRAPH: "OpTypeGraphARM",
-}
-
 
 class TypeTable:
     """Types by id. Array lengths and tensor shapes follow the specialization of ``constants``.
@@ -94,8 +76,6 @@ class TypeTable:
     Raises `SpirvError` for an id that is not a type, a type that uses one declared after it (as a type that contains
     itself must), nesting deeper than `MAX_DEPTH` and more than `MAX_PARTS` members.
     """
-
-    __slots__ = ("_active", "_depths", "_index", "_parts", "_types", "constants")
 
     def __init__(self, index: Index, constants: Lengths) -> None:
         self._index = index
@@ -106,7 +86,7 @@ class TypeTable:
         self._active = 0
 
     def type(self, id: int, user: int) -> Type:
-        """The type ``id`` that the instruction at offset ``user`` names."""
+        """Return the type ``id`` that the instruction at offset ``user`` names."""
         found = self._types.get(id)
         if found is not None:
             return found
@@ -119,7 +99,7 @@ class TypeTable:
             self._active -= 1
 
     def _resolve(self, id: int, user: int) -> Type:
-        """Build a type after all that it is made of."""
+        """Build a type after all types it consists of."""
         index, types = self._index, self._types
         stack = [(id, user)]
         while stack:
@@ -147,7 +127,7 @@ class TypeTable:
         return types[id]
 
     def _parts_of(self, at: int) -> list[int]:
-        """The types that the type at an offset is made of."""
+        """Return the types that the type at an offset consists of."""
         words = self._index.words
         opcode = words[at] & 0xFFFF
         if opcode == op.TYPE_STRUCT:
@@ -155,7 +135,7 @@ class TypeTable:
         return [words[at + 2]] if opcode in _MADE_OF_ONE else []
 
     def _later_pointer(self, id: int, at: int) -> Pointer | None:
-        """The pointer type that a structure's member may have although it is declared later (OpTypeForwardPointer)."""
+        """Return the pointer type of a member that is declared later (OpTypeForwardPointer)."""
         words = self._index.words
         later = self._index.definitions.get(id, 0)
         if later > at and words[later] & 0xFFFF == op.TYPE_POINTER:
@@ -163,7 +143,7 @@ class TypeTable:
         return None
 
     def _unknown(self, id: int, user: int) -> Type:
-        """A type of an extension that this reader does not know, if it can be one."""
+        """Return a type of an extension that this reader does not know."""
         index = self._index
         at = index.unknown.get(id)
         if at is None or at >= user:
@@ -178,7 +158,7 @@ class TypeTable:
             return Scalar("int" if words[at + 3] else "uint", self._width(words[at + 2], at))
         if opcode == op.TYPE_FLOAT:
             encoding = words[at + 3] if index.count(at) > 3 else None
-            name = "" if encoding is None else name_of(_FLOAT_ENCODINGS, encoding, "FPEncoding")
+            name = "" if encoding is None else enumerant_name(_FLOAT_ENCODINGS, encoding, "FPEncoding")
             return Scalar("float", self._width(words[at + 2], at), name)
         if opcode == op.TYPE_VECTOR:
             component = self.type(words[at + 2], at)
@@ -221,8 +201,8 @@ class TypeTable:
             return ACCELERATION_STRUCTURE
         if opcode == op.TYPE_UNTYPED_POINTER:
             return Pointer(words[at + 2], None)
-        if opcode in _NAMES or op.TYPE_OPAQUE <= opcode <= op.TYPE_PIPE:
-            return Opaque(_NAMES.get(opcode, f"OpType{opcode}"))
+        if opcode in op.TYPE_NAMES:
+            return Opaque(op.TYPE_NAMES[opcode])
         raise index.error(
             f"the id {id} is used as a type, but the instruction at word {at} (opcode {opcode}) does not declare one"
         )
@@ -237,12 +217,12 @@ class TypeTable:
         sampled_type = self.type(words[at + 2], at)
         return Image(
             sampled_type=sampled_type if isinstance(sampled_type, Scalar) else None,
-            dim=name_of(DIMS, words[at + 3], "Dim"),
+            dim=enumerant_name(DIMS, words[at + 3], "Dim"),
             depth={0: False, 1: True}.get(words[at + 4]),
             arrayed=words[at + 5] != 0,
             multisampled=words[at + 6] != 0,
             sampled={1: True, 2: False}.get(words[at + 7]),
-            format=name_of(IMAGE_FORMATS, words[at + 8], "ImageFormat"),
+            format=enumerant_name(IMAGE_FORMATS, words[at + 8], "ImageFormat"),
         )
 
     def _tensor(self, id: int, at: int) -> Tensor:

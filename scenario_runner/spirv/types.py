@@ -1,4 +1,4 @@
-"""Types of a SPIR-V module: scalars, vectors, matrices, arrays, structures, images, tensors and the rest.
+"""Types of a SPIR-V module (scalars, vectors, arrays, structures, images, tensors, ...) and their sizes.
 
 Source: SPIR-V specification, sections "Type-Declaration Instructions" and "Validation Rules for Explicit Layout";
 SPV_ARM_tensors; SPV_KHR_bfloat16 and SPV_EXT_float8 for the encodings. `type_table.TypeTable` builds these.
@@ -181,6 +181,22 @@ class Opaque(NamedTuple):
         return self.name
 
 
+class Block(NamedTuple):
+    """The structure of a buffer or of push constants.
+
+    ``size_bytes`` is what a buffer must have at least so that every member lies within it: from byte 0 to the end of
+    the last member. Padding at the end does not count, and a runtime array at the end counts as **no** elements.
+    ``runtime_stride_bytes`` is what every element of that array adds; None without one. ``members`` are in the order
+    of the declaration, which need not be that of their offsets.
+    """
+
+    name: str
+    size_bytes: int
+    runtime_stride_bytes: int | None
+    members: tuple[Member, ...]
+    struct: Struct
+
+
 SAMPLER: Final = Opaque("OpTypeSampler")
 ACCELERATION_STRUCTURE: Final = Opaque("OpTypeAccelerationStructureKHR")
 
@@ -196,3 +212,88 @@ def _array_name(type: "Type") -> str:
         lengths += f"[{type.length}]" if isinstance(type, Array) else "[]"
         type = type.element
     return f"{type}{lengths}"
+
+
+POINTER_SIZE_BYTES: Final = 8
+"""A pointer in memory is one to PhysicalStorageBuffer, 64 bits wide (SPIR-V, addressing model)."""
+
+
+def extent_bytes(type: Type, matrix_stride: int | None = None, row_major: bool = False) -> int:
+    """Count the bytes from the first to the last one of a value, by the decorations of its type and member.
+
+    The last element of an array and the last vector of a matrix count without the padding behind them. A runtime
+    array counts as no elements. Strides that are missing count as the element's own size; what has no size in memory
+    (images and other opaque types) counts as 0.
+    """
+    skipped = 0
+    while isinstance(type, Array):
+        if type.stride_bytes is None:
+            return skipped + type.length * extent_bytes(type.element, matrix_stride, row_major)
+        skipped += type.stride_bytes * (type.length - 1)
+        type = type.element
+    if isinstance(type, Scalar | Vector | Struct):
+        return skipped + type.size_bytes
+    if isinstance(type, Matrix):
+        vector, count = matrix_vectors(type, row_major)
+        stride = vector.size_bytes if matrix_stride is None else matrix_stride
+        return skipped + stride * (count - 1) + vector.size_bytes
+    if isinstance(type, RuntimeArray):
+        return skipped
+    return skipped + (POINTER_SIZE_BYTES if isinstance(type, Pointer) else 0)
+
+
+def matrix_vectors(type: Matrix, row_major: bool) -> tuple[Vector, int]:
+    """Return the vectors that a matrix is in memory (its rows or its columns) and their number."""
+    if row_major:
+        return Vector(type.column.component, type.columns), type.column.components
+    return type.column, type.columns
+
+
+def natural_size_and_alignment(type: Type) -> tuple[int, int]:
+    """Return size and alignment in bytes under GLSL's std430 rules, with Booleans of 32 bits and decorations ignored.
+
+    Workgroup memory without an explicit layout is counted so: Vulkan specification, "Shaders", section "Workgroup
+    memory" of "Memory Model".
+    """
+    if isinstance(type, Scalar):
+        return type.size_bytes, type.size_bytes
+    if isinstance(type, Vector):
+        return type.size_bytes, type.component.size_bytes * (2 if type.components == 2 else 4)
+    if isinstance(type, Matrix):
+        size, alignment = natural_size_and_alignment(type.column)
+        return align_up(size, alignment) * type.columns, alignment
+    if isinstance(type, Array):
+        size, alignment = natural_size_and_alignment(type.element)
+        return align_up(size, alignment) * type.length, alignment
+    if isinstance(type, Struct):
+        size, alignment = 0, 1
+        for member in type.members:
+            member_size, member_alignment = natural_size_and_alignment(member.type)
+            size = align_up(size, member_alignment) + member_size
+            alignment = max(alignment, member_alignment)
+        return align_up(size, alignment), alignment
+    if isinstance(type, Pointer):
+        return POINTER_SIZE_BYTES, POINTER_SIZE_BYTES
+    return 0, 1
+
+
+def align_up(value: int, alignment: int) -> int:
+    """Round up to a multiple of ``alignment``."""
+    return (value + alignment - 1) // alignment * alignment
+
+
+def block_of(struct: Struct) -> Block:
+    """Describe a structure as a block."""
+    return Block(struct.name, struct.size_bytes, _runtime_stride(struct), struct.members, struct)
+
+
+def _runtime_stride(struct: Struct) -> int | None:
+    """Return the stride of the runtime array at the end of a structure, or of the structure at its end."""
+    while struct.members:
+        type = struct.members[-1].type
+        if isinstance(type, RuntimeArray):
+            return extent_bytes(type.element) if type.stride_bytes is None else type.stride_bytes
+        if not isinstance(type, Struct):
+            return None
+        struct = type
+    return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.spirv import opcodes as op
+from scenario_runner.spirv._generated import opcodes as op
 from scenario_runner.tosa.shapes import UNKNOWN, Shape
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.spirv import opcodes as op
+from scenario_runner.spirv._generated import opcodes as op
 from scenario_runner.tosa import COUNT, UNKNOWN, Interface, Kind, Shape, Signatures, operator, with_shapes
 from scenario_runner.tosa.graph_declarations import TYPES, VALUES, Declarations
 

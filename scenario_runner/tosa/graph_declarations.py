@@ -11,8 +11,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.spirv import opcodes as op
-from scenario_runner.spirv.entry_point import default_constants
+from scenario_runner.spirv._generated import opcodes as op
+from scenario_runner.spirv.module import default_constants
 from scenario_runner.tosa import CONSTANTS, UNKNOWN, Kind, Values
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.spirv import opcodes as op
+from scenario_runner.spirv._generated import opcodes as op
 from scenario_runner.tosa import COUNT, operator
 
 if TYPE_CHECKING:

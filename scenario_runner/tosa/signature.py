@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.spirv import opcodes as op
+from scenario_runner.spirv._generated import opcodes as op
 from scenario_runner.tosa.operators import Attribute, Operand, Operator
 from scenario_runner.tosa.shapes import UNKNOWN, Call, Shape, merged, result_shapes, text
 from scenario_runner.tosa.values import CONSTANTS, Kind, Values, check_size

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from scenario_runner.spirv import Scalar, Struct, Tensor
-from scenario_runner.spirv import opcodes as op
+from scenario_runner.spirv._generated import opcodes as op
 from scenario_runner.spirv.constants import Constants
 from scenario_runner.spirv.index import Index
 from scenario_runner.tosa.shapes import UNKNOWN, Shape, text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -39,16 +38,6 @@ def assemble(tmp_path: Path) -> Callable[..., bytes]:
         return binary.read_bytes()
 
     return run
-
-
-@pytest.fixture
-def assembler_of_2023() -> None:
-    """Skips where spirv-as is older than 2023.1, which does not know every name that a test has for it."""
-    said = subprocess.run(["spirv-as", "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
-    found = re.search(r"v(\d+)\.(\d+)", said)
-    assert found, said
-    if tuple(map(int, found.groups())) < (2023, 1):
-        pytest.skip(f"needs SPIRV-Tools of 2023.1 or later, spirv-as is {found[0]}")
 
 
 @pytest.fixture

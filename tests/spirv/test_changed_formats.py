@@ -11,7 +11,7 @@ import pytest
 
 from scenario_runner.shaders import CompileRequest, compile_all
 from scenario_runner.spirv import DescriptorBinding, Module, read_module
-from scenario_runner.spirv.changed_formats import ChangedFormats, change_formats
+from scenario_runner.spirv.image_formats import ChangedFormats, change_formats
 
 HEAD = "#version 450\nlayout(local_size_x = 1) in;\n"
 # put(p) writes, get(p) reads, both(p, q) calls them; main does put(a), both(b, c).

@@ -7,10 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from scenario_runner.spirv import Block, Member, Scalar, Struct, Type, read_module
-from scenario_runner.spirv.blocks import block_of
-from scenario_runner.spirv.layout import RELAXED, RELAXED_STD140, SCALAR, STD430, check_layout
-from scenario_runner.spirv.sizes import extent_bytes
-from scenario_runner.spirv.types import Array, Matrix, RuntimeArray, Vector
+from scenario_runner.spirv.layout import RELAXED, RELAXED_STD140, SCALAR, check_layout
+from scenario_runner.spirv.types import Array, Matrix, RuntimeArray, Vector, block_of, extent_bytes
 
 FLOAT = Scalar("float", 32)
 HALF = Scalar("float", 16)
@@ -35,15 +33,11 @@ MEMBERS = """
     float a; vec2 b; vec3 c; float d; vec4 e[3]; mat3 f; layout(row_major) mat4x3 g; float h[2][5];
     inner_t i; inner_t j[4]; mat2 k[3]; uvec2 l; double m; dvec3 n; inner_t o[];
 """
-PASSES = {
-    "std140": {"std140", "relaxed_std140", "std430", "relaxed", "scalar"},
-    "std430": {"std430", "relaxed", "scalar"},
-    "scalar": {"scalar"},
-}
+PASSES = {"std140": {RELAXED_STD140, RELAXED, SCALAR}, "std430": {RELAXED, SCALAR}, "scalar": {SCALAR}}
 
 
 @pytest.mark.parametrize("layout", ["std140", "std430", "scalar"])
-@pytest.mark.parametrize("rules", ["std140", "relaxed_std140", "std430", "relaxed", "scalar"])
+@pytest.mark.parametrize("rules", [RELAXED_STD140, RELAXED, SCALAR])
 def test_what_the_compiler_lays_out_passes_its_own_rules(glsl: Callable[..., bytes], layout: str, rules: str) -> None:
     """A layout of glslangValidator passes the rules it was made for and every weaker set, and no stronger one."""
     data = glsl(f"""
@@ -68,7 +62,6 @@ def test_what_the_compiler_lays_out_passes_its_own_rules(glsl: Callable[..., byt
             ["'B.a' of the type float32 is at offset 2, which is not a multiple of its scalar alignment 4"],
         ),
         (block(("a", VEC3, 4)), RELAXED, []),
-        (block(("a", VEC3, 4)), STD430, ["'B.a' of the type float32x3 is at offset 4, which is not a multiple of 16"]),
         (
             block(("a", FLOAT, 0), ("b", VEC3, 8)),
             RELAXED,
@@ -145,9 +138,9 @@ def test_what_the_compiler_lays_out_passes_its_own_rules(glsl: Callable[..., byt
         (block(("a", HALF, 0), ("b", Vector(HALF, 3), 2)), RELAXED, []),
     ],
 )
-def test_each_rule(subject: Block, rules: object, sentences: list[str]) -> None:
+def test_each_rule(subject: Block, rules: str, sentences: list[str]) -> None:
     """Each rule of the chapter gives its sentence where it is broken, and none where it is not asked for."""
-    assert check_layout(subject, rules) == sentences  # type: ignore[arg-type]
+    assert check_layout(subject, rules) == sentences
 
 
 def test_elements_of_arrays_are_looked_at_where_they_lie() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from scenario_runner.errors import SpirvError
 from scenario_runner.spirv import SpecConstant, read_module
-from scenario_runner.spirv.literals import decode
+from scenario_runner.spirv.constants import decode
 from scenario_runner.spirv.types import Scalar
 
 CONSTANTS = """

@@ -112,22 +112,6 @@ OpFunctionEnd
         ("OpDecorate %b Location 1\n", "", "output 'b' has no Location decoration"),
         ("%b Location 1", "%b Location 0", "outputs 'a' and 'b' both take component 0 of location 0"),
         ("%b Location 1", "%b Location 5000", "output 'b' takes the locations 5000 to 5000; no device has that many"),
-        (
-            "%b Location 1",
-            "%b Location 1\nOpDecorate %b Component 3",
-            "output 'b' of the type float32x2 has the component 3; it would reach beyond component 3",
-        ),
-        (
-            "Output %v2",
-            "Output %m2\nOpDecorate %b Component 1",
-            "output 'b' of the type float32x2x2 has the component 1; only scalars and vectors may have one",
-        ),
-        (
-            "Output %v2",
-            "Output %d2\nOpDecorate %b Component 1",
-            "output 'b' of the type float64x2 has the component 1; 64-bit numbers begin with component 0 or 2",
-        ),
-        ("%b Location 1", "%b Location 1\nOpDecorate %b Index 7", "output 'b' has the index 7; there are 0 and 1"),
         ("Output %v2", "Output %bool", "output 'a' has the type bool, which stages cannot hand on"),
     ],
 )

