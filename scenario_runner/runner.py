@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scenario_runner import clock, log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError, error_of
 from scenario_runner.plan.model.records import CompilerOptions
-from scenario_runner.run.given_scenario import AnyScenario, StrPath, as_scenario, give_places, path_of, written
+from scenario_runner.run.given_scenario import AnyScenario, StrPath, as_scenario, give_places, path_of, with_inputs
 from scenario_runner.run.output_files import FileWriter, share
 from scenario_runner.run.session import DeviceOptions, OpenedDevice
 
@@ -135,7 +135,11 @@ class Runner:
 
             shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
         self._measured = shader_instrumentation
-        self.renderdoc = None if capture_frame is None else _renderdoc(capture_frame, capture_frame_dir)
+        self.renderdoc: RenderDocCaptures | None = None
+        if capture_frame is not None:
+            from scenario_runner.run.capture_tools import RenderDocCaptures
+
+            self.renderdoc = RenderDocCaptures(capture_frame, os.fspath(capture_frame_dir))
         self._graph_reports = graph_reports
         if isinstance(pipeline_cache, bool | str | os.PathLike):
             caching = None
@@ -188,8 +192,8 @@ class Runner:
     def prepare(
         self,
         scenario: AnyScenario,
-        inputs: Mapping[str, Any] | None = None,
-        *,
+        inputs: Any = None,
+        *more: Any,
         outputs: Collection[str] | None = None,
         output_dir: StrPath | None = None,
     ) -> Prepared:
@@ -199,29 +203,23 @@ class Runner:
         """
         from scenario_runner.run.prepared import Prepared
 
-        if isinstance(scenario, str | os.PathLike) and os.fspath(scenario).lower().endswith(".vgf"):
-            from scenario_runner.run.bare_model import scenario_with
-
-            loaded = scenario_with(os.fspath(scenario), inputs or {}, to_files=output_dir is not None)
-            inputs = None
-        else:
-            with clock.phase("parse", "scenario"):
-                loaded = as_scenario(scenario)
+        given = with_inputs(scenario, inputs, more, to_files=output_dir is not None)
+        loaded = given.scenario
         if outputs is None:
-            outputs = written(loaded)
+            outputs = given.written
 
         def plan_with(changed: Mapping[str, Any]) -> Plan:
             with clock.phase("plan"):
-                return self.plan(loaded, {**(inputs or {}), **changed}, outputs=outputs, output_dir=output_dir)
+                return self.plan(loaded, {**given.inputs, **changed}, outputs=outputs, output_dir=output_dir)
 
-        return Prepared(loaded, plan_with({}), plan_with, partial(self._execute, loaded))
+        return Prepared(loaded, plan_with({}), plan_with, partial(self._execute, loaded), given.by_uid)
 
     @_of_scenario
     def run(
         self,
         scenario: AnyScenario,
-        inputs: Mapping[str, Any] | None = None,
-        *,
+        inputs: Any = None,
+        *more: Any,
         outputs: Collection[str] | None = None,
         output_dir: StrPath | None = None,
         capture_dir: StrPath | None = None,
@@ -233,8 +231,10 @@ class Runner:
     ) -> Result:
         """Run a scenario and return what it wrote, as NumPy arrays by uid.
 
-        ``scenario`` is a path, a `Scenario`, a dict of the shape that the JSON has, or the path of a VGF model. A model
-        runs with its ``inputs`` by name or binding number, and writes files only where ``output_dir`` is given.
+        ``scenario`` is a path, a `Scenario`, a dict of the shape that the JSON has, or the path of a model. A model
+        takes its ``inputs`` by position (``run(model, x, h)``), name or binding number (``run(model, {"x": x})``), and
+        writes files only where ``output_dir`` is given. Arrays are those of NumPy, objects with ``__array__`` or
+        ``__dlpack__``, and bytes.
 
         ``inputs`` replaces the initial content of resources. ``outputs`` names what is returned (one uid, or several);
         by default whatever has a ``dst`` or is not readonly. Files named by ``dst`` are written unless ``write_files``
@@ -244,9 +244,13 @@ class Runner:
 
         Raises a subclass of ScenarioRunnerError; no output is written then, and the frames captured before stay.
         """
-        measured = _timings() if timings else None
+        measured = None
+        if timings:
+            from scenario_runner.run.timings import Timings
+
+            measured = Timings()
         with clock.measuring(measured.clock if measured else None):
-            return self.prepare(scenario, inputs, outputs=outputs, output_dir=output_dir).run(
+            return self.prepare(scenario, inputs, *more, outputs=outputs, output_dir=output_dir).run(
                 capture_dir=capture_dir,
                 write_files=write_files,
                 repeat=repeat,
@@ -415,6 +419,13 @@ class Runner:
         """
         return self._opened.live_objects
 
+    def release(self) -> None:
+        """Free what is kept for later runs, such as the pipelines and constants of models; the next run makes it anew.
+
+        The instance stays open, and what was prepared can still run.
+        """
+        self._opened.release()
+
     def close(self) -> None:
         """Destroy the device and the instance; calling it again does nothing, and a later `run` opens both anew.
 
@@ -433,17 +444,5 @@ def _device_extensions(names: Collection[str]) -> frozenset[str]:
     return checked_names([names] if isinstance(names, str) else names)
 
 
-def _timings() -> Timings:
-    from scenario_runner.run.timings import Timings
-
-    return Timings()
-
-
 def _text(path: StrPath | None) -> str | None:
     return None if path is None else os.fspath(path)
-
-
-def _renderdoc(what: str, folder: StrPath) -> RenderDocCaptures:
-    from scenario_runner.run.capture_tools import RenderDocCaptures
-
-    return RenderDocCaptures(what, os.fspath(folder))

@@ -10,6 +10,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
+from tests.vgf.vgf_samples import model_of_two_inputs
 
 MODELS = Path(__file__).parent / "vgf" / "models"
 FIXTURES = Path(__file__).parent / "vgf" / "fixtures"
@@ -55,6 +56,102 @@ def test_inputs_that_are_not_right(runner: Runner) -> None:
         runner.run(path, {"picture": picture, "0": picture})
     with pytest.raises(UsageError, match=r"model\.vgf: .*has the shape \[1, 16, 16, 3\], but the array given"):
         runner.run(path, {"picture": picture[0]})
+
+
+class _Tensor:
+    """A tensor of another library, which NumPy knows by its protocols alone."""
+
+    def __init__(self, array: numpy.ndarray[Any, Any]) -> None:
+        self._array = array
+
+
+class _WithArray(_Tensor):
+    def __array__(self, dtype: Any = None, copy: Any = None) -> numpy.ndarray[Any, Any]:
+        return self._array
+
+
+class _WithDlpack(_Tensor):
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+
+class _OnAnotherDevice(_Tensor):
+    def __array__(self, dtype: Any = None, copy: Any = None) -> numpy.ndarray[Any, Any]:
+        raise TypeError("copy it to the host first")
+
+
+X, H = numpy.float32([1, 2, 3, 4]), numpy.float32([10, 20, 30, 40])
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with the inputs 'x' and 'h', and the output 'y' = x - h."""
+    return model_of_two_inputs(tmp_path_factory.mktemp("two") / "model.vgf")
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        (X, H),
+        ({"h": H, "x": X},),
+        ({0: X, 1: H},),
+        ({"0": X, "h": H},),
+        (_WithArray(X), _WithDlpack(H)),
+        ({"x": X.tobytes(), 1: memoryview(H)},),
+    ],
+)
+def test_inputs_go_by_position_name_and_number(runner: Runner, two: Path, inputs: tuple[Any, ...]) -> None:
+    """All ways of giving inputs mean the same for a run, and for what is prepared with them or takes them later."""
+    expected = (X - H).tolist()
+    assert runner.run(two, *inputs).array("y", "f4").tolist() == expected
+    assert runner.prepare(two, *inputs).run().array("y", "f4").tolist() == expected
+    prepared = runner.prepare(two, H, H)
+    assert prepared.run(*inputs).array("y", "f4").tolist() == expected
+    assert prepared.run(X).array("y", "f4").tolist() == expected
+    assert prepared.run({1: X}).array("y", "f4").tolist() == (H - X).tolist()
+
+
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        (
+            ([1.0, 2.0], H),
+            "input 'x' is a list, expected a NumPy array, an object with __array__ or __dlpack__ (tensors of PyTorch"
+            " and JAX), or bytes",
+        ),
+        ((_OnAnotherDevice(X), H), "input 'x' is a _OnAnotherDevice that gives no array: copy it to the host first"),
+        ((X, H, X), "3 inputs are given by position; the model has: 'x' (binding 0), 'h' (binding 1)"),
+        (({"x": X}, H), "inputs are given both by name and by position, expected one mapping, or arrays"),
+    ],
+)
+def test_inputs_that_are_not_taken(runner: Runner, two: Path, inputs: tuple[Any, ...], message: str) -> None:
+    """A run, and what was prepared, say what they take."""
+    prepared = runner.prepare(two, X, H)
+    for run in (lambda: runner.run(two, *inputs), lambda: prepared.run(*inputs)):
+        with pytest.raises(UsageError) as caught:
+            run()
+        assert str(caught.value) == f"{two}: {message}"
+
+
+def test_only_models_have_positions(runner: Runner) -> None:
+    """The inputs of a scenario have no order."""
+    with pytest.raises(UsageError, match="only the inputs of models have positions"):
+        runner.run({"resources": [], "commands": []}, X)
+
+
+def test_a_runner_releases_what_it_keeps(two: Path, shader_cache: Path) -> None:
+    """After `release` nothing is kept on the device, and what was prepared runs again."""
+    with Runner(timeout_s=60) as runner:
+        runner.release()
+        prepared = runner.prepare(two, X, H)
+        prepared.run()
+        assert any(runner.live_objects.values())
+        runner.release()
+        assert not any(runner.live_objects.values())
+        assert prepared.run().array("y", "f4").tolist() == (X - H).tolist()
 
 
 def test_every_model_runs_or_says_why_not(runner: Runner) -> None:

@@ -34,6 +34,8 @@ SCALE = glsl(
     TWO + "layout(constant_id = 0) const float factor = 1.0;\nlayout(push_constant) uniform P { float shift; } p;\n",
 )
 
+NO_ARRAY = ", expected a NumPy array, an object with __array__ or __dlpack__ (tensors of PyTorch and JAX), or bytes"
+
 
 @pytest.fixture(scope="module")
 def runner(shader_cache: Path) -> Any:
@@ -116,7 +118,7 @@ def test_kinds_of_inputs(runner: Runner, given: Any) -> None:
         ({"z": b""}, "inputs: no resource has the uid 'z'; there are 'scale', 'x', 'y', 'shift'"),
         ({"scale": b""}, "inputs: 'scale' is a shader, which has none"),
         ({"x": numpy.zeros(5, numpy.float32)}, "buffer 'x' has 16 bytes, but the array given for it holds 20"),
-        ({"x": [1, 2, 3, 4]}, "input 'x' is a list, expected a NumPy array or bytes"),
+        ({"x": [1, 2, 3, 4]}, "input 'x' is a list" + NO_ARRAY),
         ({"x": numpy.array([1, "a", None, 4], object)}, "input 'x' is an array of Python objects, expected numbers"),
     ],
 )

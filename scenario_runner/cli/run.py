@@ -36,12 +36,6 @@ def main(argv: Sequence[str]) -> int:
     """
     crash = supervisor.crash
     starting = _start_driver(argv) if crash is None else None
-    if argv and argv[0].lower().endswith(".vgf"):
-        if crash is not None:
-            raise _crashed(crash, argv[0])
-        from scenario_runner.cli.model import main as run_model
-
-        return run_model(argv, starting)
     from scenario_runner.cli.run_options import parse
 
     options = parse(argv)
@@ -63,7 +57,20 @@ def main(argv: Sequence[str]) -> int:
     set_up_logging(options.log_level)
     from scenario_runner.cli.run_files import announce, run_files
     from scenario_runner.cli.run_outputs import RunOutputs, read_streams
+    from scenario_runner.run.given_scenario import is_model
 
+    model = next(filter(is_model, files), None)
+    if model is not None:
+        if crash is not None:
+            raise _crashed(crash, model)
+        from scenario_runner.cli.model import run_model
+
+        return run_model(model, files, options, starting)
+    if options.input or options.shader or options.push_constants:
+        raise UsageError(
+            "--input, --shader and --push-constants are for models, and no model was given",
+            help="scenario-runner MODEL.vgf --input NAME=FILE",
+        )
     streams = read_streams(files)
     outputs = RunOutputs(
         files,

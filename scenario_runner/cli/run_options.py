@@ -16,6 +16,11 @@ from scenario_runner.cli.arguments import (
 )
 from scenario_runner.errors import UsageError
 
+_MODEL_OPTIONS = {
+    "--input": "of a model: the file of an input (.npy), by its name or binding number ('scenario-runner vgf show')",
+    "--shader": "of a model: the shader for a placeholder",
+    "--push-constants": "of a model: push constants of a shader (.npy)",
+}
 # Words of the options in `rare_options`, and of those that show the help text.
 _RARE = ("-cach", "-capture-frame", "-gfxr", "-dump-dir", "-dump-a", "-neural-", "-h")
 
@@ -25,12 +30,19 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         prog="scenario-runner",
         usage="scenario-runner [run] FILE… [options]\n       scenario-runner COMMAND --help",
-        description="Run GPU workloads described in JSON on a Vulkan device.",
+        description="Run GPU workloads described in JSON, or models, on a Vulkan device.",
         epilog="commands: " + "; ".join(f"{name}: {purpose}" for name, purpose in COMMANDS.items()),
     )
-    parser.add_argument("files", nargs="*", metavar="FILE", help="scenario files (JSON), run one after the other")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="scenario files (JSON), run one after the other, or a model"
+    )
     parser.add_argument("--scenario", action="append", default=[], metavar="FILE", help="a scenario file, like FILE")
-    parser.add_argument("--output", metavar="DIR", help="base of relative dst paths (default: the scenario's folder)")
+    parser.add_argument(
+        "--output",
+        "--output-dir",
+        metavar="DIR",
+        help="base of relative dst paths (default: the scenario's folder; of a model: the current folder)",
+    )
     parser.add_argument("--list-devices", action="store_true", help="list the Vulkan devices and exit")
     parser.add_argument(
         "--capture-dir", metavar="DIR", help="write the resources that each frame boundary names to folders in DIR"
@@ -41,12 +53,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         help="with --output and --capture-dir: a separate folder for each scenario",
     )
     parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")
-    return parse_run(parser, argv)
-
-
-def parse_run(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
-    """The options of a parser, and all that are about how a file is run, be it a scenario or a model. Raises
-    UsageError."""
+    for option, help in _MODEL_OPTIONS.items():
+        parser.add_argument(option, action="append", default=[], metavar="NAME=FILE", help=help)
     add_device_options(parser)
     parser.add_argument(
         "--dry-run", action="store_true", help="plan, compile and upload, but run no command and write no file"

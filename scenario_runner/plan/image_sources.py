@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from scenario_runner.array_data import array_of, plain_bytes
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.codec import codec_of
 from scenario_runner.files.image_file import check_source, open_image
 from scenario_runner.formats import Format, format_of_value
 from scenario_runner.plan.model.resources import ImagePart, image_parts
-from scenario_runner.plan.sources import plain_bytes
 
 
 class ImageFileSource:
@@ -78,6 +78,7 @@ class ImageArraySource:
         """Raises UsageError when the array is not of the image's extent and type."""
         first = parts[0]
         self._size_bytes = parts[len(format.aspects) - 1].end_bytes
+        data = array_of(data, uid)
         _check_array(data, uid, format, first.width, first.height)
         self._view = plain_bytes(data, uid)
         if format.is_packed and len(format.aspects) > 1 and len(self._view) == first.size_bytes:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from scenario_runner.errors import FileError, UsageError
+from scenario_runner.array_data import array_of, plain_bytes
+from scenario_runner.errors import FileError
 from scenario_runner.files.npy import NpyReader, open_npy, read_header
 
 
@@ -51,7 +51,7 @@ class NpySource:
 
 
 class ArraySource:
-    """The bytes of an array (or any contiguous buffer), little-endian and in C order.
+    """The bytes of an array (what `array_of` takes), little-endian and in C order.
 
     ``descr`` and ``shape`` are those of a NumPy array (``'<f4'``; ml_dtypes' types are raw bytes, as in files), None
     for other buffers, whose bytes mean what the resource says.
@@ -59,6 +59,7 @@ class ArraySource:
 
     def __init__(self, data: Any, name: str) -> None:
         """Raises UsageError when ``data`` is not an array of plain values."""
+        data = array_of(data, name)
         self._view = plain_bytes(data, name)
         dtype = getattr(data, "dtype", None)
         self.descr: str | None = None if dtype is None else str(dtype.str)
@@ -70,21 +71,3 @@ class ArraySource:
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         destination[:] = self._view[offset : offset + len(destination)]
-
-
-def plain_bytes(data: Any, name: str) -> memoryview:
-    """``data`` as bytes: little-endian, C order; without a copy where it already is. Raises UsageError."""
-    numpy = sys.modules.get("numpy")  # whoever has an array has imported it
-    if numpy is not None and isinstance(data, (numpy.ndarray, numpy.generic)):
-        array = numpy.asarray(data)
-        if array.dtype.hasobject:
-            raise UsageError(f"input {name!r} is an array of Python objects, expected numbers")
-        if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
-            array = array.astype(array.dtype.newbyteorder("<"))
-        array = numpy.ascontiguousarray(array)
-        return memoryview(array.reshape(-1).view(numpy.uint8)) if array.size else memoryview(b"")
-    try:
-        view = memoryview(data)
-    except TypeError:
-        raise UsageError(f"input {name!r} is a {type(data).__name__}, expected a NumPy array or bytes") from None
-    return view.cast("B") if view.c_contiguous and view.ndim == 1 else memoryview(view.tobytes())

@@ -1,19 +1,25 @@
-"""A VGF model that runs without a scenario file: the scenario of the template, with inputs by name."""
+"""A model that runs without a scenario file: the scenario of the template, with inputs by name, number or position."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import UnsupportedError, UsageError
+from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageError
+from scenario_runner.plan.graphs.model_files import read_model
+from scenario_runner.run.inputs import Inputs
+from scenario_runner.scenario import Scenario, from_dict, loads
 from scenario_runner.vgf import find_port, input_ports, output_ports
 from scenario_runner.vgf.resource_size import format_name
-from scenario_runner.vgf.scenario_template import scenario_for
+from scenario_runner.vgf.scenario_template import COMMAND, scenario_for
 
 if TYPE_CHECKING:
-    from scenario_runner.scenario import Scenario
-    from scenario_runner.vgf import Port, Vgf
+    from scenario_runner.diagnostics import Diagnostic
+
+_OPTIONS = {"tensor": "--input", "buffer": "--input", "image": "--input", "raw_data": "--push-constants"}
 
 
 class BareModel:
@@ -23,16 +29,18 @@ class BareModel:
     no content so far, by binding.
     """
 
-    def __init__(self, vgf: Vgf, path: str) -> None:
+    def __init__(self, path: str) -> None:
+        """Raises FileError, and UnsupportedError without the ``ml`` extra."""
+        self._vgf = vgf = read_model(path).vgf
+        self._path = path
         self.described = scenario_for(vgf, os.path.abspath(path))
         self.bodies: dict[str, dict[str, Any]] = {
             body["uid"]: body for entry in self.described["resources"] for body in entry.values()
         }
-        self.command: dict[str, Any] = self.described["commands"][0]["dispatch_graph"]
-        self.missing: dict[int, Port] = {port.binding: port for port in input_ports(vgf)}
+        self.command: dict[str, Any] = self.described["commands"][0][COMMAND]
+        self.missing = {port.binding: port for port in input_ports(vgf)}
         self._uid_of = {binding["id"]: binding["resource_ref"] for binding in self.command["bindings"]}
-        self._vgf = vgf
-        self._path = path
+        self._constants = {entry["push_data_ref"] for entry in self.command.get("push_constants", ())}
 
     def input(self, name: str | int, place: str) -> dict[str, Any]:
         """The resource of the input with this name or binding number, which the caller now gives its content.
@@ -40,7 +48,10 @@ class BareModel:
         The size of a buffer is 0 where the model does not say it. Raises FileError for a name that the model does not
         have, UsageError for an input that was given before; ``place`` begins its message.
         """
-        port = find_port(input_ports(self._vgf), name)
+        try:
+            port = find_port(input_ports(self._vgf), name)
+        except ScenarioRunnerError as error:
+            raise error.at(path=self._path) from None
         if self.missing.pop(port.binding, None) is None:
             raise UsageError(f"{place}: {port.label} is given twice")
         return self.bodies[self._uid_of[port.binding]]
@@ -56,37 +67,78 @@ class BareModel:
                     help="write a scenario with 'scenario-runner vgf scenario', and the size of the buffer in it",
                 )
 
+    def by_uid(self, inputs: Inputs) -> dict[str, Any]:
+        """Arrays that are given by position, name or binding number, by the uids of their resources.
 
-def scenario_with(path: str, inputs: Mapping[str, Any], *, to_files: bool) -> Scenario:
-    """The scenario that runs the model at ``path`` once, on arrays by the names (or binding numbers) of its inputs.
+        The push constants of a shader are the input ``<shader>_push_constants``. Raises FileError and UsageError.
+        """
+        ports = input_ports(self._vgf)
+        if not isinstance(inputs, Mapping):
+            if len(inputs) > len(ports):
+                there_are = ", ".join(port.label for port in ports) or "none"
+                raise UsageError(f"{len(inputs)} inputs are given by position; the model has: {there_are}")
+            inputs = {port.binding: data for port, data in zip(ports, inputs, strict=False)}
+        self.missing = {port.binding: port for port in ports}
+        return {
+            name if name in self._constants else self.input(name, "inputs")["uid"]: data
+            for name, data in inputs.items()
+        }
 
-    The push constants of a shader are the input ``<shader>_push_constants``. Outputs have a ``dst`` only with
-    ``to_files``. Raises FileError and UsageError, and UnsupportedError for a model that needs more than inputs.
-    """
-    from scenario_runner.plan.graphs.model_files import read_model
-    from scenario_runner.scenario import from_dict
+    def scenario_with(self, inputs: Mapping[str, Any], *, to_files: bool) -> Scenario:
+        """The scenario with arrays for all inputs, by uid. Outputs have a ``dst`` only with ``to_files``.
 
-    model = BareModel(read_model(path).vgf, path)
-    constants = {entry["push_data_ref"] for entry in model.command.get("push_constants", ())}
-    for name, data in inputs.items():
-        body = model.bodies[name] if name in constants else model.input(name, "inputs")
-        body["data"] = data
-        del body["src"]
-        if body.get("size") == 0:
-            del body["size"]  # that of the data
-    model.check_outputs()
-    missing = [port.name or str(port.binding) for port in model.missing.values()]
-    missing += sorted(constants - inputs.keys())
-    if missing:
-        names = ", ".join(map(repr, missing))
-        raise UsageError(f"{path}: no array is given for the input{'s'[: len(missing) > 1]} {names}")
-    substitutions = model.command.get("shader_substitutions")
-    if substitutions:
-        raise UnsupportedError(
-            f"{path}: the model has no code for the shader {substitutions[0]['target']!r}",
-            help="write a scenario with 'scenario-runner vgf scenario', and the shader in it",
-        )
-    if not to_files:
-        for body in model.bodies.values():
-            body.pop("dst", None)
-    return from_dict(model.described, path)
+        Raises UsageError, and UnsupportedError for a model that needs more than inputs.
+        """
+        for uid, data in inputs.items():
+            body = self.bodies[uid]
+            body["data"] = data
+            del body["src"]
+            if body.get("size") == 0:
+                del body["size"]  # that of the data
+        self.check_outputs()
+        missing = [port.name or str(port.binding) for port in self.missing.values()]
+        missing += sorted(self._constants - inputs.keys())
+        if missing:
+            names = ", ".join(map(repr, missing))
+            raise UsageError(f"{self._path}: no array is given for the input{'s'[: len(missing) > 1]} {names}")
+        substitutions = self.command.get("shader_substitutions")
+        if substitutions:
+            raise UnsupportedError(
+                f"{self._path}: the model has no code for the shader {substitutions[0]['target']!r}",
+                help="write a scenario with 'scenario-runner vgf scenario', and the shader in it",
+            )
+        if not to_files:
+            for body in self.bodies.values():
+                body.pop("dst", None)
+        return _of_model(from_dict(self.described, self._path))
+
+    def scenario(self) -> Scenario:
+        """The scenario as it is now, with files for all inputs."""
+        return _of_model(loads(json.dumps(self.described), self._path))
+
+
+@dataclass(frozen=True)
+class _ModelScenario(Scenario):
+    """A scenario that users never see: its problems have the place that they know."""
+
+    def placed(self, problem: Diagnostic) -> Diagnostic:
+        place = model = self.path or ""
+        match (problem.pointer or "").split("/"):
+            case ["", "resources", number, _, "src", *_] if self.text is not None:  # from the command line
+                resource = self.resources[int(number)]
+                option = _OPTIONS.get(resource.kind)
+                place = f"{model}: {option} {resource.uid}" if option else model
+        message = problem.message.replace(f"{os.path.abspath(model)}: ", "")
+        return problem._replace(message=message, path=place, pointer=None)
+
+
+def _of_model(scenario: Scenario) -> Scenario:
+    return _ModelScenario(
+        scenario.resources,
+        scenario.commands,
+        scenario.path,
+        scenario.base_dir,
+        resource_keys=scenario.resource_keys,
+        command_keys=scenario.command_keys,
+        text=scenario.text,
+    )

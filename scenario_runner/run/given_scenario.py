@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from scenario_runner import clock
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.run.inputs import Inputs, by_uid, given_inputs
 
 if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario
@@ -14,10 +16,28 @@ if TYPE_CHECKING:
 StrPath = str | os.PathLike[str]
 AnyScenario: TypeAlias = "StrPath | Scenario | Mapping[str, Any]"
 
+# What the files of models are called; ExecuTorch programs hold one, TOSA models have to be converted.
+_MODELS = (".vgf", ".pte", ".tosa")
 
-def written(scenario: Scenario) -> list[str]:
-    """The resources that shaders may have written."""
-    return [each.uid for each in scenario.resources if getattr(each, "shader_access", "readonly") != "readonly"]
+
+class Given(NamedTuple):
+    """A scenario with the inputs of the call that gave it by uid, and what names the uids of other inputs."""
+
+    scenario: Scenario
+    inputs: Mapping[str, Any]
+    by_uid: Callable[[Inputs], Mapping[str, Any]]
+
+    @property
+    def written(self) -> list[str]:
+        """The resources that shaders may have written."""
+        return [
+            each.uid for each in self.scenario.resources if getattr(each, "shader_access", "readonly") != "readonly"
+        ]
+
+
+def is_model(scenario: AnyScenario) -> bool:
+    """Whether a scenario is the path of a model, by its extension."""
+    return isinstance(scenario, str | os.PathLike) and os.fspath(scenario).lower().endswith(_MODELS)
 
 
 def path_of(scenario: AnyScenario) -> str | None:
@@ -32,6 +52,21 @@ def as_scenario(scenario: AnyScenario) -> Scenario:
     if isinstance(scenario, Mapping):
         return from_dict(scenario)
     return scenario if isinstance(scenario, Scenario) else load(os.fspath(scenario))
+
+
+def with_inputs(scenario: AnyScenario, inputs: Any, more: tuple[Any, ...], *, to_files: bool) -> Given:
+    """The scenario, or that of a model with its inputs, which writes files only with ``to_files``.
+
+    Raises ScenarioError, FileError, UsageError, and UnsupportedError for a model that needs more than inputs.
+    """
+    given = given_inputs(inputs, more)
+    if isinstance(scenario, str | os.PathLike) and is_model(scenario):
+        from scenario_runner.run.bare_model import BareModel
+
+        model = BareModel(os.fspath(scenario))
+        return Given(model.scenario_with(model.by_uid(given), to_files=to_files), {}, model.by_uid)
+    with clock.phase("parse", "scenario"):
+        return Given(as_scenario(scenario), by_uid(given), by_uid)
 
 
 def give_places(error: ScenarioRunnerError, scenario: AnyScenario) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner import clock
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.run.given_scenario import give_places
+from scenario_runner.run.inputs import Inputs, given_inputs
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.run.result import Collector, Result
 
@@ -30,13 +31,19 @@ class Prepared:
     """
 
     def __init__(
-        self, scenario: Scenario, plan: Plan, plan_again: Callable[[Mapping[str, Any]], Plan], execute: Execute
+        self,
+        scenario: Scenario,
+        plan: Plan,
+        plan_again: Callable[[Mapping[str, Any]], Plan],
+        execute: Execute,
+        by_uid: Callable[[Inputs], Mapping[str, Any]],
     ) -> None:
-        """``plan_again`` gives the plan for inputs that change more than their content."""
+        """``plan_again`` gives the plan for inputs that change more than their content; ``by_uid`` their uids."""
         self._scenario = scenario
         self._plan = plan
         self._plan_again = plan_again
         self._execute = execute
+        self._by_uid = by_uid
         self._warned = False
         self._context = copy_context()  # which has the Runner's sandbox, where there is one
 
@@ -47,8 +54,8 @@ class Prepared:
 
     def run(
         self,
-        inputs: Mapping[str, Any] | None = None,
-        *,
+        inputs: Any = None,
+        *more: Any,
         capture_dir: str | os.PathLike[str] | None = None,
         write_files: bool = True,
         repeat: int = 1,
@@ -58,7 +65,8 @@ class Prepared:
     ) -> Result:
         """Run it, with ``inputs`` in place of those it was prepared with; they hold for this run alone.
 
-        ``inputs`` are buffers, tensors, images and raw_data (push constants) by uid. ``timings`` may be the
+        ``inputs`` are buffers, tensors, images and raw_data (push constants) by uid; those of a model may be given by
+        position, name or binding number, as `Runner.run` takes them. ``timings`` may be the
         object that gets what the run takes. The other arguments, the result and the errors are those of `Runner.run`.
         """
         folder = None if capture_dir is None else os.fspath(capture_dir)
@@ -69,7 +77,9 @@ class Prepared:
 
             measured = records.Timings() if timings is True else timings
         try:
-            return self._context.run(self._run, inputs or {}, folder, write_files, options, measured)
+            return self._context.run(
+                self._run, self._by_uid(given_inputs(inputs, more)), folder, write_files, options, measured
+            )
         except ScenarioRunnerError as error:
             give_places(error, self._scenario)
             error.at(path=self._scenario.path)

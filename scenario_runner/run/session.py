@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scenario_runner import log, progress
@@ -99,6 +100,20 @@ class OpenedDevice:
         opened, self._opened = self._opened, None
         if opened is not None and not abandoned:
             opened[0].close()
+
+    def release(self) -> None:
+        """Destroy the device with all that it keeps, forget the models that were read, and return free memory.
+
+        Drivers and layers keep parts of pipelines as long as their device, and the C library what they have freed.
+        """
+        import ctypes
+
+        from scenario_runner.plan.graphs import model_files
+
+        model_files.forget()
+        self._close_device()
+        with suppress(OSError, AttributeError, TypeError):  # not the C library of GNU
+            ctypes.CDLL(None).malloc_trim(0)
 
     def _close_device(self) -> None:
         objects, self._objects = self._objects, None

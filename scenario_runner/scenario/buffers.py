@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from scenario_runner.array_data import array_of
 from scenario_runner.errors import ScenarioError
 from scenario_runner.scenario.entry import Resource
 from scenario_runner.scenario.memory import OptionalMemoryGroup
@@ -43,6 +44,7 @@ class Buffer(Resource):
         data = values.get("data")
         if "size" in values or data is None:
             return values
+        data = array_of(data, str(values.get("uid")))
         size = getattr(data, "nbytes", None)  # also of arrays with types that have no buffer, such as bfloat16
         if not isinstance(size, int):
             try:

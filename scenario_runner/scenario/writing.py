@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from scenario_runner.array_data import array_of
 from scenario_runner.errors import ScenarioError
 from scenario_runner.files.codec import codec_for, codec_of
 from scenario_runner.files.output import OutputFile
@@ -157,8 +158,9 @@ def _array(resource: Any, content: Any) -> numpy.ndarray[Any, Any]:
 
     what = f"the data of {resource.kind} {_uid(resource)!r}"
     try:
-        array = content if isinstance(content, numpy.ndarray | numpy.generic) else _from_bytes(resource, content)
-        array = numpy.asarray(array)
+        array = array_of(content, _uid(resource))
+        if not isinstance(array, numpy.ndarray):
+            array = _from_bytes(resource, array)
     except (TypeError, ValueError, BufferError) as error:
         raise ScenarioError(f"{what} cannot be written to a file: {error}", code="SR-JSON-009") from error
     if array.dtype.hasobject:

@@ -10,6 +10,9 @@ from scenario_runner.vgf.model import ModelResource, Sampler, Vgf
 from scenario_runner.vgf.port import input_ports, output_ports
 from scenario_runner.vgf.resource_size import format_name, resource_size_bytes
 
+# As the reference runner calls it; `dispatch_graph` is the older name.
+COMMAND = "dispatch_vgf"
+
 
 class _Uids:
     """Hands out uids that are also safe file names, each once."""
@@ -30,7 +33,7 @@ class _Uids:
 
 
 def scenario_for(vgf: Vgf, vgf_path: str) -> dict[str, Any]:
-    """A scenario as JSON-ready data with one ``dispatch_graph`` of the model at ``vgf_path``.
+    """A scenario as JSON-ready data with one ``dispatch_vgf`` of the model at ``vgf_path``.
 
     Inputs are read from ``NAME.npy`` and outputs written to ``NAME.npy`` (images: ``NAME.dds``). Every module without
     code gets a shader resource and a substitution, every push-constant range of the file a ``raw_data`` to fill.
@@ -78,7 +81,7 @@ def scenario_for(vgf: Vgf, vgf_path: str) -> dict[str, Any]:
         graph["push_constants_size"] = size_bytes
         resources += [{"raw_data": {"uid": uid, "src": f"{uid}.npy"}} for uid, _ in push_constants]
         command["push_constants"] = [{"push_data_ref": uid, "shader_target": name} for uid, name in push_constants]
-    return {"resources": resources, "commands": [{"dispatch_graph": command}]}
+    return {"resources": resources, "commands": [{COMMAND: command}]}
 
 
 def _resource(uid: str, resource: ModelResource) -> tuple[dict[str, Any], str]:

@@ -32,6 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("spirv",),
     ("program",),
     (
+        "array_data",
         "formats",
         "sampling",
         "byte_spans",

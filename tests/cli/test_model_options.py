@@ -84,14 +84,31 @@ def test_warnings_about_a_model_are_errors(program: Program, tmp_path: Path) -> 
     assert (tmp_path / "sum.npy").exists()
 
 
+@pytest.mark.parametrize("before", [["--strict"], ["run", "--device", "0"], ["--quiet", "--scenario"]])
+def test_options_before_a_model(program: Program, given: list[str], tmp_path: Path, before: list[str]) -> None:
+    """A model runs wherever it stands among the options."""
+    model, *inputs = given
+    ended = program(*before, model, *inputs)
+    assert (ended.code, ended.err) == (0, "")
+    assert numpy.load(tmp_path / "out" / "y.npy").view("f4").tolist() == [45.0]
+    assert program(*before[:1], *inputs, model).code == 0
+
+
+def test_inputs_without_a_model(program: Program) -> None:
+    """Inputs on the command line are refused where nothing takes them."""
+    ended = program("scenario.json", "--input", "x=x.npy")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: --input, --shader and --push-constants are for models, and no model was given")
+
+
 def test_one_model_at_a_time(program: Program, given: list[str]) -> None:
     """A model that an option without a value has taken is refused with both names."""
     ended = program(*given, "--capture-frame", "other.vgf")
     assert (ended.code, ended.out) == (2, "")
-    assert f"{given[0]} and other.vgf are given" in ended.err
+    assert f"other.vgf and {given[0]} are given" in ended.err
 
 
-@pytest.mark.parametrize("command", [["bench"], ["validate"], ["run", "--quiet"]])
+@pytest.mark.parametrize("command", [["bench"], ["validate"]])
 def test_a_model_where_a_scenario_is_expected(program: Program, command: list[str]) -> None:
     """Commands that take scenarios say what can be done with a model."""
     ended = program(*command, FIXTURES / "conv.vgf")

@@ -200,7 +200,7 @@ def test_an_unknown_input_is_refused() -> None:
     """The message lists the inputs that there are."""
     ended = program("conv.vgf", "--input", "y=x.npy")
     assert ended.returncode == FileError.exit_code
-    assert ended.stderr == "error: the model has no 'y' here; it has: 'x' (binding 0)\n"
+    assert ended.stderr == "error: conv.vgf: the model has no 'y' here; it has: 'x' (binding 0)\n"
 
 
 def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from scenario_runner.plan.sources import ArraySource, NpySource
 
 ARRAY = numpy.arange(24, dtype=numpy.int32).reshape(2, 3, 4)
 
+NO_ARRAY = ", expected a NumPy array, an object with __array__ or __dlpack__ (tensors of PyTorch and JAX), or bytes"
+
 
 def content(source: Any, piece: int | None = None) -> bytes:
     """All bytes of a source, read at once or in pieces."""
@@ -77,9 +79,9 @@ def test_arrays(data: Any, expected: bytes, piece: int | None) -> None:
 @pytest.mark.parametrize(
     "data, message",
     [
-        ([1, 2], "input 'x' is a list, expected a NumPy array or bytes"),
-        ("text", "input 'x' is a str, expected a NumPy array or bytes"),
-        (None, "input 'x' is a NoneType, expected a NumPy array or bytes"),
+        ([1, 2], "input 'x' is a list" + NO_ARRAY),
+        ("text", "input 'x' is a str" + NO_ARRAY),
+        (None, "input 'x' is a NoneType" + NO_ARRAY),
         (numpy.array([object()]), "input 'x' is an array of Python objects, expected numbers"),
         (
             numpy.zeros(1, [("a", "O"), ("b", "i4")]),

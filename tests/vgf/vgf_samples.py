@@ -116,3 +116,25 @@ def legacy_constants(file: bytes, constants: list[tuple[int, int, bytes]], versi
     header[8:11] = bytes(version)
     struct.pack_into("<QQ", header, 64, offset, len(section))
     return bytes(header) + file[128:offset] + bytes(section)
+
+
+DIFFERENCE = """#version 450
+layout(set = 0, binding = 0) readonly buffer X { float x[]; };
+layout(set = 0, binding = 1) readonly buffer H { float h[]; };
+layout(set = 0, binding = 2) writeonly buffer Y { float y[]; };
+void main() { uint i = gl_WorkGroupID.x; y[i] = x[i] - h[i]; }
+"""
+
+
+def model_of_two_inputs(path: Path) -> Path:
+    """A model of buffers with four floats: y = x - h."""
+    e = vgfpy.CreateEncoder(0)
+    module = e.AddModule(vgfpy.ModuleType.Compute, "difference", "main", vgfpy.ShaderType.Glsl, DIFFERENCE)
+    x, h = (e.AddInputResource(STORAGE_BUFFER, R32_SFLOAT, [4], []) for _ in range(2))
+    y = e.AddOutputResource(STORAGE_BUFFER, R32_SFLOAT, [4], [])
+    slots = [e.AddBindingSlot(number, row) for number, row in enumerate((x, h, y))]
+    sets = [e.AddDescriptorSetInfo(slots, 0)]
+    e.AddSegmentInfo(module, "segment", sets, slots[:2], slots[2:], dispatchShape=[4, 1, 1])
+    e.AddModelSequenceInputsOutputs(slots[:2], ["x", "h"], slots[2:], ["y"])
+    path.write_bytes(written(e))
+    return path

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from scenario_runner import clock
+from scenario_runner.array_data import plain_bytes
 from scenario_runner.plan.model.commands import ConstantData, FilePart
 from scenario_runner.tosa.graph_module import GraphModule
 from scenario_runner.vgf.port import input_ports, output_ports
@@ -29,8 +30,6 @@ class VgfGraph:
         self.identity: Identity | None = None
         with clock.phase("parse", "VGF", graph.uid):
             if graph.data is not None:
-                from scenario_runner.plan.sources import plain_bytes
-
                 self.path = f"<data of {graph.uid!r}>"
                 self.vgf: Vgf = parse_vgf(plain_bytes(graph.data, graph.uid), name=self.path)
             else:

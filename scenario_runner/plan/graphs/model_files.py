@@ -36,3 +36,8 @@ def read_model(path: str) -> ModelFile:
                 _kept.popitem(last=False)
             _kept[file.identity] = found
         return ModelFile(found, file.identity)
+
+
+def forget() -> None:
+    """Keep no model."""
+    _kept.clear()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from scenario_runner.array_data import array_of
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.npy import read_header
 from scenario_runner.plan.graphs.shapes import row_shapes
@@ -155,7 +156,7 @@ def _content_shape(scenario: Scenario, uid: str, inputs: Mapping[str, Any]) -> S
     tensor: Any = scenario.resource(uid)
     data = inputs.get(uid, tensor.data)
     if data is not None:
-        shape = getattr(data, "shape", None)
+        shape = getattr(array_of(data, uid), "shape", None)
         return None if shape is None else tuple(shape)
     if tensor.src is None:
         return None

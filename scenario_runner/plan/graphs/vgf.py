@@ -158,7 +158,7 @@ class VgfDispatch:
         self._problems = problems = context.problems
         self._failed = False
         shapes = self._row_shapes()
-        self._values = Values(graph.vgf, graph.graph.uid, self._pointer, tables, shapes, problems)
+        self._values = Values(graph, self._pointer, tables, shapes, problems)
 
     def _row_shapes(self) -> dict[int, tuple[int, ...]]:
         """The shapes of rows that the file leaves open; what is wrong is noted."""

@@ -19,27 +19,28 @@ from scenario_runner.vgf.descriptor_type import BUFFER_TYPES, IMAGE_TYPES, TENSO
 from scenario_runner.vgf.resource_size import format_name, known_format, resource_size_bytes
 
 if TYPE_CHECKING:
+    from scenario_runner.plan.graphs.model import VgfGraph
     from scenario_runner.plan.problems import Problems
     from scenario_runner.plan.tables import Tables
     from scenario_runner.scenario import Binding
-    from scenario_runner.vgf import ModelResource, Port, Vgf
+    from scenario_runner.vgf import ModelResource, Port
 
 
 class Values:
-    """Resolves rows of ``vgf`` to uids in the plan's resources, and adds what the model needs beside what is bound."""
+    """Resolves rows of a model to uids in the plan's resources, and adds what the model needs beside what is bound."""
 
     def __init__(
         self,
-        vgf: Vgf,
-        graph: str,
+        graph: VgfGraph,
         pointer: str,
         tables: Tables,
         shapes: dict[int, tuple[int, ...]],
         problems: Problems,
     ) -> None:
-        """``graph`` is the uid of the graph resource; ``shapes`` are those of rows that the file leaves open."""
-        self._vgf = vgf
-        self._graph = graph
+        """``shapes`` are those of rows that the file leaves open."""
+        self._vgf = graph.vgf
+        self._graph = graph.graph.uid
+        self._where = f"{graph.path}: graph {graph.graph.uid!r}"
         self._pointer = pointer
         self._resources = tables.resources
         self._made = tables.made
@@ -192,7 +193,7 @@ class Values:
             self._problems.error(
                 "SR-GRAPH-007",
                 self._pointer,
-                f"graph {self._graph!r} has a value of the shape {list(shape)} between its segments, and nothing says"
+                f"{self._where} has a value of the shape {list(shape)} between its segments, and nothing says"
                 " what its dynamic dimensions are",
                 "convert the model with fixed shapes",
             )
@@ -202,7 +203,7 @@ class Values:
             self._problems.error(
                 "SR-RUN-003",
                 self._pointer,
-                f"graph {self._graph!r} has a value of {format_name(row.format)}, which this program does not know",
+                f"{self._where} has a value of {format_name(row.format)}, which this program does not know",
             )
             return None
         kind = _kind_of(row)
@@ -212,7 +213,7 @@ class Values:
                 self._problems.error(
                     "SR-GRAPH-006",
                     self._pointer,
-                    f"graph {self._graph!r}: resource {index} of the model is a tensor of {format.name}, which no"
+                    f"{self._where}: resource {index} of the model is a tensor of {format.name}, which no"
                     " tensor can have: its elements are single numbers",
                 )
                 return None
@@ -228,7 +229,7 @@ class Values:
             self._problems.error(
                 "SR-RUN-003",
                 self._pointer,
-                f"graph {self._graph!r} has a value that is seen as {descriptor_type_name(row.descriptor_type)}, which"
+                f"{self._where} has a value that is seen as {descriptor_type_name(row.descriptor_type)}, which"
                 " this program does not know",
             )
             return None

@@ -1,0 +1,45 @@
+"""Arrays that callers of the Python API give: NumPy's, those of other libraries, and bytes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from scenario_runner.errors import UsageError
+
+
+def array_of(data: Any, name: str) -> Any:
+    """``data`` as a NumPy array if it is one or has ``__array__`` or ``__dlpack__``; else ``data`` itself.
+
+    Raises UsageError where the object refuses, as a tensor on a GPU may.
+    """
+    convert = next((each for each in ("__array__", "__dlpack__") if hasattr(data, each)), None)
+    if convert is None:
+        return data
+    import numpy
+
+    try:
+        return numpy.asarray(data) if convert == "__array__" else numpy.from_dlpack(data)
+    except Exception as error:  # of another library
+        raise UsageError(f"input {name!r} is a {type(data).__name__} that gives no array: {error}") from error
+
+
+def plain_bytes(data: Any, name: str) -> memoryview:
+    """``data`` as bytes: little-endian, C order; without a copy where it already is. Raises UsageError."""
+    data = array_of(data, name)
+    numpy = sys.modules.get("numpy")  # whoever has an array has imported it
+    if numpy is not None and isinstance(data, numpy.ndarray):
+        if data.dtype.hasobject:
+            raise UsageError(f"input {name!r} is an array of Python objects, expected numbers")
+        if data.dtype.byteorder == ">" or (data.dtype.byteorder == "=" and sys.byteorder == "big"):
+            data = data.astype(data.dtype.newbyteorder("<"))
+        data = numpy.ascontiguousarray(data)
+        return memoryview(data.reshape(-1).view(numpy.uint8)) if data.size else memoryview(b"")
+    try:
+        view = memoryview(data)
+    except TypeError:
+        raise UsageError(
+            f"input {name!r} is a {type(data).__name__}, expected a NumPy array, an object with __array__ or"
+            " __dlpack__ (tensors of PyTorch and JAX), or bytes"
+        ) from None
+    return view.cast("B") if view.c_contiguous and view.ndim == 1 else memoryview(view.tobytes())
