@@ -25,7 +25,7 @@
     └── PipelineCacheMissError       16   --fail-on-pipeline-cache-miss: a pipeline did not come from the cache
 
 An interrupted run (Ctrl-C) stays a KeyboardInterrupt. The command line takes SIGTERM and SIGHUP for interrupts too, and
-ends with 128 and the number of the signal then: 130, 143, 129. Any other exception is a defect of ours: it ends with 70.
+ends with 128 and the number of the signal then: 130, 143, 129. Any other exception is a defect: it ends with 70.
 
 Messages are in lower case, quote values with ``repr`` and begin with the place where one is known:
 ``path:line:column: /json/pointer: what is wrong``. All problems that one look at a file finds travel in one error.

@@ -133,10 +133,10 @@ class RunOutputs:
         if scenario is not None:
             return declared_files(scenario.text or "", scenario.base_dir, self.output_dir(file))
         from scenario_runner.scenario.loader import MAX_FILE_BYTES
+        from scenario_runner.streams import read_file
 
         try:
-            with open(file, "rb") as opened:
-                text = opened.read(MAX_FILE_BYTES).decode(errors="replace")
+            text = read_file(file, MAX_FILE_BYTES).decode(errors="replace")
         except (OSError, ValueError):
             text = ""  # the run says what is wrong
         return declared_files(text, os.path.dirname(os.path.abspath(file)), self.output_dir(file))

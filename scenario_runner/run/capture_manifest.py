@@ -9,6 +9,7 @@ from typing import Any
 
 from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.source import file_error
+from scenario_runner.streams import read_file
 
 MANIFEST = "manifest.json"
 _MARK = "scenario-runner captures"
@@ -40,8 +41,7 @@ def write_manifest(folder: str, entries: Sequence[dict[str, Any]]) -> None:
 def _read(path: str) -> list[dict[str, Any]] | None:
     """The entries of a manifest, None for what is none."""
     try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+        found = json.loads(read_file(path))
         if found["kind"] != _MARK:
             return None
         return [entry for entry in found["files"] if isinstance(entry["file"], str)]

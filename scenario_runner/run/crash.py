@@ -83,13 +83,13 @@ def _placed(problem: Diagnostic, pointer: str) -> Diagnostic:
     not come to need what reads scenarios, which is costly to import.
     """
     from scenario_runner.scenario.places import Places
+    from scenario_runner.streams import read_file
 
     path = problem.path or ""
     try:
         if not os.path.isfile(path):
             return problem
-        with open(path, encoding="utf-8-sig") as opened:
-            text = opened.read()
+        text = read_file(path).decode("utf-8-sig")
         tree = json.loads(text)
         message = problem.message + _used_by(tree, pointer)
         line, column = Places(text).find(pointer)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from scenario_runner.close_names import close_files_help
 from scenario_runner.errors import FileError
 from scenario_runner.files.source import file_error, reason_of
+from scenario_runner.streams import read_file
 
 INDEX = "index.json"
 MARK = "scenario-runner dump"
@@ -176,8 +177,7 @@ def _help_for(path: str) -> str | None:
 
 def _read(path: str) -> dict[str, Any]:
     try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+        found = json.loads(read_file(path))
     except OSError as error:
         raise file_error(path, f"cannot be read: {reason_of(error)}", help=close_files_help(path, error)) from error
     except (ValueError, RecursionError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import progress
+from scenario_runner.streams import read_file
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.pipelines.instrumentation import Block, Instrumentation
@@ -51,8 +52,7 @@ def _runs_in(path: str) -> list[dict[str, Any]]:
     import json
 
     try:
-        with open(path, "rb") as file:
-            return list(json.load(file)["runs"])
+        return list(json.loads(read_file(path))["runs"])
     except (OSError, ValueError, KeyError, TypeError):
         return []  # somebody else has changed it
 

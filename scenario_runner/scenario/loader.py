@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import os
@@ -11,7 +12,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, ScenarioError, error_of, file_error_code
 from scenario_runner.kinds import COMMANDS, RESOURCES
 from scenario_runner.scenario.validators import model_of
-from scenario_runner.streams import is_stream
+from scenario_runner.streams import is_stream, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,11 +48,10 @@ def load(path: str | os.PathLike[str]) -> Scenario:
     name = os.fspath(path)
     streamed = is_stream(name)
     try:
-        with open(name, "rb") as file:
-            # memory for as much as there may be takes longer than to read a usual file
-            size_bytes = 0 if streamed else os.fstat(file.fileno()).st_size
-            content = file.read(min(size_bytes or MAX_FILE_BYTES, MAX_FILE_BYTES) + 1)
+        content = read_file(name, MAX_FILE_BYTES)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise _too_large(f"{MAX_FILE_BYTES >> 20} MiB", name) from error
         from scenario_runner.close_names import close_files_help
 
         reason = (error.strerror or str(error)).lower()
@@ -236,11 +236,15 @@ def _checked_text(content: str | bytes, path: str | None) -> str:
     if len(text) > MAX_VALUES and text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
         size = f"{MAX_VALUES:,} values"
     if size:
-        advice = "keep data in the files that the scenario names"
-        raise ScenarioError(
-            Diagnostic("SR-JSON-007", "error", None, f"a scenario of more than {size} is not read", advice, path=path)
-        )
+        raise _too_large(size, path)
     return text
+
+
+def _too_large(size: str, path: str) -> ScenarioError:
+    advice = "keep data in the files that the scenario names"
+    return ScenarioError(
+        Diagnostic("SR-JSON-007", "error", None, f"a scenario of more than {size} is not read", advice, path=path)
+    )
 
 
 def _decoded(content: bytes, path: str) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Final, TypeAlias
 
 from scenario_runner.close_names import close_files_help
 from scenario_runner.files.source import reason_of
+from scenario_runner.streams import read_file
 from scenario_runner.suite.expectations.places import expectations_file, is_expectations_file
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import Item
@@ -55,9 +57,10 @@ class Discovery:
         """The items, found as they are asked for."""
         for path in paths:
             if path == "-":
-                yield from self._list_file(self._input, "standard input", os.getcwd())
+                yield from self._list(self._standard_input, "standard input", os.getcwd())
             elif path.startswith("@"):
-                yield from self._list_file(path[1:], path[1:], os.path.dirname(os.path.abspath(path[1:])))
+                file = path[1:]
+                yield from self._list(partial(_lines_of, file), file, os.path.dirname(os.path.abspath(file)))
             else:
                 yield from self._path(path)
 
@@ -72,14 +75,17 @@ class Discovery:
             path = os.path.abspath(path)
             yield from self._item(path, expectations_file(path))
 
-    def _list_file(self, file: str | int, name: str, folder: str) -> Iterator[Item]:
+    def _list(self, lines: Callable[[], Iterable[str]], name: str, folder: str) -> Iterator[Item]:
         try:
-            # bytes that are no text stand in names that are refused one by one
-            with open(file, encoding="utf-8-sig", errors="surrogateescape", closefd=file != self._input) as lines:
-                yield from self._listed(lines, name, folder)
+            yield from self._listed(lines(), name, folder)
         except (OSError, ValueError) as error:
             help = close_files_help(name, error) if isinstance(error, OSError) else None
             self._problems.found("SR-SUITE-006", name, f"the list cannot be read: {reason_of(error)}", help)
+
+    def _standard_input(self) -> Iterator[str]:
+        """Its lines as they come. Bytes that are no text stand in names that are refused one by one."""
+        with open(self._input, encoding="utf-8-sig", errors="surrogateescape", closefd=False) as lines:
+            yield from lines
 
     def _listed(self, lines: Iterable[str], name: str, folder: str) -> Iterator[Item]:
         """Each line is relative to the root, as ids are, or else to the folder of the list."""
@@ -228,3 +234,7 @@ def _is_plain(name: str) -> bool:
         ord(letter) < 0x20 or 0x7F <= ord(letter) < 0xA0 or 0xD800 <= ord(letter) < 0xE000 or letter in "\u2028\u2029"
         for letter in name
     )
+
+
+def _lines_of(file: str) -> list[str]:
+    return read_file(file).decode("utf-8-sig", "surrogateescape").split("\n")

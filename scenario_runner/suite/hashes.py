@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from scenario_runner.scenario.declared_files import declared_files
+from scenario_runner.streams import read_file
 from scenario_runner.suite.expectations.places import expected_folder
 from scenario_runner.suite.records import Hashes, Item
 
@@ -150,8 +151,7 @@ def _strings(array: bytes) -> list[str]:
 def _content(path: str | None) -> bytes | None:
     try:
         if path is not None and os.path.isfile(path):
-            with open(path, "rb", buffering=0) as file:
-                return file.readall()
+            return read_file(path)
     except (OSError, ValueError):
         pass
     return None

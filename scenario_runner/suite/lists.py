@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.source import reason_of
+from scenario_runner.streams import read_file
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.verdicts import STATUSES, Expected, expected_status
 
@@ -183,11 +184,10 @@ class Lists(NamedTuple):
 def _lines(path: str) -> Iterator[tuple[int, str]]:
     """The lines of a list with their numbers, without comments. Raises FileError."""
     try:
-        with open(path, encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, 1):
-                text = line.strip()
-                if text and not text.startswith("#"):
-                    yield number, text
+        for number, line in enumerate(read_file(path).decode("utf-8-sig").split("\n"), 1):
+            text = line.strip()
+            if text and not text.startswith("#"):
+                yield number, text
     except UnicodeDecodeError as error:
         refuse("SR-SUITE-006", path, f"the list is not UTF-8 text: {error.reason}")
     except FileNotFoundError as error:

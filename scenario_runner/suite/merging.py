@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Container, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Annotated, Any, BinaryIO, Final, NamedTuple
 
@@ -16,6 +17,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 from scenario_runner.close_names import close_files_help
 from scenario_runner.errors import FileError
 from scenario_runner.files.source import reason_of
+from scenario_runner.streams import MAX_BYTES, is_stream
 from scenario_runner.suite.journal import FILE_NAME, VERSION, End, Header
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Hashes, Item, Outcome, Result
@@ -244,10 +246,12 @@ def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[tuple
 
     Raises FileError for a file that is no journal of this version.
     """
-    first = file.readline()
+    first = file.readline(MAX_BYTES)
     yield _header(first, path), 0
     offset = len(first)
-    for number, text in enumerate(file, 2):
+    for number, text in enumerate(iter(partial(file.readline, MAX_BYTES), b""), 2):
+        if len(text) == MAX_BYTES:
+            refuse("SR-SUITE-011", path, f"the line has more than {MAX_BYTES >> 20} MiB", line=number)
         found: Header | End | Result | None = None
         adapter = next((kind for begin, kind in _KINDS.items() if text.startswith(begin)), _RESULT)
         try:
@@ -299,6 +303,8 @@ def _first(error: ValidationError) -> str:
 
 def _opened(path: str) -> BinaryIO:
     try:
+        if is_stream(path):  # its lines are read again as they are asked for
+            refuse("SR-SUITE-006", path, "the journal is a pipe, a device or a socket, expected a file")
         return open(path, "rb")
     except (OSError, ValueError) as error:
         help = close_files_help(path, error) if isinstance(error, OSError) else None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner.clock import PHASES
 from scenario_runner.errors import FileError
+from scenario_runner.streams import read_file
 
 if TYPE_CHECKING:
     from scenario_runner.run.timings import Timings
@@ -86,8 +87,7 @@ def _described(each: ScenarioSamples) -> dict[str, Any]:
 def read(path: str) -> list[ScenarioSamples]:
     """The samples in a file that `text` made. Raises FileError."""
     try:
-        with open(path, "rb") as file:
-            content = json.load(file)
+        content = json.loads(read_file(path))
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
     except (ValueError, RecursionError) as error:

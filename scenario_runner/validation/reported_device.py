@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
+from scenario_runner.files.source import reason_of
 from scenario_runner.plan.limits import NAMES, exceeded_limits
+from scenario_runner.streams import read_file
 from scenario_runner.vulkan.devices.features import FeatureTable
 from scenario_runner.vulkan.devices.requirements import enabled_for
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
 
-MAX_REPORT_BYTES = 64 << 20
 _HELP = "write it with: scenario-runner doctor --json > doctor.json"
 _BY_AXIS = frozenset({"maxComputeWorkGroupCount", "maxComputeWorkGroupSize"})
 # VkSubgroupFeatureFlagBits as the report spells them.
@@ -40,15 +41,9 @@ def read_device(path: str, wanted: str | None = None) -> ReportedDevice:
     Raises FileError for a file that is not such a report, UsageError for a device that is not in it.
     """
     try:
-        with open(path, "rb") as file:
-            text = file.read(MAX_REPORT_BYTES + 1)
-        if len(text) > MAX_REPORT_BYTES:
-            raise FileError(
-                Diagnostic("SR-FILE-001", "error", None, "too large for a report of the doctor", _HELP, path=path)
-            )
-        report = json.loads(text)
+        report = json.loads(read_file(path))
     except OSError as problem:
-        reason = (problem.strerror or str(problem)).lower()
+        reason = reason_of(problem)
         raise FileError(
             Diagnostic("SR-FILE-001", "error", None, f"cannot read the report: {reason}", _HELP, path=path)
         ) from problem

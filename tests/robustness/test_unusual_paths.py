@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.program import Program, python_path
+from tests.program import COMMAND, Program, python_path
 from tests.scenes import Scene, glsl
 
 STORE = glsl("a[0] = 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
@@ -65,12 +66,80 @@ def test_commands_that_show_files(program: Program, tmp_path: Path, words: list[
         assert ended.err.startswith(f"error: {name}: ")
 
 
+# Commands that read a file whole, with FILE for its path, and their exit code where that cannot be read.
+READERS = [
+    (["FILE"], 4),
+    (["validate", "FILE"], 4),
+    (["validate", "--against", "FILE", "scenario.json"], 4),
+    (["test", "scenario.json", "--skips", "FILE"], 4),
+    (["test", "scenario.json", "--baseline", "FILE"], 4),
+    (["test", "@FILE"], 2),
+    (["report", "FILE"], 4),
+    (["bench", "--compare", "FILE", "FILE"], 4),
+]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "endless", "sparse"])
+def test_files_that_cannot_be_read_whole(
+    checkout: Path, scene: Scene, shader_cache: Path, tmp_path: Path, kind: str
+) -> None:
+    """A pipe without a writer, a device without an end and a file of 4 TiB are one error each, at once or soon."""
+    scene.write()
+    path = "/dev/zero" if kind == "endless" else str(scene.folder / "file")
+    if kind == "pipe":
+        os.mkfifo(path)
+    if kind == "sparse":
+        Path(path).touch()
+        os.truncate(path, 4 << 40)
+    running = [
+        subprocess.Popen(
+            [*COMMAND, *(word.replace("FILE", path) for word in words)],
+            cwd=scene.folder,
+            env={**os.environ, "PYTHONPATH": python_path(checkout)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for words, _ in READERS
+    ]
+    for process, (words, code) in zip(running, READERS, strict=True):
+        with process:
+            error = process.communicate(timeout=120)[1]
+        is_scenario = words[-1] == "FILE" and words[0] in ("FILE", "validate") and kind != "pipe"
+        assert process.returncode == (3 if is_scenario else code), (words, error)
+        assert path in error
+
+
+def test_pipes_that_deliver(checkout: Path, scene: Scene, shader_cache: Path) -> None:
+    """A scenario, a list and a report come from pipes as well, also where their writer takes its time."""
+    scene.write()
+    program = " ".join(map(shlex.quote, COMMAND))
+    script = (
+        f"{program} validate <(sleep 1; cat scenario.json)\n"
+        "mkfifo named; (sleep 1; exec > named; sleep 1; cat scenario.json) & "
+        f"{program} validate named; wait\n"
+        f"{program} test --list @<(echo scenario.json)\n"
+        f"{program} test --list scenario.json --skips <(echo other)\n"
+    )
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=scene.folder,
+        env={**os.environ, "PYTHONPATH": python_path(checkout)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert done.stdout.count(": valid: ") == 2, done.stderr
+    assert done.stdout.count("scenario.json") == 2, done.stderr
+
+
 def test_an_endless_report(program: Program, scene: Scene) -> None:
     """A report of the doctor is read up to its largest size."""
     scene.write()
     ended = program("validate", "--against", "/dev/zero", "scenario.json", timeout_s=30)
     assert ended.code == 4
-    assert ended.err.startswith("error: /dev/zero: too large for a report of the doctor\n")
+    assert ended.err.startswith("error: /dev/zero: cannot read the report: it has more than 64 MiB")
 
 
 @pytest.mark.parametrize("key", ["src", "dst"])

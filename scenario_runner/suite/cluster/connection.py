@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from scenario_runner.log import silence
+from scenario_runner.streams import read_file
 from scenario_runner.suite.problems import refuse
 
 if TYPE_CHECKING:
@@ -95,8 +96,7 @@ def _in_file(path: str, until: float) -> str:
     """The address that a scheduler has written into a file. Raises OSError or ValueError where it has not, for long."""
     while True:
         try:
-            with open(path, "rb") as file:
-                said = json.load(file)
+            said = json.loads(read_file(path))
             if isinstance(said, dict) and "address" in said:
                 return str(said["address"])
             raise ValueError("the file names no scheduler")

@@ -6,6 +6,7 @@ import json
 import os
 from typing import Any, NamedTuple
 
+from scenario_runner.streams import read_file
 from scenario_runner.suite.hashes import files_of
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.verdicts import Expected
@@ -50,7 +51,6 @@ def job_of(item: Item, expected: Expected) -> Job:
 
 def _content(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return read_file(path)
     except OSError:
         return b""
