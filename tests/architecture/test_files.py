@@ -78,8 +78,8 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
 
 
 def test_no_file_names_one_outside_of_the_checkout() -> None:
-    """Each relative path that goes up leads to something in the checkout: a clone has nothing beside it. In tests/ it is
-    data."""
+    """Each relative path that goes up leads to something in the checkout: a clone has nothing beside it. In tests/
+    it is data."""
     assert PARENT_PATH.fullmatch(b"../" + b"shared/tools/x.sh")
     outside = []
     for path in project_files():

@@ -280,7 +280,7 @@ def test_changes_are_checked_here_where_no_machine_is_to_be_had(copy):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "arguments, message",
     [
         (["true"], "making a bare machine takes mmdebstrap: apt-get install mmdebstrap"),
         (["--release", "sid", "true"], "usage: tools/bare_machine [--release bookworm|trixie] [--user] "),
