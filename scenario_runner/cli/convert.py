@@ -65,7 +65,7 @@ def main(argv: Sequence[str]) -> int:
     for finding in converted.findings:
         write(finding.severity, str(finding), finding.help)
     if to_stdout:
-        sys.stdout.buffer.write(converted.content)
+        sys.stdout.buffer.writelines(converted.parts)
         sys.stdout.buffer.flush()
     return 0
 

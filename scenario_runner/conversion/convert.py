@@ -29,10 +29,16 @@ DISPATCHES: tuple[Dispatch, ...] = ("attributes", "cover-output")
 
 
 class ConvertedModel(NamedTuple):
-    """A converted model: ``content`` is the VGF file, ``findings`` are warnings and notes about the model."""
+    """A converted model: ``parts`` are the VGF file, one after the other, ``findings`` warnings and notes about the
+    model."""
 
-    content: bytes
+    parts: Sequence[bytes | memoryview]
     findings: tuple[Diagnostic, ...]
+
+    @property
+    def content(self) -> bytes:
+        """The VGF file."""
+        return b"".join(self.parts)
 
 
 def convert(
@@ -79,25 +85,26 @@ def convert(
     if path is not None:
         from scenario_runner.files.output import OutputFile
 
-        with OutputFile(path, len(converted.content)) as file:
-            file.write(converted.content)
+        with OutputFile(path, sum(len(part) for part in converted.parts)) as file:
+            for part in converted.parts:
+                file.write(part)
     return converted
 
 
 def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
     """The model as the converter converts it."""
     try:
-        content = ConverterCall(source.input(), options).result()
+        parts: Sequence[bytes | memoryview] = [ConverterCall(source.input(), options).result()]
     except (ConverterRefusedError, ConverterFailedError) as error:
         raise refused(source, error) from error
     except ScenarioRunnerError as error:
         raise error.at(path=source.name) from error
     if source.form == "flatbuffer":
         from scenario_runner.vgf import parse_vgf
-        from scenario_runner.vgf.writer import vgf_bytes
+        from scenario_runner.vgf.writer import vgf_parts
 
-        content = vgf_bytes(_named(parse_vgf(content, name=source.name), *source.names))
-    return ConvertedModel(content, ())
+        parts = vgf_parts(_named(parse_vgf(parts[0], name=source.name), *source.names))
+    return ConvertedModel(parts, ())
 
 
 def _named(vgf: Vgf, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Vgf:
@@ -162,7 +169,7 @@ class _Conversion:
             from scenario_runner.conversion.mending import mended
             from scenario_runner.conversion.skeleton import skeleton_of
             from scenario_runner.vgf import find_problems
-            from scenario_runner.vgf.writer import vgf_bytes
+            from scenario_runner.vgf.writer import vgf_parts
 
             shaders = self._shaders()
             self._stop_at(("error", "warning") if strict else ("error",))
@@ -173,7 +180,7 @@ class _Conversion:
         for problem in find_problems(vgf, self._model.path):
             self._add("SR-CUSTOM-036", f"the shaders do not fit together: {problem.pointer}: {problem.message}")
         self._stop_at(("error",))
-        return ConvertedModel(vgf_bytes(vgf), self._placed(self.found).problems if self.found else ())
+        return ConvertedModel(vgf_parts(vgf), self._placed(self.found).problems if self.found else ())
 
     def _input(self) -> Input:
         return with_placeholders(self._source, self._model, self._function)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
 from typing import NamedTuple
 
@@ -121,18 +122,16 @@ class ConverterCall:
                 raise error_of([Diagnostic("SR-CUSTOM-031", "error", None, message, help)]) from error
             self._stack = stack.pop_all()
 
-    def result(self) -> bytes:
-        """The VGF file. Raises ConverterRefusedError, and ScenarioRunnerError."""
+    def result(self) -> memoryview:
+        """The VGF file, which is mapped. Raises ConverterRefusedError, and ScenarioRunnerError."""
         with self:
             if self.program.wait():
                 self._said.seek(0)
                 said = self._said.read()
                 raise _refused_options(self._options, said) or _refused(self.program, said)
-            self._content.seek(0)
-            content = self._content.read()
-        if not content:
-            raise ConverterFailedError("the converter wrote nothing", help=f"is {VARIABLE} right?")
-        return content
+            if not os.fstat(self._content.fileno()).st_size:
+                raise ConverterFailedError("the converter wrote nothing", help=f"is {VARIABLE} right?")
+            return memoryview(mmap(self._content.fileno(), 0, access=ACCESS_READ))
 
     def __enter__(self) -> ConverterCall:
         return self

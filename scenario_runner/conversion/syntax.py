@@ -24,6 +24,7 @@ _ESCAPE = re.compile(rb"\\(n|t|\"|\\|[0-9A-Fa-f]{2})")
 _BRACKET = re.compile(rf"({STRING})|//[^\n]*|->|[\[\](){{}}<>]|,", re.DOTALL)
 _OPENING, _CLOSING = "[({<", "])}>"
 _TYPE_NAME = re.compile(r"!?[A-Za-z_][\w$.]*")
+_LONGEST_SIZE = 19
 _DIMENSION = re.compile(r"(\*|\?|[0-9]+)x")
 
 
@@ -208,6 +209,8 @@ def tensor_type(text: str) -> TensorType:
         sizes.append(match[1])
         rest = rest[match.end() :]
     element = rest.partition(",")[0]  # an encoding may follow
+    if any(len(size) > _LONGEST_SIZE for size in sizes):
+        raise NotUnderstoodError("a type with a size beyond 64 bits")
     if "*" in sizes:
         return TensorType(text, None, element)
     return TensorType(text, tuple(None if size == "?" else int(size) for size in sizes), element)

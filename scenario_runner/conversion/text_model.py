@@ -18,7 +18,7 @@ _STOP = re.compile(
     r"(?<![\w.$%@#!^])(?:func\.func|tosa\.custom|(?:func\.)?return)(?![\w.$])",
     re.DOTALL,
 )
-_RESULTS = re.compile(rf"((?:{VALUE}(?::[0-9]+)?\s*,\s*)*{VALUE}(?::[0-9]+)?)\s*=\s*$")
+_RESULTS = re.compile(rf"((?:{VALUE}(?::[0-9]{{1,6}})?\s*,\s*)*{VALUE}(?::[0-9]{{1,6}})?)\s*=\s*$")
 _RESULT = re.compile(rf"({VALUE})(?::([0-9]+))?")
 _RESULT_CHARACTERS = 64
 _VISIBILITY = re.compile(r"(?:public|private|nested)\b")

@@ -115,8 +115,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
         raise _NotUsableError("a key appears twice")
-    for key in mapping:
-        key.encode()  # half of a surrogate pair is an error of the text
+    for key, value in pairs:
+        (key + value if isinstance(value, str) else key).encode()  # half of a surrogate pair is an error of the text
     return mapping
 
 

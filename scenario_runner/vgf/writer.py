@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from scenario_runner.vgf.model import ModelResource, Module, Segment, Slot, Vgf
 
 
-def vgf_bytes(vgf: Vgf) -> bytes:
-    """The content of a file with this model, in the newest format; equal models give equal bytes.
+def vgf_parts(vgf: Vgf) -> list[bytes | memoryview]:
+    """The parts, one after the other, of a file with this model, in the newest format; equal models give equal bytes.
 
     The data of constants must be in memory, and every index must lead somewhere (`find_problems`): the library checks
     nothing. Raises UnsupportedError without the ``ml`` extra.
@@ -51,7 +51,7 @@ def vgf_bytes(vgf: Vgf) -> bytes:
     tables = bytearray(file.getvalue())
     constants = raw_section(vgf.constants)
     start = put_constants_size(tables, sum(memoryview(part).nbytes for part in constants))
-    return b"".join([memoryview(tables)[:start], *constants])
+    return [memoryview(tables)[:start], *constants]
 
 
 class _Writer:

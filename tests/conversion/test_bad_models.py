@@ -65,6 +65,15 @@ CASES = {
         f"model.mlir:2: operand 0 of the shader 'Scale' has the type tensor<*xf32>, {STATIC}\n"
         f"model.mlir:2: result 0 of the shader 'Scale' has the type tensor<*xf32>, {STATIC}",
     ),
+    "a size of 5,000 digits": (
+        changed().replace(GRID, f"tensor<{'9' * 5000}x16xf32>"),
+        "model.mlir:1: is not a valid TOSA model: invalid dimension",
+    ),
+    "half of a surrogate pair in the code": (
+        changed(shader_code="void main() {} // \ud800"),
+        "model.mlir: <attributes of 'Scale'>:1:97: /shader_code: the string contains half of a surrogate pair, which is"
+        " not a character",
+    ),
     "elements without a format": (
         changed().replace("f32", "complex<f32>"),
         "model.mlir:2: operand 0 of the shader 'Scale' has the type tensor<4x16xcomplex<f32>>, whose elements no Vulkan"
