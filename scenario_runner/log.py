@@ -37,22 +37,23 @@ def _record(level: str, logger: str, message: str, arguments: tuple[object, ...]
     getattr(logging.getLogger(logger), level)(message, *arguments)
 
 
-def hears_debug(logger: str) -> bool:
-    """Whether debug records are handled: not where `logging` has not been imported."""
+def hears(logger: str, level: str) -> bool:
+    """Whether records of the level, "INFO" or "DEBUG", are handled: not where `logging` has not been imported."""
     logging = sys.modules.get("logging")
-    return logging is not None and logging.getLogger(logger).isEnabledFor(logging.DEBUG)
+    return logging is not None and logging.getLogger(logger).isEnabledFor(getattr(logging, level))
 
 
 def info(logger: str, message: str, *arguments: object) -> None:
     """A record for people who want to follow what is done."""
-    logging = sys.modules.get("logging")
-    if logging is not None and logging.getLogger(logger).isEnabledFor(logging.INFO):
+    if hears(logger, "INFO"):
+        import logging
+
         logging.getLogger(logger).info(message, *arguments)
 
 
 def debug(logger: str, message: str, *arguments: object) -> None:
     """A record for people who look into a failure."""
-    if hears_debug(logger):
+    if hears(logger, "DEBUG"):
         import logging
 
         logging.getLogger(logger).debug(message, *arguments)

@@ -76,21 +76,32 @@ def rich_console(stream: TextIO) -> Any:
     return VisibleConsole(file=getattr(stream, "styled", stream))
 
 
-def set_up_logging(level: str) -> None:
-    """Send what the library logs, from ``level`` on, to standard error."""
+def set_up_logging(level: str, *, lines: bool = False) -> None:
+    """Send what the library logs, from ``level`` on, to standard error.
+
+    With ``lines`` and the level info, each record is a line as scripts for the reference runner read it, with the time
+    and the level; those below ERROR go to standard output.
+    """
     if level in ("debug", "info"):
-        _listen(level)
+        _listen(level, lines and level == "info")
     else:
-        log.before_first_record(lambda: _listen(level))
+        log.before_first_record(lambda: _listen(level, False))
 
 
-def _listen(level: str) -> None:
+def _listen(level: str, lines: bool) -> None:
     import logging
+
+    formatter = logging.Formatter("%(asctime)s [Scenario-Runner] %(levelname)s: %(message)s")
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             problem = record.args[0] if isinstance(record.args, tuple) and record.args else None
-            write(record.levelname.lower(), record.getMessage(), getattr(problem, "help", None))
+            help = getattr(problem, "help", None)
+            if not lines:
+                write(record.levelname.lower(), record.getMessage(), help)
+                return
+            stream = sys.stderr if record.levelno >= logging.ERROR else sys.stdout
+            print(_readable(formatter.format(record)), *([f"  help: {help}"] if help else []), sep="\n", file=stream)
 
     logger = logging.getLogger("scenario_runner")
     logger.handlers[:] = [Handler()]

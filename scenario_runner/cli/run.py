@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
         raise UsageError("no scenario file was given", help="scenario-runner test.json, or --help for all options")
     from scenario_runner.cli.messages import set_up_logging, show_error
 
-    set_up_logging(options.log_level)
+    set_up_logging(options.log_level, lines=True)
     from scenario_runner.cli.run_files import announce, run_files
     from scenario_runner.cli.run_outputs import RunOutputs, read_streams
     from scenario_runner.run.given_scenario import is_model

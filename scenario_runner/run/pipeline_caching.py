@@ -1,11 +1,12 @@
 """Pipelines kept between processes: one file for each scenario, with what the driver's pipeline cache held.
 
-A file is named after its scenario and the path of it, so that two scenarios of one name have two files. It is believed
+In a folder that the user chose a file is named after its scenario, as the reference runner names it: scenarios of one
+name share one. In the user's cache folder the path of the scenario is part of the name. A file is believed
 only where it is whole (checksum), this user's alone, and from a device and a driver like this one: a driver that is
 given anything else may crash. Whatever is wrong with it, it is ignored with a warning and replaced.
 
-File: the bytes of vkGetPipelineCacheData, which begin with a VkPipelineCacheHeaderVersionOne; 8 bytes magic; u64 size
-and u32 CRC-32 of these bytes (little endian).
+File: the bytes of vkGetPipelineCacheData, which begin with a VkPipelineCacheHeaderVersionOne; where the driver kept
+more than this header, 8 bytes magic, and u64 size and u32 CRC-32 of these bytes (little endian).
 
 The messages are those that scripts written for the reference runner look for.
 """
@@ -76,7 +77,7 @@ class PipelineCaching:
         self.creations: list[Creation] = []
 
     def path_of(self, plan: Plan) -> str:
-        """The file of a scenario: by its path, or by its shaders where it is not in a file."""
+        """The file of a scenario: by its name in a chosen folder, else by its path, or its shaders without a file."""
         if os.path.isfile(plan.name):
             path = os.path.realpath(plan.name)
             name, key = os.path.splitext(os.path.basename(path))[0], os.fsencode(path)
@@ -85,7 +86,9 @@ class PipelineCaching:
             codes = [*plan.shader_codes, *graphs]
             name, key = "scenario", b"".join(hashlib.sha256(code).digest() for code in codes)
         name = os.fsdecode(os.fsencode(name)[:_MOST_NAME_BYTES])
-        return os.path.join(self._folder(), f"{name}-{hashlib.sha256(key).hexdigest()[:16]}{KINDS[FOLDER]}")
+        if self._chosen is None:
+            name += f"-{hashlib.sha256(key).hexdigest()[:16]}"
+        return os.path.join(self._folder(), name + KINDS[FOLDER])
 
     @contextmanager
     def used(self, device: Device, plan: Plan) -> Iterator[None]:
@@ -104,20 +107,18 @@ class PipelineCaching:
         def created(cache: DriverCache) -> None:
             self.creations = cache.creations
             for creation in self.creations:
-                if creation.hit is not None:
-                    what = "hit" if creation.hit else "miss"
-                    took = f"{(creation.duration_ns or 0) / 1e6:.2f} ms"
-                    log.info(__name__, "Pipeline cache %s for pipeline: %s (%s)", what, creation.label, took)
-                else:
-                    log.info(__name__, "Pipeline cache hit or miss is unknown for pipeline: %s", creation.label)
+                what = {True: "hit", False: "miss", None: "hit or miss is unknown"}[creation.hit]
+                took = "" if creation.duration_ns is None else f" ({creation.duration_ns / 1e6:.2f} ms)"
+                tell = log.info if creation.hit or not checks else log.error
+                tell(__name__, "Pipeline cache %s for pipeline: %s%s", what, creation.label, took)
             if writes:
                 with clock.phase("pipelines", "store after setup"):
                     kept.store(cache)
             elif checks and any(not creation.hit for creation in self.creations):
                 raise _missed(self.creations, path, len(data))
 
-        cache = DriverCache(device, path, data, created)
         checks = self._fail_on_miss and bool(data)
+        cache = DriverCache(device, path, data, created, asks_for_misses=checks)
         writes = usable and not checks
         try:
             if self._fail_on_miss and not data:
@@ -168,7 +169,7 @@ class _Kept:
                 progress.doing("storing its pipeline cache")
                 for folder in self._folders:
                     os.makedirs(folder, mode=0o700, exist_ok=True)
-                replace_own(self._path, data + _TRAILER.pack(_MAGIC, len(data), zlib.crc32(data)))
+                replace_own(self._path, _content(data))
             self._data = data
         except (OSError, ValueError) as error:
             log.warning(__name__, "Pipeline Cache not stored: %r cannot be written: %s", self._path, reason_of(error))
@@ -192,7 +193,8 @@ def _load(path: str, physical: PhysicalDevice) -> bytes:
     """What the file keeps for this device; nothing where it is not to be used, with a warning where it is there."""
     data, problem = _read(path, physical)
     if problem:
-        log.warning(__name__, "Pipeline Cache skipped: failed to validate %r: %s", path, problem)
+        log.warning(__name__, "Pipeline validation: %s", problem)
+        log.warning(__name__, "Pipeline Cache skipped: failed to validate %r", path)
     elif data:
         log.info(__name__, "Pipeline Cache loaded and validated. (%s, %d bytes)", path, len(data))
     return data
@@ -214,6 +216,11 @@ def _read(path: str, physical: PhysicalDevice) -> tuple[bytes, str]:
     return _validated(found[0], physical)
 
 
+def _content(data: bytes) -> bytes:
+    """A file with the driver's part. A driver that keeps no pipelines has a header, which needs no checksum."""
+    return data if len(data) == _HEADER.size else data + _TRAILER.pack(_MAGIC, len(data), zlib.crc32(data))
+
+
 def _validated(content: bytes, physical: PhysicalDevice) -> tuple[bytes, str]:
     """The driver's part of a file, and what is wrong with the file (then there is no such part)."""
     if len(content) < _HEADER.size:
@@ -231,6 +238,8 @@ def _validated(content: bytes, physical: PhysicalDevice) -> tuple[bytes, str]:
         return b"", f"Incorrect device: {number:#x}, expected {properties.deviceID:#x}"
     if uuid != own_uuid:
         return b"", f"Incorrect pipeline cache UUID: {uuid.hex()}, expected {own_uuid.hex()} (another driver version?)"
+    if len(content) == _HEADER.size:
+        return content, ""
     data = content[: -_TRAILER.size]
     magic, size, checksum = _TRAILER.unpack_from(content, len(data)) if len(data) >= _HEADER.size else (b"", 0, 0)
     if magic != _MAGIC or size != len(data):
@@ -249,7 +258,7 @@ def _missed(creations: list[Creation], path: str, size_bytes: int) -> PipelineCa
             PipelineCacheMissError.code,
             "error",
             creation.pointer,
-            f"Pipeline cache miss for pipeline: {creation.label}"
+            f"pipeline {creation.label!r} is not in the pipeline cache {path}"
             + ("" if creation.hit is not None else " (the driver did not tell whether it was a hit)"),
             help,
         )

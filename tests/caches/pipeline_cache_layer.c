@@ -2,7 +2,8 @@
 
    As the specification says of VkPipelineCache: vkGetPipelineCacheData gives the driver's own header and what was put
    in, here a hash of the code of each compute shader; vkCreatePipelineCache takes such data; and the feedback of a
-   pipeline says VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT where its shader was in the cache. The
+   pipeline says VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT where its shader was in the cache.
+   Where it was not, VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT gives VK_PIPELINE_COMPILE_REQUIRED. The
    driver itself makes each pipeline without a cache.
 
    Environment, read when a device is created:
@@ -106,21 +107,26 @@ static uint64_t hash_of(Handle module) {
 }
 
 static VkResult layer_vkCreateComputePipelines(Handle owner, Cache *cache, uint32_t count, const char *infos, const void *allocator, Handle *out) {
-  enum { SIZE = 96, MODULE = 48 }; /* VkComputePipelineCreateInfo on 64-bit systems, and its stage's shader module in it */
+  enum { SIZE = 96, FLAGS = 16, MODULE = 48 }; /* VkComputePipelineCreateInfo on 64-bit systems, its flags, and its stage's shader module */
+  enum { FAIL = 0x100, COMPILE_REQUIRED = 1000297000 }; /* VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT */
+  char info[SIZE];
+  if (count != 1) abort();
+  memcpy(info, infos, SIZE);
+  uint32_t *flags = (uint32_t *)(info + FLAGS);
+  uint64_t hash = hash_of(*(const Handle *)(info + MODULE));
+  int hit = 0;
+  for (size_t k = 0; cache && k < cache->count; k++) hit |= cache->hashes[k] == hash;
+  if (*flags & FAIL && !hit) { *out = NULL; return COMPILE_REQUIRED; }
+  *flags &= ~FAIL; /* the driver below keeps nothing */
   VkResult code = BELOW(VkResult, "vkCreateComputePipelines", Handle, Handle, uint32_t, const char *, const void *, Handle *)(
-      owner, NULL, count, infos, allocator, out);
-  for (uint32_t i = 0; i < count && code >= 0; i++) {
-    const char *info = infos + (size_t)i * SIZE;
-    uint64_t hash = hash_of(*(const Handle *)(info + MODULE));
-    int hit = 0;
-    for (size_t k = 0; cache && k < cache->count; k++) hit |= cache->hashes[k] == hash;
-    if (cache && !hit && cache->count < MOST) cache->hashes[cache->count++] = hash;
-    for (const Base *each = ((const Base *)info)->next; each; each = each->next) {
-      const FeedbackInfo *feedback = (const FeedbackInfo *)each;
-      if (each->type == FEEDBACK) {
-        if (feedback->count && feedback->count != 1) abort();
-        *feedback->whole = (Feedback){does("silent") ? 0 : VALID | (hit ? HIT : 0), 1000};
-      }
+      owner, NULL, 1, info, allocator, out);
+  if (code < 0) return code;
+  if (cache && !hit && cache->count < MOST) cache->hashes[cache->count++] = hash;
+  for (const Base *each = ((const Base *)info)->next; each; each = each->next) {
+    const FeedbackInfo *feedback = (const FeedbackInfo *)each;
+    if (each->type == FEEDBACK) {
+      if (feedback->count && feedback->count != 1) abort();
+      *feedback->whole = (Feedback){does("silent") ? 0 : VALID | (hit ? HIT : 0), 1000};
     }
   }
   return code;

@@ -51,9 +51,13 @@ def two_shaders(scene: Scene, step: int = 2) -> Scene:
     return scene.dispatch("one", ["x"]).dispatch("two", ["x"])
 
 
+LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} \[Scenario-Runner\] (INFO|WARNING): (.*)")
+
+
 def told(ended: Ended) -> list[str]:
-    """The lines of a run without their label, and without paths, sizes and times."""
-    return [re.sub(r" \(.*\)$", "", line.partition(": ")[2]) for line in ended.err.splitlines()]
+    """What a run logged about its caches, without paths, sizes and times."""
+    lines = [match[2] for match in map(LINE.fullmatch, ended.out.splitlines()) if match]
+    return [re.sub(r" \(.*\)$", "", line) for line in lines if not line.startswith("Dispatch ")]
 
 
 def files(scene: Scene, folder: str = "kept") -> list[Path]:
@@ -86,7 +90,17 @@ def test_a_dry_run_fills_the_cache(run: Run, drawing: Scene) -> None:
 def test_quiet(run: Run, drawing: Scene) -> None:
     """--quiet and --log-level leave the messages about the cache out."""
     assert run("scenario.json", *CACHING, "--quiet") == (0, "", "")
-    assert run("scenario.json", *CACHING, "--log-level", "warning").err == ""
+    assert told(run("scenario.json", *CACHING, "--log-level", "warning")) == []
+
+
+def test_a_script_finds_the_lines_of_the_reference_runner(run: Run, drawing: Scene) -> None:
+    """The cache is stored when all pipelines are there, before the first dispatch, and again at the end."""
+    lines = [
+        match.group(1, 2) for match in map(LINE.fullmatch, run("scenario.json", *CACHING).out.splitlines()) if match
+    ]
+    words = [text.partition(" (")[0] for level, text in lines if level == "INFO"]
+    stored, dispatch = "Pipeline Cache stored", "Dispatch compute"
+    assert words == [*MISSES, stored, dispatch, dispatch, stored]
 
 
 def test_clear(run: Run, drawing: Scene) -> None:
@@ -97,16 +111,17 @@ def test_clear(run: Run, drawing: Scene) -> None:
     assert LOADED in told(run("scenario.json", *CACHING))
 
 
-def test_scenarios_of_one_name_have_files_of_their_own(run: Run, scene: Scene) -> None:
-    """The file depends on the scenario's path, not on its name alone; a link leads to the file of its target."""
+def test_scenarios_of_one_name_share_a_file(run: Run, scene: Scene) -> None:
+    """In a chosen folder the file has the name of the scenario, and the pipelines of all scenarios of this name."""
     for number, folder in enumerate(("a", "b")):
         (scene.folder / folder).mkdir()
         two_shaders(Scene(scene.folder / folder), 5 + number).write()
-    (scene.folder / "b" / "link.json").symlink_to("scenario.json")
-    assert told(run("a/scenario.json", "b/scenario.json", *CACHING)) == [*MISSES, *STORED] * 2
-    assert len(files(scene)) == 2
-    assert told(run("b/scenario.json", *CACHING)) == [LOADED, *HITS, *STORED]
-    assert told(run("b/link.json", *CACHING)) == [LOADED, *HITS, *STORED]
+    first, second = run("a/scenario.json", *CACHING), run("b/scenario.json", *CACHING)
+    assert told(first) == [*MISSES, *STORED]
+    assert told(second) == [LOADED, HITS[0], MISSES[1], *STORED]
+    assert [path.name for path in files(scene)] == ["scenario.cache"]
+    for path in ("a/scenario.json", "b/scenario.json"):
+        assert told(run(path, *CACHING, "--fail-on-pipeline-cache-miss")) == [LOADED, *HITS]
 
 
 def test_each_file_has_all_pipelines_of_its_scenario(run: Run, scene: Scene) -> None:
@@ -129,8 +144,8 @@ def test_fail_on_a_miss(run: Run, drawing: Scene) -> None:
     ended = run("scenario.json", *fails)
     assert ended.code == 16
     place = r"error: scenario\.json:\d+:\d+: /resources/1/shader: "
-    assert re.search(place + r"Pipeline cache miss for pipeline: two\n  help: run once without ", ended.err)
-    assert ended.err.count("error: ") == 1
+    assert re.search(place + r"pipeline 'two' is not in the pipeline cache kept/scenario\.cache\n  help: ", ended.err)
+    assert (ended.err.count("error: "), ended.err.count("ERROR: Pipeline cache miss for pipeline: two")) == (1, 1)
     assert files(drawing)[0].read_bytes() == before
     assert not (drawing.folder / "x.out.npy").exists()
 
@@ -143,17 +158,20 @@ def test_fail_on_a_miss_without_a_cache(run: Run, drawing: Scene) -> None:
 
 
 def test_a_driver_that_does_not_tell(run: Run, drawing: Scene) -> None:
-    """A driver without feedback runs; --fail-on-pipeline-cache-miss is an error that says so."""
+    """A driver without feedback runs; with --fail-on-pipeline-cache-miss it says VK_PIPELINE_COMPILE_REQUIRED, where it
+    can, and is an error that says so where it cannot."""
     unknown = "Pipeline cache hit or miss is unknown for pipeline: "
     old = {"CACHE_LAYER_DOES": "old"}
-    without = ("--disable-extension", "VK_EXT_pipeline_creation_feedback")
+    without = ("--disable-extension", "VK_EXT_pipeline_creation_feedback", "VK_EXT_pipeline_creation_cache_control")
     for options, environment in (((), {"CACHE_LAYER_DOES": "silent"}), (without, old)):
         ended = run("scenario.json", *CACHING, *options, **environment)
         assert ended.code == 0
         assert [line for line in told(ended) if line.startswith("Pipeline cache")] == [f"{unknown}one", f"{unknown}two"]
     fails = (*CACHING, "--fail-on-pipeline-cache-miss")
+    assert told(run("scenario.json", *fails, CACHE_LAYER_DOES="silent")) == [LOADED, *HITS]
+    drawing.file("two.comp", glsl("data[1] += 3;", DATA))
     silent = run("scenario.json", *fails, CACHE_LAYER_DOES="silent")
-    assert (silent.code, silent.err.count("the driver did not tell whether it was a hit")) == (16, 2)
+    assert (silent.code, silent.err.count(" is not in the pipeline cache ")) == (16, 1)
     refused = run("scenario.json", *fails, *without, **old)
     assert refused.code == 6
     assert "does not tell pipeline cache hits from misses" in refused.err
@@ -170,7 +188,7 @@ def test_a_driver_that_refuses(run: Run, drawing: Scene) -> None:
     assert run("scenario.json", *CACHING).code == 0
     ended = run("scenario.json", *CACHING, CACHE_LAYER_DOES="refuse")
     assert ended.code == 0
-    assert "warning: the driver refuses the pipeline cache of an earlier run; it starts empty" in ended.err
+    assert "WARNING: the driver refuses the pipeline cache of an earlier run; it starts empty" in ended.out
     assert told(ended)[2:] == [*MISSES, *STORED]
 
 
@@ -214,8 +232,9 @@ def test_a_file_that_is_not_to_be_trusted(
     path.write_bytes(change(content))
     ended = run("scenario.json", *CACHING, CACHE_LAYER_LOG=str(drawing.folder / "log.txt"))
     assert ended.code == 0
-    assert f"warning: Pipeline Cache skipped: failed to validate 'kept/{path.name}': {problem}" in ended.err
-    assert told(ended)[1:] == [*MISSES, *STORED]
+    assert f"WARNING: Pipeline validation: {problem}" in ended.out
+    assert "WARNING: Pipeline Cache skipped: failed to validate 'kept/scenario.cache'\n" in ended.out
+    assert told(ended)[2:] == [*MISSES, *STORED]
     assert (drawing.folder / "log.txt").read_text().split() == ["0"]
     assert path.read_bytes() == content
 
@@ -226,14 +245,14 @@ def test_what_is_not_a_file(run: Run, drawing: Scene) -> None:
     [path] = files(drawing)
     path.chmod(0o666)
     ended = run("scenario.json", *CACHING)
-    assert (ended.code, ended.err.count("other users may write to it")) == (0, 1)
+    assert (ended.code, ended.out.count("other users may write to it")) == (0, 1)
     assert path.stat().st_mode & 0o777 == 0o600
     path.unlink()
     path.mkdir()
     ended = run("scenario.json", *CACHING)
     assert ended.code == 0
-    assert "it is not a regular file" in ended.err or "is a directory" in ended.err
-    assert "Pipeline Cache not stored: " in ended.err
+    assert "it is not a regular file" in ended.out or "is a directory" in ended.out
+    assert "Pipeline Cache not stored: " in ended.out
 
 
 def test_concurrent_processes(
@@ -246,16 +265,16 @@ def test_concurrent_processes(
             [*COMMAND, "scenario.json", *CACHING, "--output", f"out{number}"],
             cwd=drawing.folder,
             env=environment,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         for number in range(6)
     ]
-    ended = [(child.communicate(timeout=300)[1], child.returncode) for child in children]
-    for errors, code in ended:
-        assert code == 0
-        assert "warning" not in errors
+    ended = [(*child.communicate(timeout=300), child.returncode) for child in children]
+    for out, errors, code in ended:
+        assert (code, errors) == (0, "")
+        assert "WARNING" not in out
     assert told(run("scenario.json", *CACHING, "--fail-on-pipeline-cache-miss")) == [LOADED, *HITS]
     assert len(files(drawing)) == 1
 
@@ -334,7 +353,7 @@ def test_a_cache_folder_of_others(run: Run, drawing: Scene, tmp_path: Path) -> N
     (tmp_path / "own").chmod(0o777)
     ended = run("scenario.json", "--pipeline-caching", SCENARIO_RUNNER_CACHE=str(tmp_path / "own"))
     assert ended.code == 0
-    assert "other users may write to it" in ended.err
+    assert "other users may write to it" in ended.out
     assert [line for line in told(ended) if line.startswith("Pipeline")] == MISSES
     assert not (tmp_path / "own" / "pipelines").exists()
 

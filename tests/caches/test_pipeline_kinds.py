@@ -30,4 +30,4 @@ def test_kinds(checkout: Path, tmp_path: Path, shader_cache: Path, scenario: str
     expected = {each.label for each in pipelines} | {each.fragment.label for each in plan.graphics_pipelines}
     assert {each.label for each in caching.creations} == (set(labels) if labels else expected)
     assert all(each.hit is not None for each in caching.creations)
-    assert [path.name.startswith("scenario-") for path in tmp_path.iterdir()] == [True]
+    assert [path.name for path in tmp_path.iterdir()] == ["scenario.cache"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner import clock, errors, progress
+from scenario_runner import clock, errors, log, progress
 from scenario_runner.plan.model.plan import FramePlan, Plan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
@@ -152,6 +152,8 @@ class Execution:
                     commands = self._commands(index, part, keep=keep, is_last=is_last)
                     if options.dry_run:
                         continue
+                    if log.hears(__name__, "INFO"):
+                        _tell(part)
                     try:
                         with clock.phase("submit", "frame", str(index)):
                             boundary = self._boundary(iteration, frame) if is_last else None
@@ -281,6 +283,21 @@ class Execution:
     def _read(self, uids: list[str] | tuple[str, ...], timeout_s: float | None) -> Pieces:
         for resource, view in self._transfer.read([self.resources[uid] for uid in uids], timeout_s):
             yield resource.plan.uid, view
+
+
+# As scripts for the reference runner read them.
+_TITLES = {
+    "dispatch": "Dispatch compute",
+    "graph_dispatch": "Dispatch graph",
+    "optical_flow_dispatch": "Dispatch optical flow",
+    "draw": "Dispatch graphics",
+}
+
+
+def _tell(frame: FramePlan) -> None:
+    for operation in frame.operations:
+        if operation.kind in _TITLES:
+            log.info(__name__, "%s (/commands/%d)", _TITLES[operation.kind], operation.command)
 
 
 def _work(frame: FramePlan) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -133,19 +133,28 @@ class PipelineCache:
                     from scenario_runner.vulkan.pipelines.instrumentation import with_instrumentation
 
                     info = with_instrumentation(info)
-                cache = self._device.driver_cache
-                if cache is not None:
-                    info = cache.with_feedback(info, plan.label, plan.pointer, stages=1)
-                kept = ffi.NULL if cache is None else cache.handle
                 handle = ffi.new("VkPipeline*")
-                check(
-                    fn.vkCreateComputePipelines(device, kept, 1, info, ffi.NULL, handle),
-                    "vkCreateComputePipelines",
-                    f"shader {plan.label!r}",
+                code = created(
+                    self._device,
+                    lambda cache, info: fn.vkCreateComputePipelines(device, cache, 1, info, ffi.NULL, handle),
+                    info,
+                    plan.label,
+                    plan.pointer,
+                    stages=1,
                 )
+                check(code, "vkCreateComputePipelines", f"shader {plan.label!r}")
         except errors.ScenarioRunnerError as error:
             raise error.at(pointer=plan.pointer) from None
         return Pipeline(handle[0], layout)
+
+
+def created(
+    device: Device, make: Callable[[Any, Any], int], info: Any, label: str, pointer: str, *, stages: int
+) -> int:
+    """The VkResult of ``make``, which creates a pipeline from a VkPipelineCache, or NULL, and a create info."""
+    cache = device.driver_cache
+    code: int = make(ffi.NULL, info) if cache is None else cache.create(make, info, label, pointer, stages)
+    return code
 
 
 def create_shader_module(device: Device, stack: ExitStack, code: bytes, label: str) -> Any:

@@ -4,8 +4,11 @@ Nothing here is imported unless a run keeps its pipelines. Life cycle:
 
 1. `feedback_required` says what a device should be opened with, so that it tells hits from misses.
 2. A `DriverCache` belongs to one run, during which it is the device's `driver_cache`. Whatever creates a pipeline then
-   uses three things of it: `key` for what is made once per content, `with_feedback` for the create info, and `handle`.
+   uses two things of it: `key` for what is made once per content, and `create`.
 3. `pipelines_created` is called when all pipelines of the run are there, before anything is recorded.
+
+A miss is VK_PIPELINE_COMPILE_REQUIRED, where misses are asked for, or feedback without the hit bit: drivers and layers
+that do not know the flag, as those that emulate graphs, tell by their feedback alone.
 
 Source: Vulkan specification, "Pipeline Cache" and "Pipeline Creation Feedback".
 """
@@ -44,26 +47,42 @@ class Creation(NamedTuple):
 
 
 def feedback_required(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()) -> Enabled:
-    """The extension that tells hits from misses, where it is not part of the device's Vulkan version; or nothing."""
-    usable = _FEEDBACK in physical.extensions and _FEEDBACK not in disabled_extensions
-    wanted = physical.api_version < _API_1_3 and usable
-    return Enabled(frozenset(), frozenset({_FEEDBACK} if wanted else ()))
+    """What tells hits from misses: the extension with the feedback, where it is not part of the device's Vulkan
+    version, and the feature for VK_PIPELINE_COMPILE_REQUIRED; as far as the device has them."""
+    feature = physical.features.find("VkPhysicalDeviceVulkan13Features", "pipelineCreationCacheControl")
+    features = frozenset({feature} if feature is not None and feature.extension not in disabled_extensions else ())
+    extensions = {each.extension for each in features if each.extension}
+    if physical.api_version < _API_1_3 and _FEEDBACK in physical.extensions and _FEEDBACK not in disabled_extensions:
+        extensions.add(_FEEDBACK)
+    return Enabled(features, frozenset(extensions))
 
 
 class DriverCache:
     """A VkPipelineCache. `close` destroys it."""
 
-    def __init__(self, device: Device, owner: Hashable, data: bytes, on_created: Callable[[DriverCache], None]) -> None:
+    def __init__(
+        self,
+        device: Device,
+        owner: Hashable,
+        data: bytes,
+        on_created: Callable[[DriverCache], None],
+        *,
+        asks_for_misses: bool = False,
+    ) -> None:
         """``data`` is what an earlier cache held, or nothing. ``owner`` tells whose pipelines these are: those of two
-        owners are made apart, so that each cache holds all of its own.
+        owners are made apart, so that each cache holds all of its own. With ``asks_for_misses`` the driver is asked to
+        say VK_PIPELINE_COMPILE_REQUIRED of what is in no cache, before it compiles it.
 
         Raises DeviceError where the driver cannot make even an empty one.
         """
         self._device = device
         self._owner = owner
         self._on_created = on_created
-        self._asked: list[tuple[str, str, Any]] = []
-        self.tells_hits = device.physical.api_version >= _API_1_3 or _FEEDBACK in device.enabled.extensions
+        self.creations: list[Creation] = []
+        has_control = any(each.member == "pipelineCreationCacheControl" for each in device.enabled.features)
+        self._flags = vk.PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT * (asks_for_misses and has_control)
+        self._has_feedback = device.physical.api_version >= _API_1_3 or _FEEDBACK in device.enabled.extensions
+        self.tells_hits = self._has_feedback or self._flags != 0
         code, self.handle = self._create(data)
         if code < 0 and data:
             log.warning(__name__, "the driver refuses the pipeline cache of an earlier run; it starts empty")
@@ -92,10 +111,13 @@ class DriverCache:
         """What a pipeline of this content is kept under for this run and later ones of the same owner."""
         return self._owner, content
 
-    def with_feedback(self, info: Any, label: str, pointer: str, stages: int) -> Any:
-        """The create info of a pipeline with so many shader stages (0 for a data graph), asking for feedback."""
+    def create(self, make: Callable[[Any, Any], int], info: Any, label: str, pointer: str, stages: int) -> int:
+        """Create a pipeline with so many shader stages (0 for a data graph), and note what the driver tells of it.
+
+        ``make`` takes the VkPipelineCache and the create info. Returns the VkResult.
+        """
         feedback = new("VkPipelineCreationFeedback")
-        if self.tells_hits:
+        if self._has_feedback:
             of_stages = ffi.new("VkPipelineCreationFeedback[]", max(stages, 1))
             chain(
                 info,
@@ -106,17 +128,22 @@ class DriverCache:
                     pPipelineStageCreationFeedbacks=of_stages,
                 ),
             )
-        self._asked.append((label, pointer, feedback))
-        return info
+        info.flags |= self._flags
+        code = make(self.handle, info)
+        is_missing = code == vk.PIPELINE_COMPILE_REQUIRED
+        if is_missing:
+            info.flags &= ~self._flags
+            code = make(self.handle, info)
+        hit, duration_ns = True if self._flags else None, None
+        if feedback.flags & vk.PIPELINE_CREATION_FEEDBACK_VALID_BIT:
+            hit = bool(feedback.flags & vk.PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT)
+            duration_ns = int(feedback.duration)
+        self.creations.append(Creation(label, pointer, hit and not is_missing, duration_ns))
+        return code
 
     def pipelines_created(self) -> None:
         """Tell whoever keeps the cache that all pipelines are there. Raises what that raises."""
         self._on_created(self)
-
-    @property
-    def creations(self) -> list[Creation]:
-        """What the driver told so far, in the order of the creations."""
-        return [_creation(label, pointer, feedback) for label, pointer, feedback in self._asked]
 
     def data(self) -> bytes:
         """What the cache holds now (vkGetPipelineCacheData). Raises DeviceError."""
@@ -133,11 +160,3 @@ class DriverCache:
         if handle is not None and not self._device.abandoned:
             self._device.fn.vkDestroyPipelineCache(self._device.handle, handle, ffi.NULL)
             self._device.live["pipeline cache"] -= 1
-
-
-def _creation(label: str, pointer: str, feedback: Any) -> Creation:
-    flags = feedback.flags
-    if not flags & vk.PIPELINE_CREATION_FEEDBACK_VALID_BIT:
-        return Creation(label, pointer, None, None)
-    hit = bool(flags & vk.PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT)
-    return Creation(label, pointer, hit, int(feedback.duration))

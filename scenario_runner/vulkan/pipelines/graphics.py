@@ -21,6 +21,7 @@ from scenario_runner.vulkan.pipelines.compute import (
     Pipeline,
     PipelineCache,
     create_shader_module,
+    created,
     specialization_info,
 )
 from scenario_runner.vulkan.pipelines.pipeline_robustness import with_robustness
@@ -100,12 +101,16 @@ class GraphicsCache:
                 from scenario_runner.vulkan.pipelines.instrumentation import with_instrumentation
 
                 info = with_instrumentation(info)
-            cache = device.driver_cache
-            if cache is not None:
-                info = cache.with_feedback(info, plan.fragment.label, plan.pointer, stages=2)
-            kept = ffi.NULL if cache is None else cache.handle
             handle = ffi.new("VkPipeline*")
-            code = device.fn.vkCreateGraphicsPipelines(device.handle, kept, 1, info, ffi.NULL, handle)
+            create, owner = device.fn.vkCreateGraphicsPipelines, device.handle
+            code = created(
+                device,
+                lambda cache, info: create(owner, cache, 1, info, ffi.NULL, handle),
+                info,
+                plan.fragment.label,
+                plan.pointer,
+                stages=2,
+            )
             check(code, "vkCreateGraphicsPipelines", _label(plan))
         return Pipeline(handle[0], layout)
 

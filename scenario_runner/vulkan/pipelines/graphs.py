@@ -14,7 +14,7 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import chain, new
-from scenario_runner.vulkan.pipelines.compute import PipelineCache, create_shader_module
+from scenario_runner.vulkan.pipelines.compute import PipelineCache, create_shader_module, created
 from scenario_runner.vulkan.pipelines.resident import read_once
 from scenario_runner.vulkan.pipelines.sessions import create_session
 from scenario_runner.vulkan.resources.tensors import describe, settled
@@ -129,17 +129,25 @@ def _create(device: Device, stack: ExitStack, plan: GraphPipelinePlan, layout: A
             "VkDataGraphPipelineShaderModuleCreateInfoARM", module=module, pName=plan.entry, pConstants=constants
         )
         info = chain(new("VkDataGraphPipelineCreateInfoARM", layout=layout, pResourceInfos=infos), shader)
-        cache = device.driver_cache
-        if cache is not None:
-            info = cache.with_feedback(info, plan.label, plan.pointer, stages=0)
-        if device.graph_reports is not None:
-            info = device.graph_reports.pipeline_info(info)
-        kept = ffi.NULL if cache is None else cache.handle
-        handle = ffi.new("VkPipeline*")
-        create = device.fn.vkCreateDataGraphPipelinesARM
         with read_once(views):
-            code = create(device.handle, ffi.NULL, kept, 1, info, ffi.NULL, handle)
-        check(code, "vkCreateDataGraphPipelinesARM", plan.label)
+            return create_graph_pipeline(device, stack, info, plan.label, plan.pointer)
+
+
+def create_graph_pipeline(device: Device, stack: ExitStack, info: Any, label: str, pointer: str) -> Any:
+    """A VkPipeline of VkDataGraphPipelineCreateInfoARM, destroyed with ``stack``. Raises DeviceError."""
+    if device.graph_reports is not None:
+        info = device.graph_reports.pipeline_info(info)
+    handle = ffi.new("VkPipeline*")
+    create, owner = device.fn.vkCreateDataGraphPipelinesARM, device.handle
+    code = created(
+        device,
+        lambda cache, info: create(owner, ffi.NULL, cache, 1, info, ffi.NULL, handle),
+        info,
+        label,
+        pointer,
+        stages=0,
+    )
+    check(code, "vkCreateDataGraphPipelinesARM", label)
     device.own(stack, "graph pipeline", device.fn.vkDestroyPipeline, handle[0])
     return handle[0]
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from scenario_runner import errors
 from scenario_runner.plan.model.commands import OpticalFlowDispatch, OpticalFlowPlan
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.optical_flow import GRIDS
+from scenario_runner.vulkan.pipelines.graphs import create_graph_pipeline
 from scenario_runner.vulkan.pipelines.sessions import create_session
 
 if TYPE_CHECKING:
@@ -147,15 +146,4 @@ def _create(device: Device, stack: ExitStack, plan: OpticalFlowPlan, layout: Any
         flags=flags,
     )
     info = chain(new("VkDataGraphPipelineCreateInfoARM", layout=layout, pResourceInfos=infos), node, flow)
-    cache = device.driver_cache
-    if cache is not None:
-        info = cache.with_feedback(info, plan.label, plan.pointer, stages=0)
-    if device.graph_reports is not None:
-        info = device.graph_reports.pipeline_info(info)
-    kept = ffi.NULL if cache is None else cache.handle
-    handle = ffi.new("VkPipeline*")
-    create = device.fn.vkCreateDataGraphPipelinesARM
-    code = create(device.handle, ffi.NULL, kept, 1, info, ffi.NULL, handle)
-    check(code, "vkCreateDataGraphPipelinesARM", plan.label)
-    device.own(stack, "graph pipeline", device.fn.vkDestroyPipeline, handle[0])
-    return handle[0]
+    return create_graph_pipeline(device, stack, info, plan.label, plan.pointer)
