@@ -11,12 +11,10 @@ from scenario_runner import clock, errors, progress
 from scenario_runner.plan.model.commands import GraphConstantPlan, GraphPipelinePlan, in_memory
 from scenario_runner.visible import one_line
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import chain, new
-from scenario_runner.vulkan.pipelines.compute import PipelineCache, create_shader_module, created
+from scenario_runner.vulkan.pipelines.compute import PipelineCache, create_shader_module
 from scenario_runner.vulkan.pipelines.resident import read_once
-from scenario_runner.vulkan.pipelines.sessions import create_session
+from scenario_runner.vulkan.pipelines.sessions import create_graph_pipeline, create_session
 from scenario_runner.vulkan.resources.tensors import describe, settled
 
 if TYPE_CHECKING:
@@ -131,25 +129,6 @@ def _create(device: Device, stack: ExitStack, plan: GraphPipelinePlan, layout: A
         info = chain(new("VkDataGraphPipelineCreateInfoARM", layout=layout, pResourceInfos=infos), shader)
         with read_once(views):
             return create_graph_pipeline(device, stack, info, plan.label, plan.pointer)
-
-
-def create_graph_pipeline(device: Device, stack: ExitStack, info: Any, label: str, pointer: str) -> Any:
-    """A VkPipeline of VkDataGraphPipelineCreateInfoARM, destroyed with ``stack``. Raises DeviceError."""
-    if device.graph_reports is not None:
-        info = device.graph_reports.pipeline_info(info)
-    handle = ffi.new("VkPipeline*")
-    create, owner = device.fn.vkCreateDataGraphPipelinesARM, device.handle
-    code = created(
-        device,
-        lambda cache, info: create(owner, ffi.NULL, cache, 1, info, ffi.NULL, handle),
-        info,
-        label,
-        pointer,
-        stages=0,
-    )
-    check(code, "vkCreateDataGraphPipelinesARM", label)
-    device.own(stack, "graph pipeline", device.fn.vkDestroyPipeline, handle[0])
-    return handle[0]
 
 
 def _constant(plan: GraphConstantPlan, data: memoryview) -> Any:

@@ -10,8 +10,7 @@ from scenario_runner.plan.model.commands import OpticalFlowDispatch, OpticalFlow
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.optical_flow import GRIDS
-from scenario_runner.vulkan.pipelines.graphs import create_graph_pipeline
-from scenario_runner.vulkan.pipelines.sessions import create_session
+from scenario_runner.vulkan.pipelines.sessions import create_graph_pipeline, create_session
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.commands import Connection

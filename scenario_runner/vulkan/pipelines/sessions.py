@@ -1,4 +1,4 @@
-"""Sessions of data graph pipelines (VK_ARM_data_graph): the memory that a graph works in, at each bind point."""
+"""Data graph pipelines and their sessions (VK_ARM_data_graph): the memory that a graph works in, at each bind point."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from scenario_runner.vulkan.api.arm_types import arm_ffi
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
 from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.pipelines.compute import created
 from scenario_runner.vulkan.resources.memory import allocate, choose_type
 
 if TYPE_CHECKING:
@@ -86,3 +87,22 @@ def _bind_memory(device: Device, stack: ExitStack, session: Any, bind_point: int
     check(code, "vkBindDataGraphPipelineSessionMemoryARM", label)
     if flags:
         reports.memory_bound(session, bind_point, memory)
+
+
+def create_graph_pipeline(device: Device, stack: ExitStack, info: Any, label: str, pointer: str) -> Any:
+    """A VkPipeline of VkDataGraphPipelineCreateInfoARM, destroyed with ``stack``. Raises DeviceError."""
+    if device.graph_reports is not None:
+        info = device.graph_reports.pipeline_info(info)
+    handle = ffi.new("VkPipeline*")
+    create, owner = device.fn.vkCreateDataGraphPipelinesARM, device.handle
+    code = created(
+        device,
+        lambda cache, info: create(owner, ffi.NULL, cache, 1, info, ffi.NULL, handle),
+        info,
+        label,
+        pointer,
+        stages=0,
+    )
+    check(code, "vkCreateDataGraphPipelinesARM", label)
+    device.own(stack, "graph pipeline", device.fn.vkDestroyPipeline, handle[0])
+    return handle[0]
