@@ -169,6 +169,7 @@ def check_bindings(
                     f"{pointer}/bindings/{index}",
                     f"resource {binding.resource_ref!r} is bound to set {binding.set}, binding {binding.id},"
                     f" which {shaders} not use",
+                    "nothing that is written here can depend on it",
                 )
             )
             continue

@@ -68,7 +68,7 @@ def files_of(argv: Sequence[str]) -> list[str]:
         for before, word in zip(("", *words), words, strict=False)
         if word[:1] != "-"
         and before not in _WRITING
-        and (before[:1] != "-" or before == "--scenario" or word.lower().endswith((".json", ".vgf")))
+        and (before[:1] != "-" or before == "--scenario" or word.lower().endswith((".json", ".vgf", ".pte")))
     ]
 
 

@@ -1,4 +1,4 @@
-"""``scenario-runner vgf show FILE`` and ``vgf scenario FILE``: what is in a VGF model, and a scenario that runs it."""
+"""``scenario-runner vgf show|scenario|extract FILE``: what is in a model, a scenario that runs it, the model alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from scenario_runner.cli.arguments import Parser
 from scenario_runner.errors import UsageError
 from scenario_runner.visible import counted, one_line, size_in_units
 
-_ACTIONS = ("show", "scenario")
+_ACTIONS = ("show", "scenario", "extract")
+_CHUNK_BYTES = 16 << 20
 
 
 def main(argv: Sequence[str]) -> int:
@@ -20,15 +21,18 @@ def main(argv: Sequence[str]) -> int:
     if action not in _ACTIONS:
         parser = Parser(
             prog="scenario-runner vgf",
-            description="Show VGF models (compiled ML models), or make scenarios that run them.",
+            description="Show VGF models (compiled ML models), make scenarios that run them, or take them out of"
+            " ExecuTorch programs (.pte).",
         )
         parser.add_argument(
-            "action", choices=_ACTIONS, help="show the contents of a model, or make a scenario that runs it"
+            "action",
+            choices=_ACTIONS,
+            help="show the contents of a model, make a scenario that runs it, or write the models in a program",
         )
         parser.add_argument("file", metavar="FILE", help="the VGF file")
         parser.parse_args(argv)
-        raise UsageError("expected 'show' or 'scenario'", help="scenario-runner vgf show model.vgf")
-    return _show(argv[1:]) if action == "show" else _scenario(argv[1:])
+        raise UsageError("expected 'show', 'scenario' or 'extract'", help="scenario-runner vgf show model.vgf")
+    return {"show": _show, "scenario": _scenario, "extract": _extract}[action](argv[1:])
 
 
 def _show(argv: Sequence[str]) -> int:
@@ -73,6 +77,35 @@ def _scenario(argv: Sequence[str]) -> int:
 
     with OutputFile(options.output) as file:
         file.write(text.encode() + b"\n")
+    return 0
+
+
+def _extract(argv: Sequence[str]) -> int:
+    parser = Parser(
+        prog="scenario-runner vgf extract",
+        description="Write the VGF models in an ExecuTorch program, several as FILE_1.vgf and so on.",
+    )
+    parser.add_argument("file", metavar="FILE", help="the program (.pte)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write to this file (default: in the current folder, called like FILE)"
+    )
+    options = parser.parse_args(argv)
+    from scenario_runner.files.output import OutputFile
+    from scenario_runner.files.source import SourceFile, file_error
+    from scenario_runner.vgf.executorch import is_program, read_program
+
+    with SourceFile(options.file) as source:
+        if not is_program(source):
+            raise file_error(options.file, "is not an ExecuTorch program", code="SR-FILE-014")
+        parts = read_program(source).parts
+        output = options.output or os.path.splitext(os.path.basename(options.file))[0] + ".vgf"
+        for number, part in enumerate(parts, 1):
+            stem, suffix = os.path.splitext(output)
+            path = output if len(parts) == 1 else f"{stem}_{number}{suffix}"
+            with OutputFile(path) as file:
+                for at in range(0, part.size_bytes, _CHUNK_BYTES):
+                    file.write(source.read(min(_CHUNK_BYTES, part.size_bytes - at), part.offset_bytes + at))
+            print(one_line(path))
     return 0
 
 

@@ -261,7 +261,7 @@ def _decoded(content: bytes, path: str) -> str:
         before = content[content.rfind(b"\n", 0, error.start) + 1 : error.start].decode(errors="replace")
         message = f"the byte {content[error.start]:#04x} is not UTF-8"
         help = "save the file as UTF-8"
-        if path.lower().endswith(".vgf"):
+        if path.lower().endswith((".vgf", ".pte", ".tosa")):
             message = "the file is a model, expected a scenario"
             help = (
                 "scenario-runner vgf scenario makes a scenario of a model; scenario-runner MODEL.vgf runs one without"

@@ -67,7 +67,7 @@ def _read_raw(content: Content, section: Section, start: memoryview, path: str) 
         total_bytes += size
         place = payload_offset + offset
         data = content.part(place, size) if content.is_memory else None
-        constants.append(_constant(i, resource_index, sparsity, size, path, place, data))
+        constants.append(_constant(i, resource_index, sparsity, size, path, content.start_bytes + place, data))
     # Overlapping constants would let a small file ask for any amount of memory.
     if total_bytes > payload_size:
         message = f"the constants overlap: they claim {total_bytes} bytes of {payload_size}"

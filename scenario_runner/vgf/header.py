@@ -11,6 +11,7 @@ from scenario_runner.errors import FileError
 SIZE_BYTES = 128
 _MAGIC = b"VGF1"
 _LEGACY_MAGIC = struct.pack("<I", 0xF0E1D2C3)
+_TOSA = b"TOSA"  # behind the offset that each FlatBuffer begins with
 _OLDEST, _NEWEST = (0, 3), (0, 5)
 _CONSTANTS_SIZE_AT = 72
 _SECTION_NAMES = ("module", "model sequence", "model resource", "constant")
@@ -50,6 +51,12 @@ def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> H
     if len(start) < SIZE_BYTES:
         raise fail(f"the file has {file_size_bytes} bytes, but a VGF file begins with a header of {SIZE_BYTES} bytes")
     magic = bytes(start[:4])
+    if start[4:8] == _TOSA:
+        raise fail(
+            "this is a TOSA model, which has to be converted to VGF first",
+            help=f"scenario-runner convert {path} -o MODEL.vgf",
+            code="SR-FILE-014",
+        )
     if magic not in (_MAGIC, _LEGACY_MAGIC):
         raise fail(f"this is not a VGF file: it begins with {magic!r} where {_MAGIC!r} is expected")
     major, minor, patch = start[8:11]

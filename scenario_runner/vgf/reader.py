@@ -6,12 +6,14 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
+from scenario_runner import log
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import FileError, error_of
-from scenario_runner.files.source import SourceFile
+from scenario_runner.errors import FileError, UnsupportedError, error_of
+from scenario_runner.files.source import SourceFile, file_error
 from scenario_runner.vgf.check import find_problems
 from scenario_runner.vgf.constants import read_constants
 from scenario_runner.vgf.content import Content, DiskContent, MemoryContent
+from scenario_runner.vgf.executorch import is_program, joined_models, read_program
 from scenario_runner.vgf.header import SIZE_BYTES, Section, read_header
 from scenario_runner.vgf.joined import join_by_number
 from scenario_runner.vgf.model import Vgf
@@ -34,8 +36,31 @@ def read_vgf(path: str | os.PathLike[str]) -> Vgf:
 
 
 def read_open_vgf(file: SourceFile) -> Vgf:
-    """As `read_vgf`, of a file that is open."""
-    return _parsed(DiskContent(file), file.path)
+    """As `read_vgf`, of a file that is open. Of an ExecuTorch program these are the models that it calls, as one."""
+    if not is_program(file):
+        return _parsed(DiskContent(file), file.path)
+    program = read_program(file)
+    others = ", ".join(dict.fromkeys(program.others))
+    if others and len(program.calls) > 1:
+        raise UnsupportedError(
+            f"{file.path}: between its {len(program.calls)} VGF models the ExecuTorch program runs other operators:"
+            f" {others:.300}",
+            help="scenario-runner vgf extract writes the models, to be run one by one",
+        )
+    if others:
+        log.warning(
+            __name__, "%s: operators of the ExecuTorch program around its model are not run: %s", file.path, others
+        )
+    models = [_parsed(DiskContent(file, *call.part), file.path) for call in program.calls]
+    if len(models) == 1:
+        return models[0]
+    try:
+        whole = joined_models(program, models)
+    except ValueError as error:
+        raise file_error(file.path, "is a damaged ExecuTorch program", code="SR-FILE-013") from error
+    if problems := find_problems(whole, file.path):
+        raise error_of(problems)
+    return whole
 
 
 def parse_vgf(content: bytes | bytearray | memoryview, *, name: str = "<memory>") -> Vgf:

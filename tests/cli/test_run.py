@@ -195,7 +195,8 @@ def test_warnings_are_shown(program: Program, scene: Scene) -> None:
     assert ended.code == 0
     assert re.fullmatch(
         r"warning: scenario\.json:\d+:\d+: /commands/0/dispatch_compute/bindings/1: resource 'y' is bound to set 0,"
-        r" binding 1, which shader 'add' does not use\n",
+        r" binding 1, which shader 'add' does not use\n"
+        r"  help: nothing that is written here can depend on it\n",
         ended.err,
     )
     assert program("scenario.json", "--log-level", "error").err == ""

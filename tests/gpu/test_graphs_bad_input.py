@@ -155,6 +155,7 @@ def test_warnings_about_shaders_inside_a_model_are_shown(scene: Scene, shader_ca
     assert (warning.code, warning.pointer) == ("SR-BIND-002", "/commands/0/dispatch_graph")
     assert warning.message.startswith("segment 'compute_segment_0' of graph 'graph': resource ")
     assert warning.message.endswith("is bound to set 0, binding 0, which shader 'zeros' does not use")
+    assert warning.help == "nothing that is written here can depend on it"
 
 
 def test_push_constants_of_the_wrong_size(scene: Scene, shader_cache: object) -> None:

@@ -1,0 +1,230 @@
+"""ExecuTorch programs (.pte): the VGF models in them, verbatim, and the order in which a program calls them.
+
+Source: the schema of ExecuTorch (program.fbs) and the FlatBuffers format: a table begins with the distance to the table
+of the offsets of its fields. An extended header tells where the FlatBuffer ends and where the segments begin.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from scenario_runner.files.source import SourceFile, file_error
+from scenario_runner.vgf.model import ModelResource, Segment, Slot, Vgf
+
+_BACKEND = "VgfBackend"
+_MOST_PROGRAM_BYTES = 64 << 20
+_EXTENDED = b"eh00"
+# Numbers of the fields of tables.
+_PLANS, _INLINE, _SEGMENTS = 1, 3, 4
+_INPUTS, _OUTPUTS, _CHAINS, _OPERATORS, _DELEGATES = 3, 4, 5, 6, 7
+_INSTRUCTIONS = 2
+_KERNEL_CALL, _DELEGATE_CALL, _FREE_CALL = 1, 2, 5
+
+
+class Part(NamedTuple):
+    """Where a VGF model lies in the file."""
+
+    offset_bytes: int
+    size_bytes: int
+
+
+class Call(NamedTuple):
+    """One call of a model: the numbers of the program's values that are its inputs and outputs, in its order."""
+
+    part: Part
+    values: tuple[int, ...]
+
+
+class Program(NamedTuple):
+    """``calls`` are in the order of the program; ``others`` are the operators that no VGF model has."""
+
+    calls: tuple[Call, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    others: tuple[str, ...]
+
+    @property
+    def parts(self) -> list[Part]:
+        """The models, each once."""
+        return list(dict.fromkeys(call.part for call in self.calls))
+
+
+def is_program(file: SourceFile) -> bool:
+    """Whether a file is an ExecuTorch program, by its identifier ("ET12" of the present version)."""
+    return file.read(2, 4) == b"ET"
+
+
+def read_program(file: SourceFile) -> Program:
+    """The first method of the program. Raises FileError for a damaged one, and where it calls no VGF model."""
+    try:
+        program = _read(file)
+    except (struct.error, IndexError, StopIteration) as error:
+        raise file_error(file.path, "is a damaged ExecuTorch program, or was cut short", code="SR-FILE-013") from error
+    if not program.calls:
+        runs = ", ".join(dict.fromkeys(program.others)) or "nothing"
+        message = f"is an ExecuTorch program without a VGF model; it runs: {runs:.300}"
+        raise file_error(file.path, message, help="export it with the VGF backend of ExecuTorch", code="SR-FILE-014")
+    for part in program.parts:
+        if part.offset_bytes + part.size_bytes > file.size_bytes:
+            raise file_error(file.path, "is an ExecuTorch program that was cut short", code="SR-FILE-013")
+    return program
+
+
+def _read(file: SourceFile) -> Program:
+    magic, _, size_bytes, segments_at, _ = struct.unpack("<4sIQQQ", file.read(32, 8))
+    is_extended = magic == _EXTENDED
+    tables = _Tables(file.read(min(size_bytes if is_extended else file.size_bytes, _MOST_PROGRAM_BYTES)))
+    root = tables.number(0, "I")
+    plan = next(tables.elements(root, _PLANS))
+    segments = [
+        Part(segments_at + tables.value(each, 0, "Q"), tables.value(each, 1, "Q"))
+        for each in tables.elements(root, _SEGMENTS)
+    ]
+    inline = [tables.vector(each, 0) for each in tables.elements(root, _INLINE)]
+    parts = []
+    for delegate in tables.elements(plan, _DELEGATES):
+        data = tables.at(tables.field(delegate, 1))
+        places = segments if tables.value(data, 0, "b") else inline
+        parts.append((tables.text(delegate, 0), places[tables.value(data, 1, "I")]))
+    operators = [tables.text(each, 0) for each in tables.elements(plan, _OPERATORS)]
+    calls, others = [], []
+    for chain in tables.elements(plan, _CHAINS):
+        for instruction in tables.elements(chain, _INSTRUCTIONS):
+            kind, what = tables.value(instruction, 0, "B"), tables.at(tables.field(instruction, 1))
+            index = tables.value(what, 0, "i")
+            if kind == _DELEGATE_CALL and parts[index][0] == _BACKEND:
+                calls.append(Call(parts[index][1], tables.numbers(what, 1)))
+            elif kind == _DELEGATE_CALL:
+                others.append(parts[index][0])
+            elif kind != _FREE_CALL:
+                others.append(operators[index] if kind == _KERNEL_CALL else "control flow")
+    return Program(tuple(calls), tables.numbers(plan, _INPUTS), tables.numbers(plan, _OUTPUTS), tuple(others))
+
+
+def joined_models(program: Program, models: Sequence[Vgf]) -> Vgf:
+    """The model whose segments are those of ``models``, one model for each call of the program.
+
+    Inputs and outputs have the numbers of the program's values as bindings; rows of one value share an alias group.
+    Raises ValueError where a call has another number of values than its model.
+    """
+    whole = replace(models[0], modules=(), resources=(), segments=(), constants=())
+    written: set[int] = set()
+    row_of: dict[int, int] = {}
+    for call, vgf in zip(program.calls, models, strict=True):
+        ends = [slot.resource_index for slot in (*vgf.inputs, *vgf.outputs)]
+        value_of = {vgf.value(row): value for row, value in zip(ends, call.values, strict=True)}
+        first = len(whole.resources)
+        for end, value in zip(ends, call.values, strict=True):
+            row_of.setdefault(value, first + end)
+        leaders: dict[int | None, int] = {}
+        for index, row in enumerate(vgf.resources):
+            leaders.setdefault(row.alias_group, first + index)
+        resources = [
+            _resource(row, value_of.get(vgf.value(index)), leaders[row.alias_group], written, program)
+            for index, row in enumerate(vgf.resources)
+        ]
+        written.update(call.values[len(vgf.inputs) :])
+        names = {module.name for module in whole.modules}
+        modules = [
+            replace(module, name=f"{module.name}_{len(whole.modules)}") if module.name in names else module
+            for module in vgf.modules
+        ]
+        whole = replace(
+            whole,
+            modules=(*whole.modules, *modules),
+            resources=(*whole.resources, *resources),
+            constants=(
+                *whole.constants,
+                *(replace(each, resource_index=first + each.resource_index) for each in vgf.constants),
+            ),
+            segments=(*whole.segments, *(_segment(each, whole) for each in vgf.segments)),
+        )
+    inputs = [value for value in program.inputs if value in row_of and value not in written]
+    outputs = [value for value in program.outputs if value in written]
+    return replace(
+        whole,
+        inputs=tuple(Slot(value, row_of[value]) for value in inputs),
+        outputs=tuple(Slot(value, row_of[value]) for value in outputs),
+        input_names=tuple(f"input_{program.inputs.index(value)}" for value in inputs),
+        output_names=tuple(f"output_{program.outputs.index(value)}" for value in outputs),
+    )
+
+
+def _resource(row: ModelResource, value: int | None, leader: int, written: set[int], program: Program) -> ModelResource:
+    """A row, of a value of the program or (None) of its own model; ``leader`` is the first row of its alias group."""
+    if value is None:
+        return row if row.alias_group is None else replace(row, alias_group=2 * leader)
+    category = row.category
+    if value in written or (category == "output" and value not in program.outputs):
+        category = "intermediate"
+    return replace(row, category=category, alias_group=2 * value + 1)
+
+
+def _segment(segment: Segment, whole: Vgf) -> Segment:
+    """A segment behind those of ``whole``."""
+    rows = len(whole.resources)
+
+    def slots(old: tuple[Slot, ...]) -> tuple[Slot, ...]:
+        return tuple(replace(slot, resource_index=slot.resource_index + rows) for slot in old)
+
+    return replace(
+        segment,
+        index=len(whole.segments) + segment.index,
+        module_index=len(whole.modules) + segment.module_index,
+        descriptor_sets=tuple(replace(each, slots=slots(each.slots)) for each in segment.descriptor_sets),
+        inputs=slots(segment.inputs),
+        outputs=slots(segment.outputs),
+        constants=tuple(
+            replace(each, constant_index=len(whole.constants) + each.constant_index) for each in segment.constants
+        ),
+    )
+
+
+class _Tables:
+    """A FlatBuffer. What leads out of it raises `struct.error`; the position of an absent field is 0."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def number(self, at: int, format: str) -> int:
+        if at < 0:
+            raise struct.error("before the start")
+        return int(struct.unpack_from(f"<{format}", self._content, at)[0])
+
+    def field(self, table: int, index: int) -> int:
+        vtable = table - self.number(table, "i")
+        entry = 4 + 2 * index
+        offset = self.number(vtable + entry, "H") if entry < self.number(vtable, "H") else 0
+        return table + offset if offset else 0
+
+    def value(self, table: int, index: int, format: str) -> int:
+        field = self.field(table, index)
+        return self.number(field, format) if field else 0
+
+    def at(self, field: int) -> int:
+        """The table or vector that a field refers to."""
+        return field + self.number(field, "I")
+
+    def vector(self, table: int, index: int) -> Part:
+        """Where the elements of a vector begin, and how many there are."""
+        field = self.field(table, index)
+        start = self.at(field) if field else 0
+        count = self.number(start, "I") if field else 0
+        if count > len(self._content):
+            raise struct.error("more elements than bytes")
+        return Part(start + 4, count)
+
+    def elements(self, table: int, index: int) -> Iterator[int]:
+        start, count = self.vector(table, index)
+        return (self.at(start + 4 * i) for i in range(count))
+
+    def numbers(self, table: int, index: int) -> tuple[int, ...]:
+        start, count = self.vector(table, index)
+        return struct.unpack_from(f"<{count}i", self._content, start) if count else ()
+
+    def text(self, table: int, index: int) -> str:
+        start, count = self.vector(table, index)
+        return self._content[start : start + count].decode(errors="replace")

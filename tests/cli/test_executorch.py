@@ -1,0 +1,111 @@
+"""ExecuTorch programs and TOSA models where a model is expected."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.errors import FileError, ScenarioRunnerError, UnsupportedError
+from scenario_runner.vgf import read_vgf
+from tests.program import Program
+
+PROGRAMS = Path(__file__).resolve().parents[1] / "vgf" / "programs"
+X = numpy.arange(8, dtype="f4").reshape(2, 4)
+H = numpy.full((2, 4), 10, "f4")
+# In sorted.pte: the kinds of the three instructions, and the values 2 and 7 of the second call of a model.
+_SORT_KIND, _SECOND_CALL = 927, struct.pack("<Iii", 2, 2, 7)
+_FREE_CALL = 5
+
+
+def test_a_program_runs_as_its_model(program: Program, tmp_path: Path) -> None:
+    """The VGF model in a program takes its inputs from the command line."""
+    numpy.save(tmp_path / "x.npy", X)
+    numpy.save(tmp_path / "h.npy", H)
+    ended = program("--strict", PROGRAMS / "difference.pte", "--input", "0=x.npy", "--input", "input_1=h.npy")
+    assert (ended.code, ended.err) == (0, "")
+    assert (numpy.load(tmp_path / "output_0.npy") == X * 2 + H).all()
+    assert (numpy.load(tmp_path / "output_1.npy") == X - H).all()
+
+
+def test_a_program_runs_from_python(tmp_path: Path) -> None:
+    """Runner takes a program as it takes a model."""
+    with Runner(timeout_s=60) as runner:
+        result = runner.run(PROGRAMS / "difference.pte", X, H)
+        assert (result["output_1"] == X - H).all()
+
+
+def test_extract_writes_the_model(program: Program, tmp_path: Path) -> None:
+    """What `vgf extract` writes is a part of the program, and a model; several are numbered."""
+    ended = program("vgf", "extract", PROGRAMS / "difference.pte")
+    assert (ended.code, ended.out, ended.err) == (0, "difference.vgf\n", "")
+    content = (tmp_path / "difference.vgf").read_bytes()
+    assert content.startswith(b"VGF1")
+    assert content in (PROGRAMS / "difference.pte").read_bytes()
+    assert program("vgf", "show", "difference.vgf").code == 0
+    ended = program("vgf", "extract", PROGRAMS / "sorted.pte", "-o", "part.vgf")
+    assert (ended.code, ended.out) == (0, "part_1.vgf\npart_2.vgf\n")
+    ended = program("vgf", "extract", "part_1.vgf")
+    assert (ended.code, ended.err) == (FileError.exit_code, "error: part_1.vgf: is not an ExecuTorch program\n")
+
+
+def test_models_with_operators_between_them(program: Program) -> None:
+    """A program that cannot run as a whole says what is between its models, and what to do."""
+    path = PROGRAMS / "sorted.pte"
+    ended = program(path, "--input", "0=x.npy")
+    assert ended.code == UnsupportedError.exit_code
+    assert ended.err == (
+        f"error: {path}: between its 2 VGF models the ExecuTorch program runs other operators: aten::sort\n"
+        "  help: scenario-runner vgf extract writes the models, to be run one by one\n"
+    )
+
+
+def test_models_that_follow_each_other(program: Program, tmp_path: Path) -> None:
+    """Models of one program run in its order, the outputs of one being the inputs of the next."""
+    content = bytearray((PROGRAMS / "sorted.pte").read_bytes())
+    assert content.count(_SECOND_CALL) == 1
+    content[_SORT_KIND] = _FREE_CALL
+    (tmp_path / "both.pte").write_bytes(content.replace(_SECOND_CALL, struct.pack("<Iii", 2, 1, 7)))
+    assert program("vgf", "extract", "both.pte").code == 0
+    x = numpy.linspace(-1, 1, 64, dtype="f4").reshape(4, 16)
+    with Runner(timeout_s=60) as runner:
+        between = runner.run(tmp_path / "both_1.vgf", x)["output_0"]
+        expected = runner.run(tmp_path / "both_2.vgf", between)["output_0"]
+        result = runner.run(tmp_path / "both.pte", x)
+    assert list(result) == ["output_0"]
+    assert (result["output_0"] == expected).all()
+    assert not (between == expected).all()
+
+
+@pytest.mark.parametrize("size_bytes", [12, 40, 400, 3000])
+def test_a_program_that_was_cut_short(program: Program, tmp_path: Path, size_bytes: int) -> None:
+    """A damaged program is an error that names it."""
+    (tmp_path / "cut.pte").write_bytes((PROGRAMS / "difference.pte").read_bytes()[:size_bytes])
+    ended = program("cut.pte")
+    assert ended.code == FileError.exit_code
+    assert ended.err.startswith("error: cut.pte: is a")
+
+
+def test_damaged_programs(tmp_path: Path) -> None:
+    """Whatever byte of the tables is wrong, the program runs, or the error is one of ours."""
+    content = (PROGRAMS / "difference.pte").read_bytes()
+    for at in range(0, 1480, 3):
+        (tmp_path / "damaged.pte").write_bytes(content[:at] + bytes([content[at] ^ 0xA5]) + content[at + 1 :])
+        try:
+            read_vgf(tmp_path / "damaged.pte")
+        except ScenarioRunnerError:
+            continue
+
+
+def test_a_tosa_model_has_to_be_converted(program: Program, tmp_path: Path) -> None:
+    """A FlatBuffer of TOSA says what it is and what to do."""
+    (tmp_path / "model.tosa").write_bytes(struct.pack("<I4s", 8, b"TOSA") + bytes(200))
+    ended = program("model.tosa", "--input", "x=x.npy")
+    assert ended.code == FileError.exit_code
+    assert ended.err == (
+        "error: model.tosa: /header: this is a TOSA model, which has to be converted to VGF first\n"
+        "  help: scenario-runner convert model.tosa -o MODEL.vgf\n"
+    )
