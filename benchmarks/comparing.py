@@ -21,7 +21,7 @@ from scenario_runner.suite.checking import check_output
 from scenario_runner.suite.expectations.binding import Bound as Expectation
 from scenario_runner.suite.expectations.model import Output as Expected
 from scenario_runner.suite.expectations.outputs import Output
-from scenario_runner.suite.tolerance.rule import Rule
+from scenario_runner.suite.tolerance.elements import Rule
 from scenario_runner.viewing.element import ELEMENTS
 
 BOUND = Bound(must=3.0)

@@ -22,7 +22,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
     A buffer is 1-D int8, as the file of its ``dst`` is; `array` gives it another type. An image is its first mip level
     as (height, width, items) in the type that its format has in a .npy file: one item a component, or one unsigned
     integer where the format is packed; `level` gives the others. A tensor has its own shape and type: bfloat16 and
-    float8 are those of the package ml_dtypes, or raw bytes where it is not installed.
+    float8 are those of the package ml_dtypes.
 
     An unknown uid is a KeyError whose message lists the uids there are.
     """
@@ -114,10 +114,8 @@ def _dtype(format: Format | None, descr: str) -> Any:
     """The NumPy type of items that files have as ``descr``."""
     name = None if format is None else _ML_DTYPES.get(format.numeric)
     if name is not None:
-        try:
-            import ml_dtypes
-        except ImportError:
-            return descr
+        import ml_dtypes
+
         return getattr(ml_dtypes, name)
     return descr
 

@@ -8,15 +8,16 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.suite.records import OutputCheck
-from scenario_runner.suite.tolerance.compare import Found, compare, details, equal_bytes
-from scenario_runner.suite.tolerance.rule import Rule
+from scenario_runner.suite.tolerance.compare import Mismatch, compare
+from scenario_runner.suite.tolerance.elements import Rule
 from scenario_runner.visible import counted
 
 if TYPE_CHECKING:
     from scenario_runner.suite.expectations.binding import Bound
     from scenario_runner.suite.expectations.content import Content
 
-_ELEMENT_KEYS = frozenset({"atol", "rtol", "ulp", "zero", "denormals", "nan", "allowed_count", "allowed_share"})
+# With metrics, what elements must be one by one; `nan` then tells which NaN the metrics leave out.
+_ELEMENT_KEYS = frozenset({"atol", "rtol", "ulp", "zero", "denormals", "allowed_count", "allowed_share"})
 
 
 def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
@@ -38,50 +39,45 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
 def _checked(bound: Bound, content: Content, actual: memoryview) -> OutputCheck:
     expected, rule = bound.expected, bound.rule
     by_elements = expected.metrics is None or bool(expected.model_fields_set & _ELEMENT_KEYS)
-    is_equal = rule.nan != "error" and equal_bytes(actual, content)
-    if is_equal and expected.metrics is None:
-        return OutputCheck(bound.output.name, "Pass")
     ignored = bound.ignored()
     metrics: dict[str, float] = {}
     status, messages = "Pass", []
-    found: Found | None = None
-    if by_elements and not is_equal:
-        found = compare(actual, content, bound.compared_planes, rule, ignored)
-        allowed = _allowed(bound, found)
+    worst: tuple[tuple[str, str, str], ...] = ()
+    if by_elements:
+        mismatch = compare(actual, content, bound.compared_planes, rule, ignored)
+        allowed = _allowed(bound, mismatch)
         if allowed:
-            metrics["wrong_elements"] = float(found.wrong)
-        if found.wrong > allowed:
-            found = details(actual, content, bound.compared_planes, rule, found, ignored)
-            status, messages = "Fail", [_sentence(bound, found, allowed)]
+            metrics["wrong_elements"] = float(mismatch.wrong)
+        if mismatch.wrong > allowed:
+            status, messages, worst = "Fail", [_sentence(bound, mismatch, allowed)], mismatch.worst
     if expected.metrics is not None:
         status, more = _measured(bound, content, actual, ignored, metrics, status)
         messages += more
-    if status != "Pass" and not is_equal and (found is None or not found.worst):  # a metric is what is wrong
-        found = details(actual, content, bound.planes, Rule(), Found(0, 0), ignored)
-    worst = found.worst if found is not None and status != "Pass" else ()
+    if status != "Pass" and not worst:  # a metric is what is wrong
+        worst = compare(actual, content, bound.planes, Rule(), ignored).worst
     return OutputCheck(bound.output.name, status, "; ".join(messages), metrics, worst)  # type: ignore[arg-type]
 
 
-def _allowed(bound: Bound, found: Found) -> int:
+def _allowed(bound: Bound, mismatch: Mismatch) -> int:
     """How many elements may be wrong."""
     expected = bound.expected
     if expected.allowed_share is not None:
         # of the decimal number that was written: 0.29 of 100 elements are 29, in binary less
-        return math.floor(Fraction(repr(expected.allowed_share)) * (found.total - found.ignored))
+        return math.floor(Fraction(repr(expected.allowed_share)) * (mismatch.total - mismatch.ignored))
     return expected.allowed_count or 0
 
 
-def _sentence(bound: Bound, found: Found, allowed: int) -> str:
+def _sentence(bound: Bound, mismatch: Mismatch, allowed: int) -> str:
     """What is wrong with the elements of an output."""
-    count = found.total - found.ignored
-    which = (" that counts" if count == 1 else " that count") if found.ignored else ""
-    text = f"{found.wrong} of {counted(count, 'element')}{which} ({100 * found.wrong / count:.3g} %) are wrong"
+    count = mismatch.total - mismatch.ignored
+    which = (" that counts" if count == 1 else " that count") if mismatch.ignored else ""
+    text = f"{mismatch.wrong} of {counted(count, 'element')}{which} ({100 * mismatch.wrong / count:.3g} %) are wrong"
     if allowed:
         text += f", {allowed} may be"
-    if not found.worst:
+    if not mismatch.worst:
         return text
-    index, wanted, got = found.worst[0]
-    least = "" if bound.rule.is_bitwise else f", the greatest error is {found.error:.6g}"
+    index, wanted, got = mismatch.worst[0]
+    least = "" if bound.rule.is_bitwise else f", the greatest error is {mismatch.error:.6g}"
     return f"{text}{least} at {index}: {got}, expected {wanted}"
 
 
@@ -94,7 +90,7 @@ def _measured(
 
     held = memoryview(bytearray(bound.output.size_bytes))
     content.read_into(held, 0)
-    pairs = pairs_of(bound.planes, actual, held, ignored)
+    pairs = pairs_of(bound.planes, actual, held, ignored, without_nan=bound.expected.nan == "any")
     messages = []
     assert bound.expected.metrics is not None
     for name in METRICS:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.files.codec import codec_of
+from scenario_runner.viewing.element import distance
 
 if TYPE_CHECKING:
     import numpy
@@ -222,18 +223,6 @@ def _are_integers(integers: Array, floats: Array) -> Array:
     least, beyond = (-(2.0**63), 2.0**63) if integers.dtype.kind == "i" else (0.0, 2.0**64)
     fits = (floats >= least) & (floats < beyond) & (floats == numpy.floor(floats))
     return numpy.asarray(fits & (numpy.where(fits, floats, 0).astype(integers.dtype) == integers))
-
-
-def distance(values: Array, wanted: Array) -> Array:
-    """Absolute differences: exact ones of integers of one type, in double precision otherwise."""
-    import numpy
-
-    if values.dtype == wanted.dtype and values.dtype.kind in "iu":
-        larger, smaller = numpy.maximum(values, wanted), numpy.minimum(values, wanted)
-        exact: Array = larger.astype("<u8") - smaller.astype("<u8")
-        return exact
-    with numpy.errstate(all="ignore"):
-        return numpy.asarray(numpy.abs(values.astype("f8") - wanted.astype("f8")))
 
 
 def _box(shape: tuple[int, ...], where: Array) -> tuple[int, int, int, int] | None:

@@ -1,12 +1,8 @@
-"""The kinds of numbers that files hold: how their bits become values, and how far two of them are apart.
-
-Sources: IEEE 754; the "OCP 8-bit Floating Point Specification"; bfloat16 is the upper half of a 32-bit float.
-"""
+"""The kinds of numbers that files hold: how their bits become values, and how far two of them are apart."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,16 +42,20 @@ class Element:
             return 1.0
         return float(int(numpy.iinfo(self.dtype).max) >> self.unused_bits)
 
+    @property
+    def type(self) -> Any:
+        """The type of NumPy or of ml_dtypes that computes with the values."""
+        if self.name not in _ML_DTYPES:
+            return self.dtype
+        import ml_dtypes
+
+        return getattr(ml_dtypes, _ML_DTYPES[self.name])
+
     def numbers(self, raw: Array) -> Array:
         """Values to compute with, exact: as they are, or as 32-bit floats where NumPy has no such type."""
-        import numpy
-
-        if self.name == "bfloat16":
-            return (raw.astype("<u4") << 16).view("<f4")
-        if self.name == "float8_e5m2":
-            return (raw.astype("<u2") << 8).view("<f2").astype("<f4")
-        if self.name == "float8_e4m3":
-            return numpy.asarray(_e4m3_values(), "<f4")[raw]
+        if self.name in _ML_DTYPES:
+            values: Array = raw.view(self.type).astype("<f4")
+            return values
         return raw
 
     def bits(self, raw: Array) -> Array:
@@ -68,14 +68,11 @@ class Element:
         """How many values of this kind lie between each two (units in the last place); for floats that are not NaN."""
         import numpy
 
-        ranks = []
-        for raw in (first, second):
-            bits = self.bits(raw).astype("<u8")
-            half = numpy.uint64(1 << (8 * self.size_bytes - 1))
-            # Negative numbers count down from zero; both zeros are one value.
-            ranks.append(numpy.where(bits < half, bits + half, half - (bits - half)))
-        apart = numpy.where(ranks[0] > ranks[1], ranks[0] - ranks[1], ranks[1] - ranks[0])
-        return apart >> numpy.uint64(self.unused_bits)
+        bits = numpy.dtype(f"<i{self.size_bytes}")
+        least = numpy.iinfo(bits).min
+        # negative numbers count down from zero; both zeros are one value
+        one, other = (numpy.where(raw < 0, least - raw, raw) for raw in (first.view(bits), second.view(bits)))
+        return distance(one, other) >> self.unused_bits
 
     def encoded(self, values: Sequence[int | float]) -> bytes:
         """The bytes of numbers, rounded to the nearest (halfway cases to the even one).
@@ -92,23 +89,21 @@ class Element:
             return numpy.array([int(value) for value in values], self.dtype).tobytes()
         precise = numpy.asarray(values, "<f8")
         with numpy.errstate(over="ignore"):  # beyond the range lies infinity
-            if self.name == "bfloat16" or "float8" in self.name:
-                return _rounded(self, precise)
-            return precise.astype(self.dtype).tobytes()
-
-    @property
-    def least_normal(self) -> float:
-        """The smallest magnitude that is not denormal; only floats have one."""
-        import numpy
-
-        known = {"bfloat16": 2.0**-126, "float8_e4m3": 2.0**-6, "float8_e5m2": 2.0**-14}
-        return known.get(self.name) or float(numpy.finfo(self.dtype).smallest_normal)
+            if self.name == "bfloat16":  # ml_dtypes rounds by way of 32-bit floats: with an odd last bit, it is right
+                single = precise.astype("<f4")
+                inexact = (single != precise) & (single.view("<u4") & 1 == 0)
+                toward = numpy.where(precise > single, numpy.inf, -numpy.inf).astype("<f4")
+                precise = numpy.where(inexact, numpy.nextafter(single, toward), single)
+            encoded: bytes = precise.astype(self.type).tobytes()
+            return encoded
 
     def text(self, raw: Array) -> str:
         """One value in decimal and its bits in hexadecimal."""
         value, bits = self.numbers(raw.reshape(1))[0], int(self.bits(raw.reshape(1))[0])
         return f"{value!s} (0x{bits:0{2 * self.size_bytes}x})"
 
+
+_ML_DTYPES = {"bfloat16": "bfloat16", "float8_e4m3": "float8_e4m3fn", "float8_e5m2": "float8_e5m2"}
 
 ELEMENTS = {
     element.name: element
@@ -141,51 +136,15 @@ def _limits(dtype: str) -> tuple[int, int]:
     return int(limits.min), int(limits.max)
 
 
-def _rounded(element: Element, values: Array) -> bytes:
-    """The bits of the nearest values of a type that NumPy does not have."""
+def distance(one: Array, other: Array) -> Array:
+    """Absolute differences: exact, as unsigned integers, of integers of one type; in double precision otherwise."""
     import numpy
 
-    magnitudes, count = _magnitudes(element.name)
-    above = numpy.clip(numpy.searchsorted(magnitudes, numpy.abs(values)), 1, count - 1)
-    low, high = magnitudes[above - 1], magnitudes[above]
-    middle = low + (high - low) / 2
-    is_high = (numpy.abs(values) > middle) | ((numpy.abs(values) == middle) & (above % 2 == 0))
-    bits = numpy.where(is_high, above, above - 1)
-    if element.name == "float8_e4m3":  # has no infinities: what would round to one is NaN
-        bits = numpy.where(bits == count - 1, 127, bits)
-    bits = numpy.where(numpy.isnan(values), _NAN_BITS[element.name], bits)
-    bits = bits | (numpy.signbit(values).astype(bits.dtype) << (8 * element.size_bytes - 1))
-    encoded: bytes = bits.astype(f"<u{element.size_bytes}").tobytes()
-    return encoded
-
-
-_NAN_BITS = {"bfloat16": 0x7FC0, "float8_e4m3": 0x7F, "float8_e5m2": 0x7E}
-
-
-@cache
-def _magnitudes(name: str) -> tuple[Array, int]:
-    """All values from zero up, by their bits, then the one that would come next instead of infinity."""
-    import numpy
-
-    element = ELEMENTS[name]
-    every = numpy.arange(1 << (8 * element.size_bytes - 1), dtype=element.dtype)
-    with numpy.errstate(invalid="ignore"):  # about NaN that signal
-        values = element.numbers(every).astype("<f8")
-    finite = values[numpy.isfinite(values)]
-    return numpy.append(finite, 2 * finite[-1] - finite[-2]), len(finite) + 1
-
-
-@cache
-def _e4m3_values() -> tuple[float, ...]:
-    """float8 E4M3: four bits of exponent with the bias 7, no infinities, NaN where all bits but the sign are ones."""
-    values = []
-    for bits in range(256):
-        exponent, fraction = bits >> 3 & 15, bits & 7
-        if bits & 127 == 127:
-            value = float("nan")
-        elif exponent:
-            value = (1 + fraction / 8) * 2.0 ** (exponent - 7)
-        else:
-            value = fraction / 8 * 2.0**-6
-        values.append(-value if bits & 128 else value)
-    return tuple(values)
+    if one.dtype == other.dtype and one.dtype.kind in "iu":
+        exact: Array = (numpy.maximum(one, other) - numpy.minimum(one, other)).view(f"<u{one.dtype.itemsize}")
+        return exact
+    with numpy.errstate(all="ignore"):
+        difference = one.astype("f8")
+        difference -= other
+        absolute: Array = numpy.abs(difference, out=difference)
+        return absolute

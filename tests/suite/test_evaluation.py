@@ -143,6 +143,38 @@ def test_types_that_buffers_hold(scene: Scene, run: Run, dtype: str, values: lis
     assert run(outputs={"x": {"values": near, "dtype": dtype, "ulp": 0, "atol": 1e-9}}).status == "Fail"
 
 
+@pytest.mark.parametrize("key", ["atol", "rtol", "ulp", "zero"])
+def test_a_tolerance_of_zero_compares_numbers(scene: Scene, run: Run, key: str) -> None:
+    """Both zeros are equal then, and every NaN is another one's equal; without a key their bits differ."""
+    scene.buffer("x", np.array([0x8000_0000, 0x7FC0_0001, 0x3F80_0000], "<u4"))
+    expected = {"values": [0, "nan", 1], "dtype": "float32"}
+    assert run(outputs={"x": expected}).status == "Fail"
+    assert run(outputs={"x": {**expected, key: 0}}).status == "Pass"
+    assert run(outputs={"x": {**expected, "values": [0, "nan", 2], key: 0}}).status == "Fail"
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_ulp_counts_values_of_integers(scene: Scene, run: Run, dtype: str) -> None:
+    """As `atol` does."""
+    scene.buffer("x", np.array([5, 7], dtype))
+    expected = {"values": [6, 5], "dtype": dtype}
+    assert run(outputs={"x": {**expected, "ulp": 2}}).status == "Pass"
+    outcome = run(outputs={"x": {**expected, "ulp": 1}})
+    assert outcome.reason.startswith("x: 1 of 2 elements (50 %) are wrong")
+
+
+def test_metrics_leave_out_expected_nan(scene: Scene, run: Run) -> None:
+    """With "nan": "any" the error is that of the other elements; a NaN beside an expected number is an error still."""
+    scene.buffer("x", np.float32([1, np.nan, 7, 4]))
+    metrics = {"rmse": {"max": 0.6}}
+    expected = {"values": [1, "nan", "nan", 5], "dtype": "float32", "metrics": metrics}
+    assert run(outputs={"x": expected}).status == "Fail"
+    outcome = run(outputs={"x": {**expected, "nan": "any", "metrics": {"rmse": {"max": 1}}}})
+    assert (outcome.status, outcome.outputs[0].metrics) == ("Pass", {"rmse": pytest.approx(2**-0.5)})
+    assert run(outputs={"x": {**expected, "nan": "any"}}).status == "Fail"
+    assert run(outputs={"x": {**expected, "nan": "any", "values": [1, 2, "nan", 4]}}).status == "Fail"
+
+
 def test_captured_frames(doubled: Scene, run: Run) -> None:
     """They are compared by the names of their folders, in each iteration of a repeated run."""
     doubled.command("mark_boundary", resources=["x"], frame_id=7).dispatch("double", ["x"])

@@ -12,8 +12,8 @@ from scenario_runner.errors import ExpectationError, FileError
 from scenario_runner.suite.expectations.content import HeldContent, element_of_tensor, encoded, open_content
 from scenario_runner.suite.expectations.model import Output as Expected
 from scenario_runner.suite.expectations.outputs import MOST_CAPTURES, Output, Outputs, expected_files
+from scenario_runner.suite.tolerance.elements import Rule
 from scenario_runner.suite.tolerance.planes import Plane, blocks_of, planes_of
-from scenario_runner.suite.tolerance.rule import Rule
 from scenario_runner.viewing.element import ELEMENTS, Element
 
 if TYPE_CHECKING:
@@ -329,7 +329,7 @@ class _Binder:
             expected.ulp or 0,
             expected.zero or 0.0,
             expected.denormals or "exact",
-            expected.nan,
+            expected.nan or ("equal" if expected.model_fields_set & _BY_VALUE - {"metrics"} else None),
         )
         mask = None if expected.mask is None else _path(self._expectations, expected.mask)
         bound = Bound(output, expected, path, content, element or ELEMENTS["uint8"], rule, mask)

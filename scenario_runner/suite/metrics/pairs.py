@@ -44,8 +44,15 @@ class Pair(NamedTuple):
             yield a.astype("f8"), e.astype("f8")
 
 
-def pairs_of(planes: Sequence[Plane], actual: memoryview, expected: memoryview, ignored: Array | None) -> list[Pair]:
-    """The channels of all planes."""
+def pairs_of(
+    planes: Sequence[Plane],
+    actual: memoryview,
+    expected: memoryview,
+    ignored: Array | None,
+    *,
+    without_nan: bool = False,
+) -> list[Pair]:
+    """The channels of all planes; ``without_nan`` leaves out elements where NaN is expected."""
     import numpy
 
     found: list[Pair] = []
@@ -62,6 +69,11 @@ def pairs_of(planes: Sequence[Plane], actual: memoryview, expected: memoryview, 
             counts = None
             if flags is not None:
                 counts = ~plane.flags_of(flags, number)
+            if without_nan and a.element.is_float and numpy.isnan(wanted).any():
+                is_number = ~numpy.isnan(wanted)
+                counts = is_number if counts is None else counts & is_number
+                wanted = numpy.where(is_number, wanted, 0)
+            if counts is not None:
                 values = numpy.where(counts, values, wanted)
             peak = a.element.peak if a.full_range is None else float(a.full_range[1])
             found.append(Pair(a.name, values, wanted, peak, tuple(shape), counts))

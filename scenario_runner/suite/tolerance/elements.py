@@ -1,69 +1,228 @@
-"""Which elements are wrong, exactly. All arrays are flat and hold what `Element.dtype` says."""
+"""The wrong elements of an output. All arrays are flat and hold what `Element.dtype` says."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from scenario_runner.viewing.difference import distance, unequal
+from scenario_runner.viewing.difference import unequal
+from scenario_runner.viewing.element import distance
 
 if TYPE_CHECKING:
     import numpy
 
-    from scenario_runner.suite.tolerance.rule import Rule
     from scenario_runner.viewing.element import Element
 
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
+_NARROWER: Final = 1 - 1e-6  # keeps the rounding of a bound from making a wrong element right
 
-def wrong_elements(actual: Array, expected: Array, element: Element, rule: Rule, where: Array | None = None) -> Array:
-    """The indices of the elements that are wrong, among those at the indices ``where`` (None: among all)."""
-    import numpy
 
-    if where is None:
-        where = numpy.arange(actual.size)
-    else:
-        actual, expected = actual[where], expected[where]
-    differ = element.bits(actual) != element.bits(expected)
-    if not rule.is_bitwise:
-        if rule.nan == "error" and element.is_float:
-            differ |= numpy.isnan(element.numbers(actual))
-        at = numpy.flatnonzero(differ)
-        differ[at] = ~_right(actual[at], expected[at], element, rule)
-    wrong: Array = where[differ]
-    return wrong
+class Rule(NamedTuple):
+    """Elements are right where their bits are equal; where any field differs from its default, as numbers.
+
+    As numbers, an element is right where one of these holds:
+
+    - both values are equal (0 equals -0);
+    - both are finite, and ``|actual - expected| <= atol + rtol * |expected|``;
+    - both are finite, ``|expected| > zero``, and they are at most ``ulp`` representable values apart;
+    - both are finite, ``|expected| <= zero``, and ``|actual - expected| <= zero``;
+    - ``denormals`` is "any", and one is a zero and the other a denormal value of the same sign;
+    - NaN: both are NaN ("equal"), NaN is expected ("any"); a NaN is wrong with "error", also where it is expected.
+    """
+
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulp: int = 0
+    zero: float = 0.0
+    denormals: Literal["exact", "any"] = "exact"
+    nan: Literal["equal", "any", "error"] | None = None
+
+    @property
+    def is_bitwise(self) -> bool:
+        """Whether bits are compared, not numbers."""
+        return self == _BITWISE
+
+
+_BITWISE = Rule()
+
+
+class ElementCheck:
+    """Finds the wrong elements of pieces of one output, each of up to ``size`` elements.
+
+    Floats of 16 bits and more that are certainly right are told by their bits as integers (`_near`), those of 8 bits by
+    a table of all pairs; the others are judged in double precision. Arrays of a piece's size are used again: new memory
+    costs more than most passes over it.
+    """
+
+    def __init__(self, element: Element, rule: Rule, size: int) -> None:
+        import numpy
+
+        self.size = size
+        self._element, self._rule = element, rule
+        self._by_bits = element.is_float and element.size_bytes > 1 and not rule.is_bitwise
+        self._by_pairs = element.is_float and element.size_bytes == 1 and not rule.is_bitwise and size >= 1 << 16
+        if self._by_bits:
+            self._bounds = _bounds(element, rule)
+            self._integers = numpy.empty((4, size), f"<u{element.size_bytes}")
+            self._integers[3] = self._bounds.least_binade
+        elif self._by_pairs:
+            self._integers = numpy.empty((1, size), "u2")
+        self._flags = numpy.empty((2, size), bool)
+
+    def wrong(self, actual: Array, expected: Array) -> Array:
+        """The indices of the wrong elements of a piece."""
+        import numpy
+
+        element, rule = self._element, self._rule
+        if self._by_bits:
+            doubtful = self._doubtful(actual, expected)
+            if not doubtful.size:
+                return doubtful
+            if doubtful.size <= actual.size // 4:  # to take out more of them would cost more
+                return doubtful[~_right(actual[doubtful], expected[doubtful], element, rule)]
+        if self._by_pairs:
+            pairs = self._integers[0, : actual.size]
+            numpy.left_shift(expected, 8, out=pairs, dtype="u2")
+            numpy.bitwise_or(pairs, actual, out=pairs)
+            flags = self._flags[0, : actual.size]
+            return numpy.flatnonzero(_wrong_pairs(element, rule).take(pairs, mode="wrap", out=flags))
+        if rule.is_bitwise:
+            return numpy.flatnonzero(element.bits(actual) != element.bits(expected))
+        return numpy.flatnonzero(~_right(actual, expected, element, rule))
+
+    def _doubtful(self, actual: Array, expected: Array) -> Array:
+        """The indices of the floats that may be wrong; the others are certainly right.
+
+        The bits without the sign count the steps (representable values) from zero. All steps of a binade have one size,
+        which doubles from each to the next; so ``atol`` steps in the ``least_binade`` are half of that in the next one.
+        Finite values of different sign are further apart by their bits than any bound: none is more than a binade has.
+        """
+        import numpy
+
+        bounds, size = self._bounds, self._element.size_bytes
+        apart, magnitudes, binades, least = self._integers[:, : actual.size]
+        near, more = self._flags[:, : actual.size]
+        sign, a, e = 1 << (8 * size - 1), actual.view(f"<i{size}"), expected.view(f"<i{size}")
+        numpy.subtract(a, e, out=apart.view(a.dtype))
+        numpy.abs(apart.view(a.dtype), out=apart.view(a.dtype))
+        numpy.bitwise_and(e.view(apart.dtype), sign - 1, out=magnitudes)
+        infinity = sign - (1 << bounds.fraction_bits)
+        furthest, greatest = int(apart.max()), int(magnitudes.max())
+        largest = max(greatest + bounds.most, int(a.max()), int(actual.view(apart.dtype).max()) - sign)
+        if largest < infinity and not self._rule.zero:
+            binade = max((greatest + furthest >> bounds.fraction_bits) - bounds.least_binade, 0)
+            if furthest <= max(bounds.always, bounds.atol >> binade):
+                return numpy.empty(0, numpy.intp)
+        if bounds.atol:
+            numpy.add(magnitudes, apart, out=binades)  # at least the magnitude of the actual value
+            numpy.right_shift(binades, bounds.fraction_bits, out=binades)
+            numpy.maximum(binades, least, out=binades)
+            numpy.subtract(binades, least, out=binades)
+            numpy.right_shift(bounds.atol, binades, out=binades)
+            numpy.less_equal(apart, binades, out=near)
+        else:
+            numpy.less_equal(apart, bounds.always, out=near)
+        if bounds.atol and bounds.always:
+            numpy.less_equal(apart, bounds.always, out=more)
+            numpy.logical_or(near, more, out=near)
+        if bounds.normal > bounds.always:
+            numpy.less_equal(apart, bounds.normal, out=more)
+            more &= magnitudes >= 1 << bounds.fraction_bits
+            numpy.logical_or(near, more, out=near)
+        if self._rule.zero:
+            near &= magnitudes > bounds.zero_bits
+        if largest >= infinity:  # its bits are next to the zero of the other sign; no bound reaches it from below
+            near &= (magnitudes < infinity - bounds.most) & (a ^ e >= 0)
+        return numpy.flatnonzero(numpy.logical_not(near, out=near))
 
 
 def _right(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
-    """Whether elements whose bits differ are right as numbers."""
+    """Flags of the elements that are right as numbers."""
     import numpy
 
     with numpy.errstate(all="ignore"):  # about NaN that signal
         a, e = element.numbers(actual), element.numbers(expected)
-        right = ~unequal(a, e)
-        finite = numpy.isfinite(a) & numpy.isfinite(e) if element.is_float else numpy.ones(a.shape, bool)
-        errors, magnitudes = distance(a, e), numpy.abs(e.astype("f8"))
+        if element.is_float:
+            a, e = a.astype("f8", copy=False), e.astype("f8", copy=False)
+        errors = distance(a, e)
+        if not element.is_float and not rule.rtol and not rule.zero:
+            return numpy.asarray(errors <= max(math.floor(rule.atol), rule.ulp))
+        magnitudes = numpy.abs(e.astype("f8", copy=False))
         if element.is_float or rule.rtol:
-            right |= finite & (errors <= rule.atol + rule.rtol * magnitudes)
+            right = errors <= rule.atol + rule.rtol * magnitudes
         else:
-            right |= errors <= math.floor(rule.atol)  # exact, also where a double is not
-        if rule.ulp and element.is_float:
-            far = finite if not rule.zero else finite & (magnitudes > rule.zero)
-            right[far] |= element.steps(actual[far], expected[far]) <= rule.ulp
+            right = errors <= math.floor(rule.atol)  # exact, also where a double is not
+        if rule.ulp:
+            few = (element.steps(actual, expected) if element.is_float else errors) <= rule.ulp
+            right |= few & (magnitudes > rule.zero) if rule.zero else few
         if rule.zero:
-            right |= finite & (magnitudes <= rule.zero) & (errors <= rule.zero)
+            right |= (magnitudes <= rule.zero) & (errors <= rule.zero)
         if not element.is_float:
             return numpy.asarray(right)
+        right &= numpy.isfinite(a) & numpy.isfinite(e)
+        right |= a == e
         if rule.denormals == "any":
-            small = (numpy.abs(a) < element.least_normal) & (magnitudes < element.least_normal)
+            small = numpy.maximum(numpy.abs(a), magnitudes) < _limits(element).smallest_normal
             right |= small & ((a == 0) | (e == 0)) & (numpy.signbit(a) == numpy.signbit(e))
         if rule.nan == "error":
             right &= ~numpy.isnan(a)
-        elif rule.nan == "any":
-            right |= numpy.isnan(e)
         else:
-            right |= numpy.isnan(a) & numpy.isnan(e)
+            right |= numpy.isnan(e) if rule.nan == "any" else numpy.isnan(a) & numpy.isnan(e)
     return numpy.asarray(right)
+
+
+def _limits(element: Element) -> Any:
+    """The limits of a float, as `numpy.finfo` has them."""
+    import ml_dtypes
+
+    return ml_dtypes.finfo(element.type)  # type: ignore[no-untyped-call]
+
+
+class _Bounds(NamedTuple):
+    """How many steps apart two floats are certainly right: ``always``, or ``normal`` where the expected value is not
+    denormal, or ``atol`` in the ``least_binade``. No number is greater than that of the values in a binade, from one
+    power of two to the next."""
+
+    always: int
+    normal: int
+    atol: int
+    least_binade: int
+    fraction_bits: int
+    zero_bits: int
+
+    @property
+    def most(self) -> int:
+        return max(self.always, self.normal, self.atol)
+
+
+def _bounds(element: Element, rule: Rule) -> _Bounds:
+    limits = _limits(element)
+    values = 1 << limits.nmant
+    # d steps from a normal value, which lead into the next binade at most, are an error of at most
+    # d / values / (1 - d / (2 * values)) of the value
+    near = min(rule.rtol * _NARROWER, 1.0) * values
+    mantissa, exponent = math.frexp(rule.atol)
+    exponent -= int(math.log2(limits.smallest_subnormal))  # in steps of denormal values
+    least_binade = max(1, exponent - limits.nmant + 1)
+    return _Bounds(
+        always=min(rule.ulp << element.unused_bits, values),
+        normal=int(near / (1 + near / (2 * values))),
+        atol=math.floor(math.ldexp(mantissa, exponent - least_binade + 1)),
+        least_binade=least_binade,
+        fraction_bits=limits.nmant,
+        zero_bits=int.from_bytes(element.encoded([rule.zero]), "little"),
+    )
+
+
+@lru_cache(8)
+def _wrong_pairs(element: Element, rule: Rule) -> Array:
+    """Flags of the wrong pairs; an index has the actual value in the low byte, the expected one in the other."""
+    import numpy
+
+    values = numpy.arange(256, dtype="u1")
+    return ~_right(numpy.tile(values, 256), numpy.repeat(values, 256), element, rule)
 
 
 def errors_of(actual: Array, expected: Array, element: Element) -> Array:

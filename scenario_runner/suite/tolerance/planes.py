@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner.viewing.element import ELEMENTS, Element, element_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy
 
     from scenario_runner.plan.model.plan import ResourcePlan
@@ -44,6 +46,28 @@ class Plane(NamedTuple):
     def element_count(self) -> int:
         """The number of elements."""
         return prod(self.shape)
+
+    def split(self, size_bytes: int) -> Iterator[Plane]:
+        """Parts of about ``size_bytes`` bytes, in order; whole rows where channels are taken out."""
+        if self.element is not None:
+            for start in range(0, self.size_bytes, size_bytes):
+                size = min(size_bytes, self.size_bytes - start)
+                shape = (size // self.element.size_bytes,)
+                yield self._replace(offset_bytes=self.offset_bytes + start, size_bytes=size, shape=shape)
+            return
+        assert self.image is not None
+        assert self.part is not None
+        part, block_height = self.part, self.image.format.block_extent[1]
+        step = max(1, size_bytes // part.row_size_bytes)
+        for row in range(0, part.row_count, step):
+            count = min(step, part.row_count - row)
+            height = min(count * block_height, part.height - row * block_height)
+            yield self._replace(
+                offset_bytes=self.offset_bytes + row * part.row_size_bytes,
+                size_bytes=count * part.row_size_bytes,
+                shape=(height, *self.shape[1:]),
+                part=part._replace(height=height, row_count=count),
+            )
 
     def channels(self, data: memoryview | bytes | bytearray) -> list[Channel]:
         """The bytes of this plane as channels; those of an image in the order R, G, B, A."""

@@ -11,18 +11,16 @@ from scenario_runner.formats import format_named
 from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.plan.model.resources import ImagePlan, TensorPlan, image_parts
 from scenario_runner.suite.expectations.content import HeldContent
-from scenario_runner.suite.tolerance.compare import CHUNK_BYTES, Found, compare, details, equal_bytes
+from scenario_runner.suite.tolerance.compare import PIECE_BYTES, Mismatch, compare
+from scenario_runner.suite.tolerance.elements import Rule
 from scenario_runner.suite.tolerance.mask import ignored_elements
 from scenario_runner.suite.tolerance.planes import Plane, blocks_of, planes_of
-from scenario_runner.suite.tolerance.rule import Rule
 from scenario_runner.viewing.element import ELEMENTS
 
 
-def found(actual: Any, expected: Any, planes: tuple[Plane, ...], rule: Rule, ignored: Any = None) -> Found:
-    view, content = memoryview(actual).cast("B"), HeldContent(bytes(memoryview(expected).cast("B")), None)
-    counted = compare(view, content, planes, rule, ignored)
-    assert equal_bytes(view, content) == (view == memoryview(expected).cast("B"))
-    return details(view, content, planes, rule, counted, ignored) if counted.wrong else counted
+def found(actual: Any, expected: Any, planes: tuple[Plane, ...], rule: Rule, ignored: Any = None) -> Mismatch:
+    content = HeldContent(bytes(memoryview(expected).cast("B")), None)
+    return compare(memoryview(actual).cast("B"), content, planes, rule, ignored)
 
 
 def buffer(array: Any) -> tuple[Plane, ...]:
@@ -39,10 +37,10 @@ def image(format: str, width: int, height: int, mips: int = 1) -> tuple[ImagePla
 @pytest.mark.parametrize("extra", [-3, 0, 5])
 def test_chunks(extra: int) -> None:
     """Errors are found in every chunk, at its ends too, and sorted by their size."""
-    count = 3 * CHUNK_BYTES // 4 + extra
+    count = 3 * PIECE_BYTES // 4 + extra
     expected = np.linspace(1, 2, count, dtype="f4")
     actual = expected.copy()
-    places = [0, CHUNK_BYTES // 4 - 1, CHUNK_BYTES // 4, count - 1]
+    places = [0, PIECE_BYTES // 4 - 1, PIECE_BYTES // 4, count - 1]
     for size, at in enumerate(places, 1):
         actual[at] += size
     result = found(actual, expected, buffer(actual), Rule(atol=0.5))
@@ -163,7 +161,7 @@ def test_masked_elements_do_not_count(tmp_path: Any) -> None:
     covered[1:3, 1:4] = True
     np.save(tmp_path / "mask.npy", covered)
     ignored = ignored_elements(planes, str(tmp_path / "mask.npy"), 0)
-    assert found(actual, expected, planes, Rule(), ignored) == Found(
+    assert found(actual, expected, planes, Rule(), ignored) == Mismatch(
         2, 40, 12, (("[0, 0, 0]", "0 (0x00)", "1 (0x01)"), ("[0, 0, 1]", "0 (0x00)", "1 (0x01)")), 1.0
     )
     assert found(actual, expected, planes, Rule(), ignored_elements(planes, None, 1)).wrong == 12
