@@ -54,6 +54,8 @@ def fitted_to_images(
         known = tables.fitted[key] = (fitted, unknown)
         if changed is None or all(uid != shader.uid for uid, _ in list(tables.fitted)[:-1]):
             problems.report([_finding(shader, *first, bound[first[1].variable], possible=changed is not None)])
+        if unknown:
+            tables.declared[fitted.code] = shader.code
         for capability in () if changed is None else changed.capabilities:
             tables.capabilities.setdefault(capability, shader.uid)
     fitted, unknown = known
@@ -80,9 +82,11 @@ def _finding(
         why = "the shader uses texels in atomic operations, or uses the image in a way that cannot be followed"
         return error("SR-IMAGE-003", place, f"{message}, and {why}", "use the same format for both")
     known = name_of_format(image.format).lower()
-    glsl = "no format, and writeonly," if known == UNKNOWN.lower() else f"layout({known})"
+    glsl, runs = f"layout({known})", "with the format of the image"
+    if known == UNKNOWN.lower():
+        glsl, runs = "no format, and writeonly,", "without a format on devices that can do this, as it is on others"
     help = f'declare {glsl} in GLSL, [[vk::image_format("{known}")]] in HLSL'
-    return warning("SR-IMAGE-004", place, f"{message}: the shader runs with the format of the image", help)
+    return warning("SR-IMAGE-004", place, f"{message}: the shader runs {runs}", help)
 
 
 def _is_storage(variable: DescriptorBinding) -> bool:

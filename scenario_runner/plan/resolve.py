@@ -158,6 +158,7 @@ class _Resolver:
             requirements=_requirements(context.shaders.values(), (*features, *self._ml_features()), tables),
             warnings=(*self._scenario.warnings, *problems.warnings),
             graph_pipelines=tuple(tables.graph_pipelines),
+            declared=tables.declared,
             reads=self._reads(),
             names=tables.names,
             graphics_pipelines=tuple(tables.graphics_pipelines),

@@ -24,7 +24,7 @@ class Tables:
     SPIR-V modules of graphs by their labels, with the pointers of what names them, for what they require of a device.
     ``fitted`` are shaders with the formats of the images that are bound, by uid and formats, each with the variables
     whose format is unknown. ``capabilities`` are those that this takes, with the uid of a shader. ``without_format``
-    are the images that are read or written without a format. ``names`` is that of the plan.
+    are the images that are read or written without a format. ``names`` and ``declared`` are those of the plan.
     """
 
     def __init__(self) -> None:
@@ -41,6 +41,7 @@ class Tables:
         self.fitted: dict[tuple[str, tuple[tuple[int, str], ...]], tuple[LoadedShader, frozenset[int]]] = {}
         self.capabilities: dict[str, str] = {}
         self.without_format: dict[str, set[TexelAccess]] = {}
+        self.declared: dict[bytes, bytes] = {}
         self._known: dict[Hashable, int] = {}
         self._of_shader: dict[tuple[str, int, bytes], int] = {}
 

@@ -18,6 +18,7 @@ from scenario_runner.plan.model.commands import (
     GraphPipelinePlan,
     OpticalFlowDispatch,
     OpticalFlowPlan,
+    ShaderStagePlan,
 )
 from scenario_runner.plan.model.records import (
     BufferBarrier,
@@ -92,6 +93,7 @@ class Plan(NamedTuple):
 
     ``reads`` are the files that it was made from or that a run reads, the scenario's own among them. ``names`` has what
     measurements call the operations of a command, by its index, where that is not the label of their pipeline.
+    ``declared`` has the code of shaders as they declare their storage images, by the code that declares no format.
     """
 
     name: str
@@ -106,12 +108,28 @@ class Plan(NamedTuple):
     reads: tuple[str, ...] = ()
     names: Mapping[int, tuple[str, ...]] = {}
     graphics_pipelines: tuple[GraphicsPipelinePlan, ...] = ()
+    declared: Mapping[bytes, bytes] = {}
 
     @property
     def shader_codes(self) -> list[bytes]:
         """The SPIR-V of every shader of the pipelines, in an order that follows from the plan."""
         drawn = [stage.code for pipeline in self.graphics_pipelines for stage in pipeline[:2]]
         return [*(pipeline.code for pipeline in self.pipelines), *drawn]
+
+    def as_declared(self) -> Plan:
+        """The plan for a device that cannot access its images without a format: shaders stay as they declare them."""
+        of = self.declared
+
+        def stage(plan: ShaderStagePlan) -> ShaderStagePlan:
+            return plan._replace(code=of.get(plan.code, plan.code))
+
+        return self._replace(
+            pipelines=tuple(each._replace(code=of.get(each.code, each.code)) for each in self.pipelines),
+            graphics_pipelines=tuple(
+                each._replace(vertex=stage(each.vertex), fragment=stage(each.fragment))
+                for each in self.graphics_pipelines
+            ),
+        )
 
     @property
     def dispatch_count(self) -> int:

@@ -65,6 +65,12 @@ class Execution:
             self.resources = create_resources(
                 device, objects.memory, stack, plan.resources.values(), lambda: objects.samplers
             )
+        if plan.declared:
+            from scenario_runner.vulkan.resources.image_support import lacks_formatless
+
+            images = (each for each in self.resources.values() if each.plan.kind == "image")
+            if any(lacks_formatless(device, each.plan, each.tiling) for each in images):
+                plan = plan.as_declared()
         pipelines = [objects.pipelines.get(pipeline) for pipeline in watched(plan.pipelines)]
         graphs = [objects.graphs.get(graph, self.resources) for graph in watched(plan.graph_pipelines)]
         graphics = [objects.graphics.get(each) for each in watched(plan.graphics_pipelines)]

@@ -76,7 +76,7 @@ def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]
     problems: list[Diagnostic] = []
     for plan in images:
         lacking = []
-        for tiling in _candidates(device, plan):
+        for tiling in sorted(_candidates(device, plan), key=lambda tiling: lacks_formatless(device, plan, tiling)):
             missing = _missing(device, plan, tiling)
             if missing is None:
                 chosen[plan.uid] = tiling
@@ -114,23 +114,22 @@ def format_features(device: Device, format: int, tiling: Tiling) -> int:
     return int(properties.optimalTilingFeatures if tiling == "OPTIMAL" else properties.linearTilingFeatures)
 
 
-def without_format(device: Device, plan: ImagePlan, tiling: Tiling) -> list[str]:
-    """What the device lacks of the accesses without format that shaders make to the image, as names of its bits.
+def lacks_formatless(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
+    """Whether the device lacks an access without format that shaders make to the image.
 
     From Vulkan 1.3 on each format says it for itself; before, a feature holds for all formats.
     """
     physical = device.physical
     bits = 0
-    if physical.api_version >= _API_1_3:
+    if plan.without_format and physical.api_version >= _API_1_3:
         found = new("VkFormatProperties3")
         properties = chain(new("VkFormatProperties2"), found)
         physical.fn.vkGetPhysicalDeviceFormatProperties2(physical.handle, plan.format.value, properties)
         bits = int(found.optimalTilingFeatures if tiling == "OPTIMAL" else found.linearTilingFeatures)
-    return [
-        f"VK_FORMAT_FEATURE_2_STORAGE_{access.upper()}_WITHOUT_FORMAT_BIT"
-        for access in sorted(plan.without_format)
-        if not bits & _WITHOUT_FORMAT[access][0] and physical.features.find(CORE, _WITHOUT_FORMAT[access][1]) is None
-    ]
+    return any(
+        not bits & _WITHOUT_FORMAT[access][0] and physical.features.find(CORE, _WITHOUT_FORMAT[access][1]) is None
+        for access in plan.without_format
+    )
 
 
 def usage_flags(device: Device, plan: ImagePlan, tiling: Tiling) -> int:
@@ -208,12 +207,6 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
     lacking = [_NAMES[bit] for bit in wanted if not features & bit]
     if lacking:
         return f"it lacks {', '.join(f'VK_FORMAT_FEATURE_{name}_BIT' for name in lacking)}"
-    if plan.without_format:
-        lacking = without_format(device, plan, tiling)
-        if lacking:
-            return (
-                f"it lacks {', '.join(lacking)}: a shader declares another format, and SPIR-V has no name for this one"
-            )
     return _beyond_limits(device, plan, tiling)
 
 
