@@ -107,7 +107,9 @@ _COMMANDS = (
         "vulkan.execution.barrier_recording:BarrierRecorder",
         older=("pipeline_barrier",),
     ),
-    CommandKind("mark_boundary", "scenario.boundary:MarkBoundary", "plan.frames:Boundaries", older=("frame_boundary",)),
+    CommandKind(
+        "mark_boundary", "scenario.boundary:MarkBoundary", "plan.barriers:Boundaries", older=("frame_boundary",)
+    ),
 )
 
 RESOURCES = {kind.key: kind for kind in _RESOURCES}

@@ -1,28 +1,74 @@
-"""dispatch_fragment commands: their shaders, what these bind, and the images that are drawn into."""
+"""dispatch_fragment commands: shaders, bindings, attachments, and memory that is both attachment and bound.
+
+The same image used twice is found by `checks.attachments`, an image and a tensor of OPTIMAL tiling by `layouts`.
+Source: Vulkan specification, "Render Pass", feedback loops, and "Memory Aliasing".
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scenario_runner.byte_spans import overlap
 from scenario_runner.checks.attachments import Attachment, check_attachments, written_components
 from scenario_runner.checks.bindings import check_bindings, slots_of
 from scenario_runner.checks.stages import Stage, check_stages
 from scenario_runner.plan.bindings import bound_of, descriptors_of, layouts_of
-from scenario_runner.plan.drawn_memory import check_drawn_memory
 from scenario_runner.plan.image_formats import fitted_to_images
 from scenario_runner.plan.model.commands import Draw, GraphicsPipelinePlan, ShaderStagePlan, Target
+from scenario_runner.plan.model.plan import span_of
 from scenario_runner.plan.model.records import DescriptorList, NeededFeature
 from scenario_runner.plan.model.resources import ImagePlan
 from scenario_runner.plan.resolvers import CommandResolver, PlanContext
 from scenario_runner.scenario import Image
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Mapping, Sequence
 
     from scenario_runner.checks.bound import Bound
+    from scenario_runner.plan.model.plan import ResourcePlan
     from scenario_runner.plan.model.records import Descriptor
+    from scenario_runner.plan.problems import Problems
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.scenario import ColorAttachment, DispatchFragment
+
+
+def check_drawn_memory(
+    attached: Sequence[str],
+    bound: Sequence[str],
+    resources: Mapping[str, ResourcePlan],
+    pointer: str,
+    problems: Problems,
+) -> None:
+    """Note attachments whose bytes another attachment or a resource that the shaders use has too; all are uids."""
+    for index, uid in enumerate(attached):
+        image, place = resources[uid], f"{pointer}/color_attachment_refs/{index}"
+        if image.group is None:
+            continue
+        for first, other in enumerate(attached[:index]):
+            if _share(image, resources[other]):
+                problems.error(
+                    "SR-ATTACH-010",
+                    place,
+                    f"image {uid!r} shares memory with attachment {first}, {other!r}: which of the two values stays is"
+                    " undefined",
+                    "draw into images with memory of their own",
+                )
+        for user in dict.fromkeys(bound):
+            if _share(image, resources[user]):
+                problems.error(
+                    "SR-ATTACH-008",
+                    place,
+                    f"image {uid!r} is drawn into while the shaders use {resources[user].kind} {user!r}, which shares"
+                    " its memory: what they see there is undefined",
+                    "draw into an image with memory of its own",
+                )
+
+
+def _share(one: ResourcePlan, other: ResourcePlan) -> bool:
+    if one.uid == other.uid or one.group != other.group:
+        return False
+    by_layout = other.kind == "tensor" and not other.linear
+    return not by_layout and overlap(span_of(one), span_of(other))
 
 
 _INDEPENDENT_MASKS = (

@@ -1,4 +1,7 @@
-"""What a plan asks for against the limits of a device (VkPhysicalDeviceLimits): sentences instead of driver crashes."""
+"""Checks of a plan against the limits of a device (VkPhysicalDeviceLimits).
+
+Source: Vulkan specification, "Limits"; "Shader Interfaces", table "Shader Input and Output Locations".
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,59 @@ from scenario_runner.diagnostics import Diagnostic, Severity
 from scenario_runner.plan.model.plan import Plan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scenario_runner.plan.model.commands import Draw, GraphicsPipelinePlan
+
+    Beyond = Callable[..., None]
     from collections.abc import Callable, Iterable
 
     from scenario_runner.plan.bindings import SetLayouts
 
     _Beyond = Callable[..., None]
+
+# Of the limits that count components: a location has four.
+_COMPONENTS = 4
+
+
+def check_drawings(plan: Plan, beyond: Beyond, check_layouts: Callable[..., None]) -> None:
+    """Note what goes beyond the limits with ``beyond``; ``check_layouts`` looks at sets, descriptors, push constants.
+
+    ``beyond`` is called with the name of a limit, what is asked for, the pointer, and words for it.
+    """
+    for pipeline in plan.graphics_pipelines:
+        _check_pipeline(pipeline, beyond, check_layouts)
+    seen = set()
+    for frame in plan.frames:
+        for operation in frame.operations:
+            if operation.kind == "draw" and operation.extent not in seen:
+                seen.add(operation.extent)
+                _check_extent(operation, beyond)
+
+
+def _check_pipeline(pipeline: GraphicsPipelinePlan, beyond: Beyond, check_layouts: Callable[..., None]) -> None:
+    vertex, fragment = pipeline[:2]
+    names = f"shaders {vertex.label!r} and {fragment.label!r}"
+    check_layouts(pipeline.set_layouts, pipeline.push_constants_size, vertex.pointer, names, ("vertex", "fragment"))
+    for stage, way, locations, name, each in (
+        (vertex, "outputs", vertex.outputs, "maxVertexOutputComponents", _COMPONENTS),
+        (fragment, "inputs", fragment.inputs, "maxFragmentInputComponents", _COMPONENTS),
+        (fragment, "outputs", fragment.outputs, "maxFragmentOutputAttachments", 1),
+    ):
+        what = f"shader {stage.label!r} has {way} up to location {locations - 1}"
+        beyond(name, locations * each, stage.pointer, what)
+    count = len(pipeline.formats)
+    place = f"{pipeline.pointer}/color_attachment_refs"
+    beyond("maxColorAttachments", count, place, f"the drawing has {count} attachments")
+
+
+def _check_extent(draw: Draw, beyond: Beyond) -> None:
+    place = f"/commands/{draw.command}/dispatch_fragment"
+    width, height = draw.extent
+    what = f"the drawing has {width} x {height} texels"
+    beyond("maxFramebufferWidth", width, place, what)
+    beyond("maxFramebufferHeight", height, place, what)
+
 
 # Names as in VkPhysicalDeviceLimits; values are int, or a sequence of three for x, y and z.
 Limits = Mapping[str, int | tuple[int, int, int]]
@@ -102,8 +153,6 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
     _check_resources(plan, comparison.beyond)
     _check_counts(plan, comparison.beyond)
     if plan.graphics_pipelines:
-        from scenario_runner.plan.drawing_limits import check_drawings
-
         check_drawings(plan, comparison.beyond, partial(_check_layouts, comparison.beyond))
     return comparison.found
 

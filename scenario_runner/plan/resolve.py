@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
 from scenario_runner.files.sandbox import check_path
 from scenario_runner.kinds import COMMANDS, load
+from scenario_runner.plan.groups import resolve_resources
 from scenario_runner.plan.model.plan import FramePlan, Output, Plan, ResourcePlan
 from scenario_runner.plan.model.records import CompilerOptions, NeededFeature, Requirements
 from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.resolvers import CommandResolver, PlanContext
-from scenario_runner.plan.resources import resolve_resources
 from scenario_runner.plan.shaders import LoadedShader, load_shaders, used_shaders
 from scenario_runner.plan.tables import Tables
 
@@ -136,7 +136,7 @@ class _Resolver:
         for resolver in resolvers:
             resolver.finish()
         if context.layouts is not None and any(plan.kind == "tensor" for plan in tables.resources.values()):
-            from scenario_runner.plan.aliased_layouts import with_aliasing
+            from scenario_runner.plan.layouts import with_aliasing
 
             frames = with_aliasing(frames, tables.resources, tables.lists, self._scenario, problems)
         resources: Mapping[str, ResourcePlan] = tables.resources

@@ -1,12 +1,17 @@
-"""Where initial bytes come from: a .npy file, or an array given in code."""
+"""Sources of initial content: bytes and texels out of a file, or out of an array given in code."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from scenario_runner.array_data import array_of, plain_bytes
-from scenario_runner.errors import FileError
+from scenario_runner.errors import FileError, UsageError
+from scenario_runner.files.codec import codec_of
+from scenario_runner.files.image_file import check_source, open_image
 from scenario_runner.files.npy import NpyReader, open_npy, read_header
+from scenario_runner.formats import Format, format_of_value
+from scenario_runner.plan.model.resources import ImagePart, image_parts
 
 
 class NpySource:
@@ -71,3 +76,145 @@ class ArraySource:
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         destination[:] = self._view[offset : offset + len(destination)]
+
+
+class ImageFileSource:
+    """The first levels of an image, from a file that is opened for each reading."""
+
+    def __init__(self, path: str, format: Format, parts: tuple[ImagePart, ...]) -> None:
+        """Checks the header against what the scenario declares. Raises FileError, which begins with the path."""
+        self.path = path
+        self._format = format
+        first = parts[0]
+        self._extent = (first.width, first.height, parts[-1].level + 1)
+        self.levels = check_source(path, format, *self._extent)
+        self._parts = tuple(part for part in parts if part.level < self.levels)
+        # other files are decoded as a whole: once, and kept until the last part of them was read
+        self._is_cut = codec_of(path).is_divisible(path)
+        self._whole: memoryview | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return self._parts[-1].end_bytes
+
+    @property
+    def divisible(self) -> bool:
+        """Each part is read through a reader of its own."""
+        return self._is_cut
+
+    def encoded(self) -> tuple[Any, ...]:
+        """For `encoded_image_value`."""
+        return ("file", self.path, self._format.value, self._extent, self.levels)
+
+    def read_into(self, destination: memoryview, offset: int = 0) -> None:
+        if self._is_cut or len(destination) == self.size_bytes:
+            self._read(destination, offset)
+            return
+        if self._whole is None:
+            whole = memoryview(bytearray(self.size_bytes))
+            self._read(whole, 0)
+            self._whole = whole
+        end = offset + len(destination)
+        destination[:] = self._whole[offset:end]
+        if end == self.size_bytes:
+            self._whole = None
+
+    def _read(self, destination: memoryview, offset: int) -> None:
+        end = offset + len(destination)
+        with open_image(self.path, self._format, *self._extent) as reader:
+            if reader.mip_count != self.levels:
+                raise FileError(f"{self.path}: the file changed while the scenario was running")
+            for part in self._parts:
+                start, stop = max(offset, part.offset_bytes), min(end, part.end_bytes)
+                if start >= stop:
+                    continue
+                view = destination[start - offset : stop - offset]
+                # the file's own first aspect: depths of a file may serve an image of another format
+                aspect = part.aspect if part.aspect == "stencil" else None
+                reader.read_into(view, part.level, start - part.offset_bytes, stop - start, aspect)
+
+
+class ImageArraySource:
+    """Level 0 of an image from an array of the shape (height, width, items), or from bytes in that order."""
+
+    levels = 1
+
+    def __init__(self, data: Any, uid: str, format: Format, parts: tuple[ImagePart, ...]) -> None:
+        """Raises UsageError when the array is not of the image's extent and type."""
+        first = parts[0]
+        self._size_bytes = parts[len(format.aspects) - 1].end_bytes
+        data = array_of(data, uid)
+        _check_array(data, uid, format, first.width, first.height)
+        self._view = plain_bytes(data, uid)
+        if format.is_packed and len(format.aspects) > 1 and len(self._view) == first.size_bytes:
+            self._view = memoryview(bytes(self._view) + bytes(self._view[3::4]))  # depth and stencil of each item
+        # an array holds the first aspect; zeros follow where there is another that its items have no room for
+        if len(self._view) not in (first.size_bytes, self._size_bytes):
+            raise UsageError(
+                f"input {uid!r} holds {len(self._view)} bytes; {first.width}x{first.height} texels"
+                f" of {format.name} are {first.size_bytes}"
+            )
+
+    @property
+    def size_bytes(self) -> int:
+        return self._size_bytes
+
+    def read_into(self, destination: memoryview, offset: int = 0) -> None:
+        found = self._view[offset : offset + len(destination)]
+        destination[: len(found)] = found
+        if len(found) < len(destination):
+            destination[len(found) :] = bytes(len(destination) - len(found))
+
+
+class ZeroSource:
+    """Zeros, for the formats that a device cannot clear."""
+
+    def __init__(self, size_bytes: int, levels: int) -> None:
+        self.size_bytes = size_bytes
+        self.levels = levels
+
+    def read_into(self, destination: memoryview, offset: int = 0) -> None:
+        destination[:] = bytes(len(destination))
+
+
+def _check_array(data: Any, uid: str, format: Format, width: int, height: int) -> None:
+    """Shape and type of a NumPy array; plain bytes have neither."""
+    numpy = sys.modules.get("numpy")  # whoever has an array has imported it
+    if numpy is None or not isinstance(data, numpy.ndarray):
+        return
+    if format.numpy_dtype is None:
+        if data.dtype.itemsize == 1:
+            return
+        raise UsageError(f"input {uid!r} is an array of {data.dtype}, but {format.name} has blocks: expected bytes")
+    shape = (height, width, format.numpy_items)
+    allowed = [shape, (1, *shape)] + ([shape[:2]] if format.numpy_items == 1 else [])
+    expected = numpy.dtype(format.numpy_dtype)
+    if data.shape not in allowed:
+        raise UsageError(
+            f"input {uid!r} has the shape {data.shape}; {width}x{height} texels of {format.name} are {shape}"
+            " (height, width, items)"
+        )
+    kinds = "fV" if expected.kind == "f" else "uibV"  # integers of either sign, and raw bytes, as from files
+    if data.dtype.itemsize != expected.itemsize or data.dtype.kind not in kinds:
+        raise UsageError(f"input {uid!r} is an array of {data.dtype}; texels of {format.name} are {expected}")
+
+
+def encoded_image_value(value: Any) -> tuple[Any, ...] | None:
+    """A format or a source of an image in plain values, for the plan cache; None for what only lives here."""
+    if isinstance(value, Format):
+        return ("format", value.value)
+    if isinstance(value, ZeroSource):
+        return ("zeros", value.size_bytes, value.levels)
+    return value.encoded() if isinstance(value, ImageFileSource) else None
+
+
+def decoded_image_value(encoded: tuple[Any, ...]) -> Format | ImageFileSource | ZeroSource | None:
+    """What `encoded_image_value` was given; None where the file is not what it was. Raises FileError."""
+    if encoded[0] == "format":
+        return format_of_value(encoded[1])
+    if encoded[0] == "zeros":
+        return ZeroSource(*encoded[1:])
+    _, path, format_value, extent, levels = encoded
+    format = format_of_value(format_value)
+    source = ImageFileSource(path, format, image_parts(format, *extent))
+    return source if source.levels == levels else None

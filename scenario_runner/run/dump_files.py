@@ -15,9 +15,8 @@ from scenario_runner.files.existing_folder import check_folder_to_write
 from scenario_runner.files.image_file import create_image
 from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.source import file_error, reason_of
-from scenario_runner.plan.changes import Changes
 from scenario_runner.plan.destinations import at_pointer
-from scenario_runner.plan.dumps import START, DumpPoint, Wanted, dump_points, with_dumps, with_whole_images
+from scenario_runner.plan.dumps import START, Changes, DumpPoint, Wanted, dump_points, with_dumps, with_whole_images
 from scenario_runner.run.dump_index import INDEX, GrowingIndex, index_text, is_index
 from scenario_runner.run.file_names import FileNames
 from scenario_runner.run.hashed_file import HashedFile

@@ -179,8 +179,8 @@ def _encoded(value: Any) -> Any:
         return ("set", sorted(value))
     if kind.__name__ == "ConstantData" and value.part is not None and value.part.identity.settled:
         return ("constant", (value.part.path, tuple(value.part.identity), *value.part[2:]))
-    if kind.__module__ in ("scenario_runner.formats", "scenario_runner.plan.image_sources"):
-        from scenario_runner.plan.image_sources import encoded_image_value
+    if kind.__module__ in ("scenario_runner.formats", "scenario_runner.plan.sources"):
+        from scenario_runner.plan.sources import encoded_image_value
 
         encoded = encoded_image_value(value)
         if encoded is not None:
@@ -216,7 +216,7 @@ def _decoded(value: Any) -> Any:
                 raise _StaleError(path)
             return ConstantData(FilePart(path, found, start_bytes, size_bytes))
         case "image value":
-            from scenario_runner.plan.image_sources import decoded_image_value
+            from scenario_runner.plan.sources import decoded_image_value
 
             decoded = decoded_image_value(value[1])
             if decoded is None:
