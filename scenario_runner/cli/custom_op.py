@@ -185,7 +185,8 @@ def _of_document(path: str, content: bytes) -> tuple[list[Examined], list[Types 
 
 def _of_model(path: str, content: bytes) -> tuple[list[Examined], list[Types | None]]:
     """The shaders of all functions of a model, with the types of their values."""
-    from scenario_runner.conversion.reading import open_source, parse_model
+    from scenario_runner.conversion.reading import parse_model
+    from scenario_runner.conversion.source import open_source
     from scenario_runner.custom_shader import ValueType, examine_attributes
     from scenario_runner.custom_shader.documents import Examined
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from scenario_runner.conversion.model import CustomOperation, Function, TensorType, Value
+from scenario_runner.files.source import SourceFile
 
 _GRAPH_REGIONS = _REGION_BLOCKS = _BLOCK_OPERATORS = 1
 _BLOCK_TENSORS, _BLOCK_INPUTS, _BLOCK_OUTPUTS = 2, 3, 4
@@ -22,6 +23,7 @@ _UNKNOWN = TensorType("unknown", None, "?")
 _ELEMENTS = ("?", "i1", "i4", "i8", "i16", "i32", "i48", "f32", "f16", "bf16", "shape", "f8E4M3FN", "f8E5M2")
 _IDENTIFIER = b"TOSA"
 _ALIGNMENT = 16
+_PART_BYTES = 1 << 20
 
 
 class DamagedError(Exception):
@@ -31,17 +33,35 @@ class DamagedError(Exception):
         super().__init__(message)
 
 
+def _size(content: bytes | SourceFile) -> int:
+    return len(content) if isinstance(content, bytes) else content.size_bytes
+
+
+def _part(content: bytes | SourceFile, at: int, size: int) -> bytes:
+    return content[at : at + size] if isinstance(content, bytes) else content.read(size, at)
+
+
+def contains(content: bytes | SourceFile, word: bytes) -> bool:
+    """Whether a word is anywhere in a file."""
+    step = _PART_BYTES - len(word) + 1
+    return any(word in _part(content, at, _PART_BYTES) for at in range(0, _size(content), step))
+
+
 class _Reader:
     """The file; every offset is checked. Positions of tables and vectors are 0 where there is none."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes | SourceFile) -> None:
         self._content = content
-        self._elements_left = len(content)  # damaged vectors may overlap
+        self._size_bytes = _size(content)
+        self._elements_left = self._size_bytes  # damaged vectors may overlap
+
+    def part(self, at: int, size: int) -> bytes:
+        if not 0 <= at <= self._size_bytes - size:
+            raise DamagedError
+        return _part(self._content, at, size)
 
     def number(self, at: int, format: str = "I") -> int:
-        if not 0 <= at <= len(self._content) - struct.calcsize(format):
-            raise DamagedError
-        return int(struct.unpack_from(f"<{format}", self._content, at)[0])
+        return int(struct.unpack(f"<{format}", self.part(at, struct.calcsize(format)))[0])
 
     def field(self, table: int, index: int) -> int:
         """The position of a field of a table."""
@@ -71,10 +91,7 @@ class _Reader:
 
     def content(self, vector: int) -> bytes:
         """The bytes of a vector or string."""
-        size = self.number(vector) if vector else 0
-        if vector + 4 + size > len(self._content):
-            raise DamagedError
-        return self._content[vector + 4 : vector + 4 + size]
+        return self.part(vector + 4, self.number(vector)) if vector else b""
 
     def text(self, string: int) -> str:
         return self.content(string).decode(errors="replace")
@@ -86,7 +103,7 @@ class _Reader:
         """A table and its table of offsets."""
         vtable = at - self.number(at, "i")
         sizes = self.number(vtable, "H"), self.number(vtable + 2, "H")
-        return self._content[at : at + sizes[1]], self._content[vtable : vtable + sizes[0]]
+        return self.part(at, sizes[1]), self.part(vtable, sizes[0])
 
     def block(self) -> int:
         """The block that the converter converts: the first one of the first region."""
@@ -114,7 +131,7 @@ def _operators(file: _Reader, block: int) -> Iterator[_Operator]:
         )
 
 
-def block_names(content: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def block_names(content: bytes | SourceFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names of the inputs and outputs. Raises DamagedError."""
     file = _Reader(content)
     block = file.block()

@@ -19,7 +19,7 @@ from scenario_runner.conversion.converter import Input, dump
 from scenario_runner.conversion.element_types import format_name_of_element
 from scenario_runner.conversion.flatbuffer import placeholder_front
 from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
-from scenario_runner.conversion.reading import Source
+from scenario_runner.conversion.source import Source
 from scenario_runner.conversion.syntax import STRING, VALUE, escaped
 from scenario_runner.conversion.text_model import parse_text
 from scenario_runner.custom_shader.domain import DOMAIN
