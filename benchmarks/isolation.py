@@ -81,6 +81,16 @@ def _item(folder: Path, name: str, shader: str, value: int, groups: tuple[int, .
     return Item(f"{name}/scenario.json", str(here / "scenario.json"))
 
 
+def require(what: str, statuses: Counter[str], expected: Counter[str], reason: str = "") -> None:
+    """End the benchmark where items gave something else than they must: their rate would say nothing."""
+    if statuses != expected:
+        raise SystemExit(f"error: {what}: {_counts(statuses)}, expected {_counts(expected)}{reason and f': {reason}'}")
+
+
+def _counts(statuses: Counter[str]) -> str:
+    return ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
+
+
 def in_one_process(items: list[Item]) -> float:
     """Milliseconds of CPU for each item, after a first pass that fills the caches."""
     read, write = os.pipe()
@@ -89,17 +99,25 @@ def in_one_process(items: list[Item]) -> float:
         for each in items:
             run_item(each, runners)
         before = time.process_time()
-        for each in items:
-            run_item(each, runners)
-        os.write(write, str((time.process_time() - before) * 1e3 / len(items)).encode())
+        statuses = [run_item(each, runners).status for each in items]
+        os.write(write, json.dumps([time.process_time() - before, Counter(statuses)]).encode())
         os._exit(0)
     os.close(write)
     with open(read) as pipe:
-        return float(pipe.read())
+        seconds, counts = json.load(pipe)
+    require("one process", Counter(counts), Counter({"Pass": len(items)}))
+    return float(seconds) * 1e3 / len(items)
 
 
-def in_workers(items: Iterable[Item], options: WorkerOptions, most: int | None = None) -> Measured:
-    """Run items, or the first ``most`` of them; what crashes or hangs runs once more."""
+def in_workers(
+    items: Iterable[Item],
+    options: WorkerOptions,
+    most: int | None = None,
+    *,
+    crashes: int = 0,
+    hangs: int = 0,
+) -> Measured:
+    """Run items, or the first ``most`` of them; what crashes runs once more. All others must pass."""
 
     def again(item: Item, attempts: tuple[Outcome, ...]) -> bool:
         return attempts[-1].status == "Crash" and len(attempts) < 2
@@ -108,14 +126,20 @@ def in_workers(items: Iterable[Item], options: WorkerOptions, most: int | None =
     children = _cpu(resource.RUSAGE_CHILDREN)
     own, started = time.process_time(), time.perf_counter()
     times: list[float] = []
+    reason = ""
     with Workers(options) as workers:
         for finished in workers.run(items, again):
             times.append(time.perf_counter() - started)
-            statuses[finished.attempts[-1].status] += 1
+            last = finished.attempts[-1]
+            statuses[last.status] += 1
+            if last.status not in ("Pass", "Crash", "Timeout"):
+                reason = reason or last.reason
             if len(times) == most:
                 break
         own = time.process_time() - own
     count = len(times)
+    expected = Counter({"Pass": count - crashes - hangs, "Crash": crashes, "Timeout": hangs})
+    require("workers", statuses, +expected, reason)
     begin, end = count // 5, count - 1 - count // 20
     steady = (end - begin) / (times[end] - times[begin]) if end > begin else math.nan
     cpu = own + _cpu(resource.RUSAGE_CHILDREN) - children
@@ -126,9 +150,14 @@ def by_command(folder: Path, jobs: int, *options: str) -> Measured:
     """The same by ``scenario-runner test``, its start and end included."""
     command = [sys.executable, "-m", "scenario_runner", "test", str(folder), "--jobs", str(jobs), *options]
     children, started = _cpu(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
     seconds, cpu = time.perf_counter() - started, _cpu(resource.RUSAGE_CHILDREN) - children
-    count = int(re.findall(r"suite passed: (\d+) item", done.stdout)[0])
+    passed = re.search(r"^\d+ in .*: (\d+) Pass$.*^suite passed: \1 items?$", done.stdout, re.M | re.S)
+    if done.returncode or passed is None:
+        raise SystemExit(
+            f"error: {' '.join(command[2:])}: exit code {done.returncode}: {done.stderr}{done.stdout[-400:]}"
+        )
+    count = int(passed[1])
     return Measured(seconds, math.nan, cpu * 1e3 / count, math.nan, Counter({"Pass": count}))
 
 
@@ -138,7 +167,7 @@ def _cpu(who: int) -> float:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Returns 0; a bound that is missed is reported and no failure."""
+    """Returns 0; a bound that is missed is reported and no failure. Ends with an error where results are wrong."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.isolation", description=__doc__)
     parser.add_argument("--count", type=int, default=10_000, metavar="N", help="how many scenarios (default 10,000)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="workers for each device (default 2)")
@@ -171,10 +200,10 @@ def main(argv: list[str] | None = None) -> int:
         _show("scenario-runner test FOLDER, nothing in the caches", by_command(suite, options.jobs))
         os.environ["SCENARIO_RUNNER_CACHE"] = os.path.join(folder, "cache")
         crashes = [crash if number % _CRASH_EVERY == _CRASH_EVERY - 1 else each for number, each in enumerate(items)]
-        crashing = in_workers(crashes, one)
+        crashing = in_workers(crashes, one, crashes=count // _CRASH_EVERY)
         _show(f"1 crash in {_CRASH_EVERY}, each run twice", crashing)
         _bound("rate with crashes / without", crashing.rate / plain.rate, ">=", 0.75)
-        hanging = in_workers([hang, *items], one._replace(timeout_s=_HANG_S))
+        hanging = in_workers([hang, *items], one._replace(timeout_s=_HANG_S), hangs=1)
         _show(f"a hang, with a limit of {_HANG_S:g} s", hanging)
         _bound("what it adds", hanging.seconds - plain.seconds, "<=", _HANG_S + 1, " s")
         long = in_workers(_long_list(items), one, most=options.jobs)

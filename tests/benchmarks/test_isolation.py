@@ -16,3 +16,11 @@ def test_quick(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     assert out.count("(200 Pass)") == 2
     assert "(198 Pass, 2 Crash)" in out
     assert "1 Timeout" in out
+
+
+def test_nothing_is_measured_where_results_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items that do not run give no rate: the benchmark says what they gave instead, and fails."""
+    monkeypatch.setenv("SCENARIO_RUNNER_CACHE", "")
+    monkeypatch.setenv("SCENARIO_RUNNER_GLSLANG", "no-such-compiler")
+    with pytest.raises(SystemExit, match="^error: workers: 200 MissingTool, expected 200 Pass: .*no-such-compiler"):
+        main(["--quick"])
