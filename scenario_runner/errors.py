@@ -6,13 +6,15 @@
     ├── UsageError                    2   the command line or the API call cannot be understood
     ├── ScenarioError                 3   the scenario is wrong: syntax, shape, references, contradictions
     │   └── ExpectationError          3   what a suite is to expect of a scenario is wrong, or does not fit it
+    │       └── MetricPackageError    3   (MissingToolError) a metric's package is not installed
     ├── FileError                     4   a file that the scenario names cannot be read, used or written
     │   └── MissingFileError          4   it does not exist (Python's FileNotFoundError as well)
     ├── ShaderError                   5   a shader cannot be used
     │   ├── CompileError              5   the shader compiler refused the source
-    │   ├── CompilerNotFoundError     5   no compiler for this language was found
+    │   ├── CompilerNotFoundError     5   (MissingToolError) no compiler for this language was found
     │   └── SpirvError                5   the bytes are not a valid SPIR-V module
     ├── UnsupportedError              6   valid, but this program or this device cannot do it (a skip, not a failure)
+    │   └── MissingPackageError       6   (MissingToolError) a package or a layer is not installed
     ├── DeviceError                   7   the Vulkan driver failed
     │   ├── NoDeviceError             8   no loader, no driver, or no device that was asked for
     │   ├── OutOfMemoryError          9   an allocation that the device or the host cannot give
@@ -22,7 +24,8 @@
     ├── ValidationLayerError         13   the Vulkan validation layer reported errors
     ├── SandboxError                 14   the scenario wants to read or write outside of the sandbox
     ├── LimitError                   15   the system refuses this process another thread or process
-    └── PipelineCacheMissError       16   --fail-on-pipeline-cache-miss: a pipeline did not come from the cache
+    ├── PipelineCacheMissError       16   --fail-on-pipeline-cache-miss: a pipeline did not come from the cache
+    └── MissingToolError             17   `test`: items could not run, as this machine lacks a tool
 
 An interrupted run (Ctrl-C) stays a KeyboardInterrupt. The command line takes SIGTERM and SIGHUP for interrupts too, and
 ends with 128 and the number of the signal then: 130, 143, 129. Any other exception is a defect: it ends with 70.
@@ -120,6 +123,21 @@ class ExpectationError(ScenarioError):
     code = "SR-EXPECT-003"
 
 
+class MissingToolError(ScenarioRunnerError):
+    """This machine lacks a compiler, a layer or a Python package that can be installed.
+
+    The second base of each error that says so: a suite does not take them for failures of the scenario."""
+
+    exit_code = 17
+    code = "SR-SUITE-016"
+
+
+class MetricPackageError(ExpectationError, MissingToolError):
+    """The package of a metric is not installed."""
+
+    code = "SR-EXPECT-010"
+
+
 class FileError(ScenarioRunnerError):
     """A file that the scenario names cannot be read, does not fit, or cannot be written."""
 
@@ -159,7 +177,7 @@ class CompileError(ShaderError):
     code = "SR-SHADER-010"
 
 
-class CompilerNotFoundError(ShaderError):
+class CompilerNotFoundError(ShaderError, MissingToolError):
     """No compiler for this language was found; the message says where one comes from."""
 
     code = "SR-SHADER-011"
@@ -174,6 +192,12 @@ class UnsupportedError(ScenarioRunnerError):
 
     exit_code = 6
     code = "SR-FEATURE-002"
+
+
+class MissingPackageError(UnsupportedError, MissingToolError):
+    """A Python package or the ML emulation layers are not installed."""
+
+    code = "SR-FEATURE-005"
 
 
 class SandboxError(ScenarioRunnerError):
@@ -290,6 +314,7 @@ _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-SPEC": ShaderError,
     "SR-LIMIT": UnsupportedError,
     "SR-FEATURE": UnsupportedError,
+    "SR-FEATURE-005": MissingPackageError,
     "SR-HAZARD": ScenarioError,
     "SR-SUITE": UsageError,
     "SR-SUITE-006": FileError,
@@ -298,6 +323,7 @@ _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-SUITE-011": FileError,
     "SR-SUITE-014": FileError,
     "SR-SUITE-015": UnsupportedError,
+    "SR-SUITE-016": MissingToolError,
     "SR-CLUSTER": UsageError,
     "SR-CLUSTER-001": UnsupportedError,
     "SR-CLUSTER-003": NoDeviceError,
@@ -311,6 +337,7 @@ _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
     "SR-CUSTOM-032": UnsupportedError,
     "SR-CUSTOM-033": UnsupportedError,
     "SR-EXPECT": ExpectationError,
+    "SR-EXPECT-010": MetricPackageError,
     "SR-USAGE": UsageError,
     "SR-DEVICE-001": DeviceError,
     "SR-DEVICE-002": NoDeviceError,

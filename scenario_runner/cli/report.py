@@ -41,6 +41,7 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     from scenario_runner.cli.messages import write
     from scenario_runner.suite.merging import MergedJournals
+    from scenario_runner.suite.missing_tools import MissingTools
     from scenario_runner.suite.problems import SuiteProblems, refuse
     from scenario_runner.suite.records import is_bad
 
@@ -68,7 +69,14 @@ def main(argv: Sequence[str]) -> int:
         not_run = merged.not_run()
         if not_run:
             problems.found("SR-SUITE-015", None, not_run)
-        lines = write_reports(options, _Placed(merged), _info(options.journals, merged))
+        missing_tools = MissingTools()
+        for id, entry in merged.entries.items():
+            if entry.verdict == "MissingTool":
+                missing_tools.add(merged.result(id))
+        lacking = missing_tools.error()
+        if lacking is not None:
+            problems.failed(lacking)
+        lines = write_reports(options, _Placed(merged), _info(options.journals, merged, missing_tools.messages()))
         bad = sorted(id for id, entry in merged.entries.items() if is_bad(entry.verdict))
         if options.compare is not None:
             bad = _compare(options.compare, merged, problems)
@@ -79,7 +87,8 @@ def main(argv: Sequence[str]) -> int:
             print(", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
         for line in lines:
             print(one_line(line))
-        print(verdict_line(len(bad), len(merged), incomplete[0].ended if incomplete else "not run" if not_run else ""))
+        ended = incomplete[0].ended if incomplete else "not run" if not_run else missing_tools.ended
+        print(verdict_line(len(bad), len(merged), ended))
         return 1 if bad else problems.exit_code
 
 
@@ -155,7 +164,7 @@ def _placed(attempt: Outcome, folder: str) -> Outcome:
     return attempt._replace(outputs=outputs)
 
 
-def _info(journals: Sequence[str], merged: MergedJournals) -> SuiteInfo:
+def _info(journals: Sequence[str], merged: MergedJournals, lacking: Sequence[str]) -> SuiteInfo:
     from scenario_runner.suite.reports.suite_info import SuiteInfo
 
     headers = [run.header for run in merged.runs]
@@ -170,5 +179,6 @@ def _info(journals: Sequence[str], merged: MergedJournals) -> SuiteInfo:
         command=headers[0].command if len(journals) == 1 else (),
         folder=os.getcwd(),
         repeat=merged.repeat_command,
-        incomplete="; ".join(f"{each.path}: {each.message}" for each in merged.incomplete()) or merged.not_run(),
+        incomplete="; ".join([*(f"{each.path}: {each.message}" for each in merged.incomplete()), *lacking])
+        or merged.not_run(),
     )

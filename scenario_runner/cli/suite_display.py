@@ -46,6 +46,7 @@ _STYLES: Final = {
     "Flake": "yellow",
     "KnownFlake": "yellow",
     "ExpectedFail": "cyan",
+    "MissingTool": "yellow",
     "NotSupported": "dim",
     "Skip": "dim",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from scenario_runner.suite.missing_tools import MissingTools
 from scenario_runner.suite.reports.text import headline
 from scenario_runner.suite.verdicts import not_run
 from scenario_runner.visible import counted
@@ -28,11 +29,13 @@ class Summary:
         self._failures: list[str] = []
         self._drivers: dict[str, None] = {}
         self._lacking = ""  # what the first item needs that is not supported
+        self.missing_tools = MissingTools()
         self.devices: tuple[tuple[str, str], ...] = ()
 
     def add(self, result: Result) -> None:
         """Show a result as far as it is shown at once."""
         self._display.finished(result)
+        self.missing_tools.add(result)
         if result.verdict == "NotSupported" and result.last is not None:
             self._lacking = self._lacking or result.last.reason
         if result.driver:
@@ -46,7 +49,8 @@ class Summary:
             seconds=time.time() - self._info.started,
             devices=self.devices,
             drivers=tuple(self._drivers),
-            incomplete="; ".join(each.message for each in journal.incomplete()) or journal.not_run(),
+            incomplete="; ".join([*(each.message for each in journal.incomplete()), *self.missing_tools.messages()])
+            or journal.not_run(),
         )
 
     def not_run(self, session: Session) -> str:
@@ -65,11 +69,13 @@ class Summary:
             lines.append("")
         if not ended and self.not_run(session):
             ended = "not run"
+        ended = ended or self.missing_tools.ended
         self._display.end(*lines, *written, verdict_line(session.bad, len(session.rows), ended))
 
 
 def verdict_line(bad: int, items: int, ended: str = "") -> str:
-    """The last line, which stays as it is from version to version. ``ended``: see `Incomplete`, or "not run"."""
+    """The last line, which stays as it is from version to version. ``ended``: see `Incomplete`, `MissingTools`, or
+    "not run"."""
     if ended:
         return f"suite {ended}: {bad} of {counted(items, 'item')} unexpected"
     return (

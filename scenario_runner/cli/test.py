@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from scenario_runner.cli.suite_reports import check_destinations, wants_reports, write_reports
 from scenario_runner.cli.test_options import parse, runner_arguments
-from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
+from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class
 from scenario_runner.visible import counted
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class _Suite:
         session = Session(
             lists,
             Rules(options.retries, options.repeat),
-            Limits(options.fail_fast, options.max_failures),
+            Limits(options.fail_fast, options.max_failures, options.strict_environment),
             summary.add,
             journal=journal,
             hasher=hasher,
@@ -226,6 +226,9 @@ class _Suite:
                     if ended != "stopped by an error":  # which says the same
                         self._problems.failed(error)
                 journal.close()
+            lacking = summary.missing_tools.error()
+            if lacking is not None:
+                self._problems.failed(lacking)
             summary.end(session, self._written(session, journal, summary), "" if ended == "complete" else ended)
         not_run = summary.not_run(session)
         if not_run:
@@ -303,7 +306,11 @@ class _Suite:
         if len(items) <= _LOOKED_AHEAD or self._options.strict:
             from scenario_runner.suite.expectations.validation import check
 
-            self._problems.show_all([problem for item in items for problem in check(item)])
+            problems = [problem for item in items for problem in check(item)]
+            # what this machine lacks is said once, at the end
+            self._problems.show_all(
+                [each for each in problems if not issubclass(error_class(each.code), MissingToolError)]
+            )
 
     def _journal(self, stack: ExitStack, *, resume: bool) -> tuple[Journal | None, Hasher | None, Header | None]:
         """A journal in --results, or in a temporary folder where reports are made of it."""

@@ -29,7 +29,8 @@ Run scenarios with expectations, each in a process that may crash, and say which
 PATH is a scenario, a folder that is searched, @FILE for a list of those, or - for a list on standard input.
 """
 _EPILOG: Final = """\
-exit codes: 0: nothing unexpected; 1: unexpected failures; 2: the command line or a list is wrong; others: see
+exit codes: 0: nothing unexpected; 1: unexpected failures; 2: the command line or a list is wrong; 17: items
+did not run, as this machine lacks a tool; others: see
 'scenario-runner run --help' and docs/suites.md
 """
 
@@ -116,6 +117,11 @@ def _add_running(parser: argparse.ArgumentParser) -> tuple[argparse.Action, argp
         "--fail-fast", type=_count, nargs="?", const=1, metavar="N", help="start nothing more after N failures (1)"
     )
     group.add_argument("--max-failures", type=_count, metavar="N", help="skip what is left after N failures")
+    group.add_argument(
+        "--strict-environment",
+        action="store_true",
+        help="start nothing more once an item lacks a tool of this machine",
+    )
     group.add_argument(
         "--strict", action="store_true", help="stop at anything that is wrong with lists, folders and expectations"
     )

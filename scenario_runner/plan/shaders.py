@@ -137,9 +137,14 @@ def _compiled(
     codes = {}
     with clock.phase("compile", "shaders"):
         each = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
-    for uid, one in zip(uids, each, strict=True):
+    for uid, request, one in zip(uids, requests, each, strict=True):
         if isinstance(one, Compiled):
             codes[uid] = one
+            if request.language == "HLSL" and one.compiler is not None and one.compiler.hlsl_is_dated:
+                from scenario_runner.shaders.compilers.dxc_library import install_line
+
+                message = f"HLSL is compiled by {one.compiler.path}, which does not know HLSL 2021"
+                problems.warn("SR-SHADER-016", pointers[uid], message, f"dxc does: {install_line()}")
         else:
             problems.add_error(one, pointers[uid])
     return codes
@@ -203,7 +208,7 @@ def _kept_module(code: bytes, name: str) -> Module:
 
 
 def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Problems) -> LoadedShader | None:
-    code, includes = compiled
+    code, includes, _ = compiled
     name = shader.src or shader.uid
     # the scenarios of a suite share their shaders
     module = _kept_module(code, name) if len(code) <= _MOST_BYTES_KEPT else read_module(code, name=name)

@@ -80,6 +80,11 @@ def _compile_with(
             advice += install_line()
             problem = problem._replace(help=advice)
             raise _NextCompilerError(CompileError(problem))
+        if request.language == "HLSL" and compiler.hlsl_is_dated:
+            from scenario_runner.shaders.compilers.dxc_library import install_line
+
+            advice = f"{names([compiler])} does not know HLSL 2021; dxc may compile it: {install_line()}"
+            raise CompilerNotFoundError(problem._replace(code=CompilerNotFoundError.code, help=advice))
         raise CompileError(problem)
     try:
         module = read_module(output)

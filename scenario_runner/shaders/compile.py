@@ -19,7 +19,7 @@ from scenario_runner.errors import (
 )
 from scenario_runner.shaders.batch import batch_compiler
 from scenario_runner.shaders.cache import ShaderCache
-from scenario_runner.shaders.compilers.compiler import DXC_VARIABLE, GLSLANG_VARIABLE, Compiler
+from scenario_runner.shaders.compilers.compiler import GLSLANG_VARIABLE, Compiler
 from scenario_runner.shaders.discovery import find_compilers, names
 from scenario_runner.shaders.job import TENSORS, Job
 from scenario_runner.shaders.options import parse_build_options
@@ -33,10 +33,12 @@ COMPILE_TIMEOUT_S = 60.0
 
 
 class Compiled(NamedTuple):
-    """A SPIR-V module, and the files that its source includes, as far as this program looks for them itself."""
+    """A SPIR-V module, the files that its source includes, as far as this program looks for them itself, and the
+    compiler that made it; None for a module that was given."""
 
     module: bytes
     includes: list[str]
+    compiler: Compiler | None = None
 
 
 def compile_all(
@@ -108,7 +110,8 @@ def compile_each(
             own, shared = one
             outcome = own.failure or own.module or shared.failure or shared.module
             assert outcome is not None
-            made.append(Compiled(outcome, own.assembled.files[1:]) if isinstance(outcome, bytes) else outcome)
+            made_by = own.made_by or shared.made_by
+            made.append(Compiled(outcome, own.assembled.files[1:], made_by) if isinstance(outcome, bytes) else outcome)
         else:
             made.append(one)
     return made
@@ -135,10 +138,9 @@ def _able(request: CompileRequest, text: bytes, found: list[Compiler]) -> list[C
 
         advice = f"{install_here('glslang')}, or name one by --glslang or {GLSLANG_VARIABLE}"
         if language == "HLSL":
-            from scenario_runner.shaders.compilers.dxc_library import EXTRA, has_wheels
+            from scenario_runner.shaders.compilers import dxc_library
 
-            advice = f"put dxc on PATH, or name it or its library by {DXC_VARIABLE}"
-            advice = f"pip install '{EXTRA}', or {advice}" if has_wheels() else advice
+            advice = dxc_library.install_line()
         raise CompilerNotFoundError(f"no {language} compiler was found", help=advice)
     able = found
     if language == "GLSL" and TENSORS in text:
@@ -168,6 +170,7 @@ def _from_cache(job: Job, cache: ShaderCache | None) -> bool:
     for compiler in job.makers():
         job.module = cache.load(job.key(compiler))
         if job.module is not None:
+            job.made_by = compiler
             return True
     return False
 

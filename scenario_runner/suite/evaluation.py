@@ -20,6 +20,7 @@ from scenario_runner.errors import (
     ExpectationError,
     FenceTimeoutError,
     FileError,
+    MissingToolError,
     ScenarioRunnerError,
     UnsupportedError,
 )
@@ -65,7 +66,7 @@ def run_item(item: Item, runners: Runners, options: EvaluationOptions | None = N
     try:
         expectations = load(item)
     except ScenarioRunnerError as error:
-        outcome = _of_error(error, "Missing")
+        outcome = _of_error(error, "MissingTool" if isinstance(error, MissingToolError) else "Missing")
     else:
         outcome = _Evaluation(item, expectations, options or _DEFAULT).run(runners)
     return outcome._replace(seconds=time.perf_counter() - start)
@@ -133,6 +134,8 @@ class _Evaluation:
     def _failed(self, error: ScenarioRunnerError, runners: Runners) -> Outcome:
         """The outcome of a run that ended with an error."""
         expectations = self._expectations
+        if isinstance(error, MissingToolError) and error.problems[0].code not in (self._check.codes or ()):
+            return _of_error(error, "MissingTool")
         if isinstance(error, ExpectationError) or not os.path.isfile(self._item.path):
             return _of_error(error, "Missing")
         if expectations.expects_failure:

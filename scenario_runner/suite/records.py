@@ -14,8 +14,12 @@ from typing import Any, Final, Literal, NamedTuple
 
 _NOTHING: Final[Mapping[str, Any]] = {}
 
-Status = Literal["Pass", "Warn", "Fail", "NotSupported", "Skip", "Crash", "Timeout", "Missing"]
-"""What one run of an item gives. Missing: it could not be run, since its file or its expectations cannot be used."""
+Status = Literal["Pass", "Warn", "Fail", "NotSupported", "MissingTool", "Skip", "Crash", "Timeout", "Missing"]
+"""What one run of an item gives. Missing: it could not be run, since its file or its expectations cannot be used.
+MissingTool: this machine lacks a tool for it (`MissingToolError`)."""
+
+NOT_RUN: Final = frozenset({"NotSupported", "MissingTool", "Skip"})
+"""The statuses of items of which nothing ran, and that are no failures."""
 
 BAD: Final = frozenset({"Fail", "Crash", "Timeout", "Missing"})
 """The statuses that are failures, unless a list says that they are expected."""

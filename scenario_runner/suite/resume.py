@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from scenario_runner.suite.merging import Entry, MergedJournals
     from scenario_runner.suite.records import Hashes, Result
 
+_NEVER_KEPT = ("Skip", "Missing", "MissingTool")
+
 
 class EarlierResults:
     """Life cycle: made of what an earlier run has written; `compare` says which results do not hold any more; `result`
@@ -28,7 +30,7 @@ class EarlierResults:
 
         ``devices`` are those in use, each with its UUID and driver; None where they are not known."""
         for id, entry in self._journals.entries.items():
-            difference = entry.verdict not in ("Skip", "Missing") and self._difference(entry, now, devices)
+            difference = entry.verdict not in _NEVER_KEPT and self._difference(entry, now, devices)
             if difference:
                 self._void[id] = difference
         counts = Counter(self._void.values())
@@ -58,7 +60,7 @@ class EarlierResults:
             return None
         before = self._journals.result(id)
         is_same = before.hashes == hashes._replace(program=before.hashes.program)
-        return before if is_same and before.last is not None and before.last.status not in ("Skip", "Missing") else None
+        return before if is_same and before.last is not None and before.last.status not in _NEVER_KEPT else None
 
 
 def _text(option: Any) -> str:

@@ -32,7 +32,8 @@ class Workers(Protocol):
 
 
 class Limits(NamedTuple):
-    """After how many failures that nothing expects a run ends; None is never.
+    """After how many failures that nothing expects a run ends; None is never. With ``strict_environment`` it ends at
+    the first item for which this machine lacks a tool.
 
     After ``fail_fast`` of them no more items are run, and the rest has no result. After ``max_failures`` the rest is
     skipped, with that as the reason.
@@ -40,6 +41,7 @@ class Limits(NamedTuple):
 
     fail_fast: int | None = None
     max_failures: int | None = None
+    strict_environment: bool = False
 
 
 class _Found(NamedTuple):
@@ -94,7 +96,9 @@ class Session:
             verdict = self.rules.verdict(self.lists.expected(item.id), finished.attempts)
             hashes = self._hashes.pop(item.id, Hashes())
             self._add(Result(item, verdict, finished.attempts, finished.device, finished.driver, hashes, finished.host))
-            if self._limits.fail_fast is not None and self.bad >= self._limits.fail_fast and not self._stopped:
+            is_enough = self._limits.fail_fast is not None and self.bad >= self._limits.fail_fast
+            is_enough = is_enough or (self._limits.strict_environment and verdict == "MissingTool")
+            if is_enough and not self._stopped:
                 self._stopped = True
                 workers.stop()
             if not self._stopped:  # while the workers run, so that none of them waits for its next item

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from scenario_runner.errors import ScenarioRunnerError, UnsupportedError
+from scenario_runner.errors import MissingToolError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.suite.records import Item, Outcome, OutputCheck, Status
 from scenario_runner.suite.update import Change, update_or_keep
 
@@ -35,6 +35,8 @@ def update_item(item: Item, runners: Runners, options: UpdateOptions) -> Outcome
         changes = update_or_keep(item, runners, write=options.write)
     except ScenarioRunnerError as error:
         status: Status = "NotSupported" if isinstance(error, UnsupportedError) else "Missing"
+        if isinstance(error, MissingToolError):
+            status = "MissingTool"
         problems = tuple(problem.as_json() for problem in error.problems)
         return Outcome(status, time.perf_counter() - start, str(error.problems[0]), error.exit_code, problems)
     return Outcome("Pass", time.perf_counter() - start, outputs=tuple(map(_check_of, changes)))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, get_args
 
-from scenario_runner.suite.records import BAD, Outcome, Status, is_bad
+from scenario_runner.suite.records import BAD, NOT_RUN, Outcome, Status, is_bad
 from scenario_runner.visible import counted
 
 STATUSES: Final[tuple[str, ...]] = get_args(Status)
@@ -53,7 +53,7 @@ def not_run(verdicts: Iterable[str], count: int, reason: str) -> str:
 
 def judged(status: str, expected: str | None) -> str:
     """The verdict on one run with a status, where a baseline expects ``expected``."""
-    if expected is None:
+    if expected is None or status == "MissingTool":
         return status
     if listed(status) == listed(expected):
         return "ExpectedFail" if status in BAD else status
@@ -65,8 +65,8 @@ def judged(status: str, expected: str | None) -> str:
 
 
 def listed(verdict: str) -> str:
-    """A verdict as deqp-runner's files spell it, which have one word for what is skipped and what is not supported."""
-    return "Skip" if verdict == "NotSupported" else verdict
+    """A verdict as deqp-runner's files spell it, which have one word for what did not run."""
+    return "Skip" if verdict in NOT_RUN else verdict
 
 
 class Rules(NamedTuple):
@@ -79,7 +79,7 @@ class Rules(NamedTuple):
         """Whether an item with these attempts, at least one, runs once more."""
         first = self._first_bad(expected, attempts)
         if first is None:
-            return len(attempts) < self.repeat and attempts[-1].status not in ("Skip", "NotSupported")
+            return len(attempts) < self.repeat and attempts[-1].status not in NOT_RUN
         if expected.is_flake or attempts[first].status == "Missing":
             return False  # the verdict is known, or the next run would find the same files
         return attempts[-1].status == attempts[first].status and len(attempts) - 1 - first < self.retries

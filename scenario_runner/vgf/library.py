@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import FileError, UnsupportedError
+from scenario_runner.errors import FileError, MissingPackageError
 
 
 def decoder(factory: str, section: bytes | memoryview, path: str, name: str) -> Any:
     """The ``vgfpy`` decoder that ``vgfpy.<factory>`` makes of a section; the caller keeps ``section`` alive while
     using it.
 
-    Raises UnsupportedError when the library is not installed and FileError when it refuses the section.
+    Raises MissingPackageError when the library is not installed and FileError when it refuses the section.
     """
     try:
         import vgfpy
     except ImportError as error:
-        raise UnsupportedError(
+        raise MissingPackageError(
             "reading VGF files needs the package ai_ml_sdk_vgf_library, which is not installed",
             help="install it with 'scenario-runner doctor --fix', or: pip install ai_ml_sdk_vgf_library",
         ) from error

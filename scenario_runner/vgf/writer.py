@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import UnsupportedError
+from scenario_runner.errors import MissingPackageError
 from scenario_runner.vgf.constants import raw_section
 from scenario_runner.vgf.header import put_constants_size
 
@@ -19,12 +19,12 @@ def vgf_parts(vgf: Vgf) -> list[bytes | memoryview]:
     """The parts, one after the other, of a file with this model, in the newest format; equal models give equal bytes.
 
     The data of constants must be in memory, and every index must lead somewhere (`find_problems`): the library checks
-    nothing. Raises UnsupportedError without the ``ml`` extra.
+    nothing. Raises MissingPackageError without the ``ml`` extra.
     """
     try:
         import vgfpy
     except ImportError as error:
-        raise UnsupportedError(
+        raise MissingPackageError(
             "writing VGF files needs the package ai_ml_sdk_vgf_library, which is not installed",
             help="install it with 'scenario-runner doctor --fix', or: pip install ai_ml_sdk_vgf_library",
         ) from error

@@ -22,5 +22,5 @@ def test_nothing_is_measured_where_results_are_wrong(monkeypatch: pytest.MonkeyP
     """Items that do not run give no rate: the benchmark says what they gave instead, and fails."""
     monkeypatch.setenv("SCENARIO_RUNNER_CACHE", "")
     monkeypatch.setenv("SCENARIO_RUNNER_GLSLANG", "no-such-compiler")
-    with pytest.raises(SystemExit, match="^error: workers: 200 MissingTool, expected 200 Pass: .*no-such-compiler"):
+    with pytest.raises(SystemExit, match=r"^error: workers: 200 MissingTool, expected 200 Pass: .*no-such-compiler"):
         main(["--quick"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from signal import SIGSEGV
 from typing import Any
 
@@ -182,6 +183,15 @@ def what_the_validation_layer_reports(case: Case) -> Codes:
     return case.ended("--validation-sync")
 
 
+def without_the_library(case: Case) -> Codes:
+    """The Python that runs has no package that reads VGF files."""
+    from scenario_runner.vgf.library import decoder
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "vgfpy", None)
+        return case.raised(lambda: decoder("CreateModuleTableDecoder", b"", "a.vgf", "module"))
+
+
 INPUTS: dict[str, Input] = {
     "SR-LIMIT-001": limit(maxComputeWorkGroupSize=[4, 4, 4]),
     "SR-LIMIT-002": limit(maxComputeWorkGroupInvocations=4),
@@ -200,6 +210,7 @@ INPUTS: dict[str, Input] = {
     "SR-FEATURE-002": without_tensors,
     "SR-FEATURE-003": image_that_cannot_be_stored_to,
     "SR-FEATURE-004": without_graphics,
+    "SR-FEATURE-005": without_the_library,
     "SR-MEMORY-007": padded_rows,
     "SR-MEMORY-008": no_memory_type,
     "SR-DEVICE-001": failing("vkCreateDevice", -3),

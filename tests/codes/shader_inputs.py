@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import pytest
+
 from scenario_runner.shaders.spirv_val import find_validator
 from scenario_runner.validation import Options
 from tests.codes.case import Case, Codes, Input
@@ -158,6 +160,18 @@ def no_compiler(case: Case) -> Codes:
     return case.validated(Options(CompilerOptions(str(other))))
 
 
+def hlsl_by_glslang(case: Case) -> Codes:
+    """There is no dxc."""
+    from scenario_runner.plan.model.records import CompilerOptions
+    from scenario_runner.shaders.compilers import dxc_library
+
+    case.scene.file("s.hlsl", "[numthreads(1, 1, 1)] void main() {}")
+    case.scene.resource("shader", uid="s", src="s.hlsl", type="HLSL").dispatch("s", [])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dxc_library, "PLACE", "not-installed.so")
+        return case.validated(Options(CompilerOptions("glslangValidator")))
+
+
 def image(declared: str, body: str, uid: str) -> Input:
     return shader(body, f"layout(set = 0, binding = 0, rgba8) uniform writeonly {declared} p;", uid)
 
@@ -196,6 +210,7 @@ INPUTS: dict[str, Input] = {
     "SR-SHADER-012": not_a_module,
     "SR-SHADER-013": invalid_module,
     "SR-SHADER-015": later_version,
+    "SR-SHADER-016": hlsl_by_glslang,
     "SR-BIND-001": shader("other[0] = data[0];", TWO),
     "SR-BIND-002": shader("data[0] = 1;", DATA, "x", "y"),
     "SR-BIND-003": shader("data[0] = 1;", DATA, "i"),

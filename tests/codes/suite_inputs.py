@@ -16,6 +16,7 @@ from scenario_runner.suite.merging import MergedJournals
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import Item, Outcome, Result
 from tests.codes.case import Case, Codes, Input
+from tests.scenes import glsl
 from tests.suite.collected import Collected
 
 
@@ -119,6 +120,12 @@ def unsupported(case: Case) -> Codes:
     return set(re.findall(r"^error: .*\[(SR-SUITE.*)\]$", ended.err, re.M) if ended.code == 4 else ())
 
 
+def without_a_compiler(case: Case) -> Codes:
+    case.scene.shader("s", glsl("")).dispatch("s", []).write()
+    ended = case.program("test", case.scene.folder, "--glslang", "no-such-compiler")
+    return set(re.findall(r"^error: .*\[(SR-SUITE.*)\]$", ended.err, re.M) if ended.code == 17 else ())
+
+
 def contradiction(case: Case, problems: SuiteProblems) -> None:
     paths = [journal(case.scene.folder / verdict, verdict) for verdict in ("Pass", "Fail")]
     MergedJournals(paths, problems).close()
@@ -140,4 +147,5 @@ INPUTS: dict[str, Input] = {
     "SR-SUITE-013": found(contradiction),
     "SR-SUITE-014": unended,
     "SR-SUITE-015": unsupported,
+    "SR-SUITE-016": without_a_compiler,
 }

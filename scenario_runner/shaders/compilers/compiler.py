@@ -37,7 +37,8 @@ class Compiler(_Found):
     them, ``programs`` are their names on PATH. ``renames_entry`` tells whether a GLSL shader's entry point can be
     called other than main, ``many_at_once`` whether it makes batches, and ``writes_logs`` whether a batch has a log for
     each shader. ``asking_again`` are options, tried in turn, with which a compiler that stops at the first error
-    reports all.
+    reports all. ``hlsl_is_dated`` tells that it knows HLSL as it was before HLSL 2021: no 64-bit or 16-bit types, no
+    templates.
     """
 
     __slots__ = ()
@@ -51,6 +52,7 @@ class Compiler(_Found):
     asking_again: ClassVar[tuple[tuple[str, ...], ...]] = ()
     many_at_once: ClassVar[bool] = False
     writes_logs: ClassVar[bool] = False
+    hlsl_is_dated: ClassVar[bool] = False
 
     @classmethod
     def candidates(cls) -> list[str]:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from scenario_runner.shaders.compilers.compiler import OUTPUT_NAME, SOURCE_NAME, is_library
+from scenario_runner.shaders.compilers.compiler import DXC_VARIABLE, OUTPUT_NAME, SOURCE_NAME, is_library
 from scenario_runner.shaders.compilers.dxc import Dxc, options_of
 
 if TYPE_CHECKING:
@@ -27,6 +27,12 @@ sys.path.insert(0, sys.argv[1])
 from dxc_process import main
 os._exit(main(sys.argv[2:]))
 """
+
+
+def install_line() -> str:
+    """What to do where there is no dxc."""
+    advice = f"put dxc on PATH, or name it or its library by {DXC_VARIABLE}"
+    return f"pip install '{EXTRA}', or {advice}" if has_wheels() else advice
 
 
 class DxcLibrary(Dxc):

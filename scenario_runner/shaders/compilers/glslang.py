@@ -24,6 +24,7 @@ class Glslang(Compiler):
     languages = ("GLSL", "HLSL")
     programs = ("glslangValidator", "glslang")
     renames_entry = True
+    hlsl_is_dated = True
     # Versions before 14 give no columns. Not asked so at once: it may crash when it goes on behind an error.
     asking_again = (("-C", "--error-column"), ("-C",))
 

@@ -62,6 +62,31 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ScenarioFi
     return collected(file_path, parent)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run that would pass although this machine lacks tools that scenarios need."""
+    if session.exitstatus == pytest.ExitCode.OK and _lacking(session.config):
+        from scenario_runner.errors import MissingToolError
+
+        session.exitstatus = MissingToolError.exit_code
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say once for all scenarios that this machine lacks tools."""
+    reasons = _lacking(config)
+    if reasons:
+        message = f"error: {len(reasons)} scenarios did not run, as this machine lacks a tool: {reasons[0]}"
+        terminalreporter.write_line(f"{message}\n  help: 'scenario-runner doctor' shows all", red=True)
+
+
+def _lacking(config: pytest.Config) -> list[str]:
+    """Why scenarios did not run, as this machine lacks a tool; with xdist, those of all workers."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    reports = reporter.stats.get("skipped", []) if reporter is not None and _is_on(config) else []
+    lacking = [each for each in reports if ("verdict", "MissingTool") in each.user_properties]
+    return [each.longrepr[2].removeprefix("Skipped: ") for each in lacking]
+
+
 @pytest.fixture(scope="session")
 def scenario_runner(request: pytest.FixtureRequest) -> Iterator[ScenarioRunner]:
     """Runs scenarios in this process, on one device that stays open: see `ScenarioRunner`."""

@@ -12,7 +12,7 @@ import pytest
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.suite.discovery import NOT_SEARCHED, is_scenario
 from scenario_runner.suite.pytest_plugin.session import Session, session_of
-from scenario_runner.suite.records import Item, Result
+from scenario_runner.suite.records import NOT_RUN, Item, Result
 from scenario_runner.suite.reports.text import details, full_text, headline
 from scenario_runner.visible import one_line, visible
 
@@ -109,7 +109,7 @@ class ScenarioItem(pytest.Item):
         reason = one_line(result.last.reason) if result.last is not None else ""
         if result.is_bad:
             raise ScenarioFailure(result)
-        if result.verdict in ("NotSupported", "Skip"):
+        if result.verdict in NOT_RUN:
             raise _skipped(reason or result.verdict)
         if result.verdict in ("ExpectedFail", "KnownFlake"):
             pytest.xfail(f"{result.verdict}: {reason}")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from scenario_runner.files.output import OutputFile
-from scenario_runner.suite.records import BAD, Outcome, OutputCheck, Result
+from scenario_runner.suite.records import BAD, NOT_RUN, Outcome, OutputCheck, Result
 from scenario_runner.suite.reports.suite_info import INCOMPLETE, SuiteInfo, kind_of
 from scenario_runner.suite.reports.text import FULL_TEXT_MAX, full_text, shortened
 from scenario_runner.visible import one_line, visible
@@ -105,9 +105,7 @@ def _test(result: Result, info: SuiteInfo) -> dict[str, Any]:
 
 
 def _attempt(number: int, attempt: Outcome, info: SuiteInfo) -> dict[str, Any]:
-    status = (
-        "failed" if attempt.status in BAD else "skipped" if attempt.status in ("Skip", "NotSupported") else "passed"
-    )
+    status = "failed" if attempt.status in BAD else "skipped" if attempt.status in NOT_RUN else "passed"
     given: dict[str, Any] = {
         "attempt": number,
         "status": status,

@@ -21,6 +21,7 @@ _KINDS: Final[dict[str, Kind]] = {
     "KnownFlake": "tolerated",
     "ExpectedFail": "tolerated",
     "NotSupported": "skipped",
+    "MissingTool": "skipped",
     "Skip": "skipped",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from scenario_runner.suite.records import Outcome, OutputCheck, Result
+from scenario_runner.suite.records import NOT_RUN, Outcome, OutputCheck, Result
 from scenario_runner.suite.reports.suite_info import SuiteInfo
 from scenario_runner.visible import counted, one_line, visible
 
@@ -59,7 +59,7 @@ def full_text(result: Result, info: SuiteInfo) -> str:
         if attempt.reason:
             lines.append(attempt.reason)
         lines += _details(attempt, _EVERYTHING)
-        if attempt.before and attempt.status not in ("Pass", "NotSupported"):
+        if attempt.before and attempt.status not in ("Pass", *NOT_RUN):
             shown = attempt.before[-_BEFORE_MAX:]
             before = counted(max(attempt.before_count, len(shown)), "item")
             lines.append(f"the same process had run {before} before, at last:")

@@ -105,7 +105,7 @@ def reopen(
 
 
 def open_layered(layers: tuple[str, ...], *, validation: Checks, labels: bool = False) -> Instance:
-    """An instance with the emulation layers. Raises UnsupportedError when they are not installed."""
+    """An instance with the emulation layers. Raises MissingPackageError when they are not installed."""
     from scenario_runner.vulkan.devices.instance import Instance
     from scenario_runner.vulkan.devices.layers import available_layers
 
@@ -114,7 +114,7 @@ def open_layered(layers: tuple[str, ...], *, validation: Checks, labels: bool = 
         with _layer_path(folder):
             return Instance(layers=layers, validation=validation, labels=labels)
     if not {*layers} <= {name for name, _, _ in available_layers()}:
-        raise errors.UnsupportedError(
+        raise errors.MissingPackageError(
             "the ML emulation layers, which run tensors and graphs on devices without"
             f" {TENSORS} and {DATA_GRAPH}, are not installed",
             help=f"install them with 'scenario-runner doctor --fix', or: pip install {PACKAGE}",

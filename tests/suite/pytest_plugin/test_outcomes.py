@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from pathlib import Path
 from xml.etree import ElementTree
 
+from tests.scenes import glsl
 from tests.suite.pytest_plugin.conftest import RunPytest, outcomes, write_scenario
+
+
+def test_a_machine_that_lacks_a_tool(run_pytest: RunPytest, tmp_path: Path) -> None:
+    """Its scenarios are skipped, and the run does not pass: it says once why, with workers of xdist too."""
+    for name in ("a", "b"):
+        write_scenario(tmp_path / f"{name}.json")
+        scenario = json.loads((tmp_path / f"{name}.json").read_text())
+        scenario["resources"].append({"shader": {"uid": "s", "src": "s.comp", "type": "GLSL"}})
+        scenario["commands"].append({"dispatch_compute": {"shader_ref": "s", "rangeND": [1], "bindings": []}})
+        (tmp_path / f"{name}.json").write_text(json.dumps(scenario))
+    (tmp_path / "s.comp").write_text(glsl(""))
+    for arguments in ((), ("-n", "1")):
+        ended = run_pytest("--scenarios", *arguments, env={"SCENARIO_RUNNER_GLSLANG": "no-such-compiler"})
+        assert ended.code == 17, ended.out
+        assert ended.out.count("error: 2 scenarios did not run, as this machine lacks a tool: ") == 1
+        assert "2 skipped" in ended.out
 
 
 def test_each_verdict_has_its_outcome(run_pytest: RunPytest, tmp_path: Path) -> None:

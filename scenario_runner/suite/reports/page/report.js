@@ -5,10 +5,10 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const ID = 0, VERDICT = 1, TIME = 2, DEVICE = 3, REASON = 4, HAS_DETAIL = 5, COMMAND = 6;
   const STYLES = [
-    [/^(Crash|Timeout|UnexpectedImprovement)/, "worse"], [/^(Fail|Missing)/, "bad"], [/^(Flake|KnownFlake|Warn)/, "odd"],
+    [/^(Crash|Timeout|UnexpectedImprovement)/, "worse"], [/^(Fail|Missing$)/, "bad"], [/^(Flake|KnownFlake|Warn|MissingTool)/, "odd"],
     [/^ExpectedFail/, "known"], [/^Pass/, "good"], [/^/, "quiet"],
   ];
-  const ORDER = ["Crash", "Timeout", "Fail", "Missing", "Unexpected", "Flake", "Warn", "KnownFlake", "ExpectedFail", "Pass", "NotSupported", "Skip"];
+  const ORDER = ["Crash", "Timeout", "Fail", "MissingTool", "Missing", "Unexpected", "Flake", "Warn", "KnownFlake", "ExpectedFail", "Pass", "NotSupported", "Skip"];
   const $ = (name) => document.getElementById(name);
   const rows = data.rows, verdicts = data.verdicts;
   const style = verdicts.map((name) => STYLES.find(([pattern]) => pattern.test(name))[1]);

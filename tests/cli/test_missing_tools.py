@@ -1,0 +1,49 @@
+"""``scenario-runner test`` on a machine that lacks what items need."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tests.cli.test_test_command import doubled, item
+from tests.program import Program
+
+
+def test_a_machine_that_lacks_a_compiler(tmp_path: Path, program: Program) -> None:
+    """Items that need it are MissingTool: no failures, but no suite that passes either, with one sentence for all. A
+    baseline of failures changes nothing, and --resume runs them once the machine has it."""
+    for name in ("a", "b", "c"):
+        item(tmp_path / "suite", name, {"exit_code": 5} if name == "c" else doubled(0, 2, 4, 6))
+    (tmp_path / "baseline.csv").write_text("suite/a.json,Fail\n")
+    options = ("test", "suite", "--glslang", "no-such-compiler", "--baseline", "baseline.csv")
+    ended = program(*options, "--results", "r", "--junit", "j.xml", "--json", "c.json", "--html", "h.html")
+    assert (ended.code, ended.out.splitlines()[-1]) == (17, "suite incomplete: 0 of 3 items unexpected")
+    assert ": 3 MissingTool\n" in ended.out
+    lacking = (
+        "3 items did not run, as this machine lacks a tool: shader 'double': the shader compiler 'no-such-compiler'"
+    )
+    sentence = f"error: {lacking} (named by --glslang) does not exist [SR-SUITE-016]"
+    assert [line for line in ended.err.splitlines() if line.startswith("error: ")] == [sentence]
+    assert ended.err.endswith("'scenario-runner doctor' shows all\n")
+    cases = ElementTree.parse(tmp_path / "j.xml")
+    assert [case.get("message", "")[:12] for case in cases.findall(".//testcase/skipped")] == ["MissingTool:"] * 3
+    assert len(cases.findall(".//testcase/error")) == 1
+    summary = json.loads((tmp_path / "c.json").read_text())["results"]["summary"]
+    assert (summary["skipped"], summary["failed"]) == (3, 1)
+    assert "MissingTool" in (tmp_path / "h.html").read_text()
+    report = program("report", "r")
+    assert (report.code, report.out.splitlines()[-1]) == (17, "suite incomplete: 0 of 3 items unexpected")
+    assert report.err == ended.err
+    again = program("test", "suite", "-t", "[ab].json", "--results", "r", "--resume")
+    assert (again.code, again.out.splitlines()[-1]) == (0, "suite passed: 2 items")
+
+
+def test_a_strict_environment(tmp_path: Path, program: Program) -> None:
+    """The suite ends at the first item for which the machine lacks a tool."""
+    for name in "abcdefghijklmnop":
+        item(tmp_path / "suite", name, doubled(0, 2, 4, 6))
+    ended = program("test", "suite", "--glslang", "no-such-compiler", "--strict-environment", "--jobs", "1")
+    assert ended.code == 17
+    assert re.search(r"^suite stopped: 0 of [12] items? unexpected$", ended.out, re.M)
