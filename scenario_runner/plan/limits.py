@@ -11,7 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from scenario_runner.diagnostics import Diagnostic, Severity
-from scenario_runner.plan.model.plan import Plan
+from scenario_runner.plan.model.plan import Plan, ResourcePlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +93,8 @@ NAMES = (
     "maxStorageBufferRange",
     "maxUniformBufferRange",
     "maxVertexOutputComponents",
+    "minStorageBufferOffsetAlignment",
+    "minUniformBufferOffsetAlignment",
 )
 
 _CODES = {
@@ -133,6 +135,13 @@ class _Comparison:
         self._device = device
         self.found: list[Diagnostic] = []
 
+    def misaligned(self, plan: ResourcePlan) -> None:
+        """Note a buffer whose offset in its memory group is not aligned; each may be bound as storage or uniforms."""
+        limits = map(self._limits.get, ("minStorageBufferOffsetAlignment", "minUniformBufferOffsetAlignment"))
+        alignment = max((limit for limit in limits if isinstance(limit, int) and limit), default=1)
+        if plan.kind == "buffer" and plan.offset_bytes % alignment:
+            self.found.append(misaligned(plan, alignment, self._device))
+
     def beyond(self, name: str, asked: int, pointer: str, what: str, axis: int | None = None) -> None:
         """Note ``what`` where it asks for more than the limit ``name``; a limit that is not reported is not checked."""
         limit = self._limits.get(name)
@@ -152,9 +161,23 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
     _check_pipelines(plan, comparison.beyond)
     _check_resources(plan, comparison.beyond)
     _check_counts(plan, comparison.beyond)
+    for resource in plan.resources.values():
+        comparison.misaligned(resource)
     if plan.graphics_pipelines:
         check_drawings(plan, comparison.beyond, partial(_check_layouts, comparison.beyond))
     return comparison.found
+
+
+def misaligned(plan: ResourcePlan, alignment: int, device: str) -> Diagnostic:
+    """The finding for a member of a memory group whose offset does not have the alignment that a device needs."""
+    return Diagnostic(
+        "SR-LIMIT-012",
+        "error",
+        f"{plan.pointer}/memory_group/offset",
+        f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}, which is not a"
+        f" multiple of the alignment {alignment} that {device!r} needs",
+        "multiples of 256 suit nearly all devices",
+    )
 
 
 def _check_pipelines(plan: Plan, beyond: _Beyond) -> None:

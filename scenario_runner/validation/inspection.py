@@ -2,22 +2,24 @@
 
 1. The text is read; what is wrong with it stands alone, since nothing can be said of the rest.
 2. `plan.resolve.examine` looks at everything that a run would look at, without stopping.
-3. What a run does not look for is added: missing barriers, a device's limits and features.
+3. What a run finds later or not at all is added: images that cannot be decoded, a device's limits and features,
+   missing barriers.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import LimitError, ScenarioRunnerError, error_class
+from scenario_runner.errors import FileError, LimitError, ScenarioRunnerError, error_class
 from scenario_runner.plan.model.records import CompilerOptions
 from scenario_runner.validation.model import Validation
 
 if TYPE_CHECKING:
+    from scenario_runner.plan.model.plan import Plan
     from scenario_runner.plan.resolve import Examination
     from scenario_runner.scenario import Scenario
     from scenario_runner.validation.reported_device import ReportedDevice
@@ -105,6 +107,8 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
 
 
 def _more(scenario: Scenario, examination: Examination, options: Options) -> Iterable[Diagnostic]:
+    if examination.plan is not None:
+        yield from _undecodable(examination.plan)
     if options.hazards:
         from scenario_runner.checks.hazards import find_hazards
         from scenario_runner.validation.hazard_steps import steps_of
@@ -112,3 +116,18 @@ def _more(scenario: Scenario, examination: Examination, options: Options) -> Ite
         yield from find_hazards(steps_of(scenario, examination))
     if options.device is not None and examination.plan is not None:
         yield from options.device.findings(examination.plan)
+
+
+def _undecodable(plan: Plan) -> Iterator[Diagnostic]:
+    """The problems of image files that are decoded as a whole: a run finds them when it reads the texels."""
+    from scenario_runner.plan.destinations import at_pointer
+    from scenario_runner.plan.image_sources import ImageFileSource
+
+    for resource in plan.resources.values():
+        source = resource.source
+        if isinstance(source, ImageFileSource) and not source.divisible:
+            try:
+                source.read_into(memoryview(bytearray(source.size_bytes)))
+            except FileError as error:
+                for problem in error.problems:
+                    yield at_pointer(problem, f"{resource.pointer}/src")

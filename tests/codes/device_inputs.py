@@ -38,6 +38,13 @@ def limit(body: str = "data[0] = 1;", declarations: str = DATA, **limits: Any) -
     return found
 
 
+def misaligned_offset(case: Case) -> Codes:
+    """A buffer at an offset that suits the items of any buffer, but not the device."""
+    case.scene.buffer("x", size=64, memory_group={"id": "g"})
+    case.scene.buffer("y", size=64, memory_group={"id": "g", "offset": 64})
+    return case.against(lambda device: device["limits"].update(minStorageBufferOffsetAlignment=256))
+
+
 def without_64_bit_floats(case: Case) -> Codes:
     case.scene.shader("s", glsl(DOUBLE, DATA)).buffer("x", size=64).dispatch("s", ["x"])
     return case.against(lambda device: device["features"]["VkPhysicalDeviceFeatures"].update(shaderFloat64=False))
@@ -206,6 +213,7 @@ INPUTS: dict[str, Input] = {
     "SR-LIMIT-009": limit(maxImageDimension2D=4),
     "SR-LIMIT-010": many_attachments,
     "SR-LIMIT-011": tensor_of_seven_dimensions,
+    "SR-LIMIT-012": misaligned_offset,
     "SR-FEATURE-001": without_64_bit_floats,
     "SR-FEATURE-002": without_tensors,
     "SR-FEATURE-003": image_that_cannot_be_stored_to,

@@ -6,7 +6,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import OutOfMemoryError, ScenarioError
+from scenario_runner.errors import OutOfMemoryError, UnsupportedError
 from tests.scenes import Scene, glsl
 
 ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
@@ -64,9 +64,9 @@ def test_large_members_keep_their_content(scene: Scene, runner: Runner) -> None:
 
 
 def test_misaligned_offset(scene: Scene, runner: Runner) -> None:
-    """An offset that the device's alignment forbids is an error that names both."""
+    """An offset that the device's alignment forbids is an error that names both: the device does not support it."""
     scene.buffer("x", size=64, memory_group=group()).buffer("y", size=64, memory_group=group(4))
-    with pytest.raises(ScenarioError) as caught:
+    with pytest.raises(UnsupportedError) as caught:
         runner.run(scene.write())
     (problem,) = caught.value.problems
     assert problem.pointer == "/resources/1/buffer/memory_group/offset"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from scenario_runner.validation import Options, validate_file
 from scenario_runner.validation.reported_device import read_device
 from scenarios.generate import HERE, cases
 from tests.effort import calls_of
+from tests.program import Program
 from tests.scenes import Scene, assemble, glsl
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
@@ -339,3 +342,33 @@ def test_names_of_a_module_do_not_reach_the_terminal_as_they_are(
     assert r"entry point 'm\x1b[31mn'" in shown
     assert f"{'n' * 100}…" in shown
     assert "n" * 101 not in shown
+
+
+def test_rows_of_a_png_file(program: Program, scene: Scene) -> None:
+    """An image whose file has too few rows is found by validate, as by a run, and named in the scenario."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 6, 0, 0, 0))
+    rows = chunk(b"IDAT", zlib.compress(bytes(40)))
+    scene.file("a.png", b"\x89PNG\r\n\x1a\n" + header + rows + chunk(b"IEND", b""))
+    image = {"dims": [1, 4, 4, 1], "format": "VK_FORMAT_R8G8B8A8_UNORM", "shader_access": "readonly", "src": "a.png"}
+    scene.resource("image", uid="i", **image).write()
+    for words in (["validate"], []):
+        ended = program(*words, "scenario.json")
+        assert (ended.code, ended.out) == (4, "")
+        assert "a.png: has 40 bytes of rows, expected 68 of an image of its size" in ended.err
+    assert ": /resources/0/image/src: " in program("validate", "scenario.json").err
+
+
+def test_offsets_that_a_device_does_not_align(program: Program, scene: Scene) -> None:
+    """An offset in a memory group that only the device refuses is valid, unsupported by it, and seen in its report."""
+    scene.buffer("x", size=64, memory_group={"id": "g"}).buffer("y", size=64, memory_group={"id": "g", "offset": 4})
+    scene.write()
+    assert program("validate", "scenario.json").code == 0
+    (scene.folder / "doctor.json").write_text(program("doctor", "--json").out)
+    for words in (["validate", "--against", "doctor.json"], []):
+        ended = program(*words, "scenario.json")
+        assert ended.code == 6
+        assert "/resources/1/buffer/memory_group/offset: memory group 'g' places 'y' at offset 4" in ended.err

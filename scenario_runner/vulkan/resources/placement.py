@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.plan.limits import misaligned
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.resources.memory import Allocation, MemoryBlocks, align, choose_type
 
@@ -150,15 +151,7 @@ def _place_group(device: Device, memory: MemoryBlocks, stack: ExitStack, group: 
         plan, needs = member.plan, member.needs
         type_bits &= needs.type_bits
         if plan.offset_bytes % needs.alignment:
-            raise errors.ScenarioError(
-                Diagnostic(
-                    "SR-MEMORY-002",
-                    "error",
-                    f"{plan.pointer}/memory_group/offset",
-                    f"memory group {group!r} places {plan.uid!r} at offset {plan.offset_bytes}, which is not a"
-                    f" multiple of the alignment {needs.alignment} that {device.physical.name!r} asks for",
-                )
-            )
+            raise errors.error_of([misaligned(plan, needs.alignment, device.physical.name)])
         size = max(size, plan.offset_bytes + needs.size_bytes)
     type_index = _memory_type(device, type_bits, members[0])
     pointer = f"{members[0].plan.pointer}/memory_group"
