@@ -28,6 +28,7 @@ COMMANDS = {
     "cache": "show or clear what is kept for later runs",
     "schema": "print the JSON Schema of the scenario format",
     "doctor": "show what is installed on this machine for running scenarios, and what is missing",
+    "completion": "print a script with which bash, zsh or fish completes commands and options",
     "help": "show the options of a command",
 }
 

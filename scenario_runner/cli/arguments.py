@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from scenario_runner.errors import UsageError
@@ -21,6 +22,17 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **arguments: Any) -> None:
         # A formatter is made for every option; one that is told the width does not go and ask the terminal for it.
         super().__init__(allow_abbrev=False, formatter_class=_formatter, **arguments)
+
+    commands: Mapping[str, str] = {}
+    """Those that the help text lists first, and what they do."""
+
+    def format_help(self) -> str:
+        """The help text; long ones have options in groups."""
+        from scenario_runner.cli.help_text import group_options, with_commands
+
+        group_options(self)
+        text = super().format_help()
+        return with_commands(text, self.commands) if self.commands else text
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """The same; an empty path, such as that of an unset variable in a script, is an error."""

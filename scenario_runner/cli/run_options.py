@@ -31,8 +31,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         prog="scenario-runner",
         usage="scenario-runner [run] FILE… [options]\n       scenario-runner COMMAND --help",
         description="Run GPU workloads described in JSON, or models, on a Vulkan device.",
-        epilog="commands: " + "; ".join(f"{name}: {purpose}" for name, purpose in COMMANDS.items()),
     )
+    parser.commands = COMMANDS
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="scenario files (JSON), run one after the other, or a model"
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy
 import pytest
 
+from scenario_runner.cli import COMMANDS
 from tests.program import COMMAND, Program, python_path
 from tests.scenes import Scene, glsl
 
@@ -140,3 +141,45 @@ def test_internal_error(program: Program, checkout: Path, tmp_path: Path) -> Non
     ended = program("view", "a.npy", env={"PYTHONPATH": os.pathsep.join((str(tmp_path), python_path(checkout)))})
     assert (ended.code, ended.out) == (70, "")
     assert ended.err.startswith("error: internal error: LookupError: out of order (")
+
+
+def test_help_is_in_groups(program: Program) -> None:
+    """The commands come first, one a line, then the options by what they are about."""
+    ended = program("--help")
+    assert ended.code == 0
+    assert ended == program("run", "--help")
+    headings = [line for line in ended.out.splitlines() if line.endswith(":") and line[0] != " "]
+    assert headings[:4] == ["commands:", "positional arguments:", "options:", "device:"]
+    assert headings[5:] == [
+        "results:",
+        "checking:",
+        "shaders and caches:",
+        "debugging:",
+        "capture:",
+        "timing and measurements:",
+        "compatibility:",
+    ]
+    commands, device = (ended.out.partition(f"\n{name}:\n")[2].partition("\n\n")[0] for name in ("commands", "device"))
+    assert [line.split()[0] for line in commands.splitlines()] == list(COMMANDS)
+    assert "  --timeout S " in device
+    assert "\ndevice:\n  --device D " in program("test", "--help").out
+
+
+def test_completion(program: Program, tmp_path: Path) -> None:
+    """The script completes commands in the first word, and then the options of the command."""
+    script = program("completion", "bash").out
+    ask = (
+        'complete_words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _scenario_runner; echo "${COMPREPLY[@]}"; }\n'
+        "complete_words scenario-runner va\n"
+        "complete_words scenario-runner test --res\n"
+        "complete_words scenario-runner some.json --dump\n"
+    )
+    done = subprocess.run(["bash", "-c", script + ask], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines() == [
+        "validate",
+        "--results --resume --resume-anyway",
+        "--dump-after --dump-all --dump-dir",
+    ]
+    assert script in program("completion", "zsh").out
+    seen = "-n '__fish_seen_subcommand_from test'"
+    assert f"complete -c scenario-runner {seen} -l resume-anyway\n" in program("completion", "fish").out
