@@ -121,7 +121,7 @@ def _more(scenario: Scenario, examination: Examination, options: Options) -> Ite
 def _undecodable(plan: Plan) -> Iterator[Diagnostic]:
     """The problems of image files that are decoded as a whole: a run finds them when it reads the texels."""
     from scenario_runner.plan.destinations import at_pointer
-    from scenario_runner.plan.image_sources import ImageFileSource
+    from scenario_runner.plan.sources import ImageFileSource
 
     for resource in plan.resources.values():
         source = resource.source
