@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -64,7 +65,7 @@ class ConverterRefusedError(Exception):
 
 
 class Input(NamedTuple):
-    """A model for the converter: the file at ``path``, or one that consists of ``parts``."""
+    """A model for the converter: one that consists of ``parts`` and, where there is one, the file at ``path``."""
 
     is_flatbuffer: bool
     path: str | None = None
@@ -83,9 +84,7 @@ def find_converter() -> str | None:
         path = os.path.join(folder, "binaries", "bin", _NAME)
         if os.path.isfile(path):
             return path
-    from shutil import which
-
-    return which(_NAME)
+    return shutil.which(_NAME)
 
 
 class ConverterCall:
@@ -144,23 +143,20 @@ def _opened(model: Input, stack: ExitStack) -> tuple[str, int, int]:
     """The argument that names the model, standard input, and the size of the model.
 
     A FlatBuffer is recognised by the suffix of its name alone, and MLIR is what has no name."""
-    if model.path is not None:
-        descriptor = os.open(model.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        stack.callback(os.close, descriptor)
-        size_bytes = os.fstat(descriptor).st_size
+    given = stack.enter_context(open(model.path, "rb")) if model.path else None  # noqa: SIM115
+    if given is not None and not model.parts:
+        size_bytes = os.fstat(given.fileno()).st_size
         if not model.is_flatbuffer:
-            return "-", descriptor, size_bytes
-        path = os.path.abspath(model.path)
-        if path.endswith(_SUFFIX):
-            return path, subprocess.DEVNULL, size_bytes
-        link = os.path.join(stack.enter_context(temporary_folder()), f"model{_SUFFIX}")
-        os.symlink(path, link)
-        return link, subprocess.DEVNULL, size_bytes
+            return "-", given.fileno(), size_bytes
+        if given.name.endswith(_SUFFIX):
+            return os.path.abspath(given.name), subprocess.DEVNULL, size_bytes
     path = ""
     if model.is_flatbuffer:
         path = os.path.join(stack.enter_context(temporary_folder()), f"model{_SUFFIX}")
     file = stack.enter_context(open(path, "wb") if path else TemporaryFile())  # noqa: SIM115  (until the end of the call)
     file.writelines(model.parts)
+    if given is not None:
+        shutil.copyfileobj(given, file, _CHUNK_SIZE_BYTES)
     file.seek(0)  # which also writes what is kept back
     size_bytes = os.fstat(file.fileno()).st_size
     return (path, subprocess.DEVNULL, size_bytes) if path else ("-", file.fileno(), size_bytes)

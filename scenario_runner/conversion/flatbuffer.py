@@ -138,7 +138,7 @@ def block_names(content: bytes | SourceFile) -> tuple[tuple[str, ...], tuple[str
     return file.texts(block, _BLOCK_INPUTS), file.texts(block, _BLOCK_OUTPUTS)
 
 
-def parse_flatbuffer(content: bytes) -> Function:
+def parse_flatbuffer(content: bytes | SourceFile) -> Function:
     """The function that the file holds; ``span`` of a custom operation is its number among the operators.
 
     Raises DamagedError, also for operators that read what none before them makes, which ends the converter without a
@@ -210,7 +210,7 @@ def _tensor_type(file: _Reader, table: int) -> TensorType:
     return TensorType(f"tensor<{text}{element}>", tuple(None if size < 0 else size for size in sizes), element)
 
 
-def placeholder_front(content: bytes, function: Function, attributes: Sequence[Sequence[bytes]]) -> bytes:
+def placeholder_front(content: bytes | SourceFile, function: Function, attributes: Sequence[Sequence[bytes]]) -> bytes:
     """The beginning of a file that ends with ``content``, and has placeholders for its shaders: operators of one result
     each, with these ``attributes``.
 

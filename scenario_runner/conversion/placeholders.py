@@ -43,12 +43,13 @@ def with_placeholders(source: Source, model: Model, function: Function) -> Input
     """The model with this function alone, and placeholders for its shaders. Lines of text stay where they are."""
     if model.text is not None:
         return Input(False, None, _text_parts(model.text, model, function))
-    content = source.content()
     attributes = [
         [_attributes(number, result, shader).encode() for result in range(len(shader.results))]
         for number, shader in enumerate(function.shaders)
     ]
-    return Input(True, None, [placeholder_front(content, function, attributes), content])
+    with source.opened() as content:
+        front = placeholder_front(content, function, attributes)
+    return Input(True, source.name, [front]) if source.memory is None else Input(True, None, [front, source.memory])
 
 
 def _text_parts(text: str, model: Model, function: Function) -> Iterator[bytes]:

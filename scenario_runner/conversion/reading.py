@@ -20,7 +20,8 @@ def parse_model(source: Source) -> Model:
     path = source.name
     try:
         if source.form == "flatbuffer":
-            return Model(path, None, (parse_flatbuffer(source.content()),), is_users_text=False)
+            with source.opened() as content:
+                return Model(path, None, (parse_flatbuffer(content),), is_users_text=False)
         if source.form == "bytecode":
             return parse_text(dump(source.input()), path)._replace(is_users_text=False)
         text = _decoded(source.content(), path)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -48,6 +50,15 @@ class Source(NamedTuple):
             return self.memory
         with SourceFile(self.name) as file:
             return file.read(file.size_bytes)
+
+    @contextmanager
+    def opened(self) -> Iterator[bytes | SourceFile]:
+        """The same without reading all of a file."""
+        if self.memory is not None:
+            yield self.memory
+            return
+        with SourceFile(self.name) as file:
+            yield file
 
     def input(self) -> Input:
         """The model as it is, for the converter."""
@@ -127,7 +138,8 @@ def refused(
     """The error for a model that the converter does not convert. ``has_lines`` says that it got the user's lines."""
     if source.form == "flatbuffer":
         try:
-            parse_flatbuffer(source.content())
+            with source.opened() as content:
+                parse_flatbuffer(content)
         except DamagedError as why:
             return unreadable(source.name, str(why))
     if isinstance(error, ConverterFailedError):
