@@ -162,7 +162,14 @@ def check_content(
         descr, found = source.descr, source.shape
         place, code, name = pointer, "SR-USAGE-001", "the array given for it"
     good = True
-    if descr is not None and not _fits(descr, format):
+    if descr is not None and _has_other_sign(descr, format):
+        problems.warn(
+            "SR-TENSOR-007",
+            place,
+            f"{what} has the format {format.name}, but {name} holds {_readable(descr)}: its bits are taken as they are",
+            f"convert the data to {_readable(format.numpy_dtype or '')}, or give the tensor the format of the data",
+        )
+    elif descr is not None and not _fits(descr, format):
         problems.error(
             code,
             place,
@@ -185,6 +192,13 @@ def _fits(descr: str, format: Format) -> bool:
     wanted = (format.numpy_dtype or "").lstrip("<|")
     allowed = {wanted, *(each.lstrip("<|") for each in _ALSO_READ.get(format.numeric, ()))}
     return descr.lstrip("<>|=") in allowed
+
+
+def _has_other_sign(descr: str, format: Format) -> bool:
+    """Tell whether data are integers of the format's width that differ in the sign alone."""
+    expected = (format.numpy_dtype or "").lstrip("<|")
+    found = descr.lstrip("<>|=")
+    return format.numeric in ("sint", "uint") and {expected[:1], found[:1]} == {"i", "u"} and expected[1:] == found[1:]
 
 
 _KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "V": "raw bytes of "}

@@ -41,6 +41,12 @@ def convolution(
     return found
 
 
+def other_sign(case: Case) -> Codes:
+    """Unsigned bytes for a tensor of signed ones."""
+    tensor(case.scene, "x", random((4,), "u1"), format="VK_FORMAT_R8_SINT")
+    return case.validated(placed=True)
+
+
 def model(file: Path | bytes, places: dict[int, str], **sizes: Any) -> Input:
     """A model and what is bound to it: tensors of [4, 16] floats, if ``sizes`` does not say otherwise."""
 
@@ -156,6 +162,7 @@ INPUTS: dict[str, Input] = {
     "SR-TENSOR-001": tensor_shader,
     "SR-TENSOR-002": convolution("w", change={"format": "VK_FORMAT_R16_SFLOAT"}),
     "SR-TENSOR-003": convolution("w", change={"dims": [1, 8, 8, 3]}),
+    "SR-TENSOR-007": other_sign,
     "SR-ACCESS-002": convolution("w", access="writeonly"),
     "SR-GRAPH-001": convolution("w", entry="main"),
     "SR-GRAPH-002": convolution(),

@@ -8,6 +8,7 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import ScenarioError
 from tests.gpu.ml_scenes import HEAD, SPIRV, random, tensor
+from tests.program import Program
 from tests.scenes import Scene
 
 # y = 2 x + b[column]
@@ -68,6 +69,19 @@ def test_a_spirv_shader_sees_tensors_of_several_types(ml: Runner, scene: Scene) 
     ml.run_to_files(scene.write())
     assert (numpy.load(scene.folder / "target.out.npy") == source + numpy.int8(1)).all()
     assert (numpy.load(scene.folder / "unused.out.npy") == random((3,), "u4")).all()
+
+
+@pytest.mark.parametrize("format, given", [("VK_FORMAT_R8_SINT", "u1"), ("VK_FORMAT_R8_UINT", "i1")])
+def test_integers_of_the_other_sign_are_taken_bit_by_bit(
+    program: Program, scene: Scene, format: str, given: str
+) -> None:
+    """Data of the width of the format whose sign differs run with a warning; every bit arrives."""
+    data = numpy.arange(256, dtype="u1").view(given)
+    tensor(scene, "x", data, format=format)
+    ended = program(scene.write().name)
+    assert ended.code == 0
+    assert ended.err.startswith("warning: scenario.json:")
+    assert numpy.load(scene.folder / "x.out.npy").tobytes() == data.tobytes()
 
 
 def test_a_tensor_that_a_shader_only_declares(ml: Runner, scene: Scene) -> None:
