@@ -47,6 +47,20 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path, checkout: Path) ->
     assert "scenario_runner/py.typed" in ours
 
 
+def test_an_editable_install_is_a_path(checkout: Path, tmp_path: Path) -> None:
+    """It has no import hook, which each start would pay for."""
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(checkout / name, tmp_path)
+    (tmp_path / "scenario_runner").mkdir()
+    (tmp_path / "scenario_runner/__init__.py").touch()
+    build = "from setuptools import build_meta; build_meta.build_editable('.')"
+    subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, check=True, timeout=120)
+    (built,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        (name,) = [name for name in archive.namelist() if ".dist-info/" not in name]
+        assert (name.endswith(".pth"), archive.read(name).decode().strip()) == (True, str(tmp_path))
+
+
 def test_a_type_checker_sees_the_types(wheel: Path, tmp_path: Path) -> None:
     """mypy takes the types of `Runner` from the installed package, and finds wrong arguments."""
     venv.create(tmp_path / "venv", symlinks=True)

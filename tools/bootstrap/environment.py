@@ -87,9 +87,8 @@ class Environment:
         """
         extras = "" if level == "run" else f"[dev,hlsl,cluster{',ml,convert' if arm_glslc.has_wheels() else ''}]"
         size = "about 40 MB" if level == "run" else "about 120 MB"
-        # "compat" puts the path into a .pth file; the default is an import hook, which every start would pay for.
         # The path is relative to the checkout, where we are: brackets and spaces in its name are then no trouble.
-        target = ["--config-settings", "editable_mode=compat", "--editable", f".{extras}"]
+        target = ["--editable", f".{extras}"]
         self.whole.unlink()
         try:
             self._pip(f"installing Python packages into .venv ({size})", target)
