@@ -15,7 +15,7 @@ from scenario_runner.spirv._generated import opcodes as op
 from scenario_runner.spirv._generated.enumerants import SPEC_ID
 from scenario_runner.spirv.index import Index
 from scenario_runner.spirv.type_table import TypeTable
-from scenario_runner.spirv.types import Array, Matrix, Scalar, Struct, Type, Vector
+from scenario_runner.spirv.types import Array, Matrix, Scalar, Struct, Tensor, Type, Vector
 
 Literal: TypeAlias = bool | int | float
 # A composite constant is a tuple of its parts.
@@ -205,6 +205,8 @@ class Constants:
             return (self._null(type.component, id),) * length
         if isinstance(type, Matrix):
             return (self._null(type.column, id),) * length
+        if isinstance(type, Tensor):
+            return (self._null(type.element, id),) * length
         assert isinstance(type, Array)
         return (self._null(type.element, id),) * length
 
@@ -217,6 +219,8 @@ class Constants:
             length = type.columns
         elif isinstance(type, Array):
             length = type.length
+        elif isinstance(type, Tensor) and type.rank == 1 and type.shape is not None:
+            length = type.shape[0]
         if not 0 < length <= MAX_ELEMENTS:
             raise self._index.error(f"the constant {id} of the type {type} is not one this reader can compute")
         return length

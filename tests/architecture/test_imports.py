@@ -26,9 +26,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("conversion",),
     ("custom_shader",),
     ("checks",),
-    ("vgf", "shaders", "scenario"),
+    ("graphs", "shaders", "scenario"),
+    ("vgf",),
     ("files",),
-    ("tosa",),
     ("spirv",),
     ("program",),
     (

@@ -6,27 +6,26 @@ from collections import Counter
 
 import pytest
 
-from scenario_runner.errors import SpirvError
-from scenario_runner.spirv import read_module
-from scenario_runner.tosa import Shape
-from scenario_runner.tosa.graph_body import FixedGraph, check_graph_body, fix_shapes
+from scenario_runner.errors import ScenarioError
+from scenario_runner.graphs.module import FixedGraph, GraphModule
+from scenario_runner.graphs.tosa import Shape
 from scenario_runner.vgf import read_vgf
 from tests.tosa.graph_words import EXT_INST, FIXTURES, TENSOR, Graph
 
 
-def code_of(name: str) -> tuple[bytes, str]:
-    """The module of a model and its entry point."""
-    module = read_vgf(FIXTURES / name).modules[0]
-    assert isinstance(module.code, bytes)
-    return module.code, module.entry_point
+def code_of(name: str) -> bytes:
+    """The module of a model."""
+    code = read_vgf(FIXTURES / name).modules[0].code
+    assert isinstance(code, bytes)
+    return code
 
 
 def fixed(name: str, *inputs: Shape) -> FixedGraph:
     """The graph of a model for inputs of these shapes at bindings 0, 1, ..."""
-    code, entry = code_of(name)
-    module = read_module(code, name=name)
-    assert check_graph_body(module, code).is_open
-    return fix_shapes(module, code, entry, {(0, number): shape for number, shape in enumerate(inputs)})
+    graph = GraphModule(code_of(name), name)
+    assert graph.is_open
+    (entry,) = graph.module.graph_entry_points
+    return graph.fixed(entry, {(0, number): shape for number, shape in enumerate(inputs)})
 
 
 def test_every_type_gets_its_shape() -> None:
@@ -34,11 +33,11 @@ def test_every_type_gets_its_shape() -> None:
     graph = fixed("any_size.vgf", (1, 8, 6, 4))
     assert graph.outputs == {(0, 1): (1, 8, 3, 4)}  # half as high and wide, twice one above the other
     assert graph.code is not None
-    module = read_module(graph.code)
-    assert not check_graph_body(module, graph.code).is_open
-    (entry,) = module.graph_entry_points
+    closed = GraphModule(graph.code, "fixed")
+    assert not closed.is_open
+    (entry,) = closed.module.graph_entry_points
     assert [each.tensor.shape for each in (*entry.inputs, *entry.outputs)] == [(1, 8, 6, 4), (1, 8, 3, 4)]
-    before = [each[4:] for each in Graph(code_of("any_size.vgf")[0]).of(EXT_INST)]
+    before = [each[4:] for each in Graph(code_of("any_size.vgf")).of(EXT_INST)]
     assert [each[4:] for each in Graph(graph.code).of(EXT_INST)] == before
 
 
@@ -49,9 +48,9 @@ def test_an_operator_with_two_results(shape: Shape) -> None:
     half = (*shape[:2], shape[2] // 2 + 1)
     assert sorted(graph.outputs.values()) == sorted([half, half, (2, 4, 8)])
     assert graph.code is not None
-    module = read_module(graph.code)
-    assert not check_graph_body(module, graph.code).is_open
-    (entry,) = module.graph_entry_points
+    closed = GraphModule(graph.code, "fixed")
+    assert not closed.is_open
+    (entry,) = closed.module.graph_entry_points
     assert entry.inputs[0].tensor.shape == shape
     found = {each[1]: each for each in Graph(graph.code).of(TENSOR)}
     types = Counter((each[2], shape_of(graph.code, each)) for each in found.values() if len(each) > 4)
@@ -66,8 +65,7 @@ def shape_of(code: bytes, tensor: list[int]) -> Shape:
 
 def test_an_input_that_is_not_known() -> None:
     """Without the input's shape there is no module to be had, and it is said why."""
-    code, entry = code_of("any_size.vgf")
-    graph = fix_shapes(read_module(code), code, entry, {})
+    graph = fixed("any_size.vgf")
     assert graph.code is None
     assert graph.outputs == {(0, 1): (-1, -1, -1, 4)}
     assert graph.unknown.startswith("the id ")
@@ -75,7 +73,7 @@ def test_an_input_that_is_not_known() -> None:
 
 def test_an_input_that_does_not_fit() -> None:
     """A picture of another number of channels is refused by the operator that it reaches."""
-    with pytest.raises(SpirvError) as caught:
+    with pytest.raises(ScenarioError) as caught:
         fixed("any_size.vgf", (1, 8, 6, 3))
     assert ": the operator CONV2D with the result " in str(caught.value)
     assert str(caught.value).endswith(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from scenario_runner import clock
 from scenario_runner.array_data import plain_bytes
+from scenario_runner.graphs.module import GraphModule
 from scenario_runner.plan.model.commands import ConstantData, FilePart
-from scenario_runner.tosa.graph_module import GraphModule
 from scenario_runner.vgf.port import input_ports, output_ports
 
 if TYPE_CHECKING:

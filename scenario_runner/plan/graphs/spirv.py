@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.graphs.module import GraphModule, shape_problems
 from scenario_runner.plan.graphs.interface import binding_problems, constant_problems, graph_entry, graph_resources
 from scenario_runner.plan.model.commands import (
     ConstantData,
@@ -18,7 +19,6 @@ from scenario_runner.plan.model.records import Descriptor, DescriptorList, Layou
 from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
 from scenario_runner.plan.sources import ArraySource, NpySource
 from scenario_runner.plan.tensors import check_content, tensor_format
-from scenario_runner.tosa.graph_module import GraphModule, shape_problems
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Operation

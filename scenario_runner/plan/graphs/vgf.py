@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.checks.push_constants import check_data, check_size, declared_size, padded
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.graphs.module import shape_problems
 from scenario_runner.plan.bindings import descriptors, set_layouts
 from scenario_runner.plan.graphs.interface import (
     binding_problems,
@@ -23,7 +24,6 @@ from scenario_runner.plan.model.commands import GraphConstantPlan, GraphDispatch
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispatch, LayoutBinding
 from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
 from scenario_runner.plan.problems import Problems
-from scenario_runner.tosa.graph_module import shape_problems
 from scenario_runner.vgf.descriptor_type import descriptor_type_name
 from scenario_runner.vgf.resource_size import format_name, known_format
 

@@ -1,64 +1,67 @@
-"""A graph module compiled for tensors of any size, made into one for the sizes that there are.
+"""Fixed shapes for a graph module that was compiled for tensors of any size.
 
-Drivers may be given tensor types without a shape, yet what lies between two operators needs memory of some size: the
-emulation layers end the process over it. So every type that leaves its shape open is replaced by one with the shape
-that follows from the inputs'. Types stay unique, as SPIR-V wants: a type that is already what is needed moves up.
+Drivers may be given tensor types without a shape, yet values between two operators need memory of some size: the
+emulation layers end the process over them. So every type that leaves its shape open is replaced by one with the shape
+that follows from the inputs. Types stay unique, as SPIR-V demands: a type that exists already moves up.
 
 Source: SPIR-V specification, "Types and Variables"; SPV_ARM_tensors, OpTypeTensorARM; SPV_ARM_graph, OpTypeGraphARM.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
+from scenario_runner.graphs.tosa import UNKNOWN, Shape, ShapeError
+from scenario_runner.spirv import Struct, Tensor, Type
 from scenario_runner.spirv._generated import opcodes as op
-from scenario_runner.tosa.shapes import UNKNOWN, Shape
+from scenario_runner.spirv.index import HEADER_WORDS, Index
+from scenario_runner.spirv.type_table import TypeTable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from scenario_runner.tosa.values import Values
-
-_HEADER_WORDS, _BOUND_WORD = 5, 3
+_BOUND_WORD: Final = 3
 
 
 class Interface(NamedTuple):
-    """What one entry point has: its variables and the type of its graph, with a shape for each input and output."""
+    """The variables of one entry point and the type of its graph, with a shape for each input and output."""
 
     variables: Sequence[int]
     graph_type: int
     shapes: Sequence[Shape]
 
 
-def with_shapes(
-    words: Sequence[int], values: Values, shapes: Mapping[int, Shape | tuple[Shape, ...]], interface: Interface
-) -> list[int]:
-    """The words of the module with types of these shapes.
+def declared_shape(type: Type) -> Shape | None:
+    """Return the shape that a type says, `UNKNOWN` where it leaves sizes open; None without a rank."""
+    if not isinstance(type, Tensor) or type.rank is None:
+        return None
+    return (UNKNOWN,) * type.rank if type.shape is None else type.shape
 
-    ``shapes`` has every value whose type leaves a shape open, with several shapes for a structure. Raises ValueError
+
+def with_shapes(
+    index: Index, types: TypeTable, shapes: Mapping[int, Shape | tuple[Shape, ...]], interface: Interface
+) -> list[int]:
+    """Return the words of the module with types of these shapes.
+
+    ``shapes`` has every value whose type leaves a shape open, with several shapes for a structure. Raises ShapeError
     where a rank is not a 32-bit constant.
     """
-    return _Writer(words, values, shapes, interface).write()
+    return _Writer(index, types, shapes, interface).write()
 
 
 class _Writer:
     def __init__(
-        self,
-        words: Sequence[int],
-        values: Values,
-        shapes: Mapping[int, Shape | tuple[Shape, ...]],
-        interface: Interface,
+        self, index: Index, types: TypeTable, shapes: Mapping[int, Shape | tuple[Shape, ...]], interface: Interface
     ) -> None:
-        self._words = words
-        self._values = values
-        self._bound = words[_BOUND_WORD]
+        self._index = index
+        self._words = words = index.words
+        self._type_table = types
+        self._bound = index.bound
         self._at: dict[int, int] = {}
         self._tensors: dict[tuple[int, Shape], int] = {}  # element type and shape → a type of the module's own
         self._pointers: dict[tuple[int, int], int] = {}
-        for at in self._instructions():
+        for at in self._index.instructions():
             self._note(at)
         self._moved: set[int] = set()
-        self._behind: dict[int, list[list[int]]] = {}  # what goes behind the instruction that defines an id
+        self._behind: dict[int, list[list[int]]] = {}  # instructions after the one that defines an id
         self._structures: dict[tuple[int, object], int] = {}
         self._types = {id: self._type(words[self._at[id] + 1], shape) for id, shape in shapes.items()}
         for variable, shape in zip(interface.variables, interface.shapes, strict=True):
@@ -72,8 +75,8 @@ class _Writer:
 
     def write(self) -> list[int]:
         words = self._words
-        written = list(words[:_HEADER_WORDS])
-        for at in self._instructions():
+        written = list(words[:HEADER_WORDS])
+        for at in self._index.instructions():
             count, opcode = words[at] >> 16, words[at] & 0xFFFF
             if at in self._moved:
                 continue
@@ -87,16 +90,10 @@ class _Writer:
                 id = words[at + 2]
                 instruction[1] = self._types.get(id, instruction[1])
             written += instruction
-            for each in self._behind.get(id, ()):
-                written += each
+            for added in self._behind.get(id, ()):
+                written += added
         written[_BOUND_WORD] = self._bound
         return written
-
-    def _instructions(self) -> Iterator[int]:
-        at = _HEADER_WORDS
-        while at < len(self._words):
-            yield at
-            at += self._words[at] >> 16
 
     def _note(self, at: int) -> None:
         words, opcode = self._words, self._words[at] & 0xFFFF
@@ -104,20 +101,21 @@ class _Writer:
             id = words[at + 1]
             self._at[id] = at
             if opcode == op.TYPE_TENSOR:
-                kind = self._values.type(id)
-                if kind.ranked and kind.shape is not None and UNKNOWN not in kind.shape:
-                    self._tensors.setdefault((words[at + 2], kind.shape), id)
+                shape = declared_shape(self._type_of(id))
+                if shape is not None and UNKNOWN not in shape:
+                    self._tensors.setdefault((words[at + 2], shape), id)
             elif opcode == op.TYPE_POINTER:
                 self._pointers.setdefault((words[at + 2], words[at + 3]), id)
         elif opcode in _WITH_TYPE:
             self._at[words[at + 2]] = at
 
     def _type(self, type: int, shape: Shape | tuple[Shape, ...]) -> int:
-        """The id of a type like ``type`` whose shape is ``shape``; the type itself when it leaves nothing open."""
-        kind = self._values.type(type)
-        if kind.parts:
+        """Return the id of a type like ``type`` with a shape; the type itself when it leaves nothing open."""
+        found = self._type_of(type)
+        if isinstance(found, Struct):
             return self._structure(type, shape)
-        if kind.shape is None or (kind.ranked and UNKNOWN not in kind.shape):
+        declared = declared_shape(found)
+        if not isinstance(found, Tensor) or (declared is not None and UNKNOWN not in declared):
             return type
         at = self._at[type]
         id, is_new = self._place(self._tensors, (self._words[at + 2], shape), at)
@@ -126,7 +124,7 @@ class _Writer:
         return id
 
     def _place(self, known: dict[Any, int], key: object, at: int) -> tuple[int, bool]:
-        """The id for a type that the instruction at ``at`` gives way to, and whether it is to be defined there."""
+        """Return the id for the type that replaces that at ``at``, and whether it is to be defined there."""
         id = known.get(key)
         if id is None:
             id = known[key] = self._new()
@@ -138,14 +136,14 @@ class _Writer:
         return id, True
 
     def _tensor(self, at: int, id: int, shape: Shape) -> Iterator[list[int]]:
-        """The instructions that define a tensor type with a shape, after the one that leaves it open."""
+        """Iterate over the instructions that define a tensor type with a shape, after the one that leaves it open."""
         words = self._words
         if words[at] >> 16 < 4:
-            raise ValueError("has tensors of any rank, which cannot be given a shape")
+            raise ShapeError("has tensors of any rank, which cannot be given a shape")
         rank = words[at + 3]
         number = words[self._at[rank] + 1]
         if words[self._at[number] + 2] != 32:
-            raise ValueError("has a rank that is not a 32-bit constant")
+            raise ShapeError("has a rank that is not a 32-bit constant")
         sizes = []
         for size in shape:
             sizes.append(self._new())
@@ -175,6 +173,9 @@ class _Writer:
             id = self._structures[type, shapes] = self._new()
             self._behind.setdefault(type, []).append([(2 + len(parts)) << 16 | op.TYPE_STRUCT, id, *parts])
         return id
+
+    def _type_of(self, id: int) -> Type:
+        return self._type_table.type(id, len(self._words))
 
     def _new(self) -> int:
         self._bound += 1

@@ -1,67 +1,130 @@
-"""What shape each operator gives to its results, as far as the shapes of its inputs are known.
+"""The operators of TOSA 1.0: their operands in the order of SPIR-V, and the shapes of their results.
 
-A shape is a tuple of sizes, 1 or more each, with `UNKNOWN` where a size is not known. Rules raise `ValueError` with the
-end of a sentence whose subject is the operator.
+A shape is a tuple of sizes, 1 or more each, with `UNKNOWN` where a size is not known. Rules raise `ShapeError` with the
+end of a sentence whose subject is the operator, where shapes of inputs do not fit each other.
 
-Source: TOSA 1.0 specification, the ERROR_IF and REQUIRE conditions of the operators.
+Source: TOSA 1.0 specification, the operators' argument tables, ERROR_IF and REQUIRE conditions; SPIR-V extended
+instruction set "TOSA.001000.1".
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 Shape: TypeAlias = tuple[int, ...]
 UNKNOWN: Final = -1
+INSTRUCTION_SET: Final = "TOSA.001000.1"
+
+_NAMES: Final = (
+    "ARGMAX AVG_POOL2D CONV2D CONV3D DEPTHWISE_CONV2D FFT2D MATMUL MAX_POOL2D RFFT2D TRANSPOSE_CONV2D CLAMP ERF SIGMOID"
+    " TANH ADD ARITHMETIC_RIGHT_SHIFT BITWISE_AND BITWISE_OR BITWISE_XOR INTDIV LOGICAL_AND LOGICAL_LEFT_SHIFT"
+    " LOGICAL_RIGHT_SHIFT LOGICAL_OR LOGICAL_XOR MAXIMUM MINIMUM MUL POW SUB TABLE ABS BITWISE_NOT CEIL CLZ COS EXP"
+    " FLOOR LOG LOGICAL_NOT NEGATE RECIPROCAL RSQRT SIN SELECT EQUAL GREATER GREATER_EQUAL REDUCE_ALL REDUCE_ANY"
+    " REDUCE_MAX REDUCE_MIN REDUCE_PRODUCT REDUCE_SUM CONCAT PAD RESHAPE REVERSE SLICE TILE TRANSPOSE GATHER SCATTER"
+    " RESIZE CAST RESCALE"
+)
+OPERATORS: Final = tuple(_NAMES.split())
+"""The operators by their number."""
+
+_CONVOLVED: Final = "acc_type! local_bound! input weight bias input_zp* weight_zp*"
+# Operands in their order: "!" marks constants, "*" tensors of one element, "..." one or more. Operators that are not
+# listed have only inputs, which are broadcast.
+_OPERANDS: Final = {
+    "ARGMAX": "axis! nan_mode! input",
+    "AVG_POOL2D": "kernel! stride! pad! acc_type! input input_zp* output_zp*",
+    **dict.fromkeys(("CONV2D", "CONV3D", "DEPTHWISE_CONV2D"), f"pad! stride! dilation! {_CONVOLVED}"),
+    "FFT2D": "inverse! local_bound! input_real input_imag",
+    "MATMUL": "a b a_zp* b_zp*",
+    "MAX_POOL2D": "kernel! stride! pad! nan_mode! input",
+    "RFFT2D": "local_bound! input_real",
+    "TRANSPOSE_CONV2D": f"out_pad! stride! {_CONVOLVED}",
+    "CLAMP": "min_val! max_val! nan_mode! input...",
+    "ARITHMETIC_RIGHT_SHIFT": "round! input...",
+    **dict.fromkeys(("MAXIMUM", "MINIMUM"), "nan_mode! input..."),
+    "MUL": "input1 input2 shift*",
+    "TABLE": "input1 table",
+    "NEGATE": "input1 input1_zp* output_zp*",
+    **dict.fromkeys(("REDUCE_ALL", "REDUCE_ANY", "REDUCE_PRODUCT", "REDUCE_SUM"), "axis! input"),
+    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN"), "axis! nan_mode! input"),
+    "CONCAT": "axis! input...",
+    "PAD": "input1 padding! pad_const*",
+    "RESHAPE": "input1 shape!",
+    "REVERSE": "axis! input1",
+    "SLICE": "input1 start! size!",
+    "TILE": "input1 multiples!",
+    "TRANSPOSE": "perms! input1",
+    "GATHER": "values indices",
+    "SCATTER": "values_in indices input",
+    "RESIZE": "mode! input scale! offset! border!",
+    "RESCALE": (
+        "scale32! rounding_mode! per_channel! input_unsigned! output_unsigned!"
+        " input multiplier shift input_zp* output_zp*"
+    ),
+}
+
+
+class ShapeError(ValueError):
+    """Operands that an operator cannot have; the message is the end of a sentence whose subject is the operator."""
+
+
+class Operand(NamedTuple):
+    """An operand of an operator. ``is_single`` is true for tensors of one element: zero points, shifts and the like."""
+
+    name: str
+    is_constant: bool
+    is_single: bool
+
+
+def operands_of(name: str, count: int) -> list[Operand]:
+    """Describe the ``count`` operands of an operator. Raises ShapeError where it has another number of them."""
+    words = _OPERANDS.get(name, "input...").split()
+    if words[-1].endswith("..."):
+        repeated = words.pop().removesuffix("...")
+        words += [f"{repeated}{number}" for number in range(1, max(1, count - len(words)) + 1)]
+    if len(words) != count:
+        names = ", ".join(word.rstrip("!*") for word in words)
+        raise ShapeError(f"has {count} operands, expected {len(words)}: {names}")
+    return [Operand(word.rstrip("!*"), word.endswith("!"), word.endswith("*")) for word in words]
 
 
 class Call(NamedTuple):
-    """One operator with its operands: attributes and constant inputs by name, and the shapes of all inputs."""
+    """One operator: its constant operands and the shapes of its inputs by name."""
 
-    attributes: Mapping[str, tuple[int, ...]]
-    inputs: Mapping[str, Shape]
     constants: Mapping[str, tuple[int, ...]]
-    repeated: Sequence[Shape] = ()
-
-
-Rule: TypeAlias = "Callable[[Call], tuple[Shape, ...]]"
+    inputs: Mapping[str, Shape]
 
 
 def text(shape: Shape) -> str:
-    """A shape as messages show it."""
+    """Format a shape for messages."""
     return f"[{', '.join('?' if size == UNKNOWN else str(size) for size in shape)}]"
 
 
 def merged(one: Shape, other: Shape) -> Shape | None:
-    """What two statements about one shape say together; None where they contradict each other."""
+    """Combine what is known of one shape twice; None where it is contradictory."""
     if len(one) != len(other):
         return None
     for first, second in zip(one, other, strict=True):
         if first != second and UNKNOWN not in (first, second):
             return None
-    return tuple(map(max, one, other))  # what is known is larger than what is not
+    return tuple(map(max, one, other))  # UNKNOWN is less than any size
 
 
 def result_shapes(name: str, call: Call) -> tuple[Shape, ...]:
-    """The shapes of the results of the operator called ``name``. Raises ValueError where the inputs do not fit."""
+    """Infer the shapes of the results of the operator ``name``. Raises ShapeError where the inputs do not fit."""
     return _RULES.get(name, _elementwise)(call)
 
 
 def _elementwise(call: Call) -> tuple[Shape, ...]:
-    """Inputs of the same rank; a size of 1 is repeated. Zero points and shifts are not part of it."""
-    shapes = [shape for name, shape in call.inputs.items() if name in _BROADCAST]
+    """Broadcast inputs of the same rank; zero points and shifts do not take part."""
+    shapes = list(call.inputs.values())
     result = shapes[0]
     for shape in shapes[1:]:
         if len(shape) != len(result):
-            raise ValueError(f"has inputs of {len(result)} and {len(shape)} dimensions, expected the same number")
+            raise ShapeError(f"has inputs of {len(result)} and {len(shape)} dimensions, expected the same number")
         result = tuple(_broadcast(one, other, shapes) for one, other in zip(result, shape, strict=True))
     return (result,)
-
-
-_BROADCAST: Final = frozenset({"input", "input1", "input2", "condition", "on_true", "on_false"})
 
 
 def _broadcast(one: int, other: int, shapes: Sequence[Shape]) -> int:
@@ -71,35 +134,30 @@ def _broadcast(one: int, other: int, shapes: Sequence[Shape]) -> int:
         return other
     if UNKNOWN in (one, other):
         return max(one, other)
-    raise ValueError(f"has inputs of the shapes {' and '.join(map(text, shapes))}, whose sizes are neither equal nor 1")
+    raise ShapeError(f"has inputs of the shapes {' and '.join(map(text, shapes))}, whose sizes are neither equal nor 1")
 
 
 def _equal(one: int, other: int, what: str) -> int:
-    """The known one of two sizes that must be equal."""
+    """Return the known one of two sizes that must be equal."""
     if one != other and UNKNOWN not in (one, other):
-        raise ValueError(f"has {what}: {one} and {other}, expected the same")
+        raise ShapeError(f"has {what}: {one} and {other}, expected the same")
     return max(one, other)
 
 
 def _axis(call: Call, shape: Shape) -> int:
-    (axis,) = call.attributes["axis"]
+    (axis,) = call.constants["axis"]
     if axis >= len(shape):
-        raise ValueError(f"has the axis {axis}, but its input has {len(shape)} dimensions")
+        raise ShapeError(f"has the axis {axis}, but its input has {len(shape)} dimensions")
     return axis
 
 
-def _count(numbers: Sequence[int], expected: int, what: str) -> None:
-    if len(numbers) != expected:
-        raise ValueError(f"has {len(numbers)} numbers as its {what}, expected {expected}")
-
-
 def _window(size: int, before: int, after: int, kernel: int, stride: int, what: str) -> int:
-    """How many windows of a convolution or a pool fit into one dimension."""
+    """Count the windows of a convolution or a pool in one dimension."""
     if UNKNOWN in (size, kernel):
         return UNKNOWN
     room = size + before + after - kernel
     if room < 0:
-        raise ValueError(
+        raise ShapeError(
             f"has a kernel of {kernel} in {what}, more than the {size} elements with {before} and {after} of padding"
         )
     return room // stride + 1
@@ -119,7 +177,7 @@ def _reduce(call: Call) -> tuple[Shape, ...]:
 
 def _pool(call: Call) -> tuple[Shape, ...]:
     batch, height, width, channels = call.inputs["input"]
-    kernel, stride, pad = call.attributes["kernel"], call.attributes["stride"], call.attributes["pad"]
+    kernel, stride, pad = call.constants["kernel"], call.constants["stride"], call.constants["pad"]
     return (
         (
             batch,
@@ -131,7 +189,7 @@ def _pool(call: Call) -> tuple[Shape, ...]:
 
 
 def _convolution(call: Call) -> tuple[Shape, ...]:
-    """CONV2D and CONV3D: any number of dimensions between batch and channels."""
+    """Infer the shape of CONV2D and CONV3D: any number of dimensions between batch and channels."""
     batch, *sizes, channels = call.inputs["input"]
     out, *kernel, in_channels = call.inputs["weight"]
     _equal(channels, in_channels, "different numbers of channels in input and weight")
@@ -147,7 +205,7 @@ def _depthwise(call: Call) -> tuple[Shape, ...]:
 
 
 def _windows(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> list[int]:
-    pad, stride, dilation = call.attributes["pad"], call.attributes["stride"], call.attributes["dilation"]
+    pad, stride, dilation = call.constants["pad"], call.constants["stride"], call.constants["dilation"]
     names = ("depth", "height", "width")[-len(sizes) :]
     return [
         _window(
@@ -163,7 +221,7 @@ def _windows(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> list[in
 
 
 def _with_bias(call: Call, channels: int) -> int:
-    """The channels of the result, which the bias has as well, unless it is one number for all."""
+    """Return the channels of the result, which the bias has as well, unless it is one number for all."""
     (bias,) = call.inputs["bias"]
     return channels if bias == 1 else _equal(channels, bias, "different numbers of channels in weight and bias")
 
@@ -172,7 +230,7 @@ def _transpose_convolution(call: Call) -> tuple[Shape, ...]:
     batch, height, width, channels = call.inputs["input"]
     out, kernel_height, kernel_width, in_channels = call.inputs["weight"]
     _equal(channels, in_channels, "different numbers of channels in input and weight")
-    pad, stride = call.attributes["out_pad"], call.attributes["stride"]
+    pad, stride = call.constants["out_pad"], call.constants["stride"]
     sizes = []
     for size, kernel, step, added in (
         (height, kernel_height, stride[0], pad[0] + pad[1]),
@@ -181,7 +239,7 @@ def _transpose_convolution(call: Call) -> tuple[Shape, ...]:
         known = UNKNOWN not in (size, kernel)
         sizes.append((size - 1) * step + added + kernel if known else UNKNOWN)
         if known and sizes[-1] < 1:
-            raise ValueError(f"has out_pad {list(pad)}, which leaves nothing of the result")
+            raise ShapeError(f"has out_pad {list(pad)}, which leaves nothing of the result")
     return ((batch, *sizes, _with_bias(call, out)),)
 
 
@@ -204,20 +262,13 @@ def _rfft(call: Call) -> tuple[Shape, ...]:
     return shape, shape
 
 
-def _table(call: Call) -> tuple[Shape, ...]:
-    (size,) = call.inputs["table"]
-    if size not in (UNKNOWN, 256, 513):
-        raise ValueError(f"has a table of {size} entries, expected 256 for 8 bits or 513 for 16 bits")
-    return (call.inputs["input1"],)
-
-
 def _concat(call: Call) -> tuple[Shape, ...]:
-    first, *others = call.repeated
+    first, *others = call.inputs.values()
     axis = _axis(call, first)
     result = list(first)
     for shape in others:
         if len(shape) != len(first):
-            raise ValueError(f"joins tensors of {len(first)} and {len(shape)} dimensions, expected the same number")
+            raise ShapeError(f"joins tensors of {len(first)} and {len(shape)} dimensions, expected the same number")
         for i, size in enumerate(shape):
             if i == axis:
                 result[i] = UNKNOWN if UNKNOWN in (result[i], size) else result[i] + size
@@ -228,9 +279,6 @@ def _concat(call: Call) -> tuple[Shape, ...]:
 
 def _pad(call: Call) -> tuple[Shape, ...]:
     shape, padding = call.inputs["input1"], call.constants["padding"]
-    _count(padding, 2 * len(shape), "padding")
-    if min(padding) < 0:
-        raise ValueError(f"has the padding {list(padding)}, expected 0 or more")
     return (
         tuple(size if size == UNKNOWN else size + padding[2 * i] + padding[2 * i + 1] for i, size in enumerate(shape)),
     )
@@ -238,8 +286,6 @@ def _pad(call: Call) -> tuple[Shape, ...]:
 
 def _reshape(call: Call) -> tuple[Shape, ...]:
     shape, wanted = call.inputs["input1"], call.constants["shape"]
-    if any(size < 1 and size != UNKNOWN for size in wanted) or wanted.count(UNKNOWN) > 1:
-        raise ValueError(f"has the shape {list(wanted)}, expected sizes of 1 or more, or one of -1")
     known = prod(size for size in wanted if size != UNKNOWN)
     if UNKNOWN in shape:
         return (wanted,)
@@ -247,37 +293,25 @@ def _reshape(call: Call) -> tuple[Shape, ...]:
     if UNKNOWN in wanted and count % known == 0:
         return (tuple(count // known if size == UNKNOWN else size for size in wanted),)
     if count != known:
-        raise ValueError(f"makes the shape {text(wanted)} of {text(shape)}, which has another number of elements")
+        raise ShapeError(f"makes the shape {text(wanted)} of {text(shape)}, which has another number of elements")
     return (wanted,)
-
-
-def _reverse(call: Call) -> tuple[Shape, ...]:
-    _axis(call, call.inputs["input1"])
-    return (call.inputs["input1"],)
 
 
 def _slice(call: Call) -> tuple[Shape, ...]:
     shape, start, sizes = call.inputs["input1"], call.constants["start"], call.constants["size"]
-    _count(start, len(shape), "start")
-    _count(sizes, len(shape), "size")
     for i, (size, first, count) in enumerate(zip(shape, start, sizes, strict=True)):
-        if first < 0 or (count < 1 and count != UNKNOWN) or (size != UNKNOWN and first + max(count, 1) > size):
-            raise ValueError(f"takes {count} from {first} on in dimension {i}, which has {size}")
+        if size != UNKNOWN and first + max(count, 1) > size:
+            raise ShapeError(f"takes {count} from {first} on in dimension {i}, which has {size}")
     return (sizes,)
 
 
 def _tile(call: Call) -> tuple[Shape, ...]:
     shape, multiples = call.inputs["input1"], call.constants["multiples"]
-    _count(multiples, len(shape), "multiples")
-    if min(multiples) < 1:
-        raise ValueError(f"has the multiples {list(multiples)}, expected 1 or more")
     return (tuple(UNKNOWN if one == UNKNOWN else one * times for one, times in zip(shape, multiples, strict=True)),)
 
 
 def _transpose(call: Call) -> tuple[Shape, ...]:
-    shape, order = call.inputs["input1"], call.attributes["perms"]
-    if sorted(order) != list(range(len(shape))):
-        raise ValueError(f"has the perms {list(order)}, expected every dimension from 0 to {len(shape) - 1} once")
+    shape, order = call.inputs["input1"], call.constants["perms"]
     return (tuple(shape[i] for i in order),)
 
 
@@ -299,29 +333,32 @@ def _scatter(call: Call) -> tuple[Shape, ...]:
 def _resize(call: Call) -> tuple[Shape, ...]:
     batch, height, width, channels = call.inputs["input"]
     scale, offset, border = (call.constants[name] for name in ("scale", "offset", "border"))
-    _count(scale, 4, "scale")
-    _count(offset, 2, "offset")
-    _count(border, 2, "border")
-    if min(scale) < 1:
-        raise ValueError(f"has the scale {list(scale)}, expected 1 or more")
     sizes = []
     for i, size in enumerate((height, width)):
         steps = (size - 1) * scale[2 * i] - offset[i] + border[i]
         sizes.append(UNKNOWN if size == UNKNOWN else steps // scale[2 * i + 1] + 1)
         if size != UNKNOWN and steps < 0:
-            raise ValueError(f"has the border {list(border)}, which leaves nothing of the result")
+            raise ShapeError(f"has the border {list(border)}, which leaves nothing of the result")
     return ((batch, *sizes, channels),)
+
+
+def _like_the_first(call: Call) -> tuple[Shape, ...]:
+    return (next(iter(call.inputs.values())),)
+
+
+def _multiply(call: Call) -> tuple[Shape, ...]:
+    return _elementwise(Call({}, {name: call.inputs[name] for name in ("input1", "input2")}))
 
 
 def _rescale(call: Call) -> tuple[Shape, ...]:
     shape = call.inputs["input"]
-    wanted = shape[-1] if call.attributes["per_channel"][0] else 1
+    wanted = shape[-1] if call.constants["per_channel"][0] else 1
     for name in ("multiplier", "shift"):
         _equal(call.inputs[name][0], wanted, f"another number of entries in {name} than it has channels or 1")
     return (shape,)
 
 
-_RULES: Final[dict[str, Rule]] = {
+_RULES: Final[dict[str, Callable[[Call], tuple[Shape, ...]]]] = {
     "ARGMAX": _argmax,
     "AVG_POOL2D": _pool,
     "CONV2D": _convolution,
@@ -332,12 +369,12 @@ _RULES: Final[dict[str, Rule]] = {
     "MAX_POOL2D": _pool,
     "RFFT2D": _rfft,
     "TRANSPOSE_CONV2D": _transpose_convolution,
-    "TABLE": _table,
+    **dict.fromkeys(("TABLE", "NEGATE", "REVERSE"), _like_the_first),
+    "MUL": _multiply,
     **dict.fromkeys(("REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PRODUCT", "REDUCE_SUM"), _reduce),
     "CONCAT": _concat,
     "PAD": _pad,
     "RESHAPE": _reshape,
-    "REVERSE": _reverse,
     "SLICE": _slice,
     "TILE": _tile,
     "TRANSPOSE": _transpose,

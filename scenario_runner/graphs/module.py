@@ -1,0 +1,347 @@
+"""The SPIR-V module of a graph: read once, then given the shapes of each dispatch that needs it.
+
+Whether a module is valid is for the converter and its driver; a damaged one is an error where it is read here.
+
+Source: SPV_ARM_graph and SPV_ARM_tensors; SPIR-V extended instruction set "TOSA.001000.1".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
+from typing import NamedTuple
+
+from scenario_runner.errors import ScenarioError, SpirvError
+from scenario_runner.graphs.fixed_shapes import Interface, declared_shape, with_shapes
+from scenario_runner.graphs.tosa import (
+    INSTRUCTION_SET,
+    OPERATORS,
+    UNKNOWN,
+    Call,
+    Operand,
+    Shape,
+    ShapeError,
+    merged,
+    operands_of,
+    result_shapes,
+    text,
+)
+from scenario_runner.spirv import GraphEntryPoint, Module, Struct, Type, read_module
+from scenario_runner.spirv._generated import opcodes as op
+from scenario_runner.spirv.module import default_constants
+
+# Models see a handful of shapes in one process; one that sees more keeps the last ones.
+_MOST_KEPT = 16
+_CONSTANTS = frozenset(
+    {
+        op.CONSTANT_TRUE,
+        op.CONSTANT_FALSE,
+        op.CONSTANT,
+        op.CONSTANT_COMPOSITE,
+        op.CONSTANT_NULL,
+        op.CONSTANT_COMPOSITE_REPLICATE,
+    }
+)
+_ORIGINS = {op.EXT_INST: "an operator", op.GRAPH_INPUT: "an input", op.GRAPH_CONSTANT: "a graph constant"}
+
+
+class FixedGraph(NamedTuple):
+    """A graph for tensors of given shapes.
+
+    ``outputs`` are the shapes of its outputs by set and binding, -1 where a size does not follow from the inputs;
+    ``code`` is its module, None where some shape in it does not follow: ``unknown`` names that value then. ``largest``
+    names the largest result of an operator, with its shape.
+    """
+
+    outputs: dict[tuple[int, int], Shape]
+    code: bytes | None
+    unknown: str = ""
+    largest: tuple[str, Shape] = ("", ())
+
+
+class GraphModule:
+    """One module with graphs.
+
+    ``is_open`` tells whether it was compiled for tensors of any size. ``unbuildable`` is the reason why the emulation
+    layers cannot build it, with {device} for the device's name, and what to do; empty where they can.
+    """
+
+    def __init__(self, code: bytes, name: str) -> None:
+        """Raises SpirvError for bytes that are not a module, or a damaged one."""
+        self.code = code
+        self.module = read_module(code, name=name)
+        body = GraphBody(self.module)
+        body.read()
+        self.is_open = bool(body.open_values)
+        self.unbuildable = body.unbuildable()
+        self._largest = body.largest()
+        self._fixed: dict[tuple[str, tuple[Shape | None, ...]], FixedGraph | ScenarioError] = {}
+
+    def fixed(self, entry: GraphEntryPoint, inputs: Mapping[tuple[int, int], Shape]) -> FixedGraph:
+        """Infer the shapes of the graph for inputs of these shapes by set and binding; unknown ones are left out.
+
+        Raises ScenarioError where they do not fit each other.
+        """
+        if not self.is_open:
+            return FixedGraph({}, self.code, "", self._largest)
+        key = entry.name, tuple(inputs.get((each.set, each.binding)) for each in entry.inputs)
+        result = self._fixed.get(key)
+        if result is None:
+            while len(self._fixed) >= _MOST_KEPT:
+                del self._fixed[next(iter(self._fixed))]
+            try:
+                result = self._with_shapes(entry, key[1])
+            except SpirvError as error:
+                result = ScenarioError([problem._replace(code="SR-GRAPH-012") for problem in error.problems])
+            self._fixed[key] = result
+        if isinstance(result, ScenarioError):
+            raise ScenarioError(result.problems)
+        return result
+
+    def _with_shapes(self, entry: GraphEntryPoint, inputs: Sequence[Shape | None]) -> FixedGraph:
+        index = self.module.source
+        at = index.graph_entry_points[self.module.graph_entry_points.index(entry)]
+        body = GraphBody(self.module, index.words[at + 1], inputs)
+        body.read()
+        return body.fixed(at, [(each.set, each.binding) for each in entry.outputs])
+
+
+def shape_problems(
+    entry: GraphEntryPoint,
+    fixed: FixedGraph,
+    given: Mapping[tuple[int, int], Shape],
+    names: Mapping[tuple[int, int], str],
+) -> Iterator[tuple[str, str]]:
+    """Iterate over codes and messages about tensors at a graph's outputs, and shapes that inputs leave open."""
+    for declared in entry.outputs:
+        place = declared.set, declared.binding
+        inferred, bound = fixed.outputs.get(place), given[place]
+        if inferred is not None and merged(inferred, bound) is None:
+            yield (
+                "SR-TENSOR-003",
+                f"the graph's output {declared.name!r} at set {place[0]}, binding {place[1]} is {list(inferred)} for"
+                f" these inputs; {names[place]} has the shape {list(bound)}",
+            )
+    if fixed.code is None:
+        yield (
+            "SR-GRAPH-007",
+            f"the shape of {fixed.unknown} does not follow from the inputs'; convert the model with fixed shapes",
+        )
+
+
+class GraphBody:
+    """The instructions of a module's graphs. ``inputs`` are shapes of the inputs of the graph with the id ``graph``."""
+
+    def __init__(self, module: Module, graph: int = 0, inputs: Sequence[Shape | None] = ()) -> None:
+        self._module = module
+        self._index = module.source
+        self._words = module.source.words
+        self._constants = default_constants(module.source)
+        self._tosa = {id for id in self._index.imports if self._text(id) == INSTRUCTION_SET}
+        self._graph, self._inputs = graph, inputs
+        self._places = dict(self._index.definitions)
+        self._shapes: dict[int, Shape | None] = {}
+        self._parts: dict[int, tuple[Shape | None, ...]] = {}
+        self._outputs: dict[int, Shape] = {}
+        self._operators: list[int] = []  # and what takes their results, in the order of the module
+        self._computed: tuple[int, str, str] | None = None
+        self.open_values: list[int] = []
+        """Results whose types leave something of their shapes open."""
+
+    def read(self) -> None:
+        """Read all instructions and follow shapes. Raises SpirvError with the place of the one that cannot be read."""
+        words, graph = self._words, 0
+        handlers: dict[int, Callable[[int], None]] = {
+            op.EXT_INST: self._operator,
+            op.COMPOSITE_EXTRACT: self._extract,
+            op.GRAPH_INPUT: self._input,
+            op.GRAPH_SET_OUTPUT: self._output,
+        }
+        for at in self._index.instructions(min(self._index.graphs.values(), default=len(words))):
+            opcode = words[at] & 0xFFFF
+            if opcode == op.GRAPH:
+                graph = words[at + 2]
+            elif opcode in handlers:
+                if opcode != op.GRAPH_SET_OUTPUT:
+                    self._places[words[at + 2]] = at
+                    self._declare(words[at + 2], self._type(words[at + 1]))
+                if opcode not in (op.GRAPH_INPUT, op.GRAPH_SET_OUTPUT) or graph == self._graph:
+                    self._handle(handlers[opcode], at)
+
+    def _handle(self, handler: Callable[[int], None], at: int) -> None:
+        try:
+            handler(at)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            what = str(error) if isinstance(error, ShapeError) else "has operands that it cannot have"
+            subject = f"the instruction {self._words[at] & 0xFFFF} of the graph"
+            if self._words[at] & 0xFFFF == op.EXT_INST:
+                id = self._words[at + 2]
+                label = self._index.name_of(id)
+                subject = f"the operator {self._name(at)} with the result {id}" + (
+                    f" ({label!r:.100})" if label else ""
+                )
+            raise self._index.error(f"byte {at * 4}: {subject} {what}", "SR-GRAPH-014") from None
+
+    def _declare(self, id: int, type: Type) -> None:
+        """Note what a type says of the shape of a value."""
+        if isinstance(type, Struct):
+            parts = tuple(declared_shape(member.type) for member in type.members)
+            self._parts[id] = parts
+        else:
+            parts = (declared_shape(type),)
+            self._shapes[id] = parts[0]
+        if any(shape is None or UNKNOWN in shape for shape in parts):
+            self.open_values.append(id)
+
+    def _operator(self, at: int) -> None:
+        words = self._words
+        self._operators.append(at)
+        if words[at + 3] not in self._tosa or words[at + 4] >= len(OPERATORS):
+            return
+        result, name = words[at + 2], OPERATORS[words[at + 4]]
+        ids = words[at + 5 : at + self._index.count(at)]
+        operands = operands_of(name, len(ids))
+        for operand, id in zip(operands, ids, strict=True):
+            opcode = words[self._places[id]] & 0xFFFF
+            if operand.is_single and not self._computed and opcode not in _CONSTANTS:
+                self._computed = result, operand.name, _ORIGINS.get(opcode, f"the instruction {opcode}")
+        if self._graph:
+            self._infer(at, name, dict(zip(operands, ids, strict=True)))
+
+    def _infer(self, at: int, name: str, operands: Mapping[Operand, int]) -> None:
+        shapes = {each.name: self._shape(id) for each, id in operands.items() if not each.is_constant}
+        known = {name: shape for name, shape in shapes.items() if shape is not None}
+        if len(known) < len(shapes):
+            return  # of a rank that only the device learns
+        constants = {each.name: self._numbers(id, at) for each, id in operands.items() if each.is_constant}
+        result = self._words[at + 2]
+        declared = self._parts.get(result) or (self._shapes[result],)
+        both = []
+        for type_says, inferred in zip(declared, result_shapes(name, Call(constants, known)), strict=True):
+            shape = inferred if type_says is None else merged(type_says, inferred)
+            if shape is None:
+                raise ShapeError(f"gives a tensor of {text(type_says or ())}, but its inputs make {text(inferred)}")
+            both.append(shape)
+        if result in self._parts:
+            self._parts[result] = tuple(both)
+        else:
+            (self._shapes[result],) = both
+
+    def _extract(self, at: int) -> None:
+        self._operators.append(at)
+        part = self._parts[self._words[at + 3]][self._words[at + 4]]
+        if part is not None:
+            self._shapes[self._words[at + 2]] = part
+
+    def _input(self, at: int) -> None:
+        shape = self._inputs[self._numbers(self._words[at + 3], at)[0]]
+        if shape is not None:
+            self._shapes[self._words[at + 2]] = shape
+
+    def _output(self, at: int) -> None:
+        shape = self._shape(self._words[at + 1])
+        if shape is not None:
+            self._outputs[self._numbers(self._words[at + 2], at)[0]] = shape
+
+    def fixed(self, entry: int, places: Sequence[tuple[int, int]]) -> FixedGraph:
+        """Give all types the shapes that were inferred; the entry point is at a word, its outputs at ``places``."""
+        outputs = {place: self._outputs[i] for i, place in enumerate(places) if i in self._outputs}
+        shapes: dict[int, Shape | tuple[Shape, ...]] = {}
+        for id in self.open_values:
+            parts = self._parts.get(id, (self._shapes.get(id),))
+            known = [shape for shape in parts if shape is not None and UNKNOWN not in shape]
+            if len(known) < len(parts):
+                return FixedGraph(outputs, None, self._called(id))
+            shapes[id] = tuple(known) if id in self._parts else known[0]
+        interface = [*self._inputs, *(self._outputs.get(i) for i in range(len(places)))]
+        bound = [shape for shape in interface if shape is not None]
+        index = self._index
+        if len(index.graphs) > 1 or len(bound) < len(interface):
+            return FixedGraph(outputs, None, "one of several graphs" if len(index.graphs) > 1 else "an output")
+        end = entry + index.count(entry)
+        variables = self._words[index.string_and_end(entry + 2, end)[1] : end]
+        graph_type = self._words[index.graphs[self._graph] + 1]
+        try:
+            words = with_shapes(index, self._constants.types, shapes, Interface(variables, graph_type, bound))
+        except ShapeError as error:
+            raise index.error(f"byte {entry * 4}: the graph module {error}", "SR-GRAPH-014") from None
+        return FixedGraph(outputs, struct.pack(f"<{len(words)}I", *words), "", self.largest())
+
+    def largest(self) -> tuple[str, Shape]:
+        """Name the largest result of an operator, with its shape."""
+        count, name = 0, ""
+        largest: Shape = ()
+        for at in self._operators:
+            id = self._words[at + 2]
+            for shape in self._parts.get(id, (self._shapes.get(id),)):
+                elements = prod(size for size in shape or () if size != UNKNOWN)
+                if shape is not None and elements > count:
+                    count, name, largest = elements, self._called(id), shape
+        return name, largest
+
+    def unbuildable(self) -> tuple[str, str]:
+        """Explain why the emulation layers would end the process, and what to do; empty where they would not.
+
+        They look for zero points, shifts and the like only among a module's constants, although TOSA's extension
+        EXT-DYNAMIC allows others; and they leave results out that no output depends on, then follow a null pointer.
+        """
+        layers = "the ML emulation layers, through which {device} runs graphs, end the process over such"
+        if self._computed:
+            id, operand, origin = self._computed
+            reason = f"the operator {self._name(self._places[id])} with the id {id} takes {operand} from {origin}"
+            return f"{reason}, not from a constant; {layers} an operand", f"make {operand} a constant of the model"
+        lost = self._lost_part()
+        if lost:
+            return f"no output depends on {lost}; {layers} a result", "return it from the model as well"
+        return "", ""
+
+    def _lost_part(self) -> str:
+        """Name the first result of an operator with several (FFT2D, RFFT2D) that no output depends on."""
+        if not self._parts:
+            return ""
+        words, lost = self._words, ""
+        needed = {words[at + 1] for at in self._index.instructions() if words[at] & 0xFFFF == op.GRAPH_SET_OUTPUT}
+        extracted: dict[int, set[int]] = {}
+        for at in reversed(self._operators):  # a value is defined before it is used
+            result = words[at + 2]
+            if words[at] & 0xFFFF == op.COMPOSITE_EXTRACT:
+                if result in needed:
+                    needed.add(words[at + 3])
+                    extracted.setdefault(words[at + 3], set()).add(words[at + 4])
+                continue
+            unused = set(range(len(self._parts.get(result, ())))) - extracted.get(result, set())
+            if unused:
+                name = self._name(at)
+                lost = f"result {min(unused)} of the operator{name and f' {name}'} with the id {result}"
+            if result in needed:
+                needed.update(words[at + 5 : at + self._index.count(at)])
+        return lost
+
+    def _type(self, id: int) -> Type:
+        return self._constants.types.type(id, len(self._words))
+
+    def _shape(self, id: int) -> Shape | None:
+        """Return the shape of a value, None where its rank is not known."""
+        if id in self._shapes:
+            return self._shapes[id]
+        return declared_shape(self._type(self._words[self._places[id] + 1]))
+
+    def _numbers(self, id: int, user: int) -> tuple[int, ...]:
+        value = self._constants.value(id, user)
+        return value if isinstance(value, tuple) else (value,)  # type: ignore[return-value]
+
+    def _text(self, id: int) -> str:
+        at = self._index.definitions[id]
+        return self._index.string(at + 2, at + self._index.count(at))
+
+    def _name(self, at: int) -> str:
+        """Return the name of the operator at a word, empty for one of another instruction set."""
+        words = self._words
+        is_known = words[at + 3] in self._tosa and words[at + 4] < len(OPERATORS)
+        return OPERATORS[words[at + 4]] if is_known else ""
+
+    def _called(self, id: int) -> str:
+        at = self._places[id]
+        name = self._name(at) if self._words[at] & 0xFFFF == op.EXT_INST else ""
+        return f"the result {id} of the operator {name}" if name else f"the id {id}"
