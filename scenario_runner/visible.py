@@ -33,6 +33,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "es" if noun.endswith("ch") else "s")
 
 
+def distinct(value: float, bound: float) -> tuple[str, str]:
+    """A number and what it is compared with, with at least six digits, and as many as show that they differ."""
+    texts = ((f"{value:.{digits}g}", f"{bound:.{digits}g}") for digits in range(6, 18))
+    return next((pair for pair in texts if pair[0] != pair[1]), (repr(value), repr(bound)))
+
+
 def size_in_units(size_bytes: int) -> str:
     """A size: '12 bytes', '256.0 MiB'."""
     for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):

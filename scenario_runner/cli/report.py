@@ -178,7 +178,7 @@ def _info(journals: Sequence[str], merged: MergedJournals, lacking: Sequence[str
         version=", ".join(dict.fromkeys(header.program for header in headers)),
         command=headers[0].command if len(journals) == 1 else (),
         folder=os.getcwd(),
-        repeat=merged.repeat_command,
+        repeat=merged.repeat,
         incomplete="; ".join([*(f"{each.path}: {each.message}" for each in merged.incomplete()), *lacking])
         or merged.not_run(),
     )

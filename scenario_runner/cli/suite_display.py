@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from scenario_runner.cli import messages
@@ -96,15 +97,15 @@ class SuiteDisplay:
         self._running[worker] = item, time.monotonic()
         self._workers[item.id] = worker
 
-    def finished(self, result: Result) -> None:
-        """An item has its verdict."""
+    def finished(self, result: Result, *lines: str) -> None:
+        """An item has its verdict; ``lines`` are shown below a failure."""
         worker = self._workers.pop(result.item.id, None)
         if worker is not None and self._running[worker][0].id == result.item.id:
             del self._running[worker]  # else the worker has begun with its next item
         self._done += 1
         self._counts[result.verdict] = self._counts.get(result.verdict, 0) + 1
         if result.is_bad or result.verdict in ("Flake", "Warn") or self._verbose:
-            self._show(result)
+            self._show(result, lines)
 
     def note(self, label: str, text: str, help: str | None = None) -> None:
         """A message ('warning', 'error', 'info') while the suite runs."""
@@ -156,7 +157,7 @@ class SuiteDisplay:
 
     # What both do.
 
-    def _show(self, result: Result) -> None:
+    def _show(self, result: Result, lines: Iterable[str]) -> None:
         line = headline(result)
         if self._verbose:
             line += f" ({seconds_text(result.seconds)})"
@@ -165,6 +166,7 @@ class SuiteDisplay:
             self._failures += 1
             if self._failures <= _DETAILED_FAILURES_MAX:
                 self._lines.extend(("", f"  {each}") for each in details(result))
+                self._lines.extend(("", one_line(each)) for each in lines)
             if self._failures == _DETAILED_FAILURES_MAX:
                 self._lines.append(
                     ("", f"after {_DETAILED_FAILURES_MAX} failures only the first line of each is shown")

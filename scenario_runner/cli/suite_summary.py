@@ -23,10 +23,13 @@ _MOST_FAILURES: Final = 50
 class Summary:
     """Life cycle: each result is added as it comes; `end` shows what there is to say."""
 
-    def __init__(self, display: SuiteDisplay, info: SuiteInfo) -> None:
+    def __init__(self, display: SuiteDisplay, info: SuiteInfo, *, quiet: bool) -> None:
+        """With ``quiet`` a failure is shown once, with its commands."""
         self._display = display
         self._info = info
+        self._quiet = quiet
         self._failures: list[str] = []
+        self._listed = 0
         self._drivers: dict[str, None] = {}
         self._lacking = ""  # what the first item needs that is not supported
         self.missing_tools = MissingTools()
@@ -34,14 +37,16 @@ class Summary:
 
     def add(self, result: Result) -> None:
         """Show a result as far as it is shown at once."""
-        self._display.finished(result)
+        commands = [f"  {each}" for each in self._info.repeat_commands(result)] if result.is_bad else []
+        self._display.finished(result, *(commands if self._quiet else ()))
         self.missing_tools.add(result)
         if result.verdict == "NotSupported" and result.last is not None:
             self._lacking = self._lacking or result.last.reason
         if result.driver:
             self._drivers[result.driver] = None
-        if result.is_bad and len(self._failures) < 2 * _MOST_FAILURES:
-            self._failures += [headline(result), f"  {self._info.repeat_command(result)}"]
+        if result.is_bad and not self._quiet and self._listed < _MOST_FAILURES:
+            self._listed += 1
+            self._failures += [headline(result), *commands]
 
     def info(self, journal: MergedJournals) -> SuiteInfo:
         """The suite as it is now, with this journal."""

@@ -80,6 +80,7 @@ class _Suite:
     def run(self) -> int:
         """Run it; the exit code."""
         options = self._options
+        from scenario_runner.suite.discovery import listed
         from scenario_runner.suite.lists import Lists, given_patterns, read_baselines, read_patterns
 
         check_destinations(options)
@@ -99,7 +100,7 @@ class _Suite:
             if options.list:
                 for item in chain(ahead, items):
                     if not lists.skips.match(item.id):
-                        print(item.id)
+                        print(listed(item))
                 self._report_unmatched(lists, include)
                 return self._problems.exit_code
             if options.update:
@@ -195,7 +196,7 @@ class _Suite:
             self._total = len(ahead)
         journal, hasher, header = self._journal(stack, resume=options.resume and earlier is not None)
         kept = EarlierResults(earlier) if options.resume and earlier is not None else None
-        summary = Summary(self._display, self._info())
+        summary = Summary(self._display, self._info(), quiet=options.quiet)
         session = Session(
             lists,
             Rules(options.retries, options.repeat),
@@ -284,6 +285,7 @@ class _Suite:
             jobs=options.jobs or 0,
             runner=runner_arguments(options),
             task_options=EvaluationOptions(self._folder or None),
+            core_dumps=options.core_dumps,
         )
         if options.timeout is None:
             return worker_options
@@ -356,7 +358,7 @@ class _Suite:
             folder=os.getcwd(),
             results=self._folder,
             is_temporary=self._options.results is None,
-            repeat=self._options.repeating.command,
+            repeat=lambda result: self._options.repeating,
         )
 
     def _written(self, session: Session, journal: Journal | None, summary: Summary) -> list[str]:

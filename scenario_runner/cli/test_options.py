@@ -57,7 +57,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(argv)
     repeated = _given([*group._group_actions, retries, repeat], options)
     _check(options)
-    options.repeating = Repeat(repeated, tuple(_lists(options)), options.devices)
+    run_options = _given(group._group_actions, options)
+    options.repeating = Repeat(repeated, tuple(_lists(options)), options.devices, run_options)
     return options
 
 
@@ -115,6 +116,9 @@ def _add_running(parser: argparse.ArgumentParser) -> tuple[argparse.Action, argp
     )
     group.add_argument(
         "--fail-fast", type=_count, nargs="?", const=1, metavar="N", help="start nothing more after N failures (1)"
+    )
+    group.add_argument(
+        "--core-dumps", action="store_true", help="keep core files of crashes, and show the native stack (needs gdb)"
     )
     group.add_argument("--max-failures", type=_count, metavar="N", help="skip what is left after N failures")
     group.add_argument(

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner.suite.records import OutputCheck
 from scenario_runner.suite.tolerance.compare import Mismatch, compare
 from scenario_runner.suite.tolerance.elements import Rule
-from scenario_runner.visible import counted
+from scenario_runner.visible import counted, distinct
 
 if TYPE_CHECKING:
     from scenario_runner.suite.expectations.binding import Bound
     from scenario_runner.suite.expectations.content import Content
 
+_BOUNDS = ("atol", "rtol", "ulp", "zero", "denormals", "nan")
 # With metrics, what elements must be one by one; `nan` then tells which NaN the metrics leave out.
-_ELEMENT_KEYS = frozenset({"atol", "rtol", "ulp", "zero", "denormals", "allowed_count", "allowed_share"})
+_ELEMENT_KEYS = frozenset({*_BOUNDS, "allowed_count", "allowed_share"} - {"nan"})
 
 
 def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
@@ -73,12 +74,26 @@ def _sentence(bound: Bound, mismatch: Mismatch, allowed: int) -> str:
     which = (" that counts" if count == 1 else " that count") if mismatch.ignored else ""
     text = f"{mismatch.wrong} of {counted(count, 'element')}{which} ({100 * mismatch.wrong / count:.3g} %) are wrong"
     if allowed:
-        text += f", {allowed} may be"
+        key = "allowed_count" if bound.expected.allowed_share is None else "allowed_share"
+        text += f", {allowed} may be{_origin(bound, key)}"
     if not mismatch.worst:
         return text
     index, wanted, got = mismatch.worst[0]
-    least = "" if bound.rule.is_bitwise else f", the greatest error is {mismatch.error:.6g}"
-    return f"{text}{least} at {index}: {got}, expected {wanted}"
+    if bound.rule.is_bitwise:
+        return f"{text} at {index}: {got}, expected {wanted}"
+    error, _ = distinct(mismatch.error, bound.rule.atol)
+    return f"{text}, the greatest error is {error} at {index}: {got}, expected {wanted}{_allowed_error(bound)}"
+
+
+def _allowed_error(bound: Bound) -> str:
+    """The bounds in force, each with the entry of 'when' that has set it."""
+    given = [name for name in _BOUNDS if name in bound.expected.model_fields_set]
+    bounds = ", ".join(f"{name} {getattr(bound.expected, name)}{_origin(bound, name)}" for name in given)
+    return f"; allowed: {bounds}" if bounds else ""
+
+
+def _origin(bound: Bound, key: str) -> str:
+    return f" ({bound.origins[key]})" if key in bound.origins else ""
 
 
 def _measured(
@@ -106,7 +121,7 @@ def _measured(
             if math.isfinite(value):  # JSON has no other numbers
                 metrics[name] = value
         if message:
-            messages.append(message)
+            messages.append(message + _origin(bound, "metrics"))
         if found == "Fail" or status == "Pass":
             status = found
     return status, messages

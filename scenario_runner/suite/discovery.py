@@ -96,7 +96,9 @@ class Discovery:
             if not _is_plain(text):
                 self._not_plain(name, text, number)
                 continue
-            path = os.path.join(self._root, text)
+            path = os.path.join(self._root, line.rstrip("\r\n"))
+            if not os.path.exists(path):  # as it is for names that end in a space
+                path = os.path.join(self._root, text)
             if not os.path.exists(path) and os.path.exists(os.path.join(folder, text)):
                 path = os.path.join(folder, text)
             yield from self._path(path)
@@ -184,6 +186,11 @@ def _identities_above(folder: str) -> frozenset[_Identity]:
             status = os.stat(folder)
             found.add((status.st_dev, status.st_ino))
     return frozenset(found)
+
+
+def listed(item: Item) -> str:
+    """The name of an item as a line of a list."""
+    return f"./{item.id}" if item.id[0] == "#" or item.id[0].isspace() else item.id
 
 
 def is_scenario(path: str) -> bool:

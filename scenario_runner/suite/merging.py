@@ -21,6 +21,7 @@ from scenario_runner.streams import MAX_BYTES, is_stream
 from scenario_runner.suite.journal import FILE_NAME, VERSION, End, Header
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Hashes, Item, Outcome, Result
+from scenario_runner.suite.repeating import Repeat
 from scenario_runner.suite.tables import Row
 from scenario_runner.suite.verdicts import is_verdict, not_run
 from scenario_runner.visible import counted
@@ -194,9 +195,9 @@ class MergedJournals:
         except ValidationError:
             refuse("SR-SUITE-011", self._paths[journal], "the journal was changed while it was read")
 
-    def repeat_command(self, result: Result, folder: str) -> str:
-        """The command that runs an item again as the suite did that has its result, for a shell in ``folder``."""
-        return self.runs[self.entries[result.item.id].run].header.repeat.command(result, folder)
+    def repeat(self, result: Result) -> Repeat:
+        """How the suite that has a result runs its item again."""
+        return self.runs[self.entries[result.item.id].run].header.repeat
 
     def _last_runs(self) -> dict[int, Run]:
         """That of each journal."""

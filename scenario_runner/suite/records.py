@@ -79,8 +79,10 @@ class Outcome(NamedTuple):
 
     ``reason`` says in one sentence why the status is not Pass. ``exit_code`` is what ``scenario-runner run`` would have
     ended with (see `errors`). ``diagnostics`` are those of the run, as `Diagnostic.as_json` gives them. ``stack`` is
-    the Python stack of a worker that crashed or was killed, ``output`` the end of what its process wrote to standard
-    error, ``before`` the last of the ``before_count`` items that the same process had run before it, most recent last.
+    the native stack of a worker that crashed, or the traceback of an error of this program; ``python_stack`` the Python
+    stack of a worker that crashed or was killed, which has frames of this program alone; ``output`` the end of what its
+    process wrote to standard error; ``before`` the last of the ``before_count`` items that the same process had run
+    before it, most recent last.
     """
 
     status: Status
@@ -93,6 +95,7 @@ class Outcome(NamedTuple):
     output: str = ""
     before: tuple[str, ...] = ()
     before_count: int = 0
+    python_stack: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Only what differs from the defaults, so that the line of an item that passed is short."""

@@ -96,60 +96,6 @@ def test_a_suite_is_judged_and_repeated(suite: Path, program: Program) -> None:
     assert (suite.parent / "merged" / "failures.csv").read_text() == ""
 
 
-def test_results_of_another_driver_run_again(tmp_path: Path, program: Program) -> None:
-    """So do those of another version; a warning counts them, and --resume-anyway keeps them."""
-    for name in ("a", "b"):
-        item(tmp_path / "suite", name, doubled(0, 2, 4, 6))
-    resuming = ("test", "suite", "--results", "r", "--resume")
-    assert program("test", "suite/a.json", "--results", "r").code == 0
-    ended = program(*resuming)
-    assert (ended.err, "1 result of the run before taken over" in ended.out) == ("", True)
-    journal = tmp_path / "r" / "journal.jsonl"
-    header, *lines = journal.read_text().splitlines()
-    driver = json.loads(lines[0])["driver"]
-    journal.write_text("\n".join([header, *lines, ""]).replace(json.dumps(driver), '"other 1.0"'))
-    old = journal.read_bytes()
-    kept = program(*resuming[:-1], "--resume-anyway")
-    assert (kept.err, "2 results of the run before taken over" in kept.out) == ("", True)
-    journal.write_bytes(old)
-    ended = program(*resuming)
-    assert ended.err.startswith("warning: 2 results of the run before are of the device ")
-    assert " with the driver 'other 1.0', and run again\n  help: --resume-anyway keeps" in ended.err
-    assert "taken over" not in ended.out
-    assert "2 results of the run before taken over" in program(*resuming).out
-    old = journal.read_text()
-    version = json.loads(header)["program"]
-    journal.write_text(old.replace(f'"program":"{version}","program_hash":"', '"program":"0.1","program_hash":"0'))
-    assert "warning: 2 results of the run before are of version 0.1 of this program, and run" in program(*resuming).err
-    ended = program(*resuming, "--sandbox")
-    assert "warning: 2 results of the run before are of other options (sandbox), and run" in ended.err
-
-
-def test_options_of_the_verdict_count_for_what_is_kept(tmp_path: Path, program: Program) -> None:
-    """A Timeout runs again with a greater limit, what took longer with a smaller one, and what needs more attempts."""
-    item(tmp_path / "suite", "good", doubled(0, 2, 4, 6))
-    item(tmp_path / "suite", "wrong", doubled(0, 2, 4, 7))
-    item(tmp_path / "suite", "slow", {"repeat": 10_000_000, "outputs": {"x": {"unchecked": True}}})
-
-    def taken_over(*options: str) -> int:
-        out = program("test", "suite", "--results", "r", "--resume", *options).out
-        found = re.search(r"^(\d+) results? of the run before taken over", out, re.M)
-        return int(found[1]) if found else 0
-
-    assert taken_over("--timeout", "1", "--retries", "0") == 0
-    assert taken_over("--timeout", "1", "--retries", "0") == 3
-    assert taken_over("--timeout", "1.5", "--retries", "0") == 2
-    assert taken_over("--timeout", "0.9", "--retries", "0") == 3
-    journal = tmp_path / "r" / "journal.jsonl"
-    journal.write_text(re.sub(r'(good\.json.*"status":"Pass","seconds":)[^,}]*', r"\g<1>0.95", journal.read_text()))
-    assert taken_over("--timeout", "0.9", "--retries", "0") == 2
-    (tmp_path / "suite" / "slow.json").unlink()
-    assert taken_over("--retries", "0") == 2
-    assert taken_over() == 1  # wrong runs once more
-    assert taken_over("--retries", "0") == 2
-    assert taken_over("--repeat", "2") == 1
-
-
 @pytest.mark.parametrize(
     "arguments, message",
     [

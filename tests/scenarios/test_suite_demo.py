@@ -70,7 +70,7 @@ def test_what_the_results_tell(results: Path) -> None:
     by_name = {Path(result.item.id).stem: result for result in found}
     crash = by_name["crash"].attempts[-1]
     assert "SIGSEGV" in crash.reason
-    assert "execute.py" in crash.stack
+    assert "execute.py" in crash.python_stack
     (picture,) = by_name["fail"].attempts[-1].outputs
     assert all((results / "suite" / picture.files[name]).is_file() for name in ("expected", "actual", "error"))
     (not_supported,) = by_name["not_supported"].attempts

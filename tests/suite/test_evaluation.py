@@ -84,9 +84,11 @@ def test_passes(doubled: Scene, run: Run, keys: dict[str, Any]) -> None:
     "keys, status, message",
     [
         ({"values": [2, 4, 6, 9]}, "Fail", "1 of 4 elements (25 %) are wrong at [3]: 8.0 (0x41000000), expected 9.0 (0x41100000)"),
-        ({"values": [2, 4, 5, 9], "atol": 0.5}, "Fail", "2 of 4 elements (50 %) are wrong, the greatest error is 1 at [2]: 6.0 (0x40c00000), expected 5.0 (0x40a00000)"),
+        ({"values": [2, 4, 5, 9], "atol": 0.5}, "Fail", "2 of 4 elements (50 %) are wrong, the greatest error is 1 at [2]: 6.0 (0x40c00000), expected 5.0 (0x40a00000); allowed: atol 0.5"),
+        ({"values": [2, 4, 6, 8.000001], "atol": 9.536743e-07}, "Fail", "1 of 4 elements (25 %) are wrong, the greatest error is 9.5367432e-07 at [3]: 8.0 (0x41000000), expected 8.000001 (0x41000001); allowed: atol 9.536743e-07"),
+        ({"values": [2, 4, 6, 9], "metrics": {"rmse": {"max": 0.4999999}}}, "Fail", "rmse is 0.5, expected at most 0.4999999"),
         ({"values": [0, 0, 6, 8], "allowed_count": 1}, "Fail", "2 of 4 elements (50 %) are wrong, 1 may be at [1]: 4.0 (0x40800000), expected 0.0 (0x00000000)"),
-        ({"values": [2, 4, 6, "nan"], "nan": "equal"}, "Fail", "1 of 4 elements (25 %) are wrong, the greatest error is inf at [3]: 8.0 (0x41000000), expected nan (0x7fc00000)"),
+        ({"values": [2, 4, 6, "nan"], "nan": "equal"}, "Fail", "1 of 4 elements (25 %) are wrong, the greatest error is inf at [3]: 8.0 (0x41000000), expected nan (0x7fc00000); allowed: nan equal"),
         ({"values": [2, 4, 6, 9], "metrics": {"rmse": {"warn": 0.1, "max": 1}}}, "Warn", "rmse is 0.5, expected at most 0.1"),
         ({"values": [2, 4, 6, 9], "metrics": {"rmse": {"max": 0.1}, "psnr": {"min": 90}}}, "Fail", "rmse is 0.5, expected at most 0.1; psnr is 6.0206, expected at least 90"),
         ({"values": [2, 4, 6, "inf"], "metrics": {"rel_l2": {}}}, "Fail", "rel_l2 cannot be computed: what is expected has values that are not finite"),
@@ -262,6 +264,13 @@ def test_conditions(doubled: Scene, run: Run, runners: Runners) -> None:
     near = expected(values=[2.5, 4, 6, 8])
     assert run(outputs=near, when=[{"type": type, "outputs": {"x": {"atol": 1}}}]).status == "Pass"
     assert run(outputs=near, when=[{"type": other, "outputs": {"x": {"atol": 1}}}]).status == "Fail"
+    changed = {"atol": 0.25, "allowed_count": 0}
+    near["x"]["rtol"] = 1e-3
+    outcome = run(outputs=near, when=[{"type": other}, {"type": type, "outputs": {"x": changed}}])
+    assert outcome.reason.endswith("; allowed: atol 0.25 (when[1]), rtol 0.001")
+    bounds = {"metrics": {"rmse": {"max": 0.1}}}
+    outcome = run(outputs=near, when=[{"type": type, "outputs": {"x": bounds}}])
+    assert "; rmse is 0.25, expected at most 0.1 (when[0])" in outcome.reason
 
 
 def test_a_run_that_does_not_end(scene: Scene, run: Run) -> None:

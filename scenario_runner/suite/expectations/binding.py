@@ -49,6 +49,7 @@ class Bound(NamedTuple):
     element: Element = ELEMENTS["uint8"]
     rule: Rule = Rule()
     mask: str | None = None
+    origins: Mapping[str, str] = {}  # the entry of 'when' that has set a key
 
     @contextmanager
     def opened(self) -> Iterator[Content]:
@@ -179,7 +180,7 @@ def bind(
         else:
             problems += misfits
         if bound is not None:
-            found[name] = bound
+            found[name] = bound._replace(origins=expectations.origins(name))
     if problems:
         for bound in found.values():
             bound.close()

@@ -52,6 +52,12 @@ class Expectations(NamedTuple):
             return self.check.when[self.condition].timeout, f"'timeout' in when[{self.condition}] of {file}"
         return self.check.timeout, f"'timeout' in {file}"
 
+    def origins(self, name: str) -> Mapping[str, str]:
+        """The keys of an output that the entry of ``when`` has set, each with the name of that entry."""
+        if self.condition is None or name not in (changed := self.check.when[self.condition].outputs):
+            return {}
+        return dict.fromkeys(changed[name].model_fields_set, f"when[{self.condition}]")
+
     @property
     def expects_failure(self) -> bool:
         """Whether the run must end with an error."""

@@ -6,6 +6,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from scenario_runner.visible import distinct
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -83,5 +85,6 @@ def verdict(metric: Metric, bounds: Any, value: float) -> tuple[str, str]:
         is_within = value >= bound if metric.is_likeness else value <= bound
         if not is_within:  # a NaN is within nothing
             wanted = "at least" if metric.is_likeness else "at most"
-            return status, f"{metric.name} is {value:.6g}, expected {wanted} {bound:.6g}"
+            found, expected = distinct(value, bound)
+            return status, f"{metric.name} is {found}, expected {wanted} {expected}"
     return "Pass", ""

@@ -51,10 +51,11 @@ class Session:
         self._devices = (str(device),) if device else ()
         self._workers: Workers | None = None
         self._refused: ScenarioRunnerError | None = None
+        repeat = Repeat(_options(self._timeout_s), tuple(_lists(config)), self._devices)
         self.info = SuiteInfo(
             folder=str(config.invocation_params.dir),
             results=self._results or "",
-            repeat=Repeat(_options(self._timeout_s), tuple(_lists(config)), self._devices).command,
+            repeat=lambda result: repeat,
         )
 
     def item(self, path: Path) -> Item | None:

@@ -156,6 +156,7 @@ class _Page:
             "diagnostics": [_visible(each) for each in attempt.diagnostics[:_DIAGNOSTICS_MAX]],
             "outputs": [self._output(each) for each in attempt.outputs[:_OUTPUTS_MAX]],
             "stack": visible(shortened(attempt.stack, _TEXT_MAX)),
+            "python_stack": visible(shortened(attempt.python_stack, _TEXT_MAX)),
             "output": visible(shortened(attempt.output, _TEXT_MAX)),
             "before_count": max(attempt.before_count, len(attempt.before)),
             "before": [one_line(each, 4096) for each in attempt.before[-_BEFORE_MAX:]],

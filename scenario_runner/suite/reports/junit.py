@@ -200,7 +200,8 @@ def _class_name(id: str) -> str:
 
 
 def _element(tag: str, kind: str, message: str, text: str) -> str:
-    return f"<{tag}{_attributes(message=one_line(message), type=kind)}>{escape(text)}</{tag}>"
+    first = one_line(message.partition("\n")[0])
+    return f"<{tag}{_attributes(message=first, type=kind)}>{escape(text)}</{tag}>"
 
 
 def _attributes(**values: str) -> str:

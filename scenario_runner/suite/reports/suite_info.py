@@ -33,7 +33,7 @@ class SuiteInfo(NamedTuple):
     device and its name. ``command`` is the command line that started it, ``folder`` the folder that it was started in,
     and ``results`` the folder of the results, to which the paths in `OutputCheck.files` are relative; no report names
     them where it ``is_temporary``. ``incomplete`` says why not every item has a result, where one has none. ``repeat``
-    gives the command that runs the item of a result again in a folder.
+    tells how the item of a result runs again.
     """
 
     title: str = "scenario-runner"
@@ -48,11 +48,18 @@ class SuiteInfo(NamedTuple):
     results: str = ""
     is_temporary: bool = False
     incomplete: str = ""
-    repeat: Callable[[Result, str], str] = Repeat().command
+    repeat: Callable[[Result], Repeat] = lambda result: Repeat()
 
     def repeat_command(self, result: Result) -> str:
         """The command that runs one item again, for a shell in ``folder``."""
-        return self.repeat(result, self.folder)
+        return self.repeat(result).command(result, self.folder)
+
+    def repeat_commands(self, result: Result) -> list[str]:
+        """The same, and after a crash or a timeout the command for a debugger."""
+        commands = [self.repeat_command(result)]
+        if result.last is not None and result.last.status in ("Crash", "Timeout"):
+            commands.append(self.repeat(result).debug_command(result, self.folder))
+        return commands
 
     def shown_path(self, path: str) -> str:
         """A path as the user would write it: relative to ``folder`` where it lies below it."""

@@ -15,6 +15,7 @@ WORST_MAX: Final = 5
 FULL_TEXT_MAX: Final = 65536
 """How many characters `full_text` has at most."""
 
+_REASON_MAX: Final = 50  # lines
 _BEFORE_MAX: Final = 100  # items that ran before
 
 
@@ -32,18 +33,20 @@ _EVERYTHING: Final = _Limits(64, 1000, 1000, 1000)
 
 
 def headline(result: Result) -> str:
-    """The verdict, the item and the reason, in one line: 'Fail a/scenario.json: 3 of 16 elements differ'."""
-    reason = "" if result.last is None else result.last.reason
+    """The verdict, the item and the first line of the reason: 'Fail a/scenario.json: 3 of 16 elements differ'."""
+    reason = "" if result.last is None else result.last.reason.partition("\n")[0]
     return one_line(f"{result.verdict} {result.item.id}" + (f": {reason}" if reason else ""), 2000)
 
 
 def details(result: Result) -> list[str]:
-    """What more there is to say about the last attempt, a few lines: the outputs that are wrong with their worst
-    elements, messages, the Python stack and the last output of the driver. Empty for one that passed."""
+    """What more there is to say about the last attempt, a few lines: the rest of the reason (those of a compiler), the
+    outputs that are wrong with their worst elements, messages, the stack of a crash and the last output of the driver.
+    Empty for one that passed."""
     last = result.last
     if last is None or last.status == "Pass":
         return []
-    return [one_line(line) for line in _details(last, _SHORT)]
+    rest = last.reason.split("\n")[1 : _REASON_MAX + 1]
+    return [one_line(line) for text in (*rest, *_details(last, _SHORT)) for line in text.split("\n")]
 
 
 def full_text(result: Result, info: SuiteInfo) -> str:
@@ -67,7 +70,7 @@ def full_text(result: Result, info: SuiteInfo) -> str:
     lines.append("")
     lines += [f"device: {result.device}"] if result.device else []
     lines += [f"driver: {result.driver}"] if result.driver else []
-    lines.append(f"repeat: {info.repeat_command(result)}")
+    lines += (f"repeat: {each}" for each in info.repeat_commands(result))
     return shortened("\n".join(visible(line) for line in lines), FULL_TEXT_MAX)
 
 
@@ -120,7 +123,7 @@ def _details(outcome: Outcome, limits: _Limits) -> Iterator[str]:
         yield f"and {counted(len(outcome.diagnostics) - limits.messages, 'message')} more"
     if outcome.status in ("Crash", "Timeout"):
         if outcome.stack:
-            yield "Python stack:"
+            yield "stack:"
             yield from (f"  {line}" for line in outcome.stack.splitlines()[: limits.stack])
         if outcome.output:
             yield "last lines on standard error:"

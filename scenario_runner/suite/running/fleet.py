@@ -6,6 +6,7 @@ started, cannot be ended) costs the item that it was running, and the worker.
 
 from __future__ import annotations
 
+import os
 import selectors
 import signal
 import time
@@ -20,6 +21,7 @@ from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.channel import GarbageError
 from scenario_runner.suite.running.devices import UsedDevice, start_error
 from scenario_runner.suite.running.forks import Forks
+from scenario_runner.suite.running.native_stack import native_stack
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.suite.running.process import WorkerProcess, counted_kills
 from scenario_runner.suite.running.worker import STACK_SIGNAL
@@ -295,8 +297,8 @@ class Fleet:
         try:
             for answer in self._forks.answers():
                 match answer:
-                    case ("ended", int(number), int(status)) if number in self.workers:
-                        self._ended(self.workers[number], status)
+                    case ("ended", int(number), int(status), int(process)) if number in self.workers:
+                        self._ended(self.workers[number], status, process)
                     case ("refused", int(number), str(why)) if number in self.workers:
                         worker = self.workers[number]
                         self._retire(worker)
@@ -305,7 +307,7 @@ class Fleet:
         except EOFError:
             self._zygote_ended()
 
-    def _ended(self, worker: WorkerProcess, status: int) -> None:
+    def _ended(self, worker: WorkerProcess, status: int, process: int) -> None:
         with suppress(EOFError, ConnectionResetError, GarbageError):
             while messages := worker.channel.receive():  # what it sent before its end
                 for message in messages:
@@ -314,7 +316,8 @@ class Fleet:
         state, item, attempts = worker.state, worker.item, worker.attempts
         self._retire(worker)
         if item is not None and worker.has_begun:
-            self._events.outcome(worker, worker.ended(status, self._kills), spoiled=True)
+            stack = self._native_stack(process) if self._options.core_dumps and os.WCOREDUMP(status) else ""
+            self._events.outcome(worker, worker.ended(status, self._kills, stack), spoiled=True)
         elif item is not None:
             self._events.back(item, attempts)
         elif state == "starting" or worker.start_failed:
@@ -322,6 +325,12 @@ class Fleet:
         elif state == "idle":
             self._events.note(f"process {worker.place} on {worker.device} {how} while it ran nothing")
         self._forget(worker)
+
+    def _native_stack(self, process: int) -> str:
+        begun = time.monotonic()
+        stack = native_stack(process)
+        self.postpone(time.monotonic() - begun)
+        return stack
 
     def _forget(self, worker: WorkerProcess) -> None:
         self.workers.pop(worker.number, None)

@@ -31,7 +31,7 @@ class WorkerOptions(NamedTuple):
 
     A worker is replaced after ``most_items`` items, or when it has grown by ``most_bytes`` of memory or ``most_files``
     open files since its first item. A worker that has not ended ``kill_wait_s`` after it was killed cannot be ended:
-    its device is given up.
+    its device is given up. With ``core_dumps`` the kernel writes core files of workers that crash.
     """
 
     devices: tuple[str, ...] = ()
@@ -46,6 +46,7 @@ class WorkerOptions(NamedTuple):
     most_bytes: int = 1 << 30
     most_files: int = 128
     kill_wait_s: float = 30.0
+    core_dumps: bool = False
 
 
 class Finished(NamedTuple):

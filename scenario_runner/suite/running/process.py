@@ -137,11 +137,12 @@ class WorkerProcess:
             return f"was ended by {signal_name(os.WTERMSIG(status))}"
         return f"ended by itself with exit code {os.waitstatus_to_exitcode(status)}"
 
-    def ended(self, status: int = 0, kills: int = 0) -> Outcome:
-        """The outcome of the item that the process was running when it ended. ``kills``: `counted_kills` before."""
+    def ended(self, status: int = 0, kills: int = 0, stack: str = "") -> Outcome:
+        """The outcome of the item that the process was running when it ended. ``kills``: `counted_kills` before;
+        ``stack``: the native one, where it is known."""
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) and not self.why else 0
         help = _OUT_OF_MEMORY if number == signal.SIGKILL and counted_kills() > kills else ""
-        return self._outcome(Crash(number, 0, *self.work()), self.how(status), help)
+        return self._outcome(Crash(number, 0, *self.work(), stack), self.how(status), help)
 
     def work(self) -> tuple[str, str]:
         """What it was doing, and the JSON pointer of what it was doing that for."""
@@ -158,7 +159,8 @@ class WorkerProcess:
             _reason(problem),
             kind.exit_code,
             (problem.as_json(),),
-            stack=self._stack(),
+            stack=crash.stack,
+            python_stack=self._stack(),
         )
         return self.done(outcome)
 

@@ -76,7 +76,8 @@ def main(
     too. Returns the exit code of the process."""
     connection, messages, kept, faults = descriptors
     _die_with(alive)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    most_bytes = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (most_bytes if options.core_dumps else 0, most_bytes))
     for standard in (1, 2):
         os.dup2(messages, standard)
     os.close(messages)
@@ -180,16 +181,20 @@ class _Worker:
     def _outcome(self, item: Item) -> Outcome:
         started = time.perf_counter()
         try:
-            return self._task(item, self._runners, self._options.task_options)
+            outcome = self._task(item, self._runners, self._options.task_options)
+            if outcome.status == "Fail":
+                _open_files()  # raises OSError where no file handle is left, which is why it failed
+            return outcome
         except Exception as error:
+            code = INTERNAL_ERROR_EXIT_CODE
             if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+                code = LimitError.exit_code
                 reason = (
                     f"the process that ran it has run out of file handles while {progress.work()[0] or 'reading it'}"
                 )
             else:
                 reason = f"an error of this program: {type(error).__name__}: {error}"
-            seconds, code = time.perf_counter() - started, INTERNAL_ERROR_EXIT_CODE
-            return Outcome("Crash", seconds, reason, code, stack=traceback.format_exc())
+            return Outcome("Crash", time.perf_counter() - started, reason, code, stack=traceback.format_exc())
 
     def _tell_used(self) -> None:
         used = self._all_used()

@@ -10,7 +10,7 @@ all workers need; then::
     ("fork", number, device, driver)            ("refused", number, why) where there is none
     ("signal", number, signal)
     ("load", names: see `_load`)
-                                                ("ended", number, status as of os.waitpid)
+                                                ("ended", number, status as of os.waitpid, process id)
 
 Whatever ends the supervisor ends the workers and what they have started, compilers for instance: this process reads the
 end of the socket then, and the system kills a worker's process group when this process is gone.
@@ -146,7 +146,7 @@ class Zygote:
             if ended.si_pid in numbers:
                 number = numbers[ended.si_pid]
                 os.close(self._workers.pop(number)[1])
-                self._answer("ended", number, status)
+                self._answer("ended", number, status, ended.si_pid)
 
     def _answer(self, *answer: object) -> None:
         with suppress(OSError):  # the supervisor is gone, which `serve` is about to see

@@ -98,9 +98,7 @@ def test_a_crash_that_does_not_come_again_is_a_flake(
     assert "the same process had run 1 item before, at last:\n  a.json" in ended.out
 
 
-def test_a_crash_is_a_failure_with_its_stack(
-    run_pytest: RunPytest, tmp_path: Path, fault_layer: dict[str, str]
-) -> None:
+def test_a_crash_is_a_failure(run_pytest: RunPytest, tmp_path: Path, fault_layer: dict[str, str]) -> None:
     """A scenario that crashes each time fails, pytest goes on, and -x stops it."""
     for name in ("a", "b"):
         write_scenario(tmp_path / f"{name}.json")
@@ -109,4 +107,4 @@ def test_a_crash_is_a_failure_with_its_stack(
     assert ended.code == 1, ended.out
     assert outcomes(ended.out) == {"a.json::a": "FAILED"}
     assert "Crash a.json: the process that ran it was ended by SIGSEGV" in ended.out
-    assert "in create_buffer\n" in ended.out
+    assert "create_buffer" not in ended.out  # frames of this program

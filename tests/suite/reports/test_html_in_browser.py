@@ -85,6 +85,32 @@ def test_filters(opened: Browser) -> None:
     assert opened.value(COUNT) == "10015 results"
 
 
+def test_keys_work_from_the_start(opened: Browser) -> None:
+    """Arrow keys and Enter move in the list and open a result before anything was clicked, and in the search field."""
+    chosen = "document.querySelector('.chosen')?.dataset.place"
+    opened.wait(f"{chosen} === '0'")
+    opened.key("ArrowDown")
+    opened.wait(f"{chosen} === '1'")
+    opened.key("Enter")
+    opened.wait("!document.getElementById('detail').hidden")
+    opened.key("Escape")
+    opened.wait("document.getElementById('detail').hidden")
+    opened.key("/")
+    opened.wait("document.activeElement.id === 'search'")
+    opened.type("0")
+    opened.wait(f"{chosen} === '0'")
+    opened.key("ArrowDown")
+    opened.key("ArrowDown")
+    opened.wait(f"{chosen} === '2'")
+    opened.key("Home")
+    assert opened.value("document.activeElement.id") == "search"
+    opened.wait(f"{chosen} === '2'")
+    name = opened.value("document.querySelector('.chosen .name').textContent")
+    opened.key("Enter")
+    opened.wait("!document.getElementById('detail').hidden")
+    assert opened.value("document.querySelector('#detail h2').textContent").endswith(name)
+
+
 def test_sort_and_groups(opened: Browser) -> None:
     """The slowest come first when asked for; folders gather what lies in them, and open with the keyboard."""
     fill(opened, "sort", "slowest")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.errors import DriverCrashError, ScenarioRunnerError
+from scenario_runner.errors import DriverCrashError, LimitError
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.forks import Forks
 from scenario_runner.suite.running.options import Finished
@@ -19,7 +19,7 @@ from scenario_runner.suite.running.workers import Workers
 from tests.suite.running.conftest import TROUBLES, Folder, once_more, options
 from tests.suite.running.test_workers import is_running
 
-LATE = "took more than 1 s (the default of --timeout)"
+LATE = "took more than 3 s (the default of --timeout)"
 FENCE, CRASHED, LOST = 10, 12, 11
 
 
@@ -39,8 +39,8 @@ def test_a_crash_costs_one_item(folder: Folder) -> None:
     (problem,) = first.diagnostics
     assert (problem["code"], problem["pointer"], problem["path"]) == ("SR-DEVICE-006", "/commands/0", items[1].path)
     assert problem["line"] is not None
-    assert first.stack.startswith("Fatal Python error: Segmentation fault")
-    assert "scenario_runner/vulkan/execution/" in first.stack
+    assert first.python_stack.startswith("Fatal Python error: Segmentation fault")
+    assert "scenario_runner/vulkan/execution/" in first.python_stack
     assert (first.before, first.before_count) == (("a",), 1)
     assert (second.status, second.before, second.before_count) == ("Crash", (), 0)
     assert [each.status for each in (*outcomes["a"], *outcomes["c"])] == ["Pass", "Pass"]
@@ -91,13 +91,13 @@ def test_ways_to_end(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("trouble")
 def test_a_driver_that_waits_for_ever(folder: Folder) -> None:
     """It is killed when the time of its item is over, which is spent once, with a stack that shows the call."""
-    with Workers(options(jobs=1, timeout_s=1)) as workers:
+    with Workers(options(jobs=1, timeout_s=3)) as workers:
         outcomes = by_id(list(workers.run([folder.troubled("sleeps"), folder.good()])))
     (outcome,) = outcomes["sleeps"]
     assert (outcome.status, outcome.exit_code) == ("Timeout", FENCE)
     assert outcome.reason == f"the process that ran it was killed, since it {LATE}, while creating its resources"
     assert outcome.diagnostics[0]["code"] == "SR-DEVICE-004"
-    assert "create_buffer" in outcome.stack
+    assert "create_buffer" in outcome.python_stack
     assert outcomes["good"][0].status == "Pass"
 
 
@@ -108,7 +108,7 @@ def test_a_slow_end_is_not_waited_for(folder: Folder, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Forks, "signal", lambda forks, number, sent: None)
     hanging = folder.troubled("sleeps")
     task = "tests.suite.running.tasks:show_process"
-    with Workers(options(jobs=1, timeout_s=1, task=task)) as workers:
+    with Workers(options(jobs=1, timeout_s=3, task=task)) as workers:
         outcomes = by_id(list(workers.run([hanging, folder.good("a"), folder.good("b")])))
         process = int(Path(hanging.path + ".processes").read_text().split()[0])
         assert is_running(process)
@@ -122,7 +122,7 @@ def test_a_slow_end_is_not_waited_for(folder: Folder, monkeypatch: pytest.Monkey
     "what, status, code, words",
     [
         ("loses_the_device", "Fail", LOST, "VK_ERROR_DEVICE_LOST"),
-        ("leaks_files", "Crash", ScenarioRunnerError.exit_code, "has run out of file handles"),
+        ("leaks_files", "Crash", LimitError.exit_code, "has run out of file handles"),
     ],
 )
 def test_a_spoiled_process_runs_nothing_more(folder: Folder, what: str, status: str, code: int, words: str) -> None:
@@ -203,7 +203,7 @@ def test_a_process_that_cannot_be_ended(folder: Folder, device_name: str) -> Non
             os.kill(workers_parent(workers), signal.SIGSTOP)
 
     with Workers(
-        options(jobs=1, task="tests.suite.running.tasks:run_for_ever", timeout_s=1, kill_wait_s=1),
+        options(jobs=1, task="tests.suite.running.tasks:run_for_ever", timeout_s=3, kill_wait_s=1),
         on_note=notes.append,
         on_start=stop_zygote,
     ) as workers:

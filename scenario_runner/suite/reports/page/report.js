@@ -205,7 +205,13 @@
     const row = event.target.closest(".row");
     if (row) { current = -1; choose(Number(row.dataset.place), false); act(false); }
   });
-  $("list").addEventListener("keydown", (event) => {
+  // Keys move in the list wherever they mean nothing else: the search field keeps those that edit text.
+  const EDITING = ["Home", "End", "ArrowLeft", "ArrowRight", " "];
+  document.addEventListener("keydown", (event) => {
+    const target = event.target, isSearch = target === $("search");
+    if (event.isComposing || (isSearch && EDITING.includes(event.key))) return;
+    if (!isSearch && target.closest("#detail, a, input, select, textarea")) return;
+    if (target.closest("button, summary") && ["Enter", " "].includes(event.key)) return;
     const page = Math.max(1, Math.floor($("list").clientHeight / rowHeight()) - 1);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
     const each = shown[chosen];
@@ -337,7 +343,8 @@
         ` ${[[each.path, each.line, each.column].filter((part) => part !== null && part !== undefined).join(":"), each.pointer].filter(Boolean).join(" ")}`,
         make("div", {}, each.message), each.help ? make("div", { class: "help" }, each.help) : null))));
     }
-    if (attempt.stack) all.push(make("h3", {}, "Python stack"), make("pre", { tabindex: 0 }, attempt.stack));
+    if (attempt.stack) all.push(make("h3", {}, "Stack"), make("pre", { tabindex: 0 }, attempt.stack));
+    if (attempt.python_stack) all.push(make("details", { class: "part" }, make("summary", {}, "Python stack"), make("pre", { tabindex: 0 }, attempt.python_stack)));
     if (attempt.output) all.push(make("h3", {}, "Written to standard error"), make("pre", { tabindex: 0 }, attempt.output));
     if (attempt.before) {
       const count = attempt.before_count, listed = attempt.before.length;

@@ -1,0 +1,116 @@
+"""``scenario-runner test``: which results are kept, and what is said of failures."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy
+
+from tests.cli.test_test_command import DATA, doubled, item
+from tests.crash import crash_shader
+from tests.program import Program
+from tests.scenes import Scene, glsl
+
+
+def test_results_of_another_driver_run_again(tmp_path: Path, program: Program) -> None:
+    """So do those of another version; a warning counts them, and --resume-anyway keeps them."""
+    for name in ("a", "b"):
+        item(tmp_path / "suite", name, doubled(0, 2, 4, 6))
+    resuming = ("test", "suite", "--results", "r", "--resume")
+    assert program("test", "suite/a.json", "--results", "r").code == 0
+    ended = program(*resuming)
+    assert (ended.err, "1 result of the run before taken over" in ended.out) == ("", True)
+    journal = tmp_path / "r" / "journal.jsonl"
+    header, *lines = journal.read_text().splitlines()
+    driver = json.loads(lines[0])["driver"]
+    journal.write_text("\n".join([header, *lines, ""]).replace(json.dumps(driver), '"other 1.0"'))
+    old = journal.read_bytes()
+    kept = program(*resuming[:-1], "--resume-anyway")
+    assert (kept.err, "2 results of the run before taken over" in kept.out) == ("", True)
+    journal.write_bytes(old)
+    ended = program(*resuming)
+    assert ended.err.startswith("warning: 2 results of the run before are of the device ")
+    assert " with the driver 'other 1.0', and run again\n  help: --resume-anyway keeps" in ended.err
+    assert "taken over" not in ended.out
+    assert "2 results of the run before taken over" in program(*resuming).out
+    old = journal.read_text()
+    version = json.loads(header)["program"]
+    journal.write_text(old.replace(f'"program":"{version}","program_hash":"', '"program":"0.1","program_hash":"0'))
+    assert "warning: 2 results of the run before are of version 0.1 of this program, and run" in program(*resuming).err
+    ended = program(*resuming, "--sandbox")
+    assert "warning: 2 results of the run before are of other options (sandbox), and run" in ended.err
+
+
+def test_options_of_the_verdict_count_for_what_is_kept(tmp_path: Path, program: Program) -> None:
+    """A Timeout runs again with a greater limit, what took longer with a smaller one, and what needs more attempts."""
+    item(tmp_path / "suite", "good", doubled(0, 2, 4, 6))
+    item(tmp_path / "suite", "wrong", doubled(0, 2, 4, 7))
+    item(tmp_path / "suite", "slow", {"repeat": 10_000_000, "outputs": {"x": {"unchecked": True}}})
+
+    def taken_over(*options: str) -> int:
+        out = program("test", "suite", "--results", "r", "--resume", *options).out
+        found = re.search(r"^(\d+) results? of the run before taken over", out, re.M)
+        return int(found[1]) if found else 0
+
+    assert taken_over("--timeout", "1", "--retries", "0") == 0
+    assert taken_over("--timeout", "1", "--retries", "0") == 3
+    assert taken_over("--timeout", "1.5", "--retries", "0") == 2
+    assert taken_over("--timeout", "0.9", "--retries", "0") == 3
+    journal = tmp_path / "r" / "journal.jsonl"
+    journal.write_text(re.sub(r'(good\.json.*"status":"Pass","seconds":)[^,}]*', r"\g<1>0.95", journal.read_text()))
+    assert taken_over("--timeout", "0.9", "--retries", "0") == 2
+    (tmp_path / "suite" / "slow.json").unlink()
+    assert taken_over("--retries", "0") == 2
+    assert taken_over() == 1  # wrong runs once more
+    assert taken_over("--retries", "0") == 2
+    assert taken_over("--repeat", "2") == 1
+
+
+def test_a_crash_shows_the_native_stack(tmp_path: Path, program: Program, device_name: str) -> None:
+    """With --core-dumps, where the system writes core files and there is gdb; frames of this program are not shown. A
+    command runs the scenario in a debugger, and --quiet shows all of it once."""
+    scene = Scene(tmp_path / "suite").shader("x", crash_shader(device_name))
+    scene.buffer("a", numpy.ones(4, "uint32"), dst="out.npy").dispatch("x", ["a"], [1]).write("crash.json")
+    ended = program("test", "suite", "--core-dumps", "--sandbox", "--retries", "0", "--quiet", "--results", "r")
+    assert ended.code == 1
+    assert ended.out.count("crash.json: ") == 1
+    assert "  gdb --args python3 -m scenario_runner run --no-isolate --sandbox suite/crash.json\n" in ended.out
+    assert "scenario_runner/" not in ended.out
+    pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    if pattern.startswith("|"):
+        assert f"    no core file was found; /proc/sys/kernel/core_pattern is {pattern!r}" in ended.out
+    elif shutil.which("gdb"):
+        assert re.search(r"^  stack:\n    #\d+ .*\n", ended.out, re.M)
+        assert "core file: /" in ended.out
+    without = program("test", "suite", "--retries", "0", "--quiet")
+    assert "stack:" not in without.out
+
+
+def test_compiler_errors_keep_their_lines(tmp_path: Path, program: Program) -> None:
+    """Each error of the compiler and each line of the source that it shows is a line, in reports too."""
+    scene = Scene(tmp_path / "suite").shader("x", glsl("a[0] = foo(1);\n b = 3;", DATA))
+    scene.buffer("a", numpy.zeros(4, "uint32")).dispatch("x", ["a"], [1]).write("bad.json")
+    ended = program("test", "suite", "--retries", "0", "--quiet", "--junit", "j.xml")
+    lines = ended.out.splitlines()
+    assert len([line for line in lines if "'foo' : no matching overloaded function found" in line]) == 1
+    assert len([line for line in lines if "'b' : undeclared identifier" in line]) == 1
+    assert "\\n" not in ended.out
+    failure = ElementTree.parse(tmp_path / "j.xml").find(".//failure")
+    assert failure is not None
+    assert "\\n" not in failure.get("message", "")
+
+
+def test_names_can_be_read_as_a_list(tmp_path: Path, program: Program) -> None:
+    """What --list prints is a list of the same items, whatever their names are."""
+    names = ["#a.json", " b.json", "@c.json", "-.json", "d e.json", "é.json", "[x].json"]
+    for name in names:
+        (tmp_path / name).write_text('{"commands": []}')
+    (tmp_path / "z ").write_text('{"commands": []}')
+    printed = program("test", ".", "./z ", "--list").out
+    assert len(printed.splitlines()) == len(names) + 1
+    again = program("test", "-", "--list", stdin=printed)
+    assert (again.code, again.err, again.out) == (0, "", printed)
