@@ -13,7 +13,7 @@ def test_quick(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("SCENARIO_RUNNER_CACHE", "")
     assert main(["--quick"]) == 0
     out = capsys.readouterr().out
-    assert out.count("(200 Pass)") == 2
+    assert out.count("(200 Pass)") == 5
     assert "(198 Pass, 2 Crash)" in out
     assert "1 Timeout" in out
 
