@@ -13,7 +13,7 @@ from scenario_runner import Runner, load
 from scenario_runner.errors import FileError, MissingFileError, ScenarioRunnerError
 from scenario_runner.files.dds import read_header as read_dds_header
 from scenario_runner.files.npy import read_header
-from scenario_runner.vgf import read_vgf
+from scenario_runner.graphs import read_vgf
 from tests.scenes import Scene, glsl
 
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scenario_runner.vgf import read_vgf
-from scenario_runner.vgf.scenario_template import scenario_for
+from scenario_runner.graphs import read_vgf
+from scenario_runner.graphs.scenario_template import scenario_for
 
 Array = NDArray[Any]
 DEFAULT = Path(__file__).parent.parent / "tests" / "vgf" / "models"

@@ -42,8 +42,8 @@ def _show(argv: Sequence[str]) -> int:
     parser.add_argument("file", metavar="FILE", help="the VGF file")
     parser.add_argument("--json", action="store_true", help="print everything except code and constant data, as JSON")
     options = parser.parse_args(argv)
-    from scenario_runner.vgf import read_vgf
-    from scenario_runner.vgf.describe import describe
+    from scenario_runner.graphs import read_vgf
+    from scenario_runner.graphs.describe import describe
 
     described = describe(read_vgf(options.file))
     if options.json:
@@ -61,8 +61,8 @@ def _scenario(argv: Sequence[str]) -> int:
     parser.add_argument("file", metavar="FILE", help="the VGF file")
     parser.add_argument("--output", metavar="JSON", help="write to this file (default: standard output)")
     options = parser.parse_args(argv)
-    from scenario_runner.vgf import read_vgf
-    from scenario_runner.vgf.scenario_template import scenario_for
+    from scenario_runner.graphs import read_vgf
+    from scenario_runner.graphs.scenario_template import scenario_for
 
     folder = os.path.dirname(os.path.abspath(options.output)) if options.output else os.getcwd()
     try:
@@ -92,7 +92,7 @@ def _extract(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     from scenario_runner.files.output import OutputFile
     from scenario_runner.files.source import SourceFile, file_error
-    from scenario_runner.vgf.executorch import is_program, read_program
+    from scenario_runner.graphs.executorch import is_program, read_program
 
     with SourceFile(options.file) as source:
         if not is_program(source):

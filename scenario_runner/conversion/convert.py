@@ -89,8 +89,8 @@ def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
     try:
         with ConverterCall(source.input(), options) as call:
             # what is imported from here on is imported while the converter is at work
-            from scenario_runner.vgf import parse_vgf
-            from scenario_runner.vgf.writer import vgf_parts
+            from scenario_runner.graphs import parse_vgf
+            from scenario_runner.graphs.writer import vgf_parts
 
             parts: Sequence[bytes | memoryview] = [call.result()]
     except (ConverterRefusedError, ConverterFailedError) as error:

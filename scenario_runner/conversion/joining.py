@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 
 from scenario_runner.conversion.model import Function
-from scenario_runner.vgf.model import DescriptorSet, Segment, Slot, Vgf
+from scenario_runner.graphs.model import DescriptorSet, Segment, Slot, Vgf
 
 
 def joined_results(converted: Vgf, function: Function) -> Vgf:

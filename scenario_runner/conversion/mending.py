@@ -15,9 +15,8 @@ from scenario_runner.conversion.element_types import format_value_of_element
 from scenario_runner.conversion.model import CustomOperation, Function
 from scenario_runner.conversion.placeholders import shader_number
 from scenario_runner.custom_shader import Attributes, View
-from scenario_runner.vgf import DescriptorSet, ModelResource, Module, PushConstantRange, Sampler, Segment, Slot, Vgf
-from scenario_runner.vgf.descriptor_type import TENSOR
-from scenario_runner.vgf.model import Category
+from scenario_runner.graphs import DescriptorSet, ModelResource, Module, PushConstantRange, Sampler, Segment, Slot, Vgf
+from scenario_runner.graphs.model import TENSOR, Category
 
 _COMPUTE_STAGE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
 

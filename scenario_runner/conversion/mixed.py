@@ -19,7 +19,7 @@ from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
 if TYPE_CHECKING:
     from scenario_runner.conversion.mending import Shader
     from scenario_runner.custom_shader import Attributes
-    from scenario_runner.vgf import Vgf
+    from scenario_runner.graphs import Vgf
 
 # What is said about workgroup_sizes that are too few.
 _ABOUT_WORKGROUPS = frozenset({"SR-CUSTOM-014"})
@@ -79,8 +79,8 @@ class MixedConversion:
             # what is imported from here on is imported while the converter is at work
             from scenario_runner.conversion.mending import mended
             from scenario_runner.conversion.skeleton import skeleton_of
-            from scenario_runner.vgf import find_problems
-            from scenario_runner.vgf.writer import vgf_parts
+            from scenario_runner.graphs import find_problems
+            from scenario_runner.graphs.writer import vgf_parts
 
             shaders = self._shaders()
             self._stop_at(("error", "warning") if strict else ("error",))
@@ -250,7 +250,7 @@ class MixedConversion:
         from scenario_runner.conversion.joining import joined_results
         from scenario_runner.conversion.mending import missing_operands
         from scenario_runner.conversion.skeleton import skeleton_of
-        from scenario_runner.vgf import parse_vgf
+        from scenario_runner.graphs import parse_vgf
 
         try:
             converted = parse_vgf(call.result(), name=self._model.path)

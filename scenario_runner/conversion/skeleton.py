@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from scenario_runner.conversion.element_types import format_value_of_element
 from scenario_runner.conversion.model import CustomOperation, Function, Value
 from scenario_runner.conversion.placeholders import entry_point
-from scenario_runner.vgf import DescriptorSet, ModelResource, Module, Segment, Slot, Vgf
-from scenario_runner.vgf.descriptor_type import TENSOR
-from scenario_runner.vgf.model import Category
+from scenario_runner.graphs import DescriptorSet, ModelResource, Module, Segment, Slot, Vgf
+from scenario_runner.graphs.model import TENSOR, Category
 
 _VERSION = (0, 5, 0)
 

@@ -16,7 +16,7 @@ from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.source import SourceFile
 
 if TYPE_CHECKING:
-    from scenario_runner.vgf import Vgf
+    from scenario_runner.graphs import Vgf
 
 _BYTECODE = b"ML\xefR"
 _IS_ALIGNED, _OPERATIONS_SECTION, _HAS_PROPERTIES_AND_REGIONS = 0x80, 4, 0x50

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.formats import Format
-from scenario_runner.vgf.descriptor_type import BUFFER_TYPES, IMAGE_TYPES
+from scenario_runner.graphs.model import BUFFER_TYPES, IMAGE_TYPES
 
 Language = Literal["SPIR-V", "GLSL", "HLSL", ""]
 

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from scenario_runner.custom_shader.samplers import SAMPLER_NAMES
 from scenario_runner.formats import all_formats
+from scenario_runner.graphs.model import DESCRIPTOR_TYPE_NAMES
 from scenario_runner.scenario.model import U32
 from scenario_runner.scenario.model_base import ModelBase
-from scenario_runner.vgf.descriptor_type import DESCRIPTOR_TYPE_NAMES
 
 OTHER_DESCRIPTOR_TYPES = {"VK_DESCRIPTOR_TYPE_STORAGE_TENSOR_EXT": "VK_DESCRIPTOR_TYPE_TENSOR_ARM"}
 """Names that the description of the attributes uses and Vulkan does not have, with Vulkan's."""

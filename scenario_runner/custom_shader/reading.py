@@ -17,12 +17,7 @@ from scenario_runner.custom_shader.push_constants import read_push_constants
 from scenario_runner.custom_shader.samplers import SAMPLER_NAMES
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.formats import Format, find_format, format_help
-from scenario_runner.scenario.syntax import escape
-from scenario_runner.scenario.validators import build
-from scenario_runner.scenario.wording import close_match, findings, listed, shown
-from scenario_runner.shaders.own_includes import own_include
-from scenario_runner.spirv.index import MAGIC
-from scenario_runner.vgf.descriptor_type import (
+from scenario_runner.graphs.model import (
     COMBINED_IMAGE_SAMPLER,
     DESCRIPTOR_TYPE_NAMES,
     STORAGE_IMAGE,
@@ -30,6 +25,11 @@ from scenario_runner.vgf.descriptor_type import (
     UNIFORM_BUFFER,
     descriptor_type_named,
 )
+from scenario_runner.scenario.syntax import escape
+from scenario_runner.scenario.validators import build
+from scenario_runner.scenario.wording import close_match, findings, listed, shown
+from scenario_runner.shaders.own_includes import own_include
+from scenario_runner.spirv.index import MAGIC
 from scenario_runner.visible import counted
 
 _INDEXED = re.compile(r"(input|output)_([0-9]+)_(\w+)")

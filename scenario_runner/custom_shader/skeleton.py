@@ -14,9 +14,9 @@ from scenario_runner.custom_shader.variables import TYPE_OF_KIND, element_of
 from scenario_runner.errors import ShaderError, UsageError, error_of
 from scenario_runner.files.source import SourceFile
 from scenario_runner.formats import all_formats
+from scenario_runner.graphs.model import COMBINED_IMAGE_SAMPLER, descriptor_type_name
 from scenario_runner.spirv import read_module
 from scenario_runner.spirv.index import MAGIC
-from scenario_runner.vgf.descriptor_type import COMBINED_IMAGE_SAMPLER, descriptor_type_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

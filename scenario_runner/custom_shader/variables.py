@@ -12,8 +12,7 @@ from scenario_runner.checks.images import check_image, declared_otherwise
 from scenario_runner.checks.tensors import check_tensor
 from scenario_runner.custom_shader.operands import element_size_bytes
 from scenario_runner.diagnostics import Diagnostic, error, warning
-from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Vector
-from scenario_runner.vgf.descriptor_type import (
+from scenario_runner.graphs.model import (
     COMBINED_IMAGE_SAMPLER,
     STORAGE_BUFFER,
     STORAGE_IMAGE,
@@ -21,6 +20,7 @@ from scenario_runner.vgf.descriptor_type import (
     UNIFORM_BUFFER,
     descriptor_type_name,
 )
+from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Vector
 
 if TYPE_CHECKING:
     from scenario_runner.checks.bindings import Slot

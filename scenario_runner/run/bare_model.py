@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageError
+from scenario_runner.graphs import find_port, input_ports, output_ports
+from scenario_runner.graphs.model import format_name
+from scenario_runner.graphs.scenario_template import COMMAND, scenario_for
 from scenario_runner.plan.graphs.model_files import read_model
 from scenario_runner.run.inputs import Inputs
 from scenario_runner.scenario import Scenario, from_dict, loads
-from scenario_runner.vgf import find_port, input_ports, output_ports
-from scenario_runner.vgf.resource_size import format_name
-from scenario_runner.vgf.scenario_template import COMMAND, scenario_for
 
 if TYPE_CHECKING:
     from scenario_runner.diagnostics import Diagnostic

@@ -85,7 +85,7 @@ def _compile(
 
 
 def _modules_of_model(path: str, compiler: str | None, use_cache: bool) -> list[dict[str, Any]]:
-    from scenario_runner.vgf import read_vgf
+    from scenario_runner.graphs import read_vgf
 
     found: list[dict[str, Any]] = []
     for number, module in enumerate(read_vgf(path).modules):

@@ -27,7 +27,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("custom_shader",),
     ("checks",),
     ("graphs", "shaders", "scenario"),
-    ("vgf",),
     ("files",),
     ("spirv",),
     ("program",),
@@ -53,7 +52,7 @@ RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 VULKAN = ("api", "devices", "resources", "pipelines", "execution")
 
 # Beyond the layers: `vulkan` is given a plan and a source of bytes and knows nothing of where they came from.
-NEVER = {"vulkan": {"scenario", "files", "shaders", "vgf"}}
+NEVER = {"vulkan": {"scenario", "files", "shaders", "graphs"}}
 
 # Modules that only these parts of ours may import.
 ONLY_IN = {
@@ -172,7 +171,7 @@ def test_only_the_command_line_speaks() -> None:
         ("plan/x.py", "from scenario_runner.vulkan import device", "scenario_runner.vulkan, which is not below it"),
         ("spirv/x.py", "def f():\n    from ..plan import model", "scenario_runner.plan, which is not below it"),
         ("files/x.py", "from scenario_runner import cli", "scenario_runner.cli, which is not below it"),
-        ("files/x.py", "from scenario_runner.vgf import reader", "scenario_runner.vgf, which is not below it"),
+        ("files/x.py", "from scenario_runner.graphs import reader", "scenario_runner.graphs, which is not below it"),
         ("vulkan/x.py", "import scenario_runner.files.npy", "scenario_runner.files.npy, which it must not know"),
         ("plan/x.py", "import pydantic", "pydantic; only custom_shader, scenario, suite may"),
         ("runner.py", "from vulkan import VkBuffer", "vulkan; only vulkan may"),

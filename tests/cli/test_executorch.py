@@ -10,7 +10,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, ScenarioRunnerError, UnsupportedError
-from scenario_runner.vgf import read_vgf
+from scenario_runner.graphs import read_vgf
 from tests.program import Program
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "vgf" / "programs"

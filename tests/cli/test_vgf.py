@@ -13,8 +13,8 @@ import pytest
 import vgfpy
 
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
-from scenario_runner.vgf import read_vgf
-from scenario_runner.vgf.describe import describe
+from scenario_runner.graphs import read_vgf
+from scenario_runner.graphs.describe import describe
 from tests.program import python_path
 from tests.vgf.vgf_samples import written
 

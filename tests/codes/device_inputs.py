@@ -192,7 +192,7 @@ def what_the_validation_layer_reports(case: Case) -> Codes:
 
 def without_the_library(case: Case) -> Codes:
     """The Python that runs has no package that reads VGF files."""
-    from scenario_runner.vgf.library import decoder
+    from scenario_runner.graphs.tables import decoder
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "vgfpy", None)

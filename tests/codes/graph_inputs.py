@@ -9,8 +9,8 @@ from typing import Any
 import vgfpy
 
 from scenario_runner.formats import find_format
-from scenario_runner.vgf import parse_vgf
-from scenario_runner.vgf.descriptor_type import UNIFORM_BUFFER
+from scenario_runner.graphs import parse_vgf
+from scenario_runner.graphs.model import UNIFORM_BUFFER
 from tests.codes.case import Case, Codes, Input
 from tests.gpu.ml_scenes import HEAD, SPIRV, VGF, bindings, random, tensor
 from tests.tosa.graph_words import Graph

@@ -13,7 +13,7 @@ from scenario_runner import ScenarioRunnerError, convert
 from scenario_runner.conversion import converter
 from scenario_runner.conversion.converter import VARIABLE
 from scenario_runner.errors import FileError, MissingFileError, UnsupportedError, UsageError
-from scenario_runner.vgf import parse_vgf
+from scenario_runner.graphs import parse_vgf
 from tests.conversion.models import BRANCH, BUFFER, GRID, TENSOR, add, attributes, custom, function, linear, shader
 from tests.conversion.test_reading_models import FIXTURES, flatbuffer
 

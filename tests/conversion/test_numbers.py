@@ -13,7 +13,7 @@ import pytest
 
 from scenario_runner import Runner, convert
 from scenario_runner.conversion.converter import find_converter
-from scenario_runner.vgf import Vgf, parse_vgf
+from scenario_runner.graphs import Vgf, parse_vgf
 from tests.conversion.models import BUFFER, GRID, TENSOR, add, attributes, constant, custom, function, reshape, shader
 
 Array = Any

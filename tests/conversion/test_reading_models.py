@@ -14,7 +14,7 @@ from scenario_runner.conversion.reading import parse_model
 from scenario_runner.conversion.source import open_source
 from scenario_runner.conversion.syntax import escaped, tensor_type, unescaped
 from scenario_runner.formats import format_named
-from scenario_runner.vgf import parse_vgf
+from scenario_runner.graphs import parse_vgf
 from tests.conversion.models import GRID, add, function, shader
 
 FIXTURES = Path(__file__).parent / "fixtures"

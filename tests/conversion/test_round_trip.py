@@ -14,9 +14,9 @@ from scenario_runner import Runner, convert
 from scenario_runner.conversion.dispatch import covering_workgroups
 from scenario_runner.custom_shader import View
 from scenario_runner.formats import format_named
-from scenario_runner.vgf import parse_vgf, read_vgf
-from scenario_runner.vgf.descriptor_type import STORAGE_BUFFER, STORAGE_IMAGE
-from scenario_runner.vgf.descriptor_type import TENSOR as TENSOR_TYPE
+from scenario_runner.graphs import parse_vgf, read_vgf
+from scenario_runner.graphs.model import STORAGE_BUFFER, STORAGE_IMAGE
+from scenario_runner.graphs.model import TENSOR as TENSOR_TYPE
 from tests.conversion.models import BUFFER, GRID, TENSOR, add, attributes, custom, function, linear, shader
 from tests.program import Program
 

@@ -9,8 +9,8 @@ import pytest
 import vgfpy
 
 from scenario_runner import Runner
+from scenario_runner.graphs.model import UNIFORM_BUFFER
 from scenario_runner.run.result import Result
-from scenario_runner.vgf.descriptor_type import UNIFORM_BUFFER
 from tests.gpu.ml_scenes import bindings
 from tests.scenes import Scene
 from tests.vgf.vgf_samples import R32_SFLOAT, STORAGE_BUFFER, written

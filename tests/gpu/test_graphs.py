@@ -213,8 +213,8 @@ def test_a_model_given_in_code(ml: Runner, scene: Scene) -> None:
 
 def test_a_template_runs_as_it_is(ml: Runner, scene: Scene) -> None:
     """The scenario that the template makes for a model runs once its inputs are there."""
-    from scenario_runner.vgf import read_vgf
-    from scenario_runner.vgf.scenario_template import scenario_for
+    from scenario_runner.graphs import read_vgf
+    from scenario_runner.graphs.scenario_template import scenario_for
 
     path = VGF / "conv.vgf"
     template = scenario_for(read_vgf(path), str(path))

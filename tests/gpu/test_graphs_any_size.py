@@ -10,7 +10,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import OutOfMemoryError, ScenarioError, UnsupportedError
-from scenario_runner.vgf import read_vgf
+from scenario_runner.graphs import read_vgf
 from tests.gpu.ml_scenes import VGF, bindings, random, tensor
 from tests.scenes import Scene
 

@@ -17,11 +17,10 @@ import pytest
 
 from scenario_runner.errors import FileError
 from scenario_runner.formats import find_format
+from scenario_runner.graphs import parse_vgf
+from scenario_runner.graphs.model import STORAGE_BUFFER, UNIFORM_BUFFER, Slot, Vgf
+from scenario_runner.graphs.scenario_template import scenario_for
 from scenario_runner.validation import validate_file
-from scenario_runner.vgf import parse_vgf
-from scenario_runner.vgf.descriptor_type import STORAGE_BUFFER, UNIFORM_BUFFER
-from scenario_runner.vgf.model import Slot, Vgf
-from scenario_runner.vgf.scenario_template import scenario_for
 from tests.gpu.ml_scenes import CHECKOUT, MODELS, VGF
 from tests.vgf.changed_tables import changes, encoded
 

@@ -13,12 +13,12 @@ import numpy
 import pytest
 
 from scenario_runner.files.source import file_identity
+from scenario_runner.graphs import Port, input_ports, output_ports, read_vgf
 from scenario_runner.plan.cache.plan_cache import PlanCache, Settings
 from scenario_runner.plan.model.commands import GraphPipelinePlan, in_memory
 from scenario_runner.plan.resolve import resolve_to_keep
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load
-from scenario_runner.vgf import Port, input_ports, output_ports, read_vgf
 from tests.gpu.ml_scenes import SPIRV, VGF, bindings, random, tensor
 from tests.scenes import Scene
 

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from scenario_runner.vgf import read_vgf
+from scenario_runner.graphs import read_vgf
 
 FIXTURES = Path(__file__).parent / "fixtures"
 FLOATS = ("f32", "f16", "bf16")

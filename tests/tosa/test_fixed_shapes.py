@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from scenario_runner.errors import ScenarioError
+from scenario_runner.graphs import read_vgf
 from scenario_runner.graphs.module import FixedGraph, GraphModule
 from scenario_runner.graphs.tosa import Shape
-from scenario_runner.vgf import read_vgf
 from tests.tosa.graph_words import EXT_INST, FIXTURES, TENSOR, Graph
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import vgfpy
 
-from scenario_runner.vgf.model import Slot, Vgf
+from scenario_runner.graphs.model import Slot, Vgf
 from tests.vgf.vgf_samples import written
 
 # Formats of one component: integers, floating point and Booleans of every size; and one of four components.

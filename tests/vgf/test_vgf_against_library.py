@@ -9,7 +9,7 @@ import pytest
 from vgf_library_view import library_view
 from vgf_samples import SOUND, everything, fixture_bytes, legacy_constants, one_shader, with_constants
 
-from scenario_runner.vgf import Vgf, parse_vgf
+from scenario_runner.graphs import Vgf, parse_vgf
 
 SAMPLES = {
     **{name: fixture_bytes(name) for name in SOUND},

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from vgf_samples import FIXTURES, SAMPLED_IMAGE, everything
 
-from scenario_runner.vgf import (
+from scenario_runner.graphs import (
     DescriptorSet,
     GraphConstant,
     PushConstantRange,

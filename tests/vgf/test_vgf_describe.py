@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from vgf_samples import FIXTURES, SOUND, everything
 
-from scenario_runner.vgf import find_problems, parse_vgf, read_vgf
-from scenario_runner.vgf.describe import describe
+from scenario_runner.graphs import find_problems, parse_vgf, read_vgf
+from scenario_runner.graphs.describe import describe
 
 
 @pytest.mark.parametrize("name", SOUND)

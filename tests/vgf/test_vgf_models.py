@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from scenario_runner.formats import format_of_value
-from scenario_runner.vgf import input_ports, output_ports, parse_vgf, read_vgf
-from scenario_runner.vgf.scenario_template import scenario_for
+from scenario_runner.graphs import input_ports, output_ports, parse_vgf, read_vgf
+from scenario_runner.graphs.scenario_template import scenario_for
 
 MODELS = Path(__file__).parent / "models"
 MAKER = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "make_models.py"))

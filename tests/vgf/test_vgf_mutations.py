@@ -16,9 +16,9 @@ import vgfpy
 from vgf_samples import SOUND, SPIRV_WORDS, everything, fixture_bytes, legacy_constants, with_constants, written
 
 from scenario_runner.errors import FileError
-from scenario_runner.vgf import parse_vgf
-from scenario_runner.vgf.describe import describe
-from scenario_runner.vgf.scenario_template import scenario_for
+from scenario_runner.graphs import parse_vgf
+from scenario_runner.graphs.describe import describe
+from scenario_runner.graphs.scenario_template import scenario_for
 from tests.effort import calls_of
 
 SEEDS = [

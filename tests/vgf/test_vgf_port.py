@@ -8,7 +8,7 @@ import pytest
 from vgf_samples import FIXTURES
 
 from scenario_runner.errors import FileError
-from scenario_runner.vgf import Vgf, find_port, input_ports, output_ports, read_vgf
+from scenario_runner.graphs import Vgf, find_port, input_ports, output_ports, read_vgf
 
 
 def model(name: str) -> Vgf:

@@ -8,8 +8,8 @@ from typing import Any
 
 from vgf_samples import FIXTURES, everything
 
-from scenario_runner.vgf import Vgf, parse_vgf, read_vgf
-from scenario_runner.vgf.scenario_template import scenario_for
+from scenario_runner.graphs import Vgf, parse_vgf, read_vgf
+from scenario_runner.graphs.scenario_template import scenario_for
 
 
 def made(name: str) -> dict[str, Any]:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.checks.access import check_writeonly_input
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.graphs import unwritten_inputs
 from scenario_runner.plan.graphs.model import VgfGraph
 from scenario_runner.plan.graphs.spirv import SpirvGraph, resolve_spirv_dispatch
 from scenario_runner.plan.graphs.vgf import VgfDispatch, shader_of
 from scenario_runner.plan.resolvers import CommandResolver, PlanContext
 from scenario_runner.plan.tensors import is_open, report_unknown_shape
-from scenario_runner.vgf import unwritten_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from scenario_runner import clock
 from scenario_runner.array_data import plain_bytes
+from scenario_runner.graphs.model import input_ports, output_ports
 from scenario_runner.graphs.module import GraphModule
 from scenario_runner.plan.model.commands import ConstantData, FilePart
-from scenario_runner.vgf.port import input_ports, output_ports
 
 if TYPE_CHECKING:
     from scenario_runner.files.source import Identity
+    from scenario_runner.graphs import Vgf
     from scenario_runner.scenario import Graph, Scenario
-    from scenario_runner.vgf import Vgf
 
 
 class VgfGraph:
@@ -22,8 +22,8 @@ class VgfGraph:
 
     def __init__(self, scenario: Scenario, graph: Graph) -> None:
         """Raises FileError, and UnsupportedError without the ``ml`` extra."""
+        from scenario_runner.graphs import parse_vgf
         from scenario_runner.plan.graphs.model_files import read_model
-        from scenario_runner.vgf import parse_vgf
 
         self.graph = graph
         self.pointer = scenario.resource_pointer(graph.uid)

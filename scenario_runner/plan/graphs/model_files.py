@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from scenario_runner.files.source import Identity, SourceFile
 
 if TYPE_CHECKING:
-    from scenario_runner.vgf import Vgf
+    from scenario_runner.graphs import Vgf
 
 # A process that runs one model after the other must not keep all of them.
 _MOST_KEPT = 4
@@ -25,7 +25,7 @@ def read_model(path: str) -> ModelFile:
 
     Raises FileError and, without the ``ml`` extra, UnsupportedError.
     """
-    from scenario_runner.vgf import read_open_vgf
+    from scenario_runner.graphs import read_open_vgf
 
     with SourceFile(path) as file:
         found = _kept.pop(file.identity, None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.checks.push_constants import check_data, check_size, declared_size, padded
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.graphs.model import descriptor_type_name, format_name, known_format
 from scenario_runner.graphs.module import shape_problems
 from scenario_runner.plan.bindings import descriptors, set_layouts
 from scenario_runner.plan.graphs.interface import (
@@ -24,18 +25,16 @@ from scenario_runner.plan.model.commands import GraphConstantPlan, GraphDispatch
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispatch, LayoutBinding
 from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
 from scenario_runner.plan.problems import Problems
-from scenario_runner.vgf.descriptor_type import descriptor_type_name
-from scenario_runner.vgf.resource_size import format_name, known_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from scenario_runner.diagnostics import Diagnostic
+    from scenario_runner.graphs import Segment
     from scenario_runner.plan.model.plan import Operation
     from scenario_runner.plan.resolvers import PlanContext
     from scenario_runner.plan.shaders import LoadedShader
     from scenario_runner.scenario import DispatchGraph, Scenario, Shader
-    from scenario_runner.vgf import Segment
 
 
 # The name of a segment that says nothing but its number.

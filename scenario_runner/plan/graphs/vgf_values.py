@@ -11,19 +11,26 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.formats import format_of_value
+from scenario_runner.graphs.model import (
+    BUFFER_TYPES,
+    IMAGE_TYPES,
+    TENSOR,
+    descriptor_type_name,
+    format_name,
+    known_format,
+    resource_size_bytes,
+)
 from scenario_runner.plan.model.plan import ResourcePlan
 from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.plan.model.resources import TensorPlan
 from scenario_runner.plan.tensors import is_format_of_tensors
-from scenario_runner.vgf.descriptor_type import BUFFER_TYPES, IMAGE_TYPES, TENSOR, descriptor_type_name
-from scenario_runner.vgf.resource_size import format_name, known_format, resource_size_bytes
 
 if TYPE_CHECKING:
+    from scenario_runner.graphs import ModelResource, Port
     from scenario_runner.plan.graphs.model import VgfGraph
     from scenario_runner.plan.problems import Problems
     from scenario_runner.plan.tables import Tables
     from scenario_runner.scenario import Binding
-    from scenario_runner.vgf import ModelResource, Port
 
 
 class Values:

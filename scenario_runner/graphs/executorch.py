@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from scenario_runner.files.source import SourceFile, file_error
-from scenario_runner.vgf.model import ModelResource, Segment, Slot, Vgf
+from scenario_runner.graphs.model import ModelResource, Segment, Slot, Vgf
 
 _BACKEND = "VgfBackend"
 _MOST_PROGRAM_BYTES = 64 << 20

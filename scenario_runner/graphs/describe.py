@@ -5,10 +5,20 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from scenario_runner.vgf.descriptor_type import descriptor_type_name
-from scenario_runner.vgf.model import Constant, ModelResource, Module, Segment, Slot, Vgf
-from scenario_runner.vgf.port import Port, input_ports, output_ports
-from scenario_runner.vgf.resource_size import format_name, resource_size_bytes
+from scenario_runner.graphs.model import (
+    Constant,
+    ModelResource,
+    Module,
+    Port,
+    Segment,
+    Slot,
+    Vgf,
+    descriptor_type_name,
+    format_name,
+    input_ports,
+    output_ports,
+    resource_size_bytes,
+)
 
 
 def describe(vgf: Vgf) -> dict[str, Any]:

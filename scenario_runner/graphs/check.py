@@ -1,4 +1,4 @@
-"""Every check on a decoded VGF file that involves more than one number of it.
+"""Cross references of a VGF file: rows that are one value, and everything that is wrong.
 
 Indices come first: when one of them points nowhere, nothing else is looked at. Each check is linear in the size of
 the file.
@@ -7,13 +7,106 @@ the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from math import prod
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.vgf.descriptor_type import IMAGE_TYPES
-from scenario_runner.vgf.model import Category, ModelResource, Segment, Slot, Vgf
-from scenario_runner.vgf.resource_size import format_name, known_format, resource_size_bytes
+from scenario_runner.graphs.model import (
+    IMAGE_TYPES,
+    Category,
+    ModelResource,
+    Segment,
+    Slot,
+    Vgf,
+    format_name,
+    known_format,
+    resource_size_bytes,
+)
+
+
+def join_by_number(vgf: Vgf) -> Vgf:
+    """The model with alias groups for rows that are one value; the same one where there are none to add.
+
+    Rows of other sizes are left alone, and a model whose indices lead nowhere: `find_problems` says what is wrong.
+    """
+    if not _indices_are_good(vgf):
+        return vgf
+    values = _Values(vgf)
+    for one, other in _joins(vgf):
+        values.join(one, other)
+    if not values.changed:
+        return vgf
+    rows = tuple(
+        replace(row, alias_group=values.group_of(index)) if row.category != "constant" else row
+        for index, row in enumerate(vgf.resources)
+    )
+    return replace(vgf, resources=rows)
+
+
+def _indices_are_good(vgf: Vgf) -> bool:
+    slots = [*vgf.inputs, *vgf.outputs, *(slot for one in vgf.segments for slot in (*one.inputs, *one.outputs))]
+    return all(0 <= slot.resource_index < len(vgf.resources) for slot in slots)
+
+
+def _joins(vgf: Vgf) -> Iterator[tuple[int, int]]:
+    """Pairs of rows: one of a segment, and the one that the model lists under its number."""
+    inputs, outputs = _by_number(vgf.inputs), _by_number(vgf.outputs)
+    outside = {vgf.value(slot.resource_index) for slot in (*vgf.inputs, *vgf.outputs)}
+    written = {vgf.value(slot.resource_index) for one in vgf.segments for slot in one.outputs}
+    done: set[tuple[str, int]] = set()
+    for segment in vgf.segments:
+        for slot in segment.inputs:
+            value = vgf.value(slot.resource_index)
+            known = inputs.get(slot.binding, outputs.get(slot.binding))
+            if known is not None and value not in outside and value not in done:
+                yield slot.resource_index, known
+        for slot in segment.outputs:
+            value = vgf.value(slot.resource_index)
+            known = outputs.get(slot.binding)
+            is_listed = vgf.resources[slot.resource_index].category in ("input", "output")
+            if known is not None and value not in outside and (is_listed or vgf.value(known) not in written):
+                yield slot.resource_index, known
+            done.add(value)
+
+
+def _by_number(slots: tuple[Slot, ...]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for slot in slots:
+        found.setdefault(slot.binding, slot.resource_index)
+    return found
+
+
+class _Values:
+    """Alias groups that grow."""
+
+    def __init__(self, vgf: Vgf) -> None:
+        self._vgf = vgf
+        self._groups = [row.alias_group for row in vgf.resources]
+        self._new = max((group for group in self._groups if group is not None), default=-1) + 1
+        self.changed = False
+
+    def group_of(self, row: int) -> int | None:
+        return self._groups[row]
+
+    def join(self, one: int, other: int) -> None:
+        """Put two rows, and what shares memory with them, into one group."""
+        groups = self._groups
+        sizes = [resource_size_bytes(self._vgf.resources[row]) for row in (one, other)]
+        if sizes[0] != sizes[1] or "constant" in (self._vgf.resources[row].category for row in (one, other)):
+            return
+        wanted = groups[other]
+        if wanted is None:
+            wanted = groups[other] = self._new
+            self._new += 1
+        old = groups[one]
+        if old == wanted:
+            return
+        groups[one] = wanted
+        if old is not None:
+            self._groups = [wanted if group == old else group for group in groups]
+        self.changed = True
+
 
 _Finding = tuple[str, str]
 """(JSON pointer into what `describe` makes of the file, what is wrong there)"""

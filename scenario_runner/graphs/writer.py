@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from scenario_runner.errors import MissingPackageError
-from scenario_runner.vgf.constants import raw_section
-from scenario_runner.vgf.header import put_constants_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from scenario_runner.vgf.model import ModelResource, Module, Segment, Slot, Vgf
+from scenario_runner.graphs.model import ModelResource, Module, Segment, Slot, Vgf
+from scenario_runner.graphs.reader import put_constants_size, raw_section
 
 
 def vgf_parts(vgf: Vgf) -> list[bytes | memoryview]:

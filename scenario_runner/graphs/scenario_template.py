@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from scenario_runner.graphs.model import (
+    BUFFER_TYPES,
+    COMBINED_IMAGE_SAMPLER,
+    IMAGE_TYPES,
+    ModelResource,
+    Sampler,
+    Vgf,
+    format_name,
+    input_ports,
+    output_ports,
+    resource_size_bytes,
+)
 from scenario_runner.sampling import ADDRESS_MODE_NAMES, FILTER_NAMES, STANDARD_COLOR_NAMES
-from scenario_runner.vgf.descriptor_type import BUFFER_TYPES, COMBINED_IMAGE_SAMPLER, IMAGE_TYPES
-from scenario_runner.vgf.model import ModelResource, Sampler, Vgf
-from scenario_runner.vgf.port import input_ports, output_ports
-from scenario_runner.vgf.resource_size import format_name, resource_size_bytes
 
 # As the reference runner calls it; `dispatch_graph` is the older name.
 COMMAND = "dispatch_vgf"

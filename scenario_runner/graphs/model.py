@@ -1,0 +1,283 @@
+"""VGF files as frozen data: tables, descriptor types, sizes, and the inputs and outputs that callers see.
+
+Every cross reference is an index into a tuple of `Vgf`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Literal
+
+from scenario_runner.errors import FileError, UnsupportedError
+from scenario_runner.formats import Format, format_of_value
+
+COMBINED_IMAGE_SAMPLER, STORAGE_IMAGE, UNIFORM_BUFFER, STORAGE_BUFFER, TENSOR = 1, 3, 6, 7, 1000460000
+IMAGE_TYPES = frozenset({COMBINED_IMAGE_SAMPLER, STORAGE_IMAGE})
+BUFFER_TYPES = frozenset({UNIFORM_BUFFER, STORAGE_BUFFER})
+
+_NAMES = {
+    COMBINED_IMAGE_SAMPLER: "VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER",
+    STORAGE_IMAGE: "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE",
+    UNIFORM_BUFFER: "VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER",
+    STORAGE_BUFFER: "VK_DESCRIPTOR_TYPE_STORAGE_BUFFER",
+    TENSOR: "VK_DESCRIPTOR_TYPE_TENSOR_ARM",
+}
+_NUMBERS = {name: number for number, name in _NAMES.items()}
+DESCRIPTOR_TYPE_NAMES = tuple(sorted(_NUMBERS))
+
+
+def descriptor_type_named(name: str) -> int | None:
+    """The VkDescriptorType with this name, None for one that VGF files do not use."""
+    return _NUMBERS.get(name)
+
+
+def descriptor_type_name(descriptor_type: int | None) -> str | None:
+    """The name of a VkDescriptorType, ``VkDescriptorType(number)`` for an unknown one, None for none."""
+    if descriptor_type is None:
+        return None
+    return _NAMES.get(descriptor_type, f"VkDescriptorType({descriptor_type})")
+
+
+Kind = Literal["compute", "graph"]
+Language = Literal["SPIR-V", "GLSL", "HLSL"]
+Category = Literal["input", "output", "intermediate", "constant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A shader or graph module. ``code`` is SPIR-V as bytes, GLSL or HLSL as text, or None for a placeholder."""
+
+    type: Kind
+    name: str
+    entry_point: str
+    language: Language | None
+    code: bytes | str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """VkFilter, VkSamplerAddressMode and VkBorderColor values of a sampled image."""
+
+    min_filter: int
+    mag_filter: int
+    address_mode_u: int
+    address_mode_v: int
+    border_color: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelResource:
+    """A row of the model resource table.
+
+    ``descriptor_type`` is a VkDescriptorType (None for constants), ``format`` a VkFormat, ``shape`` counts elements
+    with -1 for a dynamic dimension and ``()`` for a scalar or an unknown shape, ``strides`` is ``()`` when packed.
+    Rows with the same ``alias_group`` are views of one value and share its memory.
+    """
+
+    category: Category
+    descriptor_type: int | None
+    format: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    alias_group: int | None
+    sampler: Sampler | None
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A number and the resource behind it.
+
+    In a descriptor set ``binding`` is the shader's binding number; in inputs and outputs it is the logical number of
+    the value within the whole model, which is what a scenario binds by.
+    """
+
+    binding: int
+    resource_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorSet:
+    """One descriptor set of a segment; ``index`` is the set number that the shader uses."""
+
+    index: int
+    slots: tuple[Slot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphConstant:
+    """Feeds row ``constant_index`` of the constants to the OpGraphConstantARM whose literal is ``id``."""
+
+    id: int
+    constant_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class PushConstantRange:
+    """A VkPushConstantRange."""
+
+    stage_flags: int
+    offset_bytes: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One step of the model: a graph or a compute shader. Segments run in the order of the file.
+
+    ``dispatch_shape`` is the workgroup count of a compute segment; (0, 0, 0) means that the file gives none.
+    """
+
+    index: int
+    type: Kind
+    name: str
+    module_index: int
+    descriptor_sets: tuple[DescriptorSet, ...]
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    constants: tuple[GraphConstant, ...]
+    dispatch_shape: tuple[int, int, int]
+    push_constant_ranges: tuple[PushConstantRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Constant data. ``sparsity_dimension`` is None for dense data and the axis of 2:4 semi-structured sparsity
+    otherwise.
+
+    ``data`` are the bytes (a read-only view of what was parsed); of a file on disk they are not read, and
+    ``offset_bytes`` says where in it the ``size_bytes`` lie."""
+
+    resource_index: int
+    sparsity_dimension: int | None
+    size_bytes: int
+    offset_bytes: int | None = None
+    data: memoryview | None = field(default=None, repr=False, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Vgf:
+    """A VGF file. ``version`` is (major, minor, patch) of the file format.
+
+    ``input_names`` and ``output_names`` are as the file has them and may be longer than the slots; `input_ports` and
+    `output_ports` say which name belongs to which slot.
+    """
+
+    version: tuple[int, int, int]
+    modules: tuple[Module, ...]
+    resources: tuple[ModelResource, ...]
+    segments: tuple[Segment, ...]
+    constants: tuple[Constant, ...]
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+
+    def value(self, index: int) -> tuple[str, int]:
+        """What identifies the value that a row is of: its alias group, or its only row."""
+        group = self.resources[index].alias_group
+        return ("row", index) if group is None else ("group", group)
+
+
+def known_format(value: int) -> Format | None:
+    """The format with this VkFormat value, or None. The converter writes -1 for a name that it does not know."""
+    try:
+        return format_of_value(value)
+    except UnsupportedError:
+        return None
+
+
+def format_name(value: int) -> str:
+    """The name of a VkFormat, or ``VkFormat(number)`` for an unknown one."""
+    found = known_format(value)
+    return f"VkFormat({value})" if found is None else found.name
+
+
+def resource_size_bytes(resource: ModelResource) -> int | None:
+    """Packed size of a resource; None where a dimension is dynamic, there is no shape, or the format is not known.
+
+    The last dimension of an image counts the components of its texels: shape [H, W, C] or [1, H, W, C].
+    """
+    texel = known_format(resource.format)
+    if texel is None or texel.is_compressed or not resource.shape or min(resource.shape) < 0:
+        return None
+    count = prod(resource.shape)
+    if resource.descriptor_type in IMAGE_TYPES:
+        return count // texel.components * texel.block_size_bytes
+    return count * texel.block_size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One input or output of the model.
+
+    ``names`` is empty when the file does not say which name belongs to which slot, and has several entries for a result
+    that the model returns more than once. ``resource_index`` is the row that the model names; ``view_indices`` are all
+    rows of the same value, that row first: one allocation serves them all, with one Vulkan object for each (an input
+    that a graph reads as tensor and a shader as buffer has two).
+    """
+
+    binding: int
+    names: tuple[str, ...]
+    resource_index: int
+    view_indices: tuple[int, ...]
+
+    @property
+    def name(self) -> str | None:
+        """The first of the names, if there is one."""
+        return self.names[0] if self.names else None
+
+    @property
+    def label(self) -> str:
+        """How messages call the port: its name and number, or its number alone."""
+        return f"binding {self.binding}" if self.name is None else f"{self.name!r} (binding {self.binding})"
+
+
+def input_ports(vgf: Vgf) -> tuple[Port, ...]:
+    """The inputs of the model in the order of the file; a number that the file lists twice is one port."""
+    return _ports(vgf, vgf.inputs, vgf.input_names)
+
+
+def output_ports(vgf: Vgf) -> tuple[Port, ...]:
+    """The outputs of the model in the order of the file; a result that the model returns twice is one port."""
+    return _ports(vgf, vgf.outputs, vgf.output_names)
+
+
+def find_port(ports: Sequence[Port], key: str | int) -> Port:
+    """The port with the binding number or the name ``key``; a name wins over a number written as text.
+
+    Raises FileError that lists what there is when none matches, or when several have that name.
+    """
+    named = [port for port in ports if key in port.names]
+    number = int(key) if isinstance(key, int) or (key.isascii() and key.isdigit() and len(key) < 11) else None
+    matches = named or [port for port in ports if port.binding == number]
+    if len(matches) == 1:
+        return matches[0]
+    known = ", ".join(port.label for port in (matches or ports)) or "none"
+    if matches:
+        raise FileError(f"several are called {key!r}: {known}", help="say which one by its binding number")
+    raise FileError(f"the model has no {key!r} here; it has: {known}")
+
+
+def _ports(vgf: Vgf, slots: tuple[Slot, ...], names: tuple[str, ...]) -> tuple[Port, ...]:
+    # Names belong to positions. The converter drops the slots of unused arguments but keeps their names, so with
+    # unequal lengths no position can be trusted.
+    trusted = len(names) == len(slots)
+    groups: dict[int, list[int]] = {}
+    for index, resource in enumerate(vgf.resources):
+        if resource.alias_group is not None:
+            groups.setdefault(resource.alias_group, []).append(index)
+    names_of: dict[int, list[str]] = {}
+    row_of: dict[int, int] = {}
+    for position, slot in enumerate(slots):
+        row_of.setdefault(slot.binding, slot.resource_index)
+        known = names_of.setdefault(slot.binding, [])
+        if trusted and names[position]:
+            known.append(names[position])
+    ports = []
+    for binding, row in row_of.items():
+        group = vgf.resources[row].alias_group
+        others = () if group is None else tuple(i for i in groups[group] if i != row)
+        ports.append(Port(binding, tuple(names_of[binding]), row, (row, *others)))
+    return tuple(ports)

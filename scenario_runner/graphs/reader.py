@@ -1,0 +1,314 @@
+"""Reading of VGF files: header, tables, constants, then every cross reference.
+
+Since format 0.4 the constant section is raw: the tag ``CONST00\\0``, a u64 count, one record per constant {u32
+resource, i32 sparsity dimension (-1 dense), u64 size, u64 offset from the end of the records}, then the payload, which
+is not read here for files on disk. Before, it was a FlatBuffers table, which only the library reads; those files are
+small, and their constants are copied.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from scenario_runner import log
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError, UnsupportedError, error_of
+from scenario_runner.files.source import SourceFile, file_error
+from scenario_runner.graphs.check import find_problems, join_by_number
+from scenario_runner.graphs.executorch import is_program, joined_models, read_program
+from scenario_runner.graphs.model import Constant, Vgf
+from scenario_runner.graphs.tables import decoder, read_modules, read_resources, read_sequence
+
+
+class Content(Protocol):
+    """The bytes of a VGF model, which begins at ``start_bytes`` of its file.
+
+    ``is_memory``: parts are views of memory, which cost nothing however large they are.
+    """
+
+    is_memory: bool
+    start_bytes: int
+    size_bytes: int
+
+    def part(self, offset_bytes: int, size_bytes: int) -> memoryview:
+        """At most ``size_bytes`` bytes from ``offset_bytes`` on, fewer where the file ends. Raises FileError."""
+
+
+class MemoryContent:
+    """A file that is in memory."""
+
+    is_memory = True
+    start_bytes = 0
+
+    def __init__(self, content: bytes | bytearray | memoryview) -> None:
+        self._view = memoryview(content).cast("B")
+        self.size_bytes = self._view.nbytes
+
+    def part(self, offset_bytes: int, size_bytes: int) -> memoryview:
+        return self._view[offset_bytes : offset_bytes + size_bytes].toreadonly()
+
+
+class DiskContent:
+    """A file on disk, or a part of one.
+
+    It is read, never mapped: a file that is cut short while it is mapped ends the process.
+    """
+
+    is_memory = False
+
+    def __init__(self, file: SourceFile, start_bytes: int = 0, size_bytes: int | None = None) -> None:
+        self._file = file
+        self.start_bytes = start_bytes
+        self.size_bytes = file.size_bytes if size_bytes is None else size_bytes
+
+    def part(self, offset_bytes: int, size_bytes: int) -> memoryview:
+        size_bytes = max(0, min(size_bytes, self.size_bytes - offset_bytes))
+        return memoryview(self._file.read(size_bytes, self.start_bytes + offset_bytes))
+
+
+SIZE_BYTES = 128
+_MAGIC = b"VGF1"
+_LEGACY_MAGIC = struct.pack("<I", 0xF0E1D2C3)
+_TOSA = b"TOSA"  # behind the offset that each FlatBuffer begins with
+_OLDEST, _NEWEST = (0, 3), (0, 5)
+_CONSTANTS_SIZE_AT = 72
+_SECTION_NAMES = ("module", "model sequence", "model resource", "constant")
+# FlatBuffers offsets are 32 bits wide and signed in places, so no buffer is larger than this.
+_FLATBUFFER_LIMIT_BYTES = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the file that is known to lie within it."""
+
+    name: str
+    offset_bytes: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The format version and the sections in the order of the file."""
+
+    version: tuple[int, int, int]
+    modules: Section
+    sequence: Section
+    resources: Section
+    constants: Section
+
+
+def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> Header:
+    """Read and check the header, with which ``start`` begins.
+
+    Raises FileError when this is not a VGF file, one of an unknown version, or a cut one.
+    """
+
+    def fail(message: str, help: str | None = None, code: str = "SR-FILE-013") -> FileError:
+        return FileError(Diagnostic(code, "error", "/header", message, help, path=path))
+
+    if len(start) < SIZE_BYTES:
+        raise fail(f"the file has {file_size_bytes} bytes, but a VGF file begins with a header of {SIZE_BYTES} bytes")
+    magic = bytes(start[:4])
+    if start[4:8] == _TOSA:
+        raise fail(
+            "this is a TOSA model, which has to be converted to VGF first",
+            help=f"scenario-runner convert {path} -o MODEL.vgf",
+            code="SR-FILE-014",
+        )
+    if magic not in (_MAGIC, _LEGACY_MAGIC):
+        raise fail(f"this is not a VGF file: it begins with {magic!r} where {_MAGIC!r} is expected")
+    major, minor, patch = start[8:11]
+    if not _OLDEST <= (major, minor) <= _NEWEST:
+        raise fail(
+            f"the file has the VGF format {major}.{minor}.{patch}, but formats 0.3 to 0.5 can be read",
+            help="convert the model again with a model converter that writes one of these formats",
+            code="SR-FILE-014",
+        )
+    numbers = struct.unpack_from("<8Q", start, 16)
+    sections = []
+    for name, offset, size in zip(_SECTION_NAMES, numbers[::2], numbers[1::2], strict=True):
+        if offset < SIZE_BYTES or offset + size > file_size_bytes:
+            raise fail(
+                f"the {name} section is said to be bytes {offset} to {offset + size}, "
+                f"but the file has {file_size_bytes} bytes, the header's {SIZE_BYTES} included",
+                help="the file is damaged or was cut short",
+            )
+        if name != "constant" and size > _FLATBUFFER_LIMIT_BYTES:
+            raise fail(f"the {name} section has {size} bytes, but at most {_FLATBUFFER_LIMIT_BYTES} are possible")
+        sections.append(Section(name, offset, size))
+    return Header((major, minor, patch), *sections)
+
+
+def put_constants_size(file: bytearray, size_bytes: int) -> int:
+    """Write the size of the constant section, which is the last one, into the header; the offset of that section."""
+    struct.pack_into("<Q", file, _CONSTANTS_SIZE_AT, size_bytes)
+    return int(struct.unpack_from("<Q", file, _CONSTANTS_SIZE_AT - 8)[0])
+
+
+_TAG = b"CONST00\0"
+_START_BYTES = 16
+_RECORD = struct.Struct("<IiQQ")
+_DENSE = -1
+_ALIGNMENT = 8
+_CUT = "the file is damaged or was cut short"
+
+
+def read_constants(content: Content, section: Section, path: str) -> tuple[Constant, ...]:
+    """Decode the constant section. Raises FileError when it is damaged."""
+    if not section.size_bytes:
+        return ()
+    start = content.part(section.offset_bytes, min(_START_BYTES, section.size_bytes))
+    if bytes(start[: len(_TAG)]) != _TAG:
+        return _read_flatbuffer(content.part(section.offset_bytes, section.size_bytes), path)
+    return _read_raw(content, section, start, path)
+
+
+def raw_section(constants: Sequence[Constant]) -> list[bytes | memoryview]:
+    """The parts of a section with these constants, whose data are in memory."""
+    parts: list[bytes | memoryview] = []
+    records, offset = [], 0
+    for constant in constants:
+        assert constant.data is not None, "the constants of files on disk are read before"
+        sparsity = _DENSE if constant.sparsity_dimension is None else constant.sparsity_dimension
+        records.append(_RECORD.pack(constant.resource_index, sparsity, constant.data.nbytes, offset))
+        padding = bytes(-constant.data.nbytes % _ALIGNMENT)
+        parts += [constant.data, padding]
+        offset += constant.data.nbytes + len(padding)
+    return [_TAG, len(constants).to_bytes(8, "little"), *records, *parts]
+
+
+def _read_raw(content: Content, section: Section, start: memoryview, path: str) -> tuple[Constant, ...]:
+    room = (section.size_bytes - _START_BYTES) // _RECORD.size
+    count = struct.unpack_from("<Q", start, len(_TAG))[0] if room >= 0 else 1
+    if count > room:
+        message = f"{count} constants do not fit into the constant section of {section.size_bytes} bytes"
+        raise FileError(Diagnostic("SR-FILE-013", "error", "/constants", message, _CUT, path=path))
+    records = content.part(section.offset_bytes + _START_BYTES, count * _RECORD.size)
+    payload_offset = section.offset_bytes + _START_BYTES + count * _RECORD.size
+    payload_size = section.size_bytes - _START_BYTES - count * _RECORD.size
+    constants, total_bytes = [], 0
+    for i, (resource_index, sparsity, size, offset) in enumerate(_RECORD.iter_unpack(records)):
+        if offset + size > payload_size:
+            message = f"the data are said to be bytes {offset} to {offset + size} of {payload_size}"
+            raise FileError(Diagnostic("SR-FILE-013", "error", f"/constants/{i}", message, _CUT, path=path))
+        total_bytes += size
+        place = payload_offset + offset
+        data = content.part(place, size) if content.is_memory else None
+        constants.append(_constant(i, resource_index, sparsity, size, path, content.start_bytes + place, data))
+    # Overlapping constants would let a small file ask for any amount of memory.
+    if total_bytes > payload_size:
+        message = f"the constants overlap: they claim {total_bytes} bytes of {payload_size}"
+        raise FileError(Diagnostic("SR-FILE-013", "error", "/constants", message, "the file is damaged", path=path))
+    return tuple(constants)
+
+
+def _read_flatbuffer(section: memoryview, path: str) -> tuple[Constant, ...]:
+    table = decoder("CreateConstantDecoder", section, path, "constant")
+    constants, room_bytes = [], section.nbytes
+    for i in range(table.size()):
+        view = table.getConstant(i)
+        # Every constant costs its table even when it is empty, so the loop is bounded by the section's size too.
+        room_bytes -= _RECORD.size // 2 + (0 if view is None else view.nbytes)
+        if room_bytes < 0:
+            message = f"the constants claim more than the {section.nbytes} bytes of their section"
+            raise FileError(Diagnostic("SR-FILE-013", "error", "/constants", message, "the file is damaged", path=path))
+        data = memoryview(b"" if view is None else bytes(view))
+        sparsity = table.getConstantSparsityDimension(i)
+        constants.append(_constant(i, table.getConstantMrtIndex(i), sparsity, data.nbytes, path, None, data))
+    return tuple(constants)
+
+
+def _constant(
+    i: int, resource_index: int, sparsity: int, size: int, path: str, offset: int | None, data: memoryview | None
+) -> Constant:
+    if sparsity < _DENSE:
+        message = f"the sparsity dimension is {sparsity}, expected -1 (dense) or an axis"
+        raise FileError(Diagnostic("SR-FILE-013", "error", f"/constants/{i}/sparsity_dimension", message, path=path))
+    return Constant(resource_index, None if sparsity == _DENSE else sparsity, size, offset, data)
+
+
+_Table = TypeVar("_Table")
+
+
+def read_vgf(path: str | os.PathLike[str]) -> Vgf:
+    """Read the VGF file at ``path`` (formats 0.3 to 0.5).
+
+    The data of its constants are not read, only where they lie. Every index, size and cross reference is checked
+    (`find_problems`), so that users of the result need not. Raises FileError when the file cannot be read or is not
+    a valid VGF file, and UnsupportedError without the ``ml`` extra.
+    """
+    with SourceFile(path) as file:
+        return read_open_vgf(file)
+
+
+def read_open_vgf(file: SourceFile) -> Vgf:
+    """As `read_vgf`, of a file that is open. Of an ExecuTorch program these are the models that it calls, as one."""
+    if not is_program(file):
+        return _parsed(DiskContent(file), file.path)
+    program = read_program(file)
+    others = ", ".join(dict.fromkeys(program.others))
+    if others and len(program.calls) > 1:
+        raise UnsupportedError(
+            f"{file.path}: between its {len(program.calls)} VGF models the ExecuTorch program runs other operators:"
+            f" {others:.300}",
+            help="scenario-runner vgf extract writes the models, to be run one by one",
+        )
+    if others:
+        log.warning(
+            __name__, "%s: operators of the ExecuTorch program around its model are not run: %s", file.path, others
+        )
+    models = [_parsed(DiskContent(file, *call.part), file.path) for call in program.calls]
+    if len(models) == 1:
+        return models[0]
+    try:
+        whole = joined_models(program, models)
+    except ValueError as error:
+        raise file_error(file.path, "is a damaged ExecuTorch program", code="SR-FILE-013") from error
+    if problems := find_problems(whole, file.path):
+        raise error_of(problems)
+    return whole
+
+
+def parse_vgf(content: bytes | bytearray | memoryview, *, name: str = "<memory>") -> Vgf:
+    """Read a VGF file that is in memory; the data of its constants are views of ``content``. ``name`` is for messages.
+
+    Raises like `read_vgf`.
+    """
+    return _parsed(MemoryContent(content), name)
+
+
+def _parsed(content: Content, name: str) -> Vgf:
+    header = read_header(content.part(0, SIZE_BYTES), content.size_bytes, name)
+
+    def table(read: Callable[[bytes, str], _Table], section: Section) -> _Table:
+        # The tables are decoded from copies: the library verifies them once and then trusts them, so they must not
+        # change.
+        copied = bytes(content.part(section.offset_bytes, section.size_bytes))
+        try:
+            return read(copied, name)
+        except UnicodeDecodeError as error:
+            message = f"a text of the {section.name} section is not valid UTF-8"
+            raise FileError(
+                Diagnostic("SR-FILE-013", "error", None, message, "the file is damaged", path=name)
+            ) from error
+
+    sequence = table(read_sequence, header.sequence)
+    vgf = Vgf(
+        version=header.version,
+        modules=table(read_modules, header.modules),
+        resources=table(read_resources, header.resources),
+        segments=sequence.segments,
+        constants=read_constants(content, header.constants, name),
+        inputs=sequence.inputs,
+        outputs=sequence.outputs,
+        input_names=sequence.input_names,
+        output_names=sequence.output_names,
+    )
+    vgf = join_by_number(vgf)
+    if problems := find_problems(vgf, name):
+        raise error_of(problems)
+    return vgf
