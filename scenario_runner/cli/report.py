@@ -76,7 +76,8 @@ def main(argv: Sequence[str]) -> int:
         lacking = missing_tools.error()
         if lacking is not None:
             problems.failed(lacking)
-        lines = write_reports(options, _Placed(merged), _info(options.journals, merged, missing_tools.messages()))
+        info = _info(options.journals, merged, missing_tools.messages())
+        lines = write_reports(options, _Placed(merged), info, problems)
         bad = sorted(id for id, entry in merged.entries.items() if is_bad(entry.verdict))
         if options.compare is not None:
             bad = _compare(options.compare, merged, problems)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from scenario_runner.errors import FileError
+
 if TYPE_CHECKING:
+    from scenario_runner.suite.problems import SuiteProblems
     from scenario_runner.suite.records import Result
     from scenario_runner.suite.reports.suite_info import SuiteInfo
 
@@ -32,21 +35,29 @@ def check_destinations(options: argparse.Namespace) -> None:
             check_destination(path)
 
 
-def write_reports(options: argparse.Namespace, results: Iterable[Result], info: SuiteInfo) -> list[str]:
-    """Write those that are given; a line about each. ``results`` can be iterated several times. Raises FileError."""
-    written = []
+def write_reports(
+    options: argparse.Namespace, results: Iterable[Result], info: SuiteInfo, problems: SuiteProblems
+) -> list[str]:
+    """Write those that are given; a line about each. One that cannot be written is a problem, and the others are
+    written. ``results`` can be iterated several times."""
+    written: list[str] = []
+
+    def attempt(write: Callable[[], list[str]]) -> None:
+        try:
+            written.extend(write())
+        except FileError as error:
+            problems.failed(error)
+
     if options.junit is not None:
         from scenario_runner.suite.reports.junit import write_junit
 
-        written += write_junit(options.junit, results, info)
+        attempt(lambda: write_junit(options.junit, results, info))
     if options.json is not None:
         from scenario_runner.suite.reports.ctrf import write_ctrf
 
-        write_ctrf(options.json, results, info)
-        written.append(options.json)
+        attempt(lambda: write_ctrf(options.json, results, info))
     if options.html is not None:
         from scenario_runner.suite.reports.html import write_html
 
-        write_html(options.html, results, info)
-        written.append(options.html)
+        attempt(lambda: write_html(options.html, results, info))
     return [f"report: {path}" for path in written]

@@ -23,10 +23,11 @@ _MOST_FAILURES: Final = 50
 class Summary:
     """Life cycle: each result is added as it comes; `end` shows what there is to say."""
 
-    def __init__(self, display: SuiteDisplay, info: SuiteInfo, *, quiet: bool) -> None:
+    def __init__(self, display: SuiteDisplay, info: SuiteInfo, clock_start_s: float, *, quiet: bool) -> None:
         """With ``quiet`` a failure is shown once, with its commands."""
         self._display = display
         self._info = info
+        self._clock_start_s = clock_start_s  # of `time.perf_counter`, which no change of the date affects
         self._quiet = quiet
         self._failures: list[str] = []
         self._listed = 0
@@ -51,7 +52,7 @@ class Summary:
     def info(self, journal: MergedJournals) -> SuiteInfo:
         """The suite as it is now, with this journal."""
         return self._info._replace(
-            seconds=time.time() - self._info.started,
+            seconds=time.perf_counter() - self._clock_start_s,
             devices=self.devices,
             drivers=tuple(self._drivers),
             incomplete="; ".join([*(each.message for each in journal.incomplete()), *self.missing_tools.messages()])

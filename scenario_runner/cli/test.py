@@ -73,6 +73,7 @@ class _Suite:
         self._problems = problems
         self._argv = argv
         self._started = time.time()
+        self._clock_start_s = time.perf_counter()
         self._total: int | None = None  # of the items, once it is known
         self._included = 0  # items that --include-tests lets through, of which --fraction takes a share
         self._folder = ""  # of the results; a temporary one where reports need it and nobody named one
@@ -118,7 +119,7 @@ class _Suite:
         except UsageError as error:
             empty = next((each.message for each in error.problems if each.code == _EMPTY), None)
             if empty is not None and not self._options.list:
-                write_reports(self._options, (), self._info()._replace(incomplete=empty))
+                write_reports(self._options, (), self._info()._replace(incomplete=empty), self._problems)
             raise
 
     def _earlier(self, stack: ExitStack) -> MergedJournals | None:
@@ -196,7 +197,7 @@ class _Suite:
             self._total = len(ahead)
         journal, hasher, header = self._journal(stack, resume=options.resume and earlier is not None)
         kept = EarlierResults(earlier) if options.resume and earlier is not None else None
-        summary = Summary(self._display, self._info(), quiet=options.quiet)
+        summary = Summary(self._display, self._info(), self._clock_start_s, quiet=options.quiet)
         session = Session(
             lists,
             Rules(options.retries, options.repeat),
@@ -284,7 +285,7 @@ class _Suite:
             devices=options.devices,
             jobs=options.jobs or 0,
             runner=runner_arguments(options),
-            task_options=EvaluationOptions(self._folder or None),
+            task_options=EvaluationOptions(self._folder or None, options.max_evidence << 20),
             core_dumps=options.core_dumps,
         )
         if options.timeout is None:
@@ -367,18 +368,21 @@ class _Suite:
         lines = []
         if session.taken_over:
             lines.append(f"{counted(session.taken_over, 'result')} of the run before taken over")
-        try:
-            if options.results is not None:
-                from scenario_runner.suite.tables import write_tables
+        if options.results is not None:
+            from scenario_runner.suite.tables import write_tables
 
+            try:
                 write_tables(options.results, session.rows)
                 lines.append(f"results: {options.results}")
+            except ScenarioRunnerError as error:
+                self._problems.failed(error)
+        try:
             if journal is not None and wants_reports(options):
                 from scenario_runner.suite.merging import MergedJournals
 
                 with MergedJournals([journal.path], self._problems) as merged:
                     merged.keep(session.rows)
-                    lines += write_reports(options, merged, summary.info(merged))
+                    lines += write_reports(options, merged, summary.info(merged), self._problems)
         except ScenarioRunnerError as error:
             self._problems.failed(error)
         return lines

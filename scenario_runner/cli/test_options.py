@@ -135,6 +135,13 @@ def _add_running(parser: argparse.ArgumentParser) -> tuple[argparse.Action, argp
 def _add_results(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is written")
     group.add_argument("--results", metavar="DIR", help="folder of journal.jsonl, results.csv and failures.csv")
+    group.add_argument(
+        "--max-evidence",
+        type=_number,
+        metavar="MIB",
+        default=64,
+        help="keep no more than MIB of files about the failures of an item (default: 64)",
+    )
     group.add_argument("--resume", action="store_true", help="keep the results in --results that are still valid")
     group.add_argument(
         "--resume-anyway",

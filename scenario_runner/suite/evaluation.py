@@ -68,7 +68,9 @@ def run_item(item: Item, runners: Runners, options: EvaluationOptions | None = N
     except ScenarioRunnerError as error:
         outcome = _of_error(error, "MissingTool" if isinstance(error, MissingToolError) else "Missing")
     else:
-        outcome = _Evaluation(item, expectations, options or _DEFAULT).run(runners)
+        evaluation = _Evaluation(item, expectations, options or _DEFAULT)
+        outcome = evaluation.run(runners)
+        start += evaluation.evidence_s  # which is no time of the item
     return outcome._replace(seconds=time.perf_counter() - start)
 
 
@@ -90,6 +92,8 @@ class _Evaluation:
         self._bound: dict[str, Bound] = {}
         self._checks: list[OutputCheck] = []
         self._context = copy_context()
+        self._evidence_bytes = 0
+        self.evidence_s = 0.0
 
     def run(self, runners: Runners) -> Outcome:
         """The outcome, without its time."""
@@ -188,13 +192,27 @@ class _Evaluation:
             return
         actual = view[: bound.output.size_bytes]
         found = check_output(bound, actual)
-        if found.status != "Pass" and self._options.results_folder is not None:
-            from scenario_runner.suite.evidence import write_evidence
-
-            folder, item_id = self._options.results_folder, self._item.id
-            try:  # a sandbox is one for scenarios, not for what is written about them
-                files = self._context.run(write_evidence, bound, actual, folder, item_id)
-                found = found._replace(files=files)
-            except FileError as error:
-                found = found._replace(message=f"{found.message} (no files about it: {error})")
+        if self._options.results_folder is not None:
+            start = time.perf_counter()
+            # a sandbox is one for scenarios, not for what is written about them
+            found = self._context.run(self._with_evidence, found, bound, actual, self._options.results_folder)
+            self.evidence_s += time.perf_counter() - start
         self._checks.append(found)
+
+    def _with_evidence(self, found: OutputCheck, bound: Bound, actual: memoryview, folder: str) -> OutputCheck:
+        """Write files about an output that is wrong, in place of those of an earlier run."""
+        from scenario_runner.suite.evidence import remove_evidence, write_evidence
+
+        remove_evidence(bound, folder, self._item.id)
+        if found.status == "Pass":
+            return found
+        room = self._options.evidence_bytes_max - self._evidence_bytes
+        try:
+            files = write_evidence(bound, actual, folder, self._item.id, room)
+        except FileError as error:
+            return found._replace(message=f"{found.message} (no files about it: {error})")
+        self._evidence_bytes += sum(os.path.getsize(os.path.join(folder, path)) for path in files.values())
+        if not any(what.startswith("actual") and path[-4:] != ".png" for what, path in files.items()):
+            left_out = f"its content is not kept: more than --max-evidence {self._options.evidence_bytes_max >> 20} MiB"
+            found = found._replace(message=f"{found.message} ({left_out})")
+        return found._replace(files=files)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import os
 import zlib
+from contextlib import suppress
 from dataclasses import replace
+from glob import escape, glob
 from typing import TYPE_CHECKING, Any, Final
 
 from scenario_runner.suite.output_file import extension_of, write_output
@@ -38,8 +40,24 @@ def _part(name: str) -> str:
     return f"{plain[: _LONGEST_NAME // 2]}~{zlib.crc32(name.encode(errors='surrogatepass')):08x}"
 
 
-def write_evidence(bound: Bound, actual: memoryview, results_folder: str, item_id: str) -> dict[str, str]:
-    """Write the files of one output, and return their paths relative to ``results_folder``, by what they show.
+def remove_evidence(bound: Bound, results_folder: str, item_id: str) -> None:
+    """Remove the files of one output that an earlier run has left, and folders that are empty then."""
+    stem = os.path.join(results_folder, item_folder(item_id), *bound.output.file_name.split("/"))
+    with suppress(OSError):
+        for what in ("expected", "actual", "error"):
+            for path in glob(f"{escape(stem)}.{what}.*"):
+                os.remove(path)
+        folder = os.path.dirname(stem)
+        while folder != results_folder:
+            os.rmdir(folder)
+            folder = os.path.dirname(folder)
+
+
+def write_evidence(
+    bound: Bound, actual: memoryview, results_folder: str, item_id: str, bytes_max: int
+) -> dict[str, str]:
+    """Write the files of one output, and return their paths relative to ``results_folder``, by what they show. Arrays
+    that would make them larger than ``bytes_max`` together are left out; a picture has a bound of its own.
 
     "expected" and "actual" are pictures of an image, else arrays; then the arrays are "expected_array" and
     "actual_array". "error" is a picture, or an array of absolute errors. Of several levels or aspects the pictures show
@@ -54,12 +72,15 @@ def write_evidence(bound: Bound, actual: memoryview, results_folder: str, item_i
     plane = _wrong_plane(bound, contents)
     is_picture = _is_picture(plane)
     for what, data in contents.items():
+        if len(data) > bytes_max:
+            continue
+        bytes_max -= len(data)
         path = f"{stem}.{what}{extension_of(bound.output)}"
         write_output(os.path.join(results_folder, path), bound.output, bound.element, data)
         files[f"{what}_array" if is_picture else what] = path
     if is_picture:
         files.update(_write_pictures(bound, plane, contents, results_folder, stem))
-    elif "expected" in contents and plane.image is None:
+    elif "expected" in contents and plane.image is None and 8 * plane.element_count <= bytes_max:
         files.update(_write_errors(bound, plane, contents, results_folder, stem))
     return {what: path.replace(os.sep, "/") for what, path in files.items()}
 

@@ -21,8 +21,11 @@ SPECIFICATION_VERSION: Final = "0.0.0"
 _STATUS: Final = {"passed": "passed", "failed": "failed", "skipped": "skipped", "tolerated": "other"}
 
 
-def write_ctrf(path: str, results: Iterable[Result], info: SuiteInfo) -> None:
-    """Write ``path``, one test a line; the counts come last. It appears complete or not at all. Raises FileError."""
+def write_ctrf(path: str, results: Iterable[Result], info: SuiteInfo) -> list[str]:
+    """Write ``path``, one test a line, and return the files; the counts come last.
+
+    It appears complete or not at all. Raises FileError.
+    """
     head = {
         "reportFormat": "CTRF",
         "specVersion": SPECIFICATION_VERSION,
@@ -43,6 +46,7 @@ def write_ctrf(path: str, results: Iterable[Result], info: SuiteInfo) -> None:
             "duration": int(info.seconds * 1000),
         }
         file.write(f'\n],\n"summary":{_text({**counts, **times})}}}}}\n'.encode())
+    return [path]
 
 
 def _environment(info: SuiteInfo) -> dict[str, Any]:

@@ -45,8 +45,8 @@ _REASON_MAX: Final = 500
 _OUTPUTS_MAX, _WORST_MAX, _BEFORE_MAX, _DIAGNOSTICS_MAX, _ATTEMPTS_MAX = 64, 64, 500, 200, 20
 
 
-def write_html(path: str, results: Iterable[Result], info: SuiteInfo, limits: Limits = _LIMITS) -> None:
-    """Write the page ``path``. It appears complete or not at all. Raises FileError."""
+def write_html(path: str, results: Iterable[Result], info: SuiteInfo, limits: Limits = _LIMITS) -> list[str]:
+    """Write the page ``path``, and return the files. It appears complete or not at all. Raises FileError."""
     with SpooledTemporaryFile(_SPOOL_SIZE) as details:
         page = _Page(info, os.path.dirname(os.path.abspath(path)), limits, details)
         for result in results:
@@ -69,6 +69,7 @@ def write_html(path: str, results: Iterable[Result], info: SuiteInfo, limits: Li
             while chunk := details.read(_CHUNK_SIZE):
                 file.write(chunk)
             file.write(after)
+    return [path]
 
 
 class _Page:

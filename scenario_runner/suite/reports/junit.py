@@ -1,10 +1,15 @@
-"""Results as JUnit XML, in the dialect that GitLab and Jenkins show in full, with Surefire's elements for retries."""
+"""Results as JUnit XML, in the dialect that GitLab and Jenkins show in full, with Surefire's elements for retries.
+
+Files are valid for junit-10.xsd of the xUnit plugin of Jenkins, which knows no other attributes than those here.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import count
 from tempfile import SpooledTemporaryFile
 from typing import IO, Final
 from xml.sax.saxutils import escape, quoteattr
@@ -27,7 +32,7 @@ _ATTACHMENTS_MAX: Final = 100
 
 def write_junit(path: str, results: Iterable[Result], info: SuiteInfo, *, size_max: int = FILE_SIZE_MAX) -> list[str]:
     """Write ``path`` and return the files: further ones, such as 'junit-2.xml' after 'junit.xml', hold what would make
-    it larger than ``size_max`` bytes.
+    it larger than ``size_max`` bytes. Those of a longer report before are removed.
 
     Each file appears complete or not at all. Raises FileError.
     """
@@ -36,7 +41,7 @@ def write_junit(path: str, results: Iterable[Result], info: SuiteInfo, *, size_m
     waiting: tuple[bytes, str] | None = None
     while True:
         with SpooledTemporaryFile(_SPOOL_SIZE) as spool:
-            part = _Part(spool)
+            part = _Part(spool, len(written) + 1)
             for case in [waiting] if waiting else []:
                 part.add(case)
             waiting = None
@@ -45,17 +50,39 @@ def write_junit(path: str, results: Iterable[Result], info: SuiteInfo, *, size_m
                     waiting = case
                     break
                 part.add(case)
-            stem, extension = os.path.splitext(path)
-            written.append(f"{stem}-{len(written) + 1}{extension}" if written else path)
+            written.append(_numbered(path, len(written) + 1))
             part.write(written[-1], info)
         if waiting is None:
+            _remove_further(path, len(written) + 1)
             return written
+
+
+def _numbered(path: str, number: int) -> str:
+    """The path of a file of the report, which are numbered from 1."""
+    stem, extension = os.path.splitext(path)
+    return path if number == 1 else f"{stem}-{number}{extension}"
+
+
+def _remove_further(path: str, first: int) -> None:
+    """Remove what an earlier report has left: numbered files that say which part of it they are."""
+    with suppress(OSError):
+        for number in count(first):
+            further = _numbered(path, number)
+            with open(further, "rb") as file:
+                if _part_property(number).encode() not in file.read(_HEAD_SIZE):
+                    return
+            os.remove(further)
+
+
+def _part_property(number: int) -> str:
+    return f"<property{_attributes(name='part', value=str(number))}/>"
 
 
 class _Part:
     """The cases of one file. Their number stands before them, so they wait in memory or in a temporary file."""
 
-    def __init__(self, cases: IO[bytes]) -> None:
+    def __init__(self, cases: IO[bytes], number: int) -> None:
+        self._number = number
         self.size = self.count = 0
         self._outcomes = {"failure": 0, "error": 0, "skipped": 0}
         self._cases = cases
@@ -74,15 +101,16 @@ class _Part:
             tests=str(self.count),
             failures=str(self._outcomes["failure"]),
             errors=str(self._outcomes["error"]),
-            skipped=str(self._outcomes["skipped"]),
             time=f"{info.seconds:.3f}",
         )
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(info.started))
         head = [
             '<?xml version="1.0" encoding="UTF-8"?>',
             f"<testsuites{counts}>",
-            f"<testsuite{counts}{_attributes(timestamp=stamp, hostname=info.host)}>",
+            f"<testsuite{counts}"
+            f"{_attributes(skipped=str(self._outcomes['skipped']), timestamp=stamp, hostname=info.host)}>",
             "<properties>",
+            _part_property(self._number),
             *(f"<property{_attributes(name=name, value=value)}/>" for name, value in _properties(info)),
             "</properties>\n",
         ]
@@ -126,7 +154,6 @@ def _case(name: str, result: Result, info: SuiteInfo) -> tuple[bytes, str]:
     attributes = _attributes(
         classname=_class_name(result.item.id),
         name=name,
-        file=info.shown_path(result.item.path),
         time=f"{result.seconds:.3f}",
     )
     outcome, inside = _inside(result, info)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,15 +22,9 @@ def cases(tmp_path: Path) -> dict[str, ElementTree.Element]:
     assert write_junit(str(path), every_verdict(tmp_path), info(tmp_path)) == [str(path)]
     suites = ElementTree.parse(path).getroot()
     (suite,) = suites
-    for each in (suites, suite):
-        assert {name: each.get(name) for name in ("tests", "failures", "errors", "skipped", "name")} == {
-            "tests": "15",
-            "failures": "4",
-            "errors": "3",
-            "skipped": "4",
-            "name": "a suite <1>",
-        }
-    assert suite.get("timestamp") == "2023-11-14T22:13:20"
+    counts = {"name": "a suite <1>", "tests": "15", "failures": "4", "errors": "3", "time": "12.500"}
+    assert suites.attrib == counts
+    assert suite.attrib == {**counts, "skipped": "4", "timestamp": "2023-11-14T22:13:20", "hostname": "host"}
     properties = [(each.get("name"), each.get("value")) for each in suite.iter("property")]
     assert ("device", "fast device (uuid-1)") in properties
     found = {str(each.get("name")): each for each in suite.iter("testcase")}
@@ -43,7 +38,6 @@ def test_a_failure_says_everything(cases: dict[str, ElementTree.Element]) -> Non
     assert case.attrib == {
         "classname": "images_2d.fail",
         "name": "images.2d/fail/scenario.json",
-        "file": "suite/images.2d/fail/scenario.json",
         "time": "0.250",
     }
     failure = case.find("failure")
@@ -108,6 +102,39 @@ def test_what_is_too_large_goes_on_in_further_files(tmp_path: Path) -> None:
     assert [suite.get("tests") for suite in suites] == [str(len(suite.findall("testcase"))) for suite in suites]
     names = [case.get("name") for suite in suites for case in suite.iter("testcase")]
     assert names == [str(number) for number in range(400)]
+
+
+def test_files_of_a_longer_report_before_are_removed(tmp_path: Path) -> None:
+    """A file of such a name that is no part of a report stays."""
+    outcome = Outcome("Fail", 0.0, "x" * 1000)
+    results = [Result(Item(f"{number}", f"/{number}"), "Fail", (outcome,)) for number in range(400)]
+    assert len(write_junit(str(tmp_path / "j.xml"), results, SuiteInfo(), size_max=600_000)) == 3
+    assert write_junit(str(tmp_path / "j.xml"), results[:1], SuiteInfo(), size_max=600_000) == [str(tmp_path / "j.xml")]
+    write_junit(str(tmp_path / "k-2.xml"), results[:1], SuiteInfo())
+    write_junit(str(tmp_path / "k.xml"), results[:1], SuiteInfo())
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["j.xml", "k-2.xml", "k.xml"]
+
+
+def test_elements_are_those_of_the_schema(cases: dict[str, ElementTree.Element]) -> None:
+    """The attributes and children that junit-10.xsd of the xUnit plugin allows."""
+    attempt = ({"message", "type"}, {"stackTrace", "system-out", "system-err"})
+    schema = {
+        "testcase": (
+            {"name", "time", "classname", "group"},
+            {"skipped", "error", "failure", "rerunFailure", "flakyFailure", "system-out", "system-err"},
+        ),
+        "rerunFailure": attempt,
+        "flakyFailure": attempt,
+        **dict.fromkeys(("failure", "error", "skipped"), ({"message", "type"}, set())),
+        **dict.fromkeys(("stackTrace", "system-out", "system-err"), (set(), set())),
+    }
+    for case in cases.values():
+        assert re.fullmatch(r"[0-9]+\.[0-9]{3}", case.get("time", ""))
+        for element in case.iter():
+            attributes, children = schema[element.tag]
+            assert set(element.attrib) <= attributes
+            assert {child.tag for child in element} <= children
+            assert element.tag not in ("rerunFailure", "flakyFailure") or element.get("type")
 
 
 def test_a_report_appears_complete_or_not_at_all(tmp_path: Path) -> None:
