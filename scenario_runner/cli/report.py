@@ -15,11 +15,11 @@ from scenario_runner.visible import one_line
 
 if TYPE_CHECKING:
     from scenario_runner.diagnostics import Diagnostic
-    from scenario_runner.suite.comparison import Comparison
     from scenario_runner.suite.merging import MergedJournals
     from scenario_runner.suite.problems import SuiteProblems
     from scenario_runner.suite.records import Outcome, Result
-    from scenario_runner.suite.reports.suite_info import SuiteInfo
+    from scenario_runner.suite.reports.text import SuiteInfo
+    from scenario_runner.suite.tables import Comparison
 
 _MOST_SHOWN: Final = 50
 
@@ -41,9 +41,9 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     from scenario_runner.cli.messages import write
     from scenario_runner.suite.merging import MergedJournals
-    from scenario_runner.suite.missing_tools import MissingTools
     from scenario_runner.suite.problems import SuiteProblems, refuse
     from scenario_runner.suite.records import is_bad
+    from scenario_runner.suite.reports.text import MissingTools
 
     def show(problem: Diagnostic) -> None:
         write(problem.severity, f"{problem} [{problem.code}]", problem.help)
@@ -104,8 +104,8 @@ def _show_failures(bad: Sequence[str], merged: MergedJournals) -> None:
 
 def _compare(old: str, merged: MergedJournals, problems: SuiteProblems) -> list[str]:
     """Print what has changed since an older journal; the items that are failures only now."""
-    from scenario_runner.suite.comparison import compare
     from scenario_runner.suite.merging import MergedJournals
+    from scenario_runner.suite.tables import compare
 
     with MergedJournals([old], problems) as before:
         comparison = compare(before.rows(), merged.rows())
@@ -166,7 +166,7 @@ def _placed(attempt: Outcome, folder: str) -> Outcome:
 
 
 def _info(journals: Sequence[str], merged: MergedJournals, lacking: Sequence[str]) -> SuiteInfo:
-    from scenario_runner.suite.reports.suite_info import SuiteInfo
+    from scenario_runner.suite.reports.text import SuiteInfo
 
     headers = [run.header for run in merged.runs]
     ends = [run.end for run in merged.runs if run.end is not None]

@@ -11,7 +11,7 @@ from scenario_runner.errors import FileError
 if TYPE_CHECKING:
     from scenario_runner.suite.problems import SuiteProblems
     from scenario_runner.suite.records import Result
-    from scenario_runner.suite.reports.suite_info import SuiteInfo
+    from scenario_runner.suite.reports.text import SuiteInfo
 
 
 def add_report_options(group: argparse._ActionsContainer) -> None:
@@ -49,11 +49,11 @@ def write_reports(
             problems.failed(error)
 
     if options.junit is not None:
-        from scenario_runner.suite.reports.junit import write_junit
+        from scenario_runner.suite.reports.ci import write_junit
 
         attempt(lambda: write_junit(options.junit, results, info))
     if options.json is not None:
-        from scenario_runner.suite.reports.ctrf import write_ctrf
+        from scenario_runner.suite.reports.ci import write_ctrf
 
         attempt(lambda: write_ctrf(options.json, results, info))
     if options.html is not None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from scenario_runner.suite.missing_tools import MissingTools
-from scenario_runner.suite.reports.text import headline
+from scenario_runner.suite.reports.text import MissingTools, headline
 from scenario_runner.suite.verdicts import not_run
 from scenario_runner.visible import counted
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from scenario_runner.cli.suite_display import SuiteDisplay
     from scenario_runner.suite.merging import MergedJournals
     from scenario_runner.suite.records import Result
-    from scenario_runner.suite.reports.suite_info import SuiteInfo
+    from scenario_runner.suite.reports.text import SuiteInfo
     from scenario_runner.suite.session import Session
 
 _MOST_FAILURES: Final = 50

@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from scenario_runner.suite.hashes import Hasher
     from scenario_runner.suite.journal import Ended, Header, Journal
     from scenario_runner.suite.lists import Lists, Patterns
-    from scenario_runner.suite.merging import MergedJournals
+    from scenario_runner.suite.merging import EarlierResults, MergedJournals
     from scenario_runner.suite.problems import SuiteProblems
     from scenario_runner.suite.records import Item
-    from scenario_runner.suite.reports.suite_info import SuiteInfo
-    from scenario_runner.suite.resume import EarlierResults
+    from scenario_runner.suite.reports.text import SuiteInfo
     from scenario_runner.suite.running.options import WorkerOptions
     from scenario_runner.suite.running.workers import Workers
     from scenario_runner.suite.session import Session
@@ -147,9 +146,9 @@ class _Suite:
         """Those of the command line, found as they are asked for. Raises UsageError where there are none."""
         options = self._options
         from scenario_runner.suite.discovery import Discovery
+        from scenario_runner.suite.lists import Selection
         from scenario_runner.suite.problems import refuse
         from scenario_runner.suite.records import is_bad
-        from scenario_runner.suite.selection import Selection
 
         first: frozenset[str] = frozenset()
         if options.failed_first and earlier is not None:
@@ -189,7 +188,7 @@ class _Suite:
         options = self._options
         from scenario_runner.cli.suite_summary import Summary
         from scenario_runner.suite.journal import End
-        from scenario_runner.suite.resume import EarlierResults
+        from scenario_runner.suite.merging import EarlierResults
         from scenario_runner.suite.session import Limits, Session
         from scenario_runner.suite.verdicts import Rules
 
@@ -278,7 +277,7 @@ class _Suite:
 
     def _worker_options(self) -> WorkerOptions:
         options = self._options
-        from scenario_runner.suite.evaluation_options import EvaluationOptions
+        from scenario_runner.suite.records import EvaluationOptions
         from scenario_runner.suite.running.options import WorkerOptions
 
         worker_options = WorkerOptions(
@@ -347,7 +346,7 @@ class _Suite:
         from socket import gethostname
 
         from scenario_runner import __version__
-        from scenario_runner.suite.reports.suite_info import SuiteInfo
+        from scenario_runner.suite.reports.text import SuiteInfo
 
         command = ("scenario-runner", "test", *self._argv)
         return SuiteInfo(

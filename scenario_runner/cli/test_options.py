@@ -20,7 +20,7 @@ from scenario_runner.cli.arguments import (
 )
 from scenario_runner.cli.suite_reports import add_report_options
 from scenario_runner.errors import UsageError
-from scenario_runner.suite.repeating import Repeat
+from scenario_runner.suite.reports.text import Repeat
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.system_limits import processors
 

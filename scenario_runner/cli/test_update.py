@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def update(options: argparse.Namespace, items: Iterable[Item], worker_options: WorkerOptions) -> int:
     """Returns 0, or 1 where some items gave nothing that could be expected."""
     from scenario_runner.suite.running.workers import Workers
-    from scenario_runner.suite.updating import TASK, UpdateOptions
+    from scenario_runner.suite.update import TASK, UpdateOptions
 
     changed = failed = done = 0
     contents: dict[str, tuple[Item, OutputCheck]] = {}
@@ -41,7 +41,7 @@ def update(options: argparse.Namespace, items: Iterable[Item], worker_options: W
 def _contradicts(contents: dict[str, tuple[Item, OutputCheck]], item: Item, output: OutputCheck) -> bool:
     """Whether another item gives the same file another content, and one of the two changes it; it is said then.
     ``contents`` has the first item with each file, and its output."""
-    from scenario_runner.suite.updating import DIGEST, FILE
+    from scenario_runner.suite.update import DIGEST, FILE
 
     path = os.path.realpath(output.files[FILE])
     other, before = contents.setdefault(path, (item, output))
@@ -53,7 +53,7 @@ def _contradicts(contents: dict[str, tuple[Item, OutputCheck]], item: Item, outp
 
 
 def _show(item: Item, last: Outcome, changes: list[OutputCheck]) -> None:
-    from scenario_runner.suite.updating import FILE
+    from scenario_runner.suite.update import FILE
 
     if last.status != "Pass":
         print(f"{one_line(item.id)}: no change: {last.status}: {one_line(last.reason)}")

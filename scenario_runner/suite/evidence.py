@@ -10,15 +10,20 @@ from dataclasses import replace
 from glob import escape, glob
 from typing import TYPE_CHECKING, Any, Final
 
-from scenario_runner.suite.output_file import extension_of, write_output
+import numpy
+
+from scenario_runner.files.npy import write_npy
+from scenario_runner.suite.expectations.binding import Bound
+from scenario_runner.suite.expectations.content import HeldContent
+from scenario_runner.suite.expectations.outputs import extension_of, write_output
+from scenario_runner.suite.tolerance.elements import compare, errors_of
+from scenario_runner.suite.tolerance.planes import Plane
+from scenario_runner.viewing.content import Channel, Content, image
+from scenario_runner.viewing.difference import error_map
+from scenario_runner.viewing.picture import IGNORED_COLOR, heat, picture_of, shrunk, value_range, write_picture
+from scenario_runner.viewing.texels import channels_of, is_decodable
 
 if TYPE_CHECKING:
-    import numpy
-
-    from scenario_runner.suite.expectations.binding import Bound
-    from scenario_runner.suite.tolerance.planes import Plane
-    from scenario_runner.viewing.content import Content
-
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 _LONGEST_NAME: Final = 120
@@ -87,8 +92,6 @@ def write_evidence(
 
 def _wrong_plane(bound: Bound, contents: dict[str, memoryview]) -> Plane:
     """The first part of an output that has wrong elements, else the first one."""
-    from scenario_runner.suite.expectations.content import HeldContent
-    from scenario_runner.suite.tolerance.compare import compare
 
     first, *others = zip(bound.planes, bound.compared_planes, strict=True)
     if others and "expected" in contents:
@@ -111,8 +114,6 @@ def _is_picture(plane: Plane) -> bool:
     if not plane.element_count:
         return False
     if plane.image is not None:
-        from scenario_runner.viewing.texels import is_decodable
-
         return is_decodable(plane.image.format)
     sides = plane.shape[-3:-1] if _has_colors(plane) else plane.shape[-2:]
     return len(plane.shape) > 1 and min(sides) > 1
@@ -124,8 +125,6 @@ def _has_colors(plane: Plane) -> bool:
 
 
 def _content(plane: Plane, data: memoryview) -> Content:
-    from scenario_runner.viewing.content import Channel, Content, image
-    from scenario_runner.viewing.texels import channels_of
 
     piece = data[plane.offset_bytes : plane.offset_bytes + plane.size_bytes]
     if plane.image is not None and plane.part is not None:
@@ -141,8 +140,6 @@ def _write_errors(
     bound: Bound, plane: Plane, contents: dict[str, memoryview], results_folder: str, stem: str
 ) -> dict[str, str]:
     """An array of the errors; zero where an element does not count."""
-    from scenario_runner.files.npy import write_npy
-    from scenario_runner.suite.tolerance.elements import errors_of
 
     (a,), (e,) = (plane.channels(contents[what][: plane.size_bytes]) for what in ("actual", "expected"))
     errors = errors_of(a.raw, e.raw, a.element)
@@ -158,7 +155,6 @@ def _write_pictures(
     bound: Bound, plane: Plane, contents: dict[str, memoryview], results_folder: str, stem: str
 ) -> dict[str, str]:
     """Pictures of contents, with the range of what is expected, and one of the errors."""
-    from scenario_runner.viewing.picture import picture_of, value_range
 
     shown = _visible({what: _content(plane, contents[what]) for what in sorted(contents, reverse=True)})
     limits = value_range(next(iter(shown.values())))
@@ -184,10 +180,6 @@ def _visible(shown: dict[str, Content]) -> dict[str, Content]:
 
 def _error_picture(bound: Bound, plane: Plane, shown: dict[str, Content]) -> Array:
     """The errors as colours; what does not count has a colour of its own, and does not change the scale."""
-    import numpy
-
-    from scenario_runner.viewing.difference import error_map
-    from scenario_runner.viewing.picture import IGNORED_COLOR, heat, shrunk
 
     actual, expected, ignored = shown["actual"], shown["expected"], bound.ignored()
     covered = numpy.zeros(actual.shape, bool)
@@ -211,7 +203,6 @@ def _error_picture(bound: Bound, plane: Plane, shown: dict[str, Content]) -> Arr
 
 
 def _write_picture(picture: Array, what: str, results_folder: str, stem: str) -> dict[str, str]:
-    from scenario_runner.viewing.picture import shrunk, write_picture
 
     path = f"{stem}.{what}.png"
     write_picture(os.path.join(results_folder, path), shrunk(picture, _MOST_TEXELS, _MOST_TEXELS))

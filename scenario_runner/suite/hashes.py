@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from scenario_runner.scenario.declared_files import declared_files
 from scenario_runner.streams import read_file
-from scenario_runner.suite.expectations.places import expected_folder
+from scenario_runner.suite.discovery import expected_folder
 from scenario_runner.suite.records import Hashes, Item
 
 _MOST_KEPT: Final = 20_000

@@ -13,13 +13,15 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from socket import gethostname
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Literal, NamedTuple
 
+from scenario_runner import __version__
 from scenario_runner.files.source import reason_of
 from scenario_runner.suite.problems import refuse
 from scenario_runner.suite.records import Result
-from scenario_runner.suite.repeating import Repeat
+from scenario_runner.suite.reports.text import Repeat
 
 VERSION: Final = 2
 """Of the form of a journal; a reader refuses others."""
@@ -74,9 +76,6 @@ def header(
     timeout_s: float = 60.0,
 ) -> Header:
     """The header of a suite that starts now, on this machine."""
-    from socket import gethostname
-
-    from scenario_runner import __version__
 
     return Header(
         VERSION,

@@ -1,18 +1,20 @@
-"""Lists of skips, flakes, included tests and baselines, in the formats of deqp-runner."""
+"""Lists of skips, flakes, included tests and baselines in the formats of deqp-runner, and the items they select."""
 
 from __future__ import annotations
 
 import csv
 import os
+import random
 import re
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import NamedTuple
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.source import reason_of
 from scenario_runner.streams import read_file
 from scenario_runner.suite.problems import SuiteProblems, refuse
+from scenario_runner.suite.records import Item
 from scenario_runner.suite.verdicts import STATUSES, Expected, expected_status
 
 
@@ -196,3 +198,37 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
         refuse("SR-SUITE-006", path, "the list does not exist", close_files_help(path, error))
     except (OSError, ValueError) as error:
         refuse("SR-SUITE-006", path, f"the list cannot be read: {reason_of(error)}")
+
+
+class Selection(NamedTuple):
+    """Of the items whose id ``include`` matches (all where it is empty), every ``fraction``-th, from number
+    ``fraction_start`` on, which counts from 1.
+
+    They keep their order, or are shuffled by the seed ``shuffle``; then those whose id is in ``first`` come first. Both
+    need all items to be known before the first one runs.
+    """
+
+    include: Patterns
+    fraction: int = 1
+    fraction_start: int = 1
+    shuffle: int | None = None
+    first: Container[str] = ()
+
+    def items(self, included: Iterable[Item]) -> Iterator[Item]:
+        """The share of the included items, in its order."""
+        chosen: Iterable[Item] = islice(included, self.fraction_start - 1, None, self.fraction)
+        if self.shuffle is not None or self.first:
+            ordered = list(chosen)
+            if self.shuffle is not None:
+                random.Random(self.shuffle).shuffle(ordered)
+            ordered.sort(key=lambda item: item.id not in self.first)
+            chosen = ordered
+        return iter(chosen)
+
+    def included(self, found: Iterable[Item], lists: Lists) -> Iterator[Item]:
+        """The included items. ``lists`` are told of all, so that they know which of their lines matched none."""
+        for item in found:
+            lists.see(item.id)
+            self.include.see(item.id)
+            if not self.include or self.include.match(item.id):
+                yield item

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
+from scenario_runner.suite.hashes import Hasher
+from scenario_runner.suite.journal import Journal
+from scenario_runner.suite.lists import Lists
+from scenario_runner.suite.merging import EarlierResults
 from scenario_runner.suite.records import Hashes, Item, Outcome, Result, is_bad
 from scenario_runner.suite.running.options import Again, Finished
 from scenario_runner.suite.tables import Row
 from scenario_runner.suite.verdicts import Rules
-
-if TYPE_CHECKING:
-    from scenario_runner.suite.hashes import Hasher
-    from scenario_runner.suite.journal import Journal
-    from scenario_runner.suite.lists import Lists
-    from scenario_runner.suite.resume import EarlierResults
 
 _LOOKED_AHEAD: Final = 4  # so many items are found, and their files read, before a worker is free for them
 

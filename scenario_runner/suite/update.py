@@ -1,28 +1,37 @@
-"""Expectations written from a run: ``--update``."""
+"""Write expectations from a run: ``--update``."""
 
 from __future__ import annotations
 
 import codecs
 import hashlib
+import json
 import os
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+import time
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ExpectationError, ScenarioRunnerError, UnsupportedError
-from scenario_runner.files.output import OutputSet
-from scenario_runner.suite.checking import check_output
-from scenario_runner.suite.expectations.binding import Bound, Replaced, bind
+from scenario_runner.errors import ExpectationError, MissingToolError, ScenarioRunnerError, UnsupportedError
+from scenario_runner.files.output import OutputSet, check_destination
+from scenario_runner.plan.model.plan import Plan
+from scenario_runner.scenario.syntax import escape, scan
+from scenario_runner.suite.evaluation import check_output
+from scenario_runner.suite.expectations.binding import Bound, Replaced, bind, element_of_output, path_of
+from scenario_runner.suite.expectations.content import decoded
 from scenario_runner.suite.expectations.devices import Device, for_device, matching, refusal
-from scenario_runner.suite.expectations.outputs import expects_frames, outputs_of_plan
+from scenario_runner.suite.expectations.model import Check, shape_of
+from scenario_runner.suite.expectations.outputs import (
+    Output,
+    ResultsSink,
+    can_hold,
+    expects_frames,
+    extension_of,
+    outputs_of_plan,
+    write_output,
+)
 from scenario_runner.suite.expectations.reading import Expectations, load
-from scenario_runner.suite.results_sink import ResultsSink
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import Plan
-    from scenario_runner.suite.evaluation import Runners
-    from scenario_runner.suite.expectations.model import Check
-    from scenario_runner.suite.expectations.outputs import Output
-    from scenario_runner.suite.records import Item
+from scenario_runner.suite.records import Item, Outcome, OutputCheck, Status
+from scenario_runner.suite.running.runners import Runners
 
 
 class Change(NamedTuple):
@@ -137,7 +146,6 @@ class _Update:
         """Write the file of the expectations, where values in it change."""
         if not self._values or self._files is None:
             return
-        from scenario_runner.suite.expectations.editing import with_values
 
         path = self._expectations.path
         assert self._expectations.text is not None
@@ -173,7 +181,6 @@ class _Update:
 
     def _pointer(self, name: str, key: str) -> str:
         """Where a key of an output is written: in the entry of ``when`` that counts, if it is there."""
-        from scenario_runner.scenario.syntax import escape
 
         if self._where:
             entry = self._expectations.check.when[int(self._where.rpartition("/")[2])].outputs.get(name)
@@ -189,9 +196,6 @@ class _Update:
 
     def _as_values(self, name: str, actual: memoryview) -> Any:
         """The bytes of an output as values of JSON, in arrays as they were."""
-        from scenario_runner.suite.expectations.binding import element_of_output
-        from scenario_runner.suite.expectations.content import decoded
-        from scenario_runner.suite.expectations.model import shape_of
 
         expected = self._check.outputs[name]
         element = element_of_output(self._outputs[name], expected)
@@ -201,9 +205,6 @@ class _Update:
         return decoded(actual, element, shape_of(expected.values))
 
     def _write(self, output: Output, bound: Bound | None, actual: memoryview, message: str) -> None:
-        from scenario_runner.files.output import check_destination
-        from scenario_runner.suite.expectations.binding import element_of_output, path_of
-        from scenario_runner.suite.output_file import can_hold, extension_of, write_output
 
         expected = self._check.outputs.get(output.name)
         replaced = self._replaced.get(output.name)
@@ -233,3 +234,52 @@ class _Update:
                 raise ExpectationError(Diagnostic("SR-EXPECT-006", "error", None, message, help, path=path))
         others.append(change)
         self.changes.append(change)
+
+
+FILE = "file"
+"""Where the expectation of an output stands."""
+
+DIGEST = "digest"
+"""Beside the file of an output: the SHA-256 of what it gives, "" where the file has more in it."""
+
+TASK = "scenario_runner.suite.update:update_item"
+
+
+class UpdateOptions(NamedTuple):
+    """Without ``write`` it is only told what would change."""
+
+    write: bool = True
+
+
+def update_item(item: Item, runners: Runners, options: UpdateOptions) -> Outcome:
+    """Run an item and let its expectations be what it gives. Pass has a Warn for the output of each of them that
+    changes, and a Pass for that of each file that is kept; Missing says why there is nothing to expect."""
+    start = time.perf_counter()
+    try:
+        changes = update_or_keep(item, runners, write=options.write)
+    except ScenarioRunnerError as error:
+        status: Status = "NotSupported" if isinstance(error, UnsupportedError) else "Missing"
+        if isinstance(error, MissingToolError):
+            status = "MissingTool"
+        problems = tuple(problem.as_json() for problem in error.problems)
+        return Outcome(status, time.perf_counter() - start, str(error.problems[0]), error.exit_code, problems)
+    return Outcome("Pass", time.perf_counter() - start, outputs=tuple(map(_check_of, changes)))
+
+
+def _check_of(change: Change) -> OutputCheck:
+    files = {FILE: change.path, DIGEST: change.digest}
+    if change.kind == "kept":
+        return OutputCheck(change.output, "Pass", files=files)
+    return OutputCheck(change.output, "Warn", f"{change.kind}: {change.message}", files=files)
+
+
+def with_values(text: str, values: Mapping[str, Any]) -> str:
+    """The text with other values at the JSON pointers, which must lead to values."""
+    offsets: dict[str, int] = {}
+    scan(text, lambda pointer, key, value: offsets.__setitem__(pointer, value))
+    decoder = json.JSONDecoder()
+    for pointer in sorted(values, key=lambda each: offsets[each], reverse=True):
+        start = offsets[pointer]
+        _, end = decoder.raw_decode(text, start)
+        text = text[:start] + json.dumps(values[pointer]) + text[end:]
+    return text

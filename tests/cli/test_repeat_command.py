@@ -13,7 +13,7 @@ import pytest
 
 from scenario_runner.cli.test_options import parse
 from scenario_runner.suite.records import Item, Outcome, Result
-from scenario_runner.suite.repeating import Repeat
+from scenario_runner.suite.reports.text import Repeat
 from tests.program import Program
 from tests.scenes import Scene, glsl
 

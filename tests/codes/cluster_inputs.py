@@ -12,10 +12,9 @@ import pytest
 
 import scenario_runner
 from scenario_runner.errors import error_class
-from scenario_runner.suite.cluster import connection
-from scenario_runner.suite.cluster.contents import ContentStore
+from scenario_runner.suite.cluster import workers
+from scenario_runner.suite.cluster.host import ContentStore, Layout
 from scenario_runner.suite.cluster.jobs import job_of
-from scenario_runner.suite.cluster.layout import Layout
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.verdicts import Expected
 from tests.codes.case import Case, Codes, Input
@@ -26,12 +25,12 @@ from tests.suite.cluster.hosts import cluster_of
 
 def without_package(case: Case) -> Codes:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connection, "find_spec", lambda name: None)
-        return case.raised(connection.connected("local:2").__enter__)
+        patch.setattr(workers, "find_spec", lambda name: None)
+        return case.raised(workers.connected("local:2").__enter__)
 
 
 def no_scheduler(case: Case) -> Codes:
-    return case.raised(connection.connected("local:many").__enter__)
+    return case.raised(workers.connected("local:many").__enter__)
 
 
 def other_version(case: Case) -> Codes:
@@ -77,9 +76,9 @@ def scheduler_gone(case: Case) -> Codes:
     hosts = case.scene.folder / "hosts"
     hosts.mkdir()
     checkout = Path(scenario_runner.__file__).parents[1]
-    with cluster_of(0, hosts, checkout) as cluster, connection.connected(cluster.address) as client:
+    with cluster_of(0, hosts, checkout) as cluster, workers.connected(cluster.address) as client:
         client.close()
-        return case.raised(lambda: connection.workers_of(client))
+        return case.raised(lambda: workers.workers_of(client))
 
 
 def no_room(case: Case) -> Codes:

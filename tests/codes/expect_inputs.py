@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from scenario_runner.errors import error_class
-from scenario_runner.suite.expectations.places import expectations_file
+from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.metrics import table
 from scenario_runner.suite.records import Item

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from scenario_runner.errors import UnsupportedError
+from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.evaluation import EvaluationOptions, run_item
-from scenario_runner.suite.expectations.places import expectations_file
 from scenario_runner.suite.expectations.reading import load
 from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.records import Item

@@ -1,4 +1,4 @@
-"""suite/comparison.py and suite/tables.py: two runs side by side, and the files of deqp-runner."""
+"""suite/tables.py and suite/tables.py: two runs side by side, and the files of deqp-runner."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy
 import pytest
 
 from scenario_runner.errors import FileError
-from scenario_runner.suite.comparison import Change, compare
 from scenario_runner.suite.lists import read_baselines
-from scenario_runner.suite.tables import Row, write_tables
+from scenario_runner.suite.tables import Change, Row, compare, write_tables
 from tests.suite.collected import Collected
 
 

@@ -1,4 +1,4 @@
-"""suite/session.py and suite/selection.py: which items run, and what becomes of their results."""
+"""suite/session.py and suite/lists.py: which items run, and what becomes of their results."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from threading import Thread
 
 import pytest
 
-from scenario_runner.suite.expectations.places import expectations_file
+from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.hashes import Hasher
 from scenario_runner.suite.journal import FILE_NAME, Journal, header
-from scenario_runner.suite.lists import Baseline, Lists, Patterns, Place, given_patterns
-from scenario_runner.suite.merging import MergedJournals
+from scenario_runner.suite.lists import Baseline, Lists, Patterns, Place, Selection, given_patterns
+from scenario_runner.suite.merging import EarlierResults, MergedJournals
 from scenario_runner.suite.records import Item, Outcome, Result
-from scenario_runner.suite.resume import EarlierResults
 from scenario_runner.suite.running.options import Again, Finished
-from scenario_runner.suite.selection import Selection
 from scenario_runner.suite.session import Limits, Session
 from scenario_runner.suite.verdicts import Rules
 from tests.suite.collected import Collected

@@ -14,8 +14,8 @@ import pytest
 from scenario_runner.errors import ExpectationError, FileError, ScenarioError, UnsupportedError
 from scenario_runner.files.png import write_png
 from scenario_runner.formats import format_named
+from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.evaluation import run_item
-from scenario_runner.suite.expectations.places import expectations_file
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.running.runners import Runners
 from scenario_runner.suite.update import Change, update

@@ -11,11 +11,12 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from scenario_runner import __version__
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.cluster import host
-from scenario_runner.suite.cluster.contents import Piece
+from scenario_runner.suite.cluster.host import Piece
 from scenario_runner.suite.cluster.jobs import Job
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.devices import Device
@@ -122,7 +123,6 @@ class Host:
 
     def _refusal(self) -> str:
         """Why this worker cannot run anything, empty where it can."""
-        from scenario_runner import __version__
 
         try:
             about = self._call(host.describe)

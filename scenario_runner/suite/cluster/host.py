@@ -1,23 +1,188 @@
-"""What a worker of Dask does on a host: it keeps files, and has shards run by a supervisor that it starts.
+"""Functions that a worker of Dask calls on its host: keep files, lay them out for items, and have shards run.
 
-Workers of Dask may have no children by multiprocessing, so that the supervisor is a process of its own. These functions
-are called over the network; the arguments of the shards are JSON.
+Files are kept in the user's cache folder, named by the SHA-256 of their content. They are sent once, appear when they
+are complete, and are copied (never linked) to where a scenario finds them, so that a run cannot change them.
+
+A file /a/b of the host that started the suite stands at SCRATCH/a/b here, so that relative paths mean the same. SCRATCH
+is removed from all paths in results.
+
+Workers of Dask may have no children by multiprocessing, so the supervisor of a shard is a process of its own. Arguments
+of the functions are JSON.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import IO, Final, NamedTuple
+from tempfile import TemporaryFile
+from typing import IO, Any, Final, NamedTuple
 
-from scenario_runner.suite.cluster.contents import ContentStore, Piece
+from scenario_runner import __version__
+from scenario_runner.content_cache import default_cache_dir, distrust
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ScenarioRunnerError, error_of
+from scenario_runner.files.source import reason_of
+from scenario_runner.kept_files import bound
+from scenario_runner.suite.cluster.jobs import Job
+from scenario_runner.suite.hashes import file_hash, program_hash
+from scenario_runner.suite.records import Item
+
+KIND: Final = "contents"
+HOST_CANNOT_KEEP_FILES: Final = "SR-CLUSTER-008"
+_SUFFIX: Final = ".content"
+_MOST_FILES: Final = 100_000
+_MOST_BYTES: Final = 8 << 30
+
+
+class Piece(NamedTuple):
+    """Part of a file with this hash: its bytes from ``offset`` on. ``is_last``: the file ends with it."""
+
+    hash: str
+    offset: int
+    data: bytes
+    is_last: bool
+
+
+class ContentStore:
+    """The store of this user on this host. Its errors are those of SR-CLUSTER-008."""
+
+    def __init__(self) -> None:
+        self._root = default_cache_dir()
+        self._folder = os.path.join(self._root, KIND)
+        # Several workers, of one host or of hosts with one home folder, may be sent the same file at the same time.
+        self._receiver = f"{socket.gethostname()}-{os.getpid()}"
+        try:
+            for folder in (self._root, self._folder):
+                os.makedirs(folder, mode=0o700, exist_ok=True)
+                if reason := distrust(os.stat(folder)):
+                    raise _error(folder, reason)
+        except OSError as error:
+            raise _error(self._folder, reason_of(error)) from error
+
+    def path(self, hash: str) -> str:
+        """Where the file with this hash is, if it is there."""
+        return os.path.join(self._folder, f"{hash}{_SUFFIX}")
+
+    def missing(self, hashes: Iterable[str]) -> list[str]:
+        """Those that are not here. The others count as used now, so that they stay."""
+        lacks = []
+        for hash in hashes:
+            try:
+                os.utime(self.path(hash))
+            except OSError:
+                lacks.append(hash)
+        return lacks
+
+    def receive(self, pieces: Iterable[Piece]) -> None:
+        """Add pieces, which come in their order. A file whose content does not have its hash is dropped."""
+        for piece in pieces:
+            temporary = os.path.join(self._folder, f"{piece.hash}.{self._receiver}.tmp")
+            try:
+                with open(temporary, "r+b" if piece.offset else "wb", opener=_private) as file:
+                    file.seek(piece.offset)
+                    file.write(piece.data)
+                    file.truncate()
+                if piece.is_last:
+                    self._complete(piece.hash, temporary)
+            except OSError as error:
+                raise _error(temporary, reason_of(error)) from error
+
+    def _complete(self, hash: str, temporary: str) -> None:
+        with open(temporary, "rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found == hash:
+            os.replace(temporary, self.path(hash))
+        else:
+            os.unlink(temporary)
+
+    def evict(self) -> None:
+        """Drop what was used longest ago where there is too much. Not while a shard is being laid out."""
+        bound(self._root, KIND, _MOST_FILES, _MOST_BYTES)
+
+
+def _error(path: str, reason: str) -> ScenarioRunnerError:
+    message = f"files of suites cannot be kept there: {reason}"
+    return error_of([Diagnostic(HOST_CANNOT_KEEP_FILES, "error", None, message, None, path)])
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+class Layout:
+    """Life cycle: items are placed, run, and `clear` removes their files."""
+
+    def __init__(self, store: ContentStore, folder: str) -> None:
+        """``folder`` need not exist; its path must occur nowhere else in what a run says."""
+        self._store = store
+        self._folder = folder
+        self._placed: dict[str, str] = {}
+
+    def place(self, job: Job) -> Item:
+        """Copy the files of an item to where its scenario finds them; the item as it is here.
+
+        Raises ScenarioRunnerError where a file cannot be had, with the code HOST_CANNOT_KEEP_FILES where that is so
+        because of this host.
+        """
+        for path in job.absolute:
+            if file_hash(path) != job.files[path]:
+                raise _refusal(
+                    "SR-CLUSTER-005",
+                    job.item.path,
+                    f"{path!r} is an absolute path, and this host has no such file with the same content",
+                )
+        for path, hash in job.files.items():
+            if self._placed.get(path) == hash:
+                continue
+            target = self.here(path)
+            try:
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                shutil.copyfile(self._store.path(hash), target)
+            except FileNotFoundError:
+                message = "it changed while the suite ran, so that this host has not got it"
+                raise _refusal("SR-CLUSTER-006", path, message) from None
+            except OSError as error:
+                raise _refusal(HOST_CANNOT_KEEP_FILES, path, f"it cannot be copied: {reason_of(error)}") from error
+            self._placed[path] = hash
+        item = job.item
+        expectations = None if item.expectations is None else self.here(item.expectations)
+        if expectations is None or item.expectations in job.files:
+            return Item(item.id, self.here(item.path), expectations)
+        raise _refusal("SR-CLUSTER-006", item.expectations or "", "the expectations cannot be read")
+
+    def here(self, path: str) -> str:
+        """Where a file of the other host is on this one."""
+        return self._folder + os.path.abspath(path)
+
+    def there(self, said: Any) -> Any:
+        """JSON with all paths as they are on the other host."""
+        if isinstance(said, str):
+            return said.replace(self._folder, "")
+        if isinstance(said, dict):
+            return {self.there(key): self.there(value) for key, value in said.items()}
+        if isinstance(said, list | tuple):
+            return [self.there(each) for each in said]
+        return said
+
+    def clear(self) -> None:
+        """Remove the files."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._placed.clear()
+
+
+def _refusal(code: str, path: str, message: str) -> ScenarioRunnerError:
+    help = "name files relative to the scenario" if code == "SR-CLUSTER-005" else None
+    return error_of([Diagnostic(code, "error", None, message, help, path)])
+
 
 _LAST_BYTES: Final = 2000
 _TOGETHER_S: Final = 0.03
@@ -36,8 +201,6 @@ _ended: set[str] = set()
 
 def describe() -> dict[str, str]:
     """This host, and the program on it."""
-    from scenario_runner import __version__
-    from scenario_runner.suite.hashes import program_hash
 
     return {"host": socket.gethostname(), "version": __version__, "program": program_hash({}), "pid": str(os.getpid())}
 
@@ -104,7 +267,6 @@ def _together(pipe: int) -> Iterator[bytes]:
 
 
 def _start(order: str) -> _Supervisor:
-    from tempfile import TemporaryFile
 
     said = TemporaryFile()  # noqa: SIM115  (for as long as the process)
     process = subprocess.Popen(

@@ -22,12 +22,9 @@ from typing import Any, Final
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.suite.cluster.contents import HOST_CANNOT_KEEP_FILES, ContentStore
-from scenario_runner.suite.cluster.jobs import Job
-from scenario_runner.suite.cluster.layout import Layout
-from scenario_runner.suite.cluster.order import Order
-from scenario_runner.suite.evaluation_options import EvaluationOptions
-from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.cluster.host import HOST_CANNOT_KEEP_FILES, ContentStore, Layout
+from scenario_runner.suite.cluster.jobs import Job, Order
+from scenario_runner.suite.records import EvaluationOptions, Item, Outcome
 from scenario_runner.suite.running.options import Finished, WorkerOptions
 from scenario_runner.suite.running.workers import Workers
 from scenario_runner.suite.verdicts import Expected

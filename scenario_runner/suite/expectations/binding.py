@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scenario_runner.close_names import close_files_help
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ExpectationError, FileError
-from scenario_runner.suite.expectations.content import HeldContent, element_of_tensor, encoded, open_content
+from scenario_runner.files.codec import all_codecs, is_known
+from scenario_runner.scenario.syntax import escape
+from scenario_runner.suite.expectations.content import Content, HeldContent, element_of_tensor, encoded, open_content
+from scenario_runner.suite.expectations.model import Check
 from scenario_runner.suite.expectations.model import Output as Expected
-from scenario_runner.suite.expectations.outputs import MOST_CAPTURES, Output, Outputs, expected_files
+from scenario_runner.suite.expectations.outputs import MOST_CAPTURES, Output, Outputs, expected_files, extension_of
+from scenario_runner.suite.expectations.reading import Expectations
 from scenario_runner.suite.tolerance.elements import Rule
-from scenario_runner.suite.tolerance.planes import Plane, blocks_of, planes_of
+from scenario_runner.suite.tolerance.planes import Plane, blocks_of, ignored_elements, planes_of
 from scenario_runner.viewing.element import ELEMENTS, Element
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy
-
-    from scenario_runner.suite.expectations.content import Content
-    from scenario_runner.suite.expectations.model import Check
-    from scenario_runner.suite.expectations.reading import Expectations
 
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
@@ -88,7 +87,6 @@ class Bound(NamedTuple):
         """A flag for each element that does not count; None where all count. Raises FileError and ValueError."""
         if self.mask is None and not self.expected.border:
             return None
-        from scenario_runner.suite.tolerance.mask import ignored_elements
 
         return ignored_elements(self.planes, self.mask, self.expected.border or 0)
 
@@ -124,7 +122,6 @@ def bind(
     if expectations.expects_failure:
         return found
     files = expected_files(expectations.expected_folder) if files is None else files
-    from scenario_runner.files.codec import is_known
 
     if not check.outputs and not files and replaced is None:
         return found
@@ -196,7 +193,6 @@ def path_of(expectations: Expectations, expected: Expected | None, output: Outpu
     """The file that the expected content of an output is, or would be, in."""
     if expected is not None and expected.file is not None:
         return _path(expectations, expected.file)
-    from scenario_runner.suite.output_file import extension_of
 
     return os.path.join(expectations.expected_folder, *output.file_name.split("/")) + extension_of(output)
 
@@ -216,7 +212,6 @@ def _path(expectations: Expectations, name: str) -> str:
 
 
 def _unknown(expectations: Expectations, name: str, outputs: Mapping[str, Output]) -> Diagnostic:
-    from scenario_runner.scenario.syntax import escape
     from scenario_runner.scenario.wording import close_match, listed
 
     names = [output for output in outputs if ("/" in output) == ("/" in name)] or list(outputs)
@@ -242,7 +237,6 @@ def _stray(path: str, stem: str, by_file: Mapping[str, str]) -> Diagnostic:
 
 def _doubtful(name: str, paths: list[str], expectations: Expectations) -> Diagnostic | None:
     """What is wrong with the files of an output in the folder. There is one file, where no key says what it holds."""
-    from scenario_runner.files.codec import all_codecs, is_known
 
     path, *others = paths
     given = expectations.check.outputs.get(name, _PLAIN)
@@ -277,7 +271,6 @@ class _Binder:
         stored: str | None,
         problems: list[Diagnostic],
     ) -> None:
-        from scenario_runner.scenario.syntax import escape
 
         self._expectations = expectations
         self._output = output
@@ -401,7 +394,6 @@ class _Binder:
                 self._add(code, key, f"{problem.path}: {problem.message}", problem.help)
 
     def _lacking(self, path: str, key: str) -> None:
-        from scenario_runner.close_names import close_files_help
 
         self._add("SR-EXPECT-007", key, f"{path}: does not exist", close_files_help(path))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scenario_runner.files.codec import codec_of
@@ -11,8 +12,6 @@ from scenario_runner.files.source import file_error
 from scenario_runner.viewing.element import ELEMENTS, Element, element_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from scenario_runner.files.image_reader import ImageReader
     from scenario_runner.plan.model.plan import ResourcePlan
     from scenario_runner.plan.model.resources import ImagePlan

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from scenario_runner.close_names import close_names, did_you_mean
+from scenario_runner.suite.expectations.model import Check, Condition, Output
+from scenario_runner.suite.records import Status
 
+if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
-    from scenario_runner.suite.expectations.model import Check, Condition, Output
-    from scenario_runner.suite.records import Status
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 # PCI ids, and VkVendorId of the Vulkan registry.
@@ -152,7 +153,6 @@ def lacking(needs: Any, physical: Any) -> Iterator[str]:
 
 def _meant(extension: str) -> str:
     """Another name, where no extension that this program knows has this one; it may be newer."""
-    from scenario_runner.close_names import close_names, did_you_mean
     from scenario_runner.vulkan.api._generated.extension_names import DEVICE_EXTENSIONS
 
     if extension in DEVICE_EXTENSIONS:

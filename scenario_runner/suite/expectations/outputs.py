@@ -1,19 +1,29 @@
-"""The outputs of a scenario that can be compared: results that have a ``dst``, and captured frames."""
+"""Outputs of a scenario that can be compared (results with a ``dst``, captured frames), their bytes and their files."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Mapping
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ExpectationError
+from scenario_runner.files.codec import codec_for, codec_of, is_known
+from scenario_runner.files.npy import write_npy
+from scenario_runner.files.output import CreateOutput, OutputFile
+from scenario_runner.files.source import reason_of
+from scenario_runner.formats import find_format
+from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.run.file_names import FileNames
+from scenario_runner.scenario import Scenario
+from scenario_runner.viewing.element import Element
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from scenario_runner.plan.model.plan import FramePlan, Plan, ResourcePlan
 
-    from scenario_runner.plan.model.plan import Plan, ResourcePlan
-    from scenario_runner.scenario import Scenario
+    Take = Callable[[str, memoryview], None]
+    from scenario_runner.plan.model.resources import ImagePlan
 
 MOST_CAPTURES: Final = 100_000
 """So many captured resources of all iterations can be compared; each takes half a kilobyte of memory."""
@@ -130,8 +140,6 @@ def outputs_of_scenario(scenario: Scenario, repeat: int) -> Outputs:
 
 def _described(resource: Any) -> ResourcePlan | None:
     """A resource as plans have it, as far as the JSON tells; None where it does not tell enough, or is wrong."""
-    from scenario_runner.formats import find_format
-    from scenario_runner.plan.model.records import BufferPlan
 
     if resource.kind == "buffer":
         return BufferPlan(resource.uid, "", resource.size)
@@ -139,8 +147,6 @@ def _described(resource: Any) -> ResourcePlan | None:
     if format is None:
         return None
     if resource.kind == "tensor":
-        from math import prod
-
         from scenario_runner.plan.model.resources import TensorPlan
 
         shape = tuple(resource.dims)
@@ -168,8 +174,6 @@ def expected_files(folder: str) -> dict[str, list[str]]:
 
     Raises ExpectationError where a folder cannot be searched.
     """
-    from scenario_runner.files.codec import is_known
-    from scenario_runner.files.source import reason_of
 
     found: dict[str, list[str]] = {}
     folders = [("", folder)]
@@ -197,3 +201,103 @@ def expected_files(folder: str) -> dict[str, list[str]]:
                     searched.add(target)
                     folders.append((f"{prefix}{entry.name}/", entry.path))
     return found
+
+
+class ResultsSink:
+    """A sink of a run (`run.sink.Sink`). ``take`` is called with a name and bytes that are valid during the call.
+
+    ``captures`` tells whether captured frames are wanted.
+    """
+
+    def __init__(self, plan: Plan, repeat: int, take: Take, *, captures: bool) -> None:
+        self._plan = plan
+        self._take = take
+        self._frames = Frames(repeat)
+        self.captures = captures
+
+    def frame(self, iteration: int, frame: FramePlan) -> _Receiver:
+        """Where the captures of a frame go."""
+        folder = self._frames.name(iteration, frame.frame_id) if frame.captures else ""
+        return _Receiver(self._plan, self._take, {uid: f"{folder}/{uid}" for uid in frame.captures})
+
+    def outputs(self) -> _Receiver:
+        """Where the outputs go."""
+        return _Receiver(self._plan, self._take, {})
+
+
+class _Receiver:
+    """Takes resources in pieces; ``names`` has those that are not called by their uids."""
+
+    def __init__(self, plan: Plan, take: Take, names: Mapping[str, str]) -> None:
+        self._plan = plan
+        self._take = take
+        self._names = names
+        self._held = bytearray()
+
+    def receive(self, uid: str, view: memoryview) -> None:
+        """The next piece of a resource; most come in one."""
+        size = self._plan.resources[uid].size_bytes
+        if view.nbytes == size:
+            self._take(self._names.get(uid, uid), view.cast("B") if size else memoryview(b""))
+            return
+        self._held += view
+        if len(self._held) == size:
+            held, self._held = self._held, bytearray()
+            self._take(self._names.get(uid, uid), memoryview(held))
+
+    def finish(self) -> None:
+        """All is there; nothing to do."""
+
+
+# How files hold what NumPy has no type for; there is none that tells float8_e5m2 from the other one.
+_DESCR = {"bfloat16": "<V2", "float8_e4m3": "|V1"}
+
+
+def extension_of(output: Output) -> str:
+    """The extension of a file that holds all of an output: ``.npy``, or where that holds too little another one."""
+    resource = output.resource
+    if resource is None or resource.kind != "image":
+        return ".npy"
+
+    return codec_for("image", resource.format, _levels(resource, output.size_bytes)).extension
+
+
+def can_hold(path: str, output: Output) -> bool:
+    """Whether a file of this name can hold all of an output. Raises FileError where the name is that of no format for
+    its kind."""
+
+    resource = output.resource
+    assert resource is not None
+    codec = codec_of(path, resource.kind)
+    return resource.kind != "image" or codec.holds(resource.format, _levels(resource, output.size_bytes))
+
+
+def _levels(image: ImagePlan, size_bytes: int) -> int:
+    return sum(part.end_bytes <= size_bytes for part in image.parts) // len(image.format.aspects)
+
+
+def write_output(
+    path: str, output: Output, element: Element | None, data: memoryview, create: CreateOutput = OutputFile
+) -> None:
+    """Write the bytes of an output. A buffer has items of the type of ``element``, by default signed bytes, as the
+    file of its ``dst`` has. Raises FileError."""
+    from scenario_runner.run.resource_file import create_resource_file
+
+    resource = output.resource
+    assert resource is not None
+    if resource.kind == "buffer":
+        if element is None:
+            write_npy(path, "|i1", (len(data),), [data], create=create)
+        else:
+            descr = _DESCR.get(element.name, element.dtype)
+            write_npy(path, descr, (len(data) // element.size_bytes,), [data], create=create)
+        return
+    if resource.kind == "image":
+        resource = resource._replace(size_bytes=output.size_bytes, mips=_levels(resource, output.size_bytes))
+    writer = create_resource_file(path, resource, create)
+    try:
+        writer.write(data)
+    except BaseException as error:
+        writer.__exit__(type(error), error, None)
+        raise
+    writer.__exit__(None, None, None)

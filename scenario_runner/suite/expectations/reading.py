@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_class
 from scenario_runner.files.source import SourceFile
 from scenario_runner.scenario.loader import MAX_FILE_BYTES
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
-from scenario_runner.scenario.syntax import line_and_column, scan
+from scenario_runner.scenario.syntax import escape, line_and_column, scan
+from scenario_runner.suite.discovery import expected_folder
+from scenario_runner.suite.expectations.devices import VENDORS, comparisons, vendor_id
 from scenario_runner.suite.expectations.model import Check, Least, Most, Output
-from scenario_runner.suite.expectations.places import expected_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from scenario_runner.suite.records import Item
+from scenario_runner.suite.records import Item
 
 _KEY = b'"expect"'
 _POINTER = "/expect"  # of the expectations in a scenario
@@ -77,7 +75,6 @@ class Expectations(NamedTuple):
 
 def _has(outputs: Mapping[str, Output], pointer: str) -> bool:
     """Whether the outputs of an entry of ``when`` say what a pointer such as /outputs/x/atol leads to."""
-    from scenario_runner.scenario.syntax import escape
 
     _, _, below = pointer.partition("/outputs/")
     for name, output in outputs.items():
@@ -283,7 +280,6 @@ def _unknown_features(names: Iterable[str]) -> Iterator[Diagnostic]:
 
 
 def _wrong_condition(condition: Any, here: str) -> Iterator[Diagnostic]:
-    from scenario_runner.suite.expectations.devices import VENDORS, comparisons, vendor_id
 
     if condition.driver_version is not None and comparisons(condition.driver_version) is None:
         message = "expected comparisons such as '>=24.1 <25'"
@@ -297,7 +293,6 @@ def _wrong_condition(condition: Any, here: str) -> Iterator[Diagnostic]:
 
 
 def _of_outputs(outputs: Mapping[str, Output], here: str) -> Iterator[Diagnostic]:
-    from scenario_runner.scenario.syntax import escape
 
     for name, output in outputs.items():
         for problem in _of_output(output):

@@ -1,22 +1,90 @@
-"""The table of metrics: what each measures, its bounds where nobody gives any, and what it can be computed of."""
+"""Metrics: what each can be computed of, its default bounds, and the pairs of channels that it takes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from scenario_runner.suite.tolerance.planes import Plane
 from scenario_runner.visible import distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    import numpy
 
-    from scenario_runner.suite.metrics.pairs import Pair
-    from scenario_runner.suite.tolerance.planes import Plane
+    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+
+_PIECE: Final = 1 << 16
+
+
+class Pair(NamedTuple):
+    """One channel: its values and the expected ones, flat and of one type.
+
+    ``peak`` is the greatest value that it can have: that of its type, 1 for floats. ``shape`` is (height, width) of an
+    image, else that of all values. Elements that do not count (``counts`` is false) are as expected in ``actual``.
+    """
+
+    name: str
+    actual: Array
+    expected: Array
+    peak: float
+    shape: tuple[int, ...]
+    counts: Array | None = None
+
+    @property
+    def number(self) -> int:
+        """How many elements count."""
+        return self.actual.size if self.counts is None else int(self.counts.sum())
+
+    def pieces(self) -> Iterator[tuple[Array, Array]]:
+        """The elements that count, actual and expected, in double precision and in pieces of bounded size."""
+        for start in range(0, self.actual.size, _PIECE):
+            a, e = self.actual[start : start + _PIECE], self.expected[start : start + _PIECE]
+            if self.counts is not None:
+                counts = self.counts[start : start + _PIECE]
+                a, e = a[counts], e[counts]
+            yield a.astype("f8"), e.astype("f8")
+
+
+def pairs_of(
+    planes: Sequence[Plane],
+    actual: memoryview,
+    expected: memoryview,
+    ignored: Array | None,
+    *,
+    without_nan: bool = False,
+) -> list[Pair]:
+    """The channels of all planes; ``without_nan`` leaves out elements where NaN is expected."""
+    import numpy
+
+    found: list[Pair] = []
+    before = 0
+    for plane in planes:
+        part = slice(plane.offset_bytes, plane.offset_bytes + plane.size_bytes)
+        flags = None if ignored is None else ignored[before : before + plane.element_count]
+        before += plane.element_count
+        shape = plane.shape if plane.image is None else plane.shape[:2]
+        pairs = zip(plane.channels(actual[part]), plane.channels(expected[part]), strict=True)
+        for number, (a, e) in enumerate(pairs):
+            with numpy.errstate(invalid="ignore"):  # about NaN that signal
+                values, wanted = a.element.numbers(a.raw), e.element.numbers(e.raw)
+            counts = None
+            if flags is not None:
+                counts = ~plane.flags_of(flags, number)
+            if without_nan and a.element.is_float and numpy.isnan(wanted).any():
+                is_number = ~numpy.isnan(wanted)
+                counts = is_number if counts is None else counts & is_number
+                wanted = numpy.where(is_number, wanted, 0)
+            if counts is not None:
+                values = numpy.where(counts, values, wanted)
+            peak = a.element.peak if a.full_range is None else float(a.full_range[1])
+            found.append(Pair(a.name, values, wanted, peak, tuple(shape), counts))
+    return found
 
 
 class Metric(NamedTuple):
-    """One metric; ``function`` is "module:name" in this package, and computes it of pairs of channels.
+    """One metric; `measures` has the function of this name, which computes it of pairs of channels.
 
     A likeness is better where it is greater; other metrics are errors. ``defaults`` are the bounds (warning, failure)
     without which the user must give some. ``images`` tells that it is one of images, whose sides are at least
@@ -24,7 +92,6 @@ class Metric(NamedTuple):
     """
 
     name: str
-    function: str
     is_likeness: bool = False
     defaults: tuple[float, float] | None = None
     images: bool = False
@@ -33,9 +100,8 @@ class Metric(NamedTuple):
 
     def value(self, pairs: Sequence[Pair]) -> float:
         """The metric of channels. Raises ValueError with the reason where these values have none."""
-        module, _, function = self.function.partition(":")
-        found: Any = getattr(import_module(f"scenario_runner.suite.metrics.{module}"), function)
-        return float(found(pairs))
+        measures = import_module("scenario_runner.suite.metrics.measures")
+        return float(getattr(measures, self.name)(pairs))
 
     def misfits(self, planes: Sequence[Plane]) -> Iterator[tuple[str, str, str | None]]:
         """Why it cannot be computed of an output: code, message and help."""
@@ -59,16 +125,16 @@ class Metric(NamedTuple):
 METRICS: Final = {
     metric.name: metric
     for metric in (
-        Metric("rmse", "squares:rmse"),
-        Metric("psnr", "squares:psnr", is_likeness=True),
-        Metric("ssim", "ssim:ssim", is_likeness=True, images=True, least_side=11),
-        Metric("histogram_emd", "histogram:histogram_emd"),
-        Metric("flip", "flip:flip", images=True, package="flip-evaluator"),
-        Metric("rel_l2", "relative:rel_l2", defaults=(3e-6, 1.5e-5)),
-        Metric("cosine", "relative:cosine", is_likeness=True, defaults=(0.999999, 0.999995)),
-        Metric("scale_error", "relative:scale_error", defaults=(2e-6, 1e-5)),
-        Metric("wasserstein_rel", "relative:wasserstein_rel", defaults=(2e-7, 1e-6)),
-        Metric("atol_p999", "relative:atol_p999", defaults=(3e-6, 1e-5)),
+        Metric("rmse"),
+        Metric("psnr", is_likeness=True),
+        Metric("ssim", is_likeness=True, images=True, least_side=11),
+        Metric("histogram_emd"),
+        Metric("flip", images=True, package="flip-evaluator"),
+        Metric("rel_l2", defaults=(3e-6, 1.5e-5)),
+        Metric("cosine", is_likeness=True, defaults=(0.999999, 0.999995)),
+        Metric("scale_error", defaults=(2e-6, 1e-5)),
+        Metric("wasserstein_rel", defaults=(2e-7, 1e-6)),
+        Metric("atol_p999", defaults=(3e-6, 1e-5)),
     )
 }
 """By the names that expectations use."""

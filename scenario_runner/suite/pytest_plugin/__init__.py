@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Check the options and read the lists, where scenarios are collected."""
     if _is_on(config):
-        from scenario_runner.suite.pytest_plugin.session import begin
+        from scenario_runner.suite.pytest_plugin.items import begin
 
         begin(config)
 
@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the processes that ran scenarios."""
     if _is_on(config):
-        from scenario_runner.suite.pytest_plugin.session import end
+        from scenario_runner.suite.pytest_plugin.items import end
 
         end(config)
 

@@ -1,13 +1,166 @@
-"""A result as short text: a line, or the few lines that say what is wrong."""
+"""Text that all reports share: the whole suite, results in a few lines, commands that repeat an item."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+import os
+import shlex
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Literal, NamedTuple
 
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import MissingToolError
 from scenario_runner.suite.records import NOT_RUN, Outcome, OutputCheck, Result
-from scenario_runner.suite.reports.suite_info import SuiteInfo
 from scenario_runner.visible import counted, one_line, visible
+
+INCOMPLETE: Final = "suite is incomplete"
+"""The name of the failed test that CI systems are shown where not every item has a result."""
+
+Kind = Literal["passed", "failed", "skipped", "tolerated"]
+
+_KINDS: Final[dict[str, Kind]] = {
+    "Pass": "passed",
+    "Warn": "passed",
+    "Flake": "passed",
+    "KnownFlake": "tolerated",
+    "ExpectedFail": "tolerated",
+    "NotSupported": "skipped",
+    "MissingTool": "skipped",
+    "Skip": "skipped",
+}
+
+
+class SuiteInfo(NamedTuple):
+    """A suite that has run.
+
+    ``started`` is in seconds since 1970 (UTC), ``seconds`` how long it took. ``devices`` are pairs of the UUID of a
+    device and its name. ``command`` is the command line that started it, ``folder`` the folder that it was started in,
+    and ``results`` the folder of the results, to which the paths in `OutputCheck.files` are relative; no report names
+    them where it ``is_temporary``. ``incomplete`` says why not every item has a result, where one has none. ``repeat``
+    tells how the item of a result runs again.
+    """
+
+    title: str = "scenario-runner"
+    started: float = 0.0
+    seconds: float = 0.0
+    devices: tuple[tuple[str, str], ...] = ()
+    drivers: tuple[str, ...] = ()
+    host: str = ""
+    version: str = ""
+    command: tuple[str, ...] = ()
+    folder: str = ""
+    results: str = ""
+    is_temporary: bool = False
+    incomplete: str = ""
+    repeat: Callable[[Result], Repeat] = lambda result: Repeat()
+
+    def repeat_command(self, result: Result) -> str:
+        """The command that runs one item again, for a shell in ``folder``."""
+        return self.repeat(result).command(result, self.folder)
+
+    def repeat_commands(self, result: Result) -> list[str]:
+        """The same, and after a crash or a timeout the command for a debugger."""
+        commands = [self.repeat_command(result)]
+        if result.last is not None and result.last.status in ("Crash", "Timeout"):
+            commands.append(self.repeat(result).debug_command(result, self.folder))
+        return commands
+
+    def shown_path(self, path: str) -> str:
+        """A path as the user would write it: relative to ``folder`` where it lies below it."""
+        return shown_path(path, self.folder)
+
+    def files_of(self, output: OutputCheck) -> dict[str, str]:
+        """The absolute paths of an output's files, by what they show, in the order in which they are shown."""
+        order = {"expected": 0, "actual": 1, "error": 2}
+        names = sorted(output.files, key=lambda name: order.get(name, len(order)))
+        return {name: os.path.join(self.results, output.files[name]) for name in names}
+
+
+def kind_of(result: Result) -> Kind:
+    """What a verdict is in formats that know fewer: a tolerated result is a failure that lists expect."""
+    return "failed" if result.is_bad else _KINDS.get(result.verdict, "failed")
+
+
+class Repeat(NamedTuple):
+    """What a suite was called with, as words of a command line.
+
+    ``options`` decide every result. ``lists`` decide what a status is called: pairs of an option and an absolute path,
+    of which the one of --root says what the names in the others are relative to. ``devices`` are those that were asked
+    for, if any. ``run_options`` are those of the options that ``scenario-runner run`` has as well.
+    """
+
+    options: tuple[str, ...] = ()
+    lists: tuple[tuple[str, str], ...] = ()
+    devices: tuple[str, ...] = ()
+    run_options: tuple[str, ...] = ()
+
+    def command(self, result: Result, folder: str) -> str:
+        """The command that runs an item again, for a shell in ``folder``."""
+        words = [*self.options, *self._device(result), *self._lists(result, folder)]
+        return shlex.join(["scenario-runner", "test", *words, _path(result, folder)])
+
+    def debug_command(self, result: Result, folder: str) -> str:
+        """The command that runs its scenario in a debugger."""
+        words = [*self.run_options, *self._device(result), _path(result, folder)]
+        return shlex.join(["gdb", "--args", "python3", "-m", "scenario_runner", "run", "--no-isolate", *words])
+
+    def _device(self, result: Result) -> Iterator[str]:
+        if len(self.devices) == 1 and self.devices[0] != "all":
+            yield f"--device={self.devices[0]}"
+        elif self.devices and not result.host:  # of several the one that it ran on; those of other hosts are not here
+            yield f"--device={result.device}" if result.device else f"--devices={','.join(self.devices)}"
+
+    def _lists(self, result: Result, folder: str) -> Iterator[str]:
+        if result.verdict.startswith("UnexpectedImprovement") or result.verdict in ("ExpectedFail", "KnownFlake"):
+            yield from (f"{name}={shown_path(path, folder)}" for name, path in self.lists if path != folder)
+
+
+def _path(result: Result, folder: str) -> str:
+    path = shown_path(result.item.path, folder)
+    return f"./{path}" if path.startswith(("-", "@")) else path
+
+
+def shown_path(path: str, folder: str) -> str:
+    """A path as the user would write it: relative to ``folder`` where it lies below it."""
+    below = folder.rstrip(os.sep) + os.sep
+    return path[len(below) :] if folder and path.startswith(below) else path
+
+
+_MOST_SHOWN = 5
+
+
+class MissingTools:
+    """Life cycle: each result is added; then `error` says what is lacking, if anything is."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._lacks: dict[str, str] = {}  # the message of the first item, by what is to be done
+
+    def add(self, result: Result) -> None:
+        """Note a result, if its item could not run for want of a tool."""
+        if result.verdict == "MissingTool" and result.last is not None:
+            self.count += 1
+            problem = result.last.diagnostics[0]
+            self._lacks.setdefault(problem.get("help") or "", problem["message"])
+
+    @property
+    def ended(self) -> str:
+        """How the suite ended, for its last line; "" where nothing is lacking."""
+        return "incomplete" if self.count else ""
+
+    def messages(self) -> list[str]:
+        """The sentence for reports, if there is something to say."""
+        error = self.error()
+        return [] if error is None else [error.problems[0].message]
+
+    def error(self) -> MissingToolError | None:
+        """The error for the suite as a whole."""
+        if not self.count:
+            return None
+        lacks = list(self._lacks.values())[:_MOST_SHOWN]
+        message = f"{counted(self.count, 'item')} did not run, as this machine lacks a tool: {'; '.join(lacks)}"
+        advice = "; ".join([*filter(None, list(self._lacks)[:_MOST_SHOWN]), "'scenario-runner doctor' shows all"])
+        return MissingToolError(Diagnostic(MissingToolError.code, "error", None, message, advice))
+
 
 WORST_MAX: Final = 5
 """How many of the worst elements the short text of an output has."""

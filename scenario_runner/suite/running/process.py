@@ -8,19 +8,17 @@ import socket
 import time
 from collections import deque
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from scenario_runner import progress
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import DriverCrashError, FenceTimeoutError
 from scenario_runner.run.crash import Crash, crash_problem, signal_name
 from scenario_runner.suite.records import BAD, Item, Outcome
 from scenario_runner.suite.running.channel import Channel
-
-if TYPE_CHECKING:
-    from scenario_runner.diagnostics import Diagnostic
-    from scenario_runner.suite.running.devices import UsedDevice
-    from scenario_runner.suite.running.forks import Forks
-    from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.suite.running.devices import UsedDevice
+from scenario_runner.suite.running.forks import Forks
+from scenario_runner.suite.running.options import WorkerOptions
 
 _MOST_BEFORE: Final = 50
 _MOST_MESSAGES_BYTES: Final = 16 << 10

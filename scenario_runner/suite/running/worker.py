@@ -47,6 +47,7 @@ from scenario_runner.suite.running.channel import Channel
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.suite.running.runners import Runners
 from scenario_runner.tied_process import kill_when_closed
+from scenario_runner.vulkan.api.arm_types import known_types
 
 DESCRIPTORS: Final = 4
 """A worker is given so many: a socket to the supervisor, a pipe for what is written to standard output and standard
@@ -211,7 +212,6 @@ class _Worker:
 
     @staticmethod
     def _all_used() -> set[str]:
-        from scenario_runner.vulkan.api.arm_types import known_types
 
         return {name for name in sys.modules if name.startswith("scenario_runner.")} | known_types.keys()
 

@@ -18,6 +18,7 @@ end of the socket then, and the system kills a worker's process group when this 
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import pickle
@@ -164,8 +165,6 @@ def _load(name: str) -> None:
 
     It must be one that starts no thread."""
     if name.startswith("/"):
-        import ctypes
-
         with suppress(OSError):
             ctypes.CDLL(name)
     elif name.startswith("scenario_runner."):

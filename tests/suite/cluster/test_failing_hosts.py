@@ -17,12 +17,10 @@ import pytest
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.suite.cluster import connection, workers
-from scenario_runner.suite.cluster.connection import connected, workers_of
-from scenario_runner.suite.cluster.workers import ClusterWorkers
-from scenario_runner.suite.evaluation_options import EvaluationOptions
+from scenario_runner.suite.cluster import workers
+from scenario_runner.suite.cluster.workers import ClusterWorkers, connected, workers_of
 from scenario_runner.suite.problems import SuiteProblems
-from scenario_runner.suite.records import Item
+from scenario_runner.suite.records import EvaluationOptions, Item
 from scenario_runner.suite.running.options import Finished, WorkerOptions
 from scenario_runner.suite.verdicts import Expected, Rules
 from tests.scenes import Scene
@@ -75,7 +73,7 @@ def test_no_worker_and_then_no_scheduler(
     items: list[Item], checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A suite waits for workers for some time, and says so; it ends when the scheduler hangs or does not come back."""
-    monkeypatch.setattr(connection, "_CONNECT_S", 2)
+    monkeypatch.setattr(workers, "_CONNECT_S", 2)
     hosts = tmp_path / "hosts"
     hosts.mkdir()
     with cluster_of(0, hosts, checkout) as cluster:
@@ -145,7 +143,7 @@ def test_the_file_of_a_scheduler(one_host: Cluster, tmp_path: Path, monkeypatch:
     threading.Timer(0.5, path.write_text, [json.dumps({"address": one_host.address})]).start()
     with connected(str(path)) as client:
         assert len(workers_of(client) or ()) == 1
-    monkeypatch.setattr(connection, "_CONNECT_S", 0)
+    monkeypatch.setattr(workers, "_CONNECT_S", 0)
     with pytest.raises(ScenarioRunnerError, match=r"'nowhere\.json': .*No such file"), connected("nowhere.json"):
         pass
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy
 import pytest
 
-from scenario_runner.suite.cluster.contents import ContentStore, Piece
+from scenario_runner.suite.cluster.host import ContentStore, Layout, Piece
 from scenario_runner.suite.cluster.jobs import Job, job_of
-from scenario_runner.suite.cluster.layout import Layout
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.verdicts import Expected
 from tests.scenes import Scene

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from scenario_runner.suite.cluster.host import _together
-from scenario_runner.suite.cluster.shards import MOST_LOSSES, Shards, next_size
+from scenario_runner.suite.cluster.jobs import MOST_LOSSES, Shards, next_size
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.verdicts import Expected
 

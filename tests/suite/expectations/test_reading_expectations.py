@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ExpectationError, FileError
-from scenario_runner.suite.expectations.places import (
+from scenario_runner.suite.discovery import (
     expectations_file,
     expected_folder,
     is_expectations_file,

@@ -11,8 +11,8 @@ import pytest
 from scenario_runner import Runner, Scenario, from_dict
 from scenario_runner.errors import ExpectationError, ScenarioError
 from scenario_runner.scenario import load, loads
+from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.expectations import reading
-from scenario_runner.suite.expectations.places import expectations_file
 from scenario_runner.suite.records import Item
 from tests.scenes import Scene
 

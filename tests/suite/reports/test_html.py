@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from scenario_runner.suite.records import Item, Outcome, OutputCheck, Result
-from scenario_runner.suite.reports.ctrf import write_ctrf
+from scenario_runner.suite.reports.ci import write_ctrf, write_junit
 from scenario_runner.suite.reports.html import Limits, write_html
-from scenario_runner.suite.reports.junit import write_junit
-from scenario_runner.suite.reports.suite_info import SuiteInfo
+from scenario_runner.suite.reports.text import SuiteInfo
 from tests.suite.reports.results import every_verdict, info, pictures
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from scenario_runner.errors import FileError
 from scenario_runner.suite.records import Item, Outcome, Result
-from scenario_runner.suite.reports.junit import write_junit
-from scenario_runner.suite.reports.suite_info import SuiteInfo
+from scenario_runner.suite.reports.ci import write_junit
+from scenario_runner.suite.reports.text import SuiteInfo
 from tests.suite.reports.results import every_verdict, info
 
 

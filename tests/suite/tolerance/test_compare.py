@@ -11,10 +11,8 @@ from scenario_runner.formats import format_named
 from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.plan.model.resources import ImagePlan, TensorPlan, image_parts
 from scenario_runner.suite.expectations.content import HeldContent
-from scenario_runner.suite.tolerance.compare import PIECE_BYTES, Mismatch, compare
-from scenario_runner.suite.tolerance.elements import Rule
-from scenario_runner.suite.tolerance.mask import ignored_elements
-from scenario_runner.suite.tolerance.planes import Plane, blocks_of, planes_of
+from scenario_runner.suite.tolerance.elements import PIECE_BYTES, Mismatch, Rule, compare
+from scenario_runner.suite.tolerance.planes import Plane, blocks_of, ignored_elements, planes_of
 from scenario_runner.viewing.element import ELEMENTS
 
 

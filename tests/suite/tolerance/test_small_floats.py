@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.suite.expectations.content import HeldContent
-from scenario_runner.suite.tolerance.compare import compare
-from scenario_runner.suite.tolerance.elements import ElementCheck, Rule
+from scenario_runner.suite.tolerance.elements import ElementCheck, Rule, compare
 from scenario_runner.suite.tolerance.planes import planes_of
 from scenario_runner.viewing.element import ELEMENTS
 
