@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 class ResourceKind(NamedTuple):
     """A kind of resource, and its key in the JSON.
 
-    ``model`` is its pydantic model. ``resolver`` (a `plan.resolvers.ResourceResolver`) makes its plan, whose ``kind``
+    ``model`` is its pydantic model. ``resolver`` (a `plan.context.ResourceResolver`) makes its plan, whose ``kind``
     is ``key``; ``device`` is the function that creates all resources of the kind (see `vulkan.resources.creation`).
     Kinds without memory on the device have none: the commands that name them look at their models.
     """
@@ -29,7 +29,7 @@ class ResourceKind(NamedTuple):
 class CommandKind(NamedTuple):
     """A kind of command, its key in the JSON, and ``older`` spellings of it.
 
-    ``resolver`` (a `plan.resolvers.CommandResolver`) turns commands into operations.
+    ``resolver`` (a `plan.context.CommandResolver`) turns commands into operations.
     ``recorder`` (a `vulkan.execution.prepared.Recorder`) records the operations whose ``kind`` is ``operation``.
     ``measured`` is what profiles call them, empty for those whose time is not measured.
     """
@@ -49,9 +49,9 @@ _RESOURCES = (
         "tensor", "scenario.tensors:Tensor", "plan.tensors:Tensors", "vulkan.resources.tensors:create_tensors"
     ),
     ResourceKind(
-        "buffer", "scenario.buffers:Buffer", "plan.buffers:Buffers", "vulkan.resources.buffers:create_buffers"
+        "buffer", "scenario.buffers:Buffer", "plan.resources:Buffers", "vulkan.resources.buffers:create_buffers"
     ),
-    ResourceKind("raw_data", "scenario.raw_data:RawData", "plan.buffers:RawDatas"),
+    ResourceKind("raw_data", "scenario.raw_data:RawData", "plan.resources:RawDatas"),
     ResourceKind("shader", "scenario.shaders:Shader"),
     ResourceKind("graph", "scenario.graphs:Graph"),
     ResourceKind("graph_constant", "scenario.graphs:GraphConstant"),

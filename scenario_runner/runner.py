@@ -314,7 +314,7 @@ class Runner:
         """The plan of a scenario file, from the plan cache where nothing changed since."""
         if not (isinstance(scenario, (str, os.PathLike)) and self.compiler.use_cache):
             return self.plan(scenario, output_dir=output_dir)
-        from scenario_runner.plan.cache.plan_cache import PlanCache, Settings
+        from scenario_runner.plan.plan_cache import PlanCache, Settings
 
         compiler = self.compiler
         path = os.fspath(scenario)

@@ -1,19 +1,88 @@
-"""What a command binds against what its shaders declare: kinds, descriptor types, sizes, access.
+"""Bindings of a command against what its shaders declare: kinds, descriptor types, sizes, access, registers of HLSL.
 
 Source: Vulkan specification, "Shader Interfaces", sections "Descriptor Set Interface" and "DescriptorSet and Binding
 Assignment".
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from scenario_runner.checks.access import check_readonly
-from scenario_runner.checks.bound import Bound
+from scenario_runner.checks.resources import Bound, check_image, check_tensor
 from scenario_runner.diagnostics import Diagnostic, error, warning
+from scenario_runner.scenario import Binding
 from scenario_runner.spirv import DescriptorBinding, Interface
+from scenario_runner.spirv.index import Index
 
-if TYPE_CHECKING:
-    from scenario_runner.scenario import Binding
+_SOURCE = 3  # OpSource
+_HLSL = 5  # SPIR-V specification, "Source Language"
+
+
+def check_registers(index: Index, uid: str, variables: Sequence[DescriptorBinding], pointer: str) -> list[Diagnostic]:
+    """What is to be said of several variables of one kind that the shader ``uid`` uses at one binding.
+
+    In GLSL this is a way to see one buffer as two types; it is a mistake in modules that were made from HLSL.
+    """
+    if not _is_from_hlsl(index):
+        return []
+    names = " and ".join(repr(each.name) for each in variables)
+    first = variables[0]
+    return [
+        warning(
+            "SR-BIND-010",
+            pointer,
+            f"the variables {names} of shader {uid!r} have the same set {first.set} and binding {first.binding}, so"
+            " that one resource is bound to all of them",
+            "give each register() a number of its own: t0 and u0 are one binding; or write [[vk::binding(1, 0)]]",
+        )
+    ]
+
+
+def _is_from_hlsl(index: Index) -> bool:
+    """Whether the module says that its source was HLSL."""
+    words = index.words
+    at = index.memory_model or 0
+    while at < len(words) and words[at] >> 16 and not 18 < words[at] & 0xFFFF < 40:  # up to the first type
+        if words[at] & 0xFFFF == _SOURCE and words[at] >> 16 > 1:
+            return words[at + 1] == _HLSL
+        at += words[at] >> 16
+    return False
+
+
+def check_readonly(
+    variables: Sequence[tuple[str, DescriptorBinding]], kind: str, uid: str, place: str
+) -> list[Diagnostic]:
+    """A warning where a shader writes the resource ``uid``, which the scenario calls readonly.
+
+    Nothing stops such a write: the results are as the shader says, but the file says otherwise, and a readonly resource
+    is not returned as a result. Writes that are only assumed, since a pointer could not be followed, do not count.
+    """
+    return [
+        warning(
+            "SR-ACCESS-001",
+            place,
+            f"shader {shader!r} writes {kind} {uid!r} through {_called(variable)}, but its shader_access is 'readonly'",
+            f"give {uid!r} the shader_access 'readwrite', or declare {_called(variable)} readonly in the shader",
+        )
+        for shader, variable in variables
+        if variable.writes and variable.writable and variable.followed
+    ][:1]
+
+
+def check_writeonly_input(kind: str, uid: str, graph: str, place: str) -> Diagnostic:
+    """The warning for a graph that reads the resource ``uid``, which the scenario calls writeonly."""
+    return warning(
+        "SR-ACCESS-002",
+        place,
+        f"graph {graph!r} reads {kind} {uid!r}, but its shader_access is 'writeonly'",
+        f"give {uid!r} the shader_access 'readonly', or 'readwrite' where something writes it",
+    )
+
+
+def _called(variable: DescriptorBinding) -> str:
+    return repr(variable.name) if variable.name else f"set {variable.set}, binding {variable.binding}"
+
 
 # The resource that a scenario binds to each kind of variable.
 RESOURCE_OF: Final = {
@@ -109,7 +178,7 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
                     )
                 )
         elif len(used) > 1:
-            from scenario_runner.checks.registers import check_registers  # only such shaders pay for it
+            # MERGED  # only such shaders pay for it
 
             for owner, interface in stages:
                 own = [variable for stage, variable in used if stage == owner]
@@ -142,7 +211,7 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
 def check_bindings(
     slots: Slots,
     shaders: str,
-    bindings: Iterable["Binding"],
+    bindings: Iterable[Binding],
     resource: Callable[[str], Bound | None],
     pointer: str,
 ) -> list[Diagnostic]:
@@ -188,7 +257,7 @@ def check_bindings(
     return found
 
 
-def _meant(binding: "Binding", missing: Iterable[Slot], resource: Bound | None) -> Slot | None:
+def _meant(binding: Binding, missing: Iterable[Slot], resource: Bound | None) -> Slot | None:
     """Of the slots that nothing is bound to, the one that a binding to none probably is for: its number is the next
     one, or the same in another set, and the resource is of its kind."""
     for slot in missing:
@@ -198,7 +267,7 @@ def _meant(binding: "Binding", missing: Iterable[Slot], resource: Bound | None) 
     return None
 
 
-def _misplaced(binding: "Binding", slot: Slot, shaders: str, place: str) -> Diagnostic:
+def _misplaced(binding: Binding, slot: Slot, shaders: str, place: str) -> Diagnostic:
     """A missing and an unused binding are one mistake where their numbers are next to each other."""
     key, wrong, right = ("set", binding.set, slot.set) if slot.set != binding.set else ("id", binding.id, slot.binding)
     return error(
@@ -210,7 +279,7 @@ def _misplaced(binding: "Binding", slot: Slot, shaders: str, place: str) -> Diag
     )
 
 
-def _check_binding(slot: Slot, binding: "Binding", resource: Bound, place: str) -> list[Diagnostic]:
+def _check_binding(slot: Slot, binding: Binding, resource: Bound, place: str) -> list[Diagnostic]:
     wanted = RESOURCE_OF.get(slot.kind)
     variable, uid = slot.variable, binding.resource_ref
     if wanted is None:
@@ -251,13 +320,9 @@ def _check_binding(slot: Slot, binding: "Binding", resource: Bound, place: str) 
                 )
             )
     elif wanted == "image":
-        from scenario_runner.checks.images import check_image  # only scenarios with images pay for it
-
         for shader, each in slot.variables:
             found += check_image(each, shader, resource, place)
     else:
-        from scenario_runner.checks.tensors import check_tensor
-
         for shader, each in slot.variables:
             if each.tensor is not None:
                 found += check_tensor(each.tensor, f"{described(each)} in shader {shader!r}", resource, place)

@@ -7,12 +7,10 @@ seen as one mip level each.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic, error, warning
-
-if TYPE_CHECKING:
-    from scenario_runner.formats import Format
+from scenario_runner.formats import Format
 
 OUTPUTS: Final = ("output_image", "output_cost")
 """The bindings that an optical flow writes; it reads the others."""

@@ -7,8 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from scenario_runner.checks.bindings import Slot, described, slots_of
-from scenario_runner.checks.block_layout import check_blocks
-from scenario_runner.checks.entry_points import check_workgroup, find_entry_point
+from scenario_runner.checks.shaders import check_blocks, check_workgroup, find_entry_point
 from scenario_runner.custom_shader.operands import check_types, views_and_types
 from scenario_runner.custom_shader.push_constants import check_push_constants
 from scenario_runner.custom_shader.variables import check_variables

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from scenario_runner.checks.push_constants import MOST_BYTES
+from scenario_runner.checks.dispatches import MOST_BYTES
 from scenario_runner.custom_shader.attributes import PushConstant
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.scenario.wording import shown

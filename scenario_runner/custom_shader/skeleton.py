@@ -7,8 +7,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.checks.bindings import slots_of
-from scenario_runner.checks.entry_points import find_entry_point
-from scenario_runner.checks.images import format_of
+from scenario_runner.checks.resources import format_of
+from scenario_runner.checks.shaders import find_entry_point
 from scenario_runner.custom_shader.push_constants import constants_of, written
 from scenario_runner.custom_shader.variables import TYPE_OF_KIND, element_of
 from scenario_runner.errors import ShaderError, UsageError, error_of

@@ -7,9 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from scenario_runner.checks.bindings import described
-from scenario_runner.checks.bound import Bound
-from scenario_runner.checks.images import check_image, declared_otherwise
-from scenario_runner.checks.tensors import check_tensor
+from scenario_runner.checks.resources import Bound, check_image, check_tensor, declared_otherwise
 from scenario_runner.custom_shader.operands import element_size_bytes
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.graphs.model import (

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from scenario_runner.plan.model.plan import Barrier, frame_folder
+from scenario_runner.plan.context import CommandResolver, PlanContext
+from scenario_runner.plan.layouts import LayoutTracker
+from scenario_runner.plan.model.plan import AnyBarrier, Barrier, Operation, ResourcePlan, frame_folder
 from scenario_runner.plan.model.records import BufferBarrier, MemoryBarrier
-from scenario_runner.plan.resolvers import CommandResolver
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from scenario_runner.plan.layouts import LayoutTracker
-    from scenario_runner.plan.model.plan import AnyBarrier, Operation, ResourcePlan
-    from scenario_runner.plan.resolvers import PlanContext
-    from scenario_runner.scenario import DispatchBarrier, MarkBoundary, Scenario
+from scenario_runner.plan.model.resources import TensorBarrier
+from scenario_runner.scenario import DispatchBarrier, MarkBoundary, Scenario
 
 # VK_WHOLE_SIZE: all from the offset on
 _WHOLE_SIZE = 2**64 - 1
@@ -62,8 +58,6 @@ def _barriers(
         for uid in command.image_barrier_refs:
             found += layouts.barriers(scenario.resource(uid), scenario.resource_pointer(uid))
     if command.tensor_barrier_refs:
-        from scenario_runner.plan.model.resources import TensorBarrier
-
         for uid in command.tensor_barrier_refs:
             barrier = scenario.resource(uid)
             found.append(

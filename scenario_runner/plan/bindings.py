@@ -1,35 +1,34 @@
-"""What a dispatch binds: the descriptor set layouts of its shader, and what stands at each binding."""
+"""Descriptors and push constants of a command: the layouts that its shaders ask for, and what the scenario binds."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
-from scenario_runner.checks.bindings import RESOURCE_OF, check_bindings, slots_of
-from scenario_runner.checks.bound import Bound
+from scenario_runner.checks.bindings import RESOURCE_OF, Slot, Slots, check_bindings, slots_of
+from scenario_runner.checks.dispatches import Extent, check_data, check_missing_data, check_size, layout_size, padded
+from scenario_runner.checks.resources import Bound
+from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.model.plan import ResourcePlan
-from scenario_runner.plan.model.records import Descriptor, DescriptorKind, LayoutBinding
+from scenario_runner.plan.model.records import Descriptor, DescriptorKind, LayoutBinding, ShaderStage, Source
+from scenario_runner.plan.model.resources import ImagePlan
+from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.shaders import LoadedShader
+from scenario_runner.scenario import Binding, Scenario
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from typing import Protocol
 
-    from scenario_runner.checks.bindings import Slot, Slots
-    from scenario_runner.checks.workgroup_count import Extent
-    from scenario_runner.diagnostics import Diagnostic
-    from scenario_runner.plan.model.records import ShaderStage
-    from scenario_runner.plan.shaders import LoadedShader
-    from scenario_runner.scenario import Binding
-
-    class Report(Protocol):
-        """What takes findings: `problems.Problems`, or something that stands in for it."""
-
-        def report(self, findings: Iterable[Diagnostic]) -> bool: ...
+def image_descriptor(binding: Binding, kind: DescriptorKind, image: ImagePlan) -> Descriptor:
+    """The descriptor for an image: the level that the binding names, or all; a storage image is the first one then."""
+    level = binding.lod
+    if image.mips == 1 or (level is None and kind == "storage_image"):
+        level = 0
+    return Descriptor(binding.set, binding.id, kind, image.uid, None if kind == "sampler" else level)
 
 
 SetLayouts = tuple[tuple[LayoutBinding, ...], ...]
 
 
-def set_layouts(shader: LoadedShader, problems: Report) -> SetLayouts | None:
+def set_layouts(shader: LoadedShader, problems: Problems) -> SetLayouts | None:
     """The descriptor set layouts that the shader asks for, from set 0 on, gaps as empty sets; None where we cannot.
 
     They come from the shader alone: every descriptor that it uses has its place, and nothing else.
@@ -67,7 +66,7 @@ def descriptors(
     bindings: Sequence[Binding],
     resources: Mapping[str, ResourcePlan],
     pointer: str,
-    problems: Report,
+    problems: Problems,
     readonly: Collection[str] = (),
 ) -> tuple[Descriptor, ...]:
     """The descriptors of one dispatch, checked against the shader. What is wrong goes into ``problems``.
@@ -96,8 +95,6 @@ def descriptors_of(
             continue
         kind: DescriptorKind = slot.kind  # type: ignore[assignment]
         if RESOURCE_OF[kind] == "image":
-            from scenario_runner.plan.image_bindings import image_descriptor
-
             result.append(image_descriptor(binding, kind, resource))  # type: ignore[arg-type]
         else:
             result.append(Descriptor(binding.set, binding.id, kind, resource.uid))
@@ -106,7 +103,6 @@ def descriptors_of(
 
 def extents_of(bindings: Iterable[Binding], resources: Mapping[str, ResourcePlan]) -> list[Extent]:
     """How much there is to work on in each resource that is bound."""
-    from scenario_runner.checks.workgroup_count import Extent
 
     planned = [(resources.get(binding.resource_ref), binding.lod) for binding in bindings]
     return [Extent(plan.uid, plan.kind, plan.extent(lod)) for plan, lod in planned if plan is not None]
@@ -116,3 +112,75 @@ def bound_of(resource: ResourcePlan, readonly: bool = False) -> Bound:
     """A planned resource as the rules look at it."""
     dims = resource.dims if resource.kind == "tensor" else ()
     return Bound(resource.uid, resource.kind, resource.size_bytes, resource.format, dims, readonly)
+
+
+class PushConstants:
+    """Reads each raw_data once, and only when a dispatch uses it; what is wrong goes into ``problems``.
+
+    ``read`` are the bytes of those that were read, by uid.
+    """
+
+    def __init__(self, scenario: Scenario, sources: Mapping[str, Source], problems: Problems) -> None:
+        self._scenario = scenario
+        self._sources = sources
+        self._problems = problems
+        self.read: dict[str, bytes] = {}
+        self._fits: dict[tuple[str, int], bool] = {}
+
+    def of(self, command: Any, shaders: Sequence[LoadedShader], pointer: str) -> bytes:
+        """The push constants that the shaders of a dispatch see, empty where something is wrong with them.
+
+        ``command`` is a dispatch_compute or a dispatch_fragment.
+        """
+        size = self._given_size(shaders)
+        uid: str | None = command.push_data_ref
+        fits = [self._check(shader, size) for shader in shaders]
+        if not all(fits):
+            return b""
+        if uid is None:
+            for shader in shaders:
+                self._problems.report(check_missing_data(shader.uid, shader.interface, pointer))
+            return bytes(self.size(shaders))
+        source = self._sources.get(uid)
+        if source is None:
+            return b""  # reported where the raw_data is
+        label = ("shader " if len(shaders) == 1 else "shaders ") + " and ".join(repr(each.uid) for each in shaders)
+        interfaces = [shader.interface for shader in shaders]
+        found = check_data(label, interfaces, size, uid, source.size_bytes, f"{pointer}/push_data_ref")
+        return padded(self.data(uid) or b"") if self._problems.report(found) else b""
+
+    def data(self, uid: str) -> bytes | None:
+        """The bytes of a raw_data; None where something is wrong with it, which is reported there."""
+        source = self._sources.get(uid)
+        if source is None:
+            return None
+        if uid not in self.read:
+            data = bytearray(source.size_bytes)
+            try:
+                source.read_into(memoryview(data))
+            except ScenarioRunnerError as error:
+                self._problems.add_error(error, f"{self._scenario.resource_pointer(uid)}/src")
+            self.read[uid] = bytes(data)
+        return self.read[uid]
+
+    def size(self, shaders: Sequence[LoadedShader]) -> int:
+        """Bytes of the range in the pipeline layout of shaders that run together."""
+        size = self._given_size(shaders)
+        return max(layout_size(size, shader.interface) for shader in shaders)
+
+    def _given_size(self, shaders: Sequence[LoadedShader]) -> int:
+        """The largest push_constants_size of the shaders; 0 where all leave it out."""
+        given = {
+            shader.uid: getattr(self._scenario.resource(shader.uid), "push_constants_size", 0) for shader in shaders
+        }
+        if not any(given.values()):
+            return 0
+        return max(given[shader.uid] or layout_size(0, shader.interface) for shader in shaders)
+
+    def _check(self, shader: LoadedShader, size: int) -> bool:
+        """Whether a shader can have push constants of this size; what is wrong is noted once."""
+        key = (shader.uid, size)
+        if key not in self._fits:
+            findings = check_size(shader.uid, shader.interface, size, shader.pointer)
+            self._fits[key] = self._problems.report(findings)
+        return self._fits[key]

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, SandboxError
 from scenario_runner.files.codec import codec_of
 from scenario_runner.files.output import check_destination, marker_path
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import Plan
+from scenario_runner.plan.model.plan import Plan
 
 
 def wrong_destinations(plan: Plan) -> Iterator[Diagnostic]:

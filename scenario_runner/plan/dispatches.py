@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scenario_runner.plan.bindings import SetLayouts, descriptors, set_layouts
+from scenario_runner.checks.dispatches import check_no_workgroups, check_too_many
+from scenario_runner.plan.bindings import SetLayouts, descriptors, extents_of, set_layouts
+from scenario_runner.plan.context import CommandResolver, PlanContext
 from scenario_runner.plan.model.records import DescriptorList, Dispatch
-from scenario_runner.plan.resolvers import CommandResolver, PlanContext
-
-if TYPE_CHECKING:
-    from scenario_runner.scenario import DispatchCompute
+from scenario_runner.scenario import DispatchCompute
 
 
 class Dispatches(CommandResolver):
@@ -56,8 +55,6 @@ class Dispatches(CommandResolver):
         return (Dispatch(pipeline, descriptor_list, workgroups, push_constants, command.implicit_barrier, index),)
 
     def _check_count(self, command: DispatchCompute, index: int, workgroups: tuple[int, int, int]) -> None:
-        from scenario_runner.checks.workgroup_count import check_no_workgroups, check_too_many
-        from scenario_runner.plan.bindings import extents_of
 
         pointer, shader = self._scenario.command_pointer(index), self.context.shaders[command.shader_ref]
         self._problems.report(check_no_workgroups(workgroups, shader.uid, pointer))
@@ -80,7 +77,7 @@ class Dispatches(CommandResolver):
         if layouts is None:
             return None
         if self.context.layouts is not None:
-            from scenario_runner.plan.image_formats import fitted_to_images
+            from scenario_runner.plan.images import fitted_to_images
 
             shader = fitted_to_images(shader, command.bindings, self.context.tables, pointer, self._problems)
         size: int = getattr(self._scenario.resource(shader.uid), "push_constants_size", 0)

@@ -7,20 +7,16 @@ resources an operation may change, and which kind of numbers buffers hold.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scenario_runner.byte_spans import overlap
 from scenario_runner.close_names import close_names, did_you_mean
 from scenario_runner.errors import UsageError
 from scenario_runner.plan.layouts import LevelLayouts
-from scenario_runner.plan.model.plan import FramePlan, memory_groups, span_of
-from scenario_runner.spirv import read_module
+from scenario_runner.plan.model.plan import FramePlan, Operation, Plan, memory_groups, span_of
+from scenario_runner.scenario import Scenario
+from scenario_runner.spirv import DescriptorBinding, read_module
 from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import Operation, Plan
-    from scenario_runner.scenario import Scenario
-    from scenario_runner.spirv import DescriptorBinding
 
 _Place = tuple[int, int]  # set and binding
 

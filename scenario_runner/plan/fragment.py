@@ -1,35 +1,28 @@
 """dispatch_fragment commands: shaders, bindings, attachments, and memory that is both attachment and bound.
 
-The same image used twice is found by `checks.attachments`, an image and a tensor of OPTIMAL tiling by `layouts`.
+The same image used twice is found by `checks.drawings`, an image and a tensor of OPTIMAL tiling by `layouts`.
 Source: Vulkan specification, "Render Pass", feedback loops, and "Memory Aliasing".
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from scenario_runner.byte_spans import overlap
-from scenario_runner.checks.attachments import Attachment, check_attachments, written_components
 from scenario_runner.checks.bindings import check_bindings, slots_of
-from scenario_runner.checks.stages import Stage, check_stages
+from scenario_runner.checks.drawings import Attachment, Stage, check_attachments, check_stages, written_components
+from scenario_runner.checks.resources import Bound
 from scenario_runner.plan.bindings import bound_of, descriptors_of, layouts_of
-from scenario_runner.plan.image_formats import fitted_to_images
+from scenario_runner.plan.context import CommandResolver, PlanContext
+from scenario_runner.plan.images import fitted_to_images
 from scenario_runner.plan.model.commands import Draw, GraphicsPipelinePlan, ShaderStagePlan, Target
-from scenario_runner.plan.model.plan import span_of
-from scenario_runner.plan.model.records import DescriptorList, NeededFeature
+from scenario_runner.plan.model.plan import ResourcePlan, span_of
+from scenario_runner.plan.model.records import Descriptor, DescriptorList, NeededFeature
 from scenario_runner.plan.model.resources import ImagePlan
-from scenario_runner.plan.resolvers import CommandResolver, PlanContext
-from scenario_runner.scenario import Image
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
-
-    from scenario_runner.checks.bound import Bound
-    from scenario_runner.plan.model.plan import ResourcePlan
-    from scenario_runner.plan.model.records import Descriptor
-    from scenario_runner.plan.problems import Problems
-    from scenario_runner.plan.shaders import LoadedShader
-    from scenario_runner.scenario import ColorAttachment, DispatchFragment
+from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.shaders import LoadedShader
+from scenario_runner.scenario import ColorAttachment, DispatchFragment, Image
 
 
 def check_drawn_memory(

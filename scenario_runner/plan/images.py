@@ -1,26 +1,31 @@
-"""Images and their samplers: extent, format, levels and source, and their uses once all commands are known."""
+"""Images: their plans, what commands use them for, and shaders that declare storage images of another format.
+
+Such a shader is given the format of the image: HLSL's RWTexture2D<float4> is declared as Rgba32f whatever is bound to
+it, as no format is written there.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
+from scenario_runner.checks.resources import declared_otherwise, name_of_format
+from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.formats import format_named, full_mip_count
-from scenario_runner.plan.model.records import NeededFeature
+from scenario_runner.files.image_file import check_destination, stored_levels
+from scenario_runner.formats import Format, format_named, full_mip_count
+from scenario_runner.plan.context import PlanContext, ResourceResolver, Tables
+from scenario_runner.plan.model.plan import FramePlan, ResourcePlan
+from scenario_runner.plan.model.records import DescriptorList, NeededFeature
 from scenario_runner.plan.model.resources import ImagePlan, ImageUsage, SamplerPlan, TexelAccess, image_parts
-from scenario_runner.plan.resolvers import PlanContext, ResourceResolver
+from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.shaders import LoadedShader
 from scenario_runner.plan.sources import ImageArraySource, ImageFileSource, ZeroSource
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from scenario_runner.formats import Format
-    from scenario_runner.plan.model.plan import FramePlan, ResourcePlan
-    from scenario_runner.plan.model.records import DescriptorList
-    from scenario_runner.plan.problems import Problems
-    from scenario_runner.scenario import Image, Scenario
+from scenario_runner.scenario import Image, Scenario
+from scenario_runner.spirv import DescriptorBinding
+from scenario_runner.spirv.image_formats import UNKNOWN, change_formats
 
 _INTEGERS = frozenset({"uint", "sint"})
 
@@ -106,8 +111,6 @@ class Images(ResourceResolver):
         parts = image_parts(format, width, height, resource.mips)
         levels = resource.mips
         if resource.dst is not None:
-            from scenario_runner.files.image_file import check_destination, stored_levels
-
             try:
                 check_destination(resource.dst, format)
                 if resource.uid not in self.context.shown:
@@ -233,3 +236,75 @@ def _moved_by_barriers(frames: Iterable[FramePlan]) -> dict[str, set[str]]:
                     if barrier.kind == "image":
                         moved.setdefault(barrier.uid, set()).add(barrier.new_layout)
     return moved
+
+
+def fitted_to_images(
+    shader: LoadedShader, bindings: Iterable[Any], tables: Tables, pointer: str, problems: Problems
+) -> LoadedShader:
+    """The shader of the command at ``pointer``, with code that may be used with the images that are bound.
+
+    The first command that needs other code is warned about; what a device must have for it goes into ``tables``.
+    """
+    variables = {(each.set, each.binding): each for each in shader.interface.bindings if _is_storage(each)}
+    if not variables:
+        return shader
+    bound: dict[int, ImagePlan] = {}
+    differing: dict[int, str] = {}
+    first: tuple[str, DescriptorBinding] | None = None
+    for index, binding in enumerate(bindings):
+        variable = variables.get((binding.set, binding.id))
+        image = tables.resources.get(binding.resource_ref)
+        if variable is None or not isinstance(image, ImagePlan) or variable.image is None:
+            continue
+        bound[variable.variable] = image
+        if declared_otherwise(variable.image, image.format):
+            differing[variable.variable] = name_of_format(image.format)
+            first = first or (f"{pointer}/bindings/{index}", variable)
+    if first is None:
+        return shader
+    key = (shader.uid, tuple(sorted(differing.items())))
+    known = tables.fitted.get(key)
+    if known is None:
+        changed = change_formats(shader.interface.source, differing)
+        fitted = shader if changed is None else shader._replace(code=changed.code)
+        unknown = frozenset() if changed is None else changed.unknown
+        known = tables.fitted[key] = (fitted, unknown)
+        if changed is None or all(uid != shader.uid for uid, _ in list(tables.fitted)[:-1]):
+            problems.report([_finding(shader, *first, bound[first[1].variable], possible=changed is not None)])
+        if unknown:
+            tables.declared[fitted.code] = shader.code
+        for capability in () if changed is None else changed.capabilities:
+            tables.capabilities.setdefault(capability, shader.uid)
+    fitted, unknown = known
+    for variable in variables.values():
+        if variable.variable in unknown and variable.variable in bound:
+            accesses = tables.without_format.setdefault(bound[variable.variable].uid, set())
+            if variable.reads:
+                accesses.add("read")
+            if variable.writes:
+                accesses.add("write")
+    return fitted
+
+
+def _finding(
+    shader: LoadedShader, place: str, variable: DescriptorBinding, image: ImagePlan, *, possible: bool
+) -> Diagnostic:
+    assert variable.image is not None
+    name = f" {variable.name!r}" if variable.name else ""
+    message = (
+        f"storage image{name} at set {variable.set}, binding {variable.binding}, in shader {shader.uid!r} is declared"
+        f" as {variable.image.format}; image {image.uid!r} is {image.format.name}"
+    )
+    if not possible:
+        why = "the shader uses texels in atomic operations, or uses the image in a way that cannot be followed"
+        return error("SR-IMAGE-003", place, f"{message}, and {why}", "use the same format for both")
+    known = name_of_format(image.format).lower()
+    glsl, runs = f"layout({known})", "with the format of the image"
+    if known == UNKNOWN.lower():
+        glsl, runs = "no format, and writeonly,", "without a format on devices that can do this, as it is on others"
+    help = f'declare {glsl} in GLSL, [[vk::image_format("{known}")]] in HLSL'
+    return warning("SR-IMAGE-004", place, f"{message}: the shader runs {runs}", help)
+
+
+def _is_storage(variable: DescriptorBinding) -> bool:
+    return variable.used and variable.kind == "storage_image"

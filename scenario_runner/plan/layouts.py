@@ -8,19 +8,14 @@ Source: VK_ARM_tensors, "Tensor Aliasing"; Vulkan specification, "Memory Aliasin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from scenario_runner.plan.model.plan import Barrier, FramePlan
-from scenario_runner.plan.model.records import ImageBarrier, ImageLayout
+from scenario_runner.plan.model.plan import Barrier, FramePlan, Operation, ResourcePlan
+from scenario_runner.plan.model.records import DescriptorList, ImageBarrier, ImageLayout
 from scenario_runner.plan.model.resources import ImagePlan, TensorPlan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from scenario_runner.plan.model.plan import Operation, ResourcePlan
-    from scenario_runner.plan.model.records import DescriptorList
-    from scenario_runner.plan.problems import Problems
-    from scenario_runner.scenario import Scenario
+from scenario_runner.plan.problems import Problems
+from scenario_runner.scenario import Scenario
 
 _REMAINING = 0xFFFF_FFFF
 

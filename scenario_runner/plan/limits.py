@@ -5,31 +5,23 @@ Source: Vulkan specification, "Limits"; "Shader Interfaces", table "Shader Input
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING
 
 from scenario_runner.diagnostics import Diagnostic, Severity
+from scenario_runner.plan.model.commands import Draw, GraphicsPipelinePlan
 from scenario_runner.plan.model.plan import Plan, ResourcePlan
+from scenario_runner.plan.model.records import LayoutBinding
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scenario_runner.plan.model.commands import Draw, GraphicsPipelinePlan
-
-    Beyond = Callable[..., None]
-    from collections.abc import Callable, Iterable
-
-    from scenario_runner.plan.bindings import SetLayouts
-
-    _Beyond = Callable[..., None]
+_Beyond = Callable[..., None]
+_SetLayouts = tuple[tuple[LayoutBinding, ...], ...]
 
 # Of the limits that count components: a location has four.
 _COMPONENTS = 4
 
 
-def check_drawings(plan: Plan, beyond: Beyond, check_layouts: Callable[..., None]) -> None:
+def check_drawings(plan: Plan, beyond: _Beyond, check_layouts: Callable[..., None]) -> None:
     """Note what goes beyond the limits with ``beyond``; ``check_layouts`` looks at sets, descriptors, push constants.
 
     ``beyond`` is called with the name of a limit, what is asked for, the pointer, and words for it.
@@ -44,7 +36,7 @@ def check_drawings(plan: Plan, beyond: Beyond, check_layouts: Callable[..., None
                 _check_extent(operation, beyond)
 
 
-def _check_pipeline(pipeline: GraphicsPipelinePlan, beyond: Beyond, check_layouts: Callable[..., None]) -> None:
+def _check_pipeline(pipeline: GraphicsPipelinePlan, beyond: _Beyond, check_layouts: Callable[..., None]) -> None:
     vertex, fragment = pipeline[:2]
     names = f"shaders {vertex.label!r} and {fragment.label!r}"
     check_layouts(pipeline.set_layouts, pipeline.push_constants_size, vertex.pointer, names, ("vertex", "fragment"))
@@ -60,7 +52,7 @@ def _check_pipeline(pipeline: GraphicsPipelinePlan, beyond: Beyond, check_layout
     beyond("maxColorAttachments", count, place, f"the drawing has {count} attachments")
 
 
-def _check_extent(draw: Draw, beyond: Beyond) -> None:
+def _check_extent(draw: Draw, beyond: _Beyond) -> None:
     place = f"/commands/{draw.command}/dispatch_fragment"
     width, height = draw.extent
     what = f"the drawing has {width} x {height} texels"
@@ -195,7 +187,7 @@ def _check_pipelines(plan: Plan, beyond: _Beyond) -> None:
 
 
 def _check_layouts(
-    beyond: _Beyond, layouts: SetLayouts, push_constants_size: int, place: str, label: str, stages: Iterable[str]
+    beyond: _Beyond, layouts: _SetLayouts, push_constants_size: int, place: str, label: str, stages: Iterable[str]
 ) -> None:
     """What the pipeline of the shaders ``label``, declared at ``place``, binds; limits count for each stage."""
     what = f"push_constants_size is {push_constants_size}"

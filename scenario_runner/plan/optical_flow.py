@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, get_args
+from typing import Final, get_args
 
 from scenario_runner.checks.optical_flow import (
     FLAGS_OF_FOLLOWING,
@@ -13,17 +13,12 @@ from scenario_runner.checks.optical_flow import (
     check_flow_access,
     descriptor_kind,
 )
+from scenario_runner.plan.context import CommandResolver, PlanContext, Tables
 from scenario_runner.plan.model.commands import Connection, FlowConnection, OpticalFlowDispatch, OpticalFlowPlan
-from scenario_runner.plan.model.records import Descriptor, DescriptorList, LayoutBinding
-from scenario_runner.plan.model.resources import ImagePlan
-from scenario_runner.plan.resolvers import CommandResolver, PlanContext
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.model.records import DescriptorKind
-    from scenario_runner.plan.model.resources import ImageUsage
-    from scenario_runner.plan.problems import Problems
-    from scenario_runner.plan.tables import Tables
-    from scenario_runner.scenario import Binding, DispatchOpticalFlow
+from scenario_runner.plan.model.records import Descriptor, DescriptorKind, DescriptorList, LayoutBinding
+from scenario_runner.plan.model.resources import ImagePlan, ImageUsage
+from scenario_runner.plan.problems import Problems
+from scenario_runner.scenario import Binding, DispatchOpticalFlow
 
 # A vector of the flow belongs to a texel of the input and points into the reference.
 CONNECTIONS: Final[dict[str, Connection]] = dict(

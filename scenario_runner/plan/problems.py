@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import error_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from scenario_runner.errors import ScenarioRunnerError
-    from scenario_runner.scenario import Scenario
+from scenario_runner.errors import ScenarioRunnerError, error_of
+from scenario_runner.scenario import Scenario
 
 
 class Problems:

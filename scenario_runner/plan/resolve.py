@@ -3,25 +3,92 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
 from scenario_runner.files.sandbox import check_path
+from scenario_runner.files.source import Identity
 from scenario_runner.kinds import COMMANDS, load
-from scenario_runner.plan.groups import resolve_resources
+from scenario_runner.plan.context import CommandResolver, PlanContext, Tables
+from scenario_runner.plan.model.commands import GraphPipelinePlan, OpticalFlowPlan
 from scenario_runner.plan.model.plan import FramePlan, Output, Plan, ResourcePlan
 from scenario_runner.plan.model.records import CompilerOptions, NeededFeature, Requirements
+from scenario_runner.plan.plan_cache import Facts
 from scenario_runner.plan.problems import Problems
-from scenario_runner.plan.resolvers import CommandResolver, PlanContext
-from scenario_runner.plan.shaders import LoadedShader, load_shaders, used_shaders
-from scenario_runner.plan.tables import Tables
+from scenario_runner.plan.resources import resolve_resources
+from scenario_runner.plan.shaders import LoadedShader, compile_request, load_shaders, used_shaders
+from scenario_runner.plan.sources import NpySource
+from scenario_runner.scenario import Scenario, Shader
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.cache.plan_cache import Facts
     from scenario_runner.plan.fragment import Drawing
     from scenario_runner.plan.layouts import LayoutTracker
-    from scenario_runner.scenario import Scenario
+
+
+def facts_of(
+    context: PlanContext, plan: Plan, shaders: Iterable[Shader], files: Iterable[tuple[str, Identity | None]]
+) -> Facts | None:
+    """The facts of a plan that was just made, from what was read while it was made: nothing is read again.
+
+    ``shaders`` are all that the plan uses; ``files`` those that resolvers of commands read. None when the plan cannot
+    be kept.
+    """
+    scenario, loaded = context.scenario, context.shaders
+    models = []
+    for path, identity in files:
+        if identity is None or not identity.settled:
+            return None
+        models.append((path, tuple(identity)))
+    # shaders of equal code may share a pipeline, so that not each has one of its own
+    by_code = {code: index for index, code in enumerate(plan.shader_codes)}
+    sources = []
+    binaries = []
+    for shader in shaders:
+        code = loaded[shader.uid].code
+        index = by_code.get(code, code)  # a pipeline may have another code than its shader, see `image_formats`
+        if shader.type != "SPIR-V":
+            sources.append((index, tuple(compile_request(scenario, shader))))
+        elif shader.src is not None:  # what a model brings itself is as old as its file
+            binaries.append((index, os.path.join(scenario.base_dir, shader.src)))
+    contents = []
+    for uid, source in context.raw_data.items():
+        if not isinstance(source, NpySource):
+            return None
+        contents.append((source.path, tuple(source.header), context.push_constants.read.get(uid)))
+    return Facts(tuple(sources), tuple(binaries), tuple(contents), tuple(models))
+
+
+_TENSORS = "VkPhysicalDeviceTensorFeaturesARM"
+_GRAPHS = "VkPhysicalDeviceDataGraphFeaturesARM"
+_OPTICAL_FLOW = "VkPhysicalDeviceDataGraphOpticalFlowFeaturesARM"
+_VULKAN_1_3 = "VkPhysicalDeviceVulkan13Features"
+
+
+def ml_features(
+    resources: Iterable[ResourcePlan], graphs: Iterable[GraphPipelinePlan | OpticalFlowPlan]
+) -> tuple[NeededFeature, ...]:
+    """One entry for each feature, with the first resource or graph that needs it."""
+    found: dict[tuple[str, str], NeededFeature] = {}
+
+    def need(structure: str, member: str, what: str, pointer: str) -> None:
+        found.setdefault((structure, member), NeededFeature(structure, member, what, pointer))
+
+    for plan in resources:
+        if plan.kind == "tensor":
+            what = f"tensor {plan.uid!r}"
+            need(_TENSORS, "tensors", what, plan.pointer)
+            need(_VULKAN_1_3, "synchronization2", what, plan.pointer)
+            if plan.linear and (plan.strides is not None or plan.image is not None):
+                need(_TENSORS, "tensorNonPacked", f"{what}, whose elements are not packed,", plan.pointer)
+    for graph in graphs:
+        need(_GRAPHS, "dataGraph", graph.label, graph.pointer)
+        if graph.kind == "graph":
+            need(_GRAPHS, "dataGraphShaderModule", graph.label, graph.pointer)
+        else:
+            need(_OPTICAL_FLOW, "dataGraphOpticalFlow", graph.label, graph.pointer)
+    return tuple(found.values())
+
 
 # uids that a message lists
 _MOST_SHOWN = 20
@@ -172,7 +239,6 @@ class _Resolver:
 
     def facts(self, plan: Plan) -> Facts | None:
         """What ``plan`` was made of."""
-        from scenario_runner.plan.cache.facts import facts_of
 
         files = [file for resolver in dict.fromkeys(self._resolvers.values()) for file in resolver.files()]
         return facts_of(self.context, plan, self._used_shaders, files)
@@ -192,7 +258,6 @@ class _Resolver:
         tables = self.context.tables
         if not tables.graph_pipelines and all(plan.kind != "tensor" for plan in tables.resources.values()):
             return ()
-        from scenario_runner.plan.graphs.features import ml_features
 
         return ml_features(tables.resources.values(), tables.graph_pipelines)
 

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner import clock
-from scenario_runner.checks.block_layout import check_blocks
-from scenario_runner.checks.entry_points import check_workgroup, find_entry_point
-from scenario_runner.checks.module_features import module_features
-from scenario_runner.checks.specialization import specialize
+from scenario_runner.checks.shaders import check_blocks, check_workgroup, find_entry_point, module_features, specialize
 from scenario_runner.errors import ScenarioRunnerError, ShaderError
+from scenario_runner.files.source import Identity, SourceFile
 from scenario_runner.plan.model.records import CompilerOptions, NeededFeature, Specialization
 from scenario_runner.plan.problems import Problems
-from scenario_runner.scenario import Shader
-from scenario_runner.spirv import read_module
+from scenario_runner.scenario import Scenario, Shader
+from scenario_runner.spirv import EntryPoint, Interface, Module, read_module
 from scenario_runner.spirv.index import MAGIC
 
 if TYPE_CHECKING:
-    from scenario_runner.files.source import Identity
-    from scenario_runner.scenario import Scenario
     from scenario_runner.shaders import Compiled, CompileRequest
-    from scenario_runner.spirv import EntryPoint, Interface, Module
 
 # Far above any real shader; keeps a wrong path (a disk image, say) from being read into memory.
 _MAX_SPIRV_BYTES = 256 << 20
@@ -182,7 +178,6 @@ def identified_spirv(scenario: Scenario, shader: Shader) -> tuple[bytes, Identit
         if isinstance(shader.source, str):
             raise ShaderError(f"shader {shader.uid!r} has type 'SPIR-V', so its source must be bytes, not text")
         return _in_this_order(bytes(shader.source)), None
-    from scenario_runner.files.source import SourceFile
 
     assert shader.src is not None
     with SourceFile(os.path.join(scenario.base_dir, shader.src)) as file:
@@ -195,7 +190,6 @@ def _in_this_order(code: bytes) -> bytes:
     """A module of the other byte order turned around: drivers take words (VkShaderModuleCreateInfo)."""
     if code[:4] != MAGIC.to_bytes(4, "big" if sys.byteorder == "little" else "little") or len(code) % 4:
         return code
-    from array import array
 
     words = array("I", code)
     words.byteswap()

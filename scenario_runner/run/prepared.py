@@ -103,7 +103,7 @@ class Prepared:
     ) -> Result:
         plan = self._plan
         if inputs:
-            from scenario_runner.plan.replacement import with_inputs
+            from scenario_runner.plan.resources import with_inputs
 
             plan = with_inputs(plan, self._scenario, inputs) or self._plan_again(inputs)
         if self._warned and plan.warnings:

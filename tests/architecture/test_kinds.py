@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.kinds import COMMANDS, RECORDERS, RESOURCES, CommandKind, ResourceKind, load
-from scenario_runner.plan.resolvers import CommandResolver, ResourceResolver
+from scenario_runner.plan.context import CommandResolver, ResourceResolver
 from scenario_runner.scenario import Command, Resource
 from scenario_runner.vulkan.execution.prepared import Recorder
 

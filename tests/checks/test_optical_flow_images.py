@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scenario_runner import load
-from scenario_runner.plan.cache.plan_cache import PlanCache, Settings
+from scenario_runner.plan.plan_cache import PlanCache, Settings
 from scenario_runner.plan.resolve import resolve, resolve_to_keep
 from scenario_runner.validation import validate_file
 from tests.gpu.flow_scenes import COSTS, HEIGHT, VECTORS, WIDTH, add_image, flow, grid_extent

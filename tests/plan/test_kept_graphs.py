@@ -14,8 +14,8 @@ import pytest
 
 from scenario_runner.files.source import file_identity
 from scenario_runner.graphs import Port, input_ports, output_ports, read_vgf
-from scenario_runner.plan.cache.plan_cache import PlanCache, Settings
 from scenario_runner.plan.model.commands import GraphPipelinePlan, in_memory
+from scenario_runner.plan.plan_cache import PlanCache, Settings
 from scenario_runner.plan.resolve import resolve_to_keep
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load
@@ -106,7 +106,7 @@ def test_a_kept_plan_is_not_checked_again(path: Path) -> None:
     kept(path)
     statements = (
         "import sys\n"
-        "from scenario_runner.plan.cache.plan_cache import PlanCache, Settings\n"
+        "from scenario_runner.plan.plan_cache import PlanCache, Settings\n"
         "assert PlanCache(Settings(sys.argv[1], None, None, sys.argv[2])).load() is not None\n"
         "print(*sorted(sys.modules))"
     )

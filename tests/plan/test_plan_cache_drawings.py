@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.plan.cache.plan_cache import PlanCache, Settings
+from scenario_runner.plan.plan_cache import PlanCache, Settings
 from tests.gpu.fragment_scenes import WHOLE, draw, fragment, output, target, vertex
 from tests.scenes import Scene, assemble
 

@@ -10,8 +10,8 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import FileError
 from scenario_runner.files.dds import write_dds
-from scenario_runner.plan.cache.plan_cache import PlanCache, Settings
 from scenario_runner.plan.model.resources import ImagePlan
+from scenario_runner.plan.plan_cache import PlanCache, Settings
 from tests.gpu.image_scenes import add_image, binding, dispatch, format_of, per_texel, storage, texels
 from tests.scenes import Scene
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator
+from typing import Any
 
-from scenario_runner.checks.access import check_writeonly_input
+from scenario_runner.checks.bindings import check_writeonly_input
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.files.source import Identity
 from scenario_runner.graphs import unwritten_inputs
+from scenario_runner.plan.context import CommandResolver, PlanContext
 from scenario_runner.plan.graphs.model import VgfGraph
 from scenario_runner.plan.graphs.spirv import SpirvGraph, resolve_spirv_dispatch
 from scenario_runner.plan.graphs.vgf import VgfDispatch, shader_of
-from scenario_runner.plan.resolvers import CommandResolver, PlanContext
+from scenario_runner.plan.model.plan import Operation
 from scenario_runner.plan.tensors import is_open, report_unknown_shape
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from scenario_runner.files.source import Identity
-    from scenario_runner.plan.model.plan import Operation
-    from scenario_runner.scenario import Shader
+from scenario_runner.scenario import Shader
 
 
 class Graphs(CommandResolver):

@@ -5,21 +5,15 @@ Source: SPV_ARM_graph, and the Vulkan specification's valid usage of VkDataGraph
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
-from scenario_runner.checks.tensors import holds
+from scenario_runner.checks.resources import holds
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ShaderError
-from scenario_runner.formats import format_of_value
-from scenario_runner.plan.model.commands import GraphResourcePlan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from scenario_runner.formats import Format
-    from scenario_runner.plan.model.commands import GraphConstantPlan
-    from scenario_runner.plan.model.resources import TensorDescription
-    from scenario_runner.spirv import GraphEntryPoint, Module, Scalar, Tensor
+from scenario_runner.formats import Format, format_of_value
+from scenario_runner.plan.model.commands import GraphConstantPlan, GraphResourcePlan
+from scenario_runner.plan.model.resources import TensorDescription
+from scenario_runner.spirv import GraphEntryPoint, Module, Scalar, Tensor
 
 
 def graph_entry(module: Module, name: str, what: str) -> GraphEntryPoint:

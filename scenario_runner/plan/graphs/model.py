@@ -1,20 +1,52 @@
-"""A graph resource that is a VGF file: its model, the modules of its segments, and its constants."""
+"""Graph resources that are VGF files: models, read once for as long as their files do not change, and their parts."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections import OrderedDict
+from typing import NamedTuple
 
 from scenario_runner import clock
 from scenario_runner.array_data import plain_bytes
+from scenario_runner.files.source import Identity, SourceFile
+from scenario_runner.graphs import Vgf, parse_vgf, read_open_vgf
 from scenario_runner.graphs.model import input_ports, output_ports
 from scenario_runner.graphs.module import GraphModule
 from scenario_runner.plan.model.commands import ConstantData, FilePart
+from scenario_runner.scenario import Graph, Scenario
 
-if TYPE_CHECKING:
-    from scenario_runner.files.source import Identity
-    from scenario_runner.graphs import Vgf
-    from scenario_runner.scenario import Graph, Scenario
+# A process that runs one model after the other must not keep all of them.
+_MOST_KEPT = 4
+_kept: OrderedDict[Identity, Vgf] = OrderedDict()
+
+
+class ModelFile(NamedTuple):
+    """A VGF file that was read, and what it was before."""
+
+    vgf: Vgf
+    identity: Identity
+
+
+def read_model(path: str) -> ModelFile:
+    """The VGF file at ``path``; the model of the last time, if the file is what it was then.
+
+    Raises FileError and, without the ``ml`` extra, UnsupportedError.
+    """
+
+    with SourceFile(path) as file:
+        found = _kept.pop(file.identity, None)
+        if found is None:
+            found = read_open_vgf(file)
+        if file.identity.settled:
+            while len(_kept) >= _MOST_KEPT:
+                _kept.popitem(last=False)
+            _kept[file.identity] = found
+        return ModelFile(found, file.identity)
+
+
+def forget() -> None:
+    """Keep no model."""
+    _kept.clear()
 
 
 class VgfGraph:
@@ -22,8 +54,6 @@ class VgfGraph:
 
     def __init__(self, scenario: Scenario, graph: Graph) -> None:
         """Raises FileError, and UnsupportedError without the ``ml`` extra."""
-        from scenario_runner.graphs import parse_vgf
-        from scenario_runner.plan.graphs.model_files import read_model
 
         self.graph = graph
         self.pointer = scenario.resource_pointer(graph.uid)

@@ -7,20 +7,17 @@ says what its outputs are, which may be the inputs of the next graph.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from scenario_runner.array_data import array_of
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.npy import read_header
+from scenario_runner.plan.graphs.model import VgfGraph
 from scenario_runner.plan.graphs.shapes import row_shapes
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from scenario_runner.plan.graphs.model import VgfGraph
-    from scenario_runner.plan.graphs.spirv import SpirvGraph
-    from scenario_runner.plan.problems import Problems
-    from scenario_runner.scenario import Scenario
+from scenario_runner.plan.graphs.spirv import SpirvGraph
+from scenario_runner.plan.problems import Problems
+from scenario_runner.scenario import Scenario
 
 Shape = tuple[int, ...]
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
+from scenario_runner.graphs.tosa import Shape
 from scenario_runner.plan.graphs.interface import graph_entry
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scenario_runner.graphs.tosa import Shape
-    from scenario_runner.plan.graphs.model import VgfGraph
+from scenario_runner.plan.graphs.model import VgfGraph
 
 
 def row_shapes(graph: VgfGraph, bound: Mapping[int, Shape]) -> dict[int, Shape]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.graphs.module import GraphModule, shape_problems
+from scenario_runner.plan.context import Tables
 from scenario_runner.plan.graphs.interface import binding_problems, constant_problems, graph_entry, graph_resources
 from scenario_runner.plan.model.commands import (
     ConstantData,
@@ -15,17 +16,14 @@ from scenario_runner.plan.model.commands import (
     GraphDispatch,
     GraphPipelinePlan,
 )
-from scenario_runner.plan.model.records import Descriptor, DescriptorList, LayoutBinding
+from scenario_runner.plan.model.plan import Operation
+from scenario_runner.plan.model.records import Descriptor, DescriptorList, LayoutBinding, Source
 from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
+from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.shaders import identified_spirv
 from scenario_runner.plan.sources import ArraySource, NpySource
 from scenario_runner.plan.tensors import check_content, tensor_format
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import Operation
-    from scenario_runner.plan.model.records import Source
-    from scenario_runner.plan.problems import Problems
-    from scenario_runner.plan.tables import Tables
-    from scenario_runner.scenario import DispatchSpirvGraph, Scenario, Shader
+from scenario_runner.scenario import DispatchSpirvGraph, Scenario, Shader
 
 
 class SpirvGraph:
@@ -33,7 +31,6 @@ class SpirvGraph:
 
     def __init__(self, scenario: Scenario, shader: Shader) -> None:
         """Raises FileError, SpirvError, and ShaderError where there is no such graph."""
-        from scenario_runner.plan.shaders import identified_spirv
 
         self.uid = shader.uid
         self.pointer = scenario.resource_pointer(shader.uid)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
-from scenario_runner.checks.push_constants import check_data, check_size, declared_size, padded
+from scenario_runner.checks.dispatches import check_data, check_size, declared_size, padded
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.graphs import Segment
 from scenario_runner.graphs.model import descriptor_type_name, format_name, known_format
 from scenario_runner.graphs.module import shape_problems
 from scenario_runner.plan.bindings import descriptors, set_layouts
+from scenario_runner.plan.context import PlanContext
 from scenario_runner.plan.graphs.interface import (
     binding_problems,
     constant_problems,
@@ -20,22 +24,14 @@ from scenario_runner.plan.graphs.interface import (
 from scenario_runner.plan.graphs.model import VgfGraph
 from scenario_runner.plan.graphs.shapes import row_shapes
 from scenario_runner.plan.graphs.vgf_values import Values
-from scenario_runner.plan.image_formats import fitted_to_images
+from scenario_runner.plan.images import fitted_to_images
 from scenario_runner.plan.model.commands import GraphConstantPlan, GraphDispatch, GraphPipelinePlan
+from scenario_runner.plan.model.plan import Operation
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispatch, LayoutBinding
 from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
 from scenario_runner.plan.problems import Problems
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from scenario_runner.diagnostics import Diagnostic
-    from scenario_runner.graphs import Segment
-    from scenario_runner.plan.model.plan import Operation
-    from scenario_runner.plan.resolvers import PlanContext
-    from scenario_runner.plan.shaders import LoadedShader
-    from scenario_runner.scenario import DispatchGraph, Scenario, Shader
-
+from scenario_runner.plan.shaders import LoadedShader
+from scenario_runner.scenario import DispatchGraph, Scenario, Shader
 
 # The name of a segment that says nothing but its number.
 _COUNTED = re.compile(r"compute_segment_[0-9]+")
@@ -84,7 +80,6 @@ class _Inside(Problems):
 
 def shader_of(graph: VgfGraph, command: DispatchGraph, name: str, scenario: Scenario) -> Shader | None:
     """The shader that runs as the compute module ``name``: a substitute, the file's own, or None where it has none."""
-    from scenario_runner.scenario import Shader
 
     targets = graph.targets()
     specialization = next(

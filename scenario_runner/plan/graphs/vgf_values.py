@@ -8,9 +8,10 @@ Values between the segments get memory once for each graph resource, and keep it
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scenario_runner.formats import format_of_value
+from scenario_runner.graphs import ModelResource, Port
 from scenario_runner.graphs.model import (
     BUFFER_TYPES,
     IMAGE_TYPES,
@@ -20,17 +21,15 @@ from scenario_runner.graphs.model import (
     known_format,
     resource_size_bytes,
 )
+from scenario_runner.plan.context import Tables
+from scenario_runner.plan.graphs.model import VgfGraph
 from scenario_runner.plan.model.plan import ResourcePlan
 from scenario_runner.plan.model.records import BufferPlan
-from scenario_runner.plan.model.resources import TensorPlan
+from scenario_runner.plan.model.resources import ImagePlan, SamplerPlan, TensorPlan, image_parts
+from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.tensors import is_format_of_tensors
-
-if TYPE_CHECKING:
-    from scenario_runner.graphs import ModelResource, Port
-    from scenario_runner.plan.graphs.model import VgfGraph
-    from scenario_runner.plan.problems import Problems
-    from scenario_runner.plan.tables import Tables
-    from scenario_runner.scenario import Binding
+from scenario_runner.sampling import ADDRESS_MODE_NAMES, FILTER_NAMES, STANDARD_COLOR_NAMES
+from scenario_runner.scenario import Binding
 
 
 class Values:
@@ -253,7 +252,6 @@ class Values:
         return None
 
     def _image(self, index: int, uid: str, memory: str | None, offset: int, owned: bool) -> ResourcePlan | None:
-        from scenario_runner.plan.model.resources import ImagePlan, SamplerPlan, image_parts
 
         row = self._vgf.resources[index]
         height, width = self._shape(index)[-3:-1]
@@ -267,8 +265,6 @@ class Values:
 
 
 def _sampler(sampler: Any) -> Any:
-    from scenario_runner.plan.model.resources import SamplerPlan
-    from scenario_runner.sampling import ADDRESS_MODE_NAMES, FILTER_NAMES, STANDARD_COLOR_NAMES
 
     return SamplerPlan(
         min_filter=FILTER_NAMES.get(sampler.min_filter, "NEAREST"),

@@ -68,7 +68,7 @@ class ImagePlan(NamedTuple):
     first ``size_bytes`` are read back. A source holds those of the first ``source_levels`` levels; the other levels are
     generated. ``tiling`` is None where the device may choose. ``aliased`` images share memory with other resources.
     ``constant`` ones are only ever sampled. ``filters`` tells whether the sampler is used. ``without_format`` is what
-    shaders do with texels that do not declare the format although they could (`plan.image_formats`).
+    shaders do with texels that do not declare the format although they could (`plan.images`).
     """
 
     uid: str

@@ -43,7 +43,7 @@ _FREED_SELDOM: Final = 50_000  # allocations between two searches for garbage: w
 _IMPORTED: Final = (
     "numpy",
     "scenario_runner.runner",
-    "scenario_runner.plan.cache.plan_cache",
+    "scenario_runner.plan.plan_cache",
     "scenario_runner.vulkan.devices.device",
     "scenario_runner.vulkan.devices.instance",
     "scenario_runner.vulkan.devices.requirements",

@@ -21,8 +21,9 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.source import SourceFile, file_identity
 from scenario_runner.kinds import load
+from scenario_runner.plan.model.commands import ConstantData, FilePart
 from scenario_runner.plan.model.plan import Plan
-from scenario_runner.plan.sources import NpySource
+from scenario_runner.plan.sources import NpySource, decoded_image_value, encoded_image_value
 from scenario_runner.program_version import program_version
 
 _LARGEST_TEXT_BYTES = 16 << 20
@@ -180,8 +181,6 @@ def _encoded(value: Any) -> Any:
     if kind.__name__ == "ConstantData" and value.part is not None and value.part.identity.settled:
         return ("constant", (value.part.path, tuple(value.part.identity), *value.part[2:]))
     if kind.__module__ in ("scenario_runner.formats", "scenario_runner.plan.sources"):
-        from scenario_runner.plan.sources import encoded_image_value
-
         encoded = encoded_image_value(value)
         if encoded is not None:
             return ("image value", encoded)
@@ -208,16 +207,12 @@ def _decoded(value: Any) -> Any:
         case "set":
             return frozenset(value[1])
         case "constant":
-            from scenario_runner.plan.model.commands import ConstantData, FilePart
-
             path, identity, start_bytes, size_bytes = value[1]
             found = file_identity(path)
             if found is None or found != identity:
                 raise _StaleError(path)
             return ConstantData(FilePart(path, found, start_bytes, size_bytes))
         case "image value":
-            from scenario_runner.plan.sources import decoded_image_value
-
             decoded = decoded_image_value(value[1])
             if decoded is None:
                 raise _StaleError(value[1])

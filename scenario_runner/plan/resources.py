@@ -1,28 +1,81 @@
-"""The resources of a scenario and the memory groups that they share, so that every member sees defined content.
+"""Planning the resources of a scenario: buffers, raw_data, and the memory groups that resources share.
 
-Source: Vulkan specification, "Memory Aliasing". Buffers, LINEAR tensors and LINEAR images in the layout general
-interpret the bytes alike; the placement of texels in OPTIMAL images is known to the device alone. A tensor of the shape
-[H, W, C] or [1, H, W, C], with C the components of a texel, that begins where an image does has the strides of the
-image. Any other tensor is packed and is refused on a device that pads the rows of the image
-(`vulkan.resources.creation`).
+Every member of a group sees defined content (Vulkan specification, "Memory Aliasing"): buffers, LINEAR tensors and
+LINEAR images in the layout general interpret the bytes alike; the placement of texels in OPTIMAL images is known to the
+device alone. A tensor of the shape [H, W, C] or [1, H, W, C], with C the components of a texel, that begins where an
+image does has the strides of the image. Any other tensor is packed and is refused on a device that pads the rows of the
+image (`vulkan.resources.creation`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from scenario_runner.byte_spans import collisions, overlap
-from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.kinds import RESOURCES, load
-from scenario_runner.plan.model.plan import memory_groups, span_of
+from scenario_runner.plan.context import PlanContext, ResourceResolver
+from scenario_runner.plan.model.plan import Plan, ResourcePlan, memory_groups, span_of
+from scenario_runner.plan.model.records import BufferPlan, Source
+from scenario_runner.plan.model.resources import ImagePlan, TensorPlan
+from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.sources import ArraySource, NpySource
+from scenario_runner.scenario import Buffer, GraphConstant, RawData, Scenario, Tensor
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
-    from scenario_runner.plan.model.plan import ResourcePlan
-    from scenario_runner.plan.model.resources import ImagePlan, TensorPlan
-    from scenario_runner.plan.problems import Problems
-    from scenario_runner.plan.resolvers import PlanContext, ResourceResolver
+def source_of(
+    scenario: Scenario, resource: Buffer | RawData | Tensor | GraphConstant, inputs: Mapping[str, Any]
+) -> Source | None:
+    """Where the bytes of a resource come from: ``inputs`` before its data before its file; None for zeros."""
+    if resource.uid in inputs:
+        return ArraySource(inputs[resource.uid], resource.uid)
+    if resource.data is not None:
+        return ArraySource(resource.data, resource.uid)
+    if resource.src is not None:
+        return NpySource(os.path.join(scenario.base_dir, resource.src))
+    return None
+
+
+class Buffers(ResourceResolver):
+    """Resolves buffer resources."""
+
+    def resolve(self, resource: Buffer, pointer: str) -> BufferPlan | None:
+        source = source_of(self.context.scenario, resource, self.context.inputs)
+        if source is not None and source.size_bytes != resource.size:
+            path = source.path if isinstance(source, NpySource) else None
+            what = "the array given for it" if path is None else repr(path)
+            self.context.problems.error(
+                "SR-USAGE-001" if path is None else "SR-FILE-002",
+                f"{pointer}/size",
+                f"buffer {resource.uid!r} has {resource.size} bytes, but {what} holds {source.size_bytes}",
+                "both must be equal",
+            )
+            return None
+        group = resource.memory_group
+        return BufferPlan(
+            uid=resource.uid,
+            pointer=pointer,
+            size_bytes=resource.size,
+            group=None if group is None else group.id,
+            offset_bytes=0 if group is None else group.offset,
+            source=source,
+        )
+
+    @staticmethod
+    def replaced(planned: BufferPlan, scenario: Scenario, data: Any) -> BufferPlan | None:
+        source = ArraySource(data, planned.uid)
+        return planned._replace(source=source) if source.size_bytes == planned.size_bytes else None
+
+
+class RawDatas(ResourceResolver):
+    """Resolves raw_data: commands read its bytes, and nothing of it is on the device."""
+
+    def resolve(self, resource: RawData, pointer: str) -> None:
+        source = source_of(self.context.scenario, resource, self.context.inputs)
+        assert source is not None, "the model sees to it"
+        self.context.raw_data[resource.uid] = source
 
 
 def check_offsets(resources: Iterable[ResourcePlan], problems: Problems) -> None:
@@ -224,3 +277,62 @@ def resolve_resources(context: PlanContext) -> None:
             check_groups(planned, problems)
         if any(plan.kind == "tensor" for plan in planned.values()):
             join_groups(planned, problems)
+
+
+def with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, Any]) -> Plan | None:
+    """The plan of ``scenario`` with other content for buffers, tensors, images and raw_data, by uid.
+
+    None where the content may change more than itself (the shapes of graphs, the push constants of shaders in them),
+    or does not fit: planning again then gives the plan, or the error.
+    """
+    try:
+        return _with_inputs(plan, scenario, inputs)
+    except UsageError:
+        return None
+
+
+def _with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, Any]) -> Plan | None:
+    resources = dict(plan.resources)
+    push_constants: dict[str, bytes] = {}
+    for uid, data in inputs.items():
+        planned = resources.get(uid)
+        if planned is not None:
+            replaced = _replaced(planned, scenario, data)
+            if replaced is None:
+                return None
+            resources[uid] = replaced
+        else:
+            source = ArraySource(data, uid)
+            content = bytearray(source.size_bytes)
+            source.read_into(memoryview(content))
+            push_constants[uid] = bytes(content)
+    plan = plan._replace(resources=resources)
+    return _with_push_constants(plan, scenario, push_constants) if push_constants else plan
+
+
+def _replaced(planned: ResourcePlan, scenario: Scenario, data: Any) -> ResourcePlan | None:
+    """A resource with other content; None where that takes more than another source."""
+    if planned.group is not None:
+        return None  # who fills shared memory is a matter of the whole group
+    replaced: ResourcePlan | None = load(RESOURCES[planned.kind].resolver).replaced(planned, scenario, data)
+    return replaced
+
+
+def _with_push_constants(plan: Plan, scenario: Scenario, given: Mapping[str, bytes]) -> Plan | None:
+    """The plan with other push constants in its dispatches; None where graphs use them, or their sizes differ."""
+    used = set()
+    frames = []
+    for frame in plan.frames:
+        operations = []
+        for operation in frame.operations:
+            if operation.kind == "dispatch" or operation.kind == "draw":
+                command = scenario.commands[operation.command]
+                uid: str | None = getattr(command, "push_data_ref", None)
+                if uid is not None and uid in given:
+                    if command.kind == "dispatch_graph" or len(given[uid]) != len(operation.push_constants):
+                        return None
+                    used.add(uid)
+                    operation = operation._replace(push_constants=given[uid])
+            operations.append(operation)
+        frames.append(frame._replace(operations=tuple(operations)))
+    return plan._replace(frames=tuple(frames)) if used == given.keys() else None

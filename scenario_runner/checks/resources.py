@@ -1,21 +1,32 @@
-"""Images against the image variables of shaders: dimension, kind of texels, storage format.
+"""Images and tensors against the variables of shaders and graphs that they are bound to.
 
 Source: Vulkan specification, "Images", section "Image Format and Type Matching", and the table "SPIR-V and Vulkan Image
-Format Compatibility".
+Format Compatibility"; SPV_ARM_tensors; VK_ARM_tensors, the formats of VkTensorDescriptionARM.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic, error
-from scenario_runner.formats import find_format
+from scenario_runner.formats import Format, find_format
+from scenario_runner.spirv import DescriptorBinding, Image, Scalar, Tensor
 from scenario_runner.spirv._generated.enumerants import IMAGE_FORMATS
 
-if TYPE_CHECKING:
-    from scenario_runner.checks.bound import Bound
-    from scenario_runner.formats import Format
-    from scenario_runner.spirv import DescriptorBinding, Image
+
+class Bound(NamedTuple):
+    """What can be bound: a "buffer" of ``size_bytes``, an "image" of a ``format``, a "tensor" with its ``dims`` too.
+
+    Dimensions of 0 or less are not known. ``readonly`` tells what the scenario says of it.
+    """
+
+    uid: str
+    kind: str
+    size_bytes: int = 0
+    format: Format | None = None
+    dims: tuple[int, ...] = ()
+    readonly: bool = False
+
 
 # The letters after the bits of a SPIR-V image format, and what they are in a VkFormat.
 _SUFFIXES = {"": "UNORM", "Snorm": "SNORM", "f": "SFLOAT", "i": "SINT", "ui": "UINT"}
@@ -123,3 +134,64 @@ def _words(seen: str) -> str:
 def _glsl(kind: str, seen: str) -> str:
     prefix = {"uint": "u", "int": "i"}.get(seen, "")
     return prefix + {"storage_image": "image2D", "sampled_image": "texture2D"}.get(kind, "sampler2D")
+
+
+_ENCODINGS = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3", "float8e5m2": "float8_e5m2"}
+_WHOLE = frozenset({"int", "uint", "bool"})
+
+
+def check_tensor(declared: Tensor, what: str, tensor: Bound, place: str) -> list[Diagnostic]:
+    """What is wrong with binding ``tensor`` to ``what`` of the type ``declared``, at ``place``.
+
+    Dimensions of 0 or less are known only when the graph that writes the tensor is, so that they match any.
+    """
+    found = []
+    dims = tuple(tensor.dims) or (1,)  # a scalar is bound as a tensor of rank 1
+    if declared.rank is not None and declared.rank != len(dims):
+        found.append(
+            error(
+                "SR-TENSOR-001",
+                place,
+                f"{what} has the rank {declared.rank}; tensor {tensor.uid!r} has the shape {list(tensor.dims)},"
+                f" which is of rank {len(dims)}",
+            )
+        )
+    elif declared.shape is not None and any(
+        size > 0 and size != wanted for size, wanted in zip(dims, declared.shape, strict=False)
+    ):
+        found.append(
+            error(
+                "SR-TENSOR-003",
+                place,
+                f"{what} has the shape {list(declared.shape)}; tensor {tensor.uid!r} has {list(tensor.dims)}",
+            )
+        )
+    format = tensor.format
+    if format is not None and not holds(format, declared.element):
+        found.append(
+            error(
+                "SR-TENSOR-002",
+                place,
+                f"{what} has elements of {declared.element}; tensor {tensor.uid!r} is of {format.name}",
+                "both must be the same type",
+            )
+        )
+    return found
+
+
+def holds(format: Format, element: Scalar) -> bool:
+    """Whether elements of a tensor format are what a shader calls ``element``.
+
+    The sign of integers is left to the instructions: graphs of TOSA declare all integers without one.
+    """
+    if format.components != 1:
+        return True  # said where the tensor is
+    if element.kind == "bool":
+        return format.numeric == "bool" or (format.numeric in ("uint", "sint") and format.block_size_bytes == 1)
+    if format.block_size_bytes != element.size_bytes:
+        return False
+    if format.numeric in ("uint", "sint", "unorm", "snorm", "bool"):
+        return element.kind in _WHOLE
+    if element.kind != "float":
+        return False
+    return _ENCODINGS.get(format.numeric, "") == element.encoding

@@ -1,0 +1,286 @@
+"""The shaders of a drawing against each other, and the outputs of its fragment shader against the color attachments.
+
+Source: Vulkan specification, "Shader Interfaces", sections "Interface Matching", "Vertex Input Interface" and "Fragment
+Output Interface"; "Shaders" and the SPIR-V environment's rules on interpolation and execution modes of fragment
+shaders. The extents follow the JSON Test Description Specification.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from scenario_runner.diagnostics import Diagnostic, error, warning
+from scenario_runner.formats import Format
+from scenario_runner.spirv import EntryPoint
+from scenario_runner.spirv.stage_interface import StageInterface, StageVariable
+from scenario_runner.spirv.types import Array, Struct, Type, Vector
+
+# Execution modes (SPIR-V specification, "Execution Mode").
+_PIXEL_CENTER_INTEGER: Final = 6
+_ORIGIN_UPPER_LEFT: Final = 7
+_ORIGIN_LOWER_LEFT: Final = 8
+_DEPTH_REPLACING: Final = 12
+
+WIDER_VECTORS: Final = ("VkPhysicalDeviceVulkan13Features", "maintenance4")
+"""The feature that lets a fragment shader take fewer components of a vector than the vertex shader hands on."""
+
+
+class Stage(NamedTuple):
+    """One shader of a drawing: its uid, where the scenario declares it, and what it takes and hands on."""
+
+    uid: str
+    pointer: str
+    entry: EntryPoint
+    interface: StageInterface
+
+
+class Stages(NamedTuple):
+    """What is wrong between two stages, and (structure, member, what needs it) of the features that they take."""
+
+    findings: list[Diagnostic]
+    needs: list[tuple[str, str, str]]
+
+
+def check_stages(vertex: Stage, fragment: Stage, pointer: str) -> Stages:
+    """Everything about the inputs and outputs of the shaders of the drawing at ``pointer``, but for its attachments.
+
+    Declarations that cannot be are told alone: nothing can be matched with them.
+    """
+    found = [
+        error("SR-STAGE-004", stage.pointer, f"shader {stage.uid!r}: {problem}")
+        for stage in (vertex, fragment)
+        for problem in stage.interface.problems
+    ]
+    if found:
+        return Stages(found, [])
+    found += [
+        error(
+            "SR-STAGE-005",
+            f"{pointer}/vertex_shader_ref",
+            f"shader {vertex.uid!r} takes {_described('input', each)} from a vertex buffer; a drawing of a scenario has"
+            " none",
+            "tell the three vertices apart by gl_VertexIndex, and read their data from a buffer",
+        )
+        for each in vertex.interface.inputs
+    ]
+    if "Position" not in vertex.interface.outputs_built_in:
+        message = f"shader {vertex.uid!r} never gives a position (gl_Position): what is drawn where is undefined"
+        found.append(warning("SR-STAGE-007", vertex.pointer, message))
+    found += _check_modes(fragment)
+    found += [
+        error(
+            "SR-STAGE-003",
+            fragment.pointer,
+            f"shader {fragment.uid!r} interpolates {_described('input', each)}: only floats of 16 and 32 bits can be",
+            "declare it flat",
+        )
+        for each in fragment.interface.inputs
+        if not each.flat and not each.per_vertex and (each.scalar.kind != "float" or each.scalar.width_bits == 64)
+    ]
+    matches, needs = _match(vertex, fragment, f"{pointer}/fragment_shader_ref")
+    return Stages([*found, *matches], needs)
+
+
+def _check_modes(fragment: Stage) -> list[Diagnostic]:
+    entry = fragment.entry
+    modes = {entry.source.words[at + 2] for at in entry.source.execution_modes.get(entry.function, ())}
+    wrong = []
+    if _ORIGIN_LOWER_LEFT in modes:
+        wrong.append("has the execution mode OriginLowerLeft, which Vulkan does not allow")
+    elif _ORIGIN_UPPER_LEFT not in modes:
+        wrong.append("lacks the execution mode OriginUpperLeft, which every fragment shader needs")
+    if _PIXEL_CENTER_INTEGER in modes:
+        wrong.append("has the execution mode PixelCenterInteger, which Vulkan does not allow")
+    if "FragDepth" in fragment.interface.outputs_built_in and _DEPTH_REPLACING not in modes:
+        wrong.append("has the output FragDepth without the execution mode DepthReplacing")
+    return [error("SR-STAGE-006", fragment.pointer, f"shader {fragment.uid!r} {sentence}") for sentence in wrong]
+
+
+def _match(vertex: Stage, fragment: Stage, place: str) -> tuple[list[Diagnostic], list[tuple[str, str, str]]]:
+    """Every input of the fragment shader against the output at its location and component."""
+    found: list[Diagnostic] = []
+    needs: list[tuple[str, str, str]] = []
+    outputs = {(each.location, each.component): each for each in vertex.interface.outputs}
+    covering: dict[tuple[int, int], StageVariable] | None = None
+    for each in fragment.interface.inputs:
+        output = outputs.get((each.location, each.component))
+        what = f"shader {fragment.uid!r} takes {_described('input', each)}"
+        if output is None:
+            if covering is None:
+                covering = {word: output for output in vertex.interface.outputs for word in output.words()}
+            around = covering.get((each.location, each.component))
+            there = f"has nothing at location {each.location}" + (
+                f", component {each.component}" if each.component else ""
+            )
+            if around is not None:
+                there = f"has {_described('output', around)} there, which begins elsewhere"
+            message = f"{what}; shader {vertex.uid!r} {there}"
+            found.append(error("SR-STAGE-001", place, message, "declare the same variable as an output there"))
+            continue
+        wanted: Type = each.type
+        if each.per_vertex and isinstance(wanted, Array):
+            wanted = wanted.element
+        if _same(wanted, output.type):
+            continue
+        if (
+            isinstance(wanted, Vector)
+            and isinstance(output.type, Vector)
+            and wanted.component == output.type.component
+            and wanted.components < output.type.components
+        ):
+            needs.append(
+                (*WIDER_VECTORS, f"{_described('input', each)} of shader {fragment.uid!r}, a part of a vector")
+            )
+            continue
+        message = f"{what} as {each.type}; shader {vertex.uid!r} hands on {output.name!r} there as {output.type}"
+        found.append(error("SR-STAGE-002", place, message, "declare both with the same type"))
+    return found, needs
+
+
+def _same(one: Type, other: Type) -> bool:
+    """Whether two declarations mean the same type, whatever their ids and names."""
+    if isinstance(one, Array) and isinstance(other, Array):
+        return one.length == other.length and _same(one.element, other.element)
+    if isinstance(one, Struct) and isinstance(other, Struct):
+        return len(one.members) == len(other.members) and all(
+            _same(mine.type, theirs.type) for mine, theirs in zip(one.members, other.members, strict=True)
+        )
+    return one == other
+
+
+def _described(way: str, variable: StageVariable) -> str:
+    component = f", component {variable.component}" if variable.component else ""
+    return f"{way} {variable.name!r} at location {variable.location}{component}"
+
+
+_CLASSES: Final = {"uint": "uint", "sint": "int"}
+_WORDS: Final = {"uint": "unsigned integers", "int": "signed integers", "float": "floats"}
+_CHANNELS: Final = "RGBA"
+
+
+class Attachment(NamedTuple):
+    """One image level that is drawn into, ``width`` times ``height`` texels; ``declared`` tells color_attachment."""
+
+    uid: str
+    level: int
+    format: Format
+    width: int
+    height: int
+    declared: bool
+
+
+def check_attachments(
+    attachments: Sequence[Attachment | None],
+    fragment: Stage,
+    render_extent: tuple[int, ...] | None,
+    bound: Collection[tuple[str, int | None]],
+    pointer: str,
+) -> list[Diagnostic]:
+    """What is wrong with the attachments of the drawing at ``pointer``; unknown ones are None.
+
+    ``bound`` are the images that the shaders use besides, each with its level or None for all.
+    """
+    found = _check_images(attachments, render_extent, bound, pointer)
+    if not fragment.interface.problems:  # which `check_stages` tells
+        found += _check_outputs(attachments, fragment, pointer)
+    return found
+
+
+def _check_images(
+    attachments: Sequence[Attachment | None],
+    render_extent: tuple[int, ...] | None,
+    bound: Collection[tuple[str, int | None]],
+    pointer: str,
+) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    extent, whose = render_extent, "the render_extent"
+    first: dict[tuple[str, int], int] = {}
+    for index, each in enumerate(attachments):
+        if each is None:
+            continue
+        place = f"{pointer}/color_attachment_refs/{index}"
+        name = f"image {each.uid!r}" + (f", mip level {each.level}," if each.level else "")
+        if not each.declared:
+            message = f"{name} is drawn into, and its color_attachment is false"
+            found.append(warning("SR-ATTACH-005", place, message, "set color_attachment of the image to true"))
+        if each.format.is_compressed or "color" not in each.format.aspects:
+            message = f"{name} has the format {each.format.name}, which cannot be drawn into as a colour"
+            found.append(error("SR-ATTACH-006", place, message))
+        size = (each.width, each.height)
+        if extent is None:
+            extent, whose = size, f"attachment 0, {each.uid!r},"
+        elif tuple(extent) != size:
+            message = f"{name} has {each.width} x {each.height} texels, {whose} has {extent[0]} x {extent[1]}"
+            found.append(error("SR-ATTACH-007", place, message, "all that is drawn into at once has one size"))
+        other = first.setdefault((each.uid, each.level), index)
+        if other != index:
+            message = f"{name} is attachment {other} already: which of the two values stays is undefined"
+            found.append(error("SR-ATTACH-010", place, message, "give each output an image or a mip level of its own"))
+        if any(uid == each.uid and level in (None, each.level) for uid, level in bound):
+            message = f"{name} is drawn into while the shaders use it as a binding: what they see there is undefined"
+            help = "draw into another image, or bind another mip level with lod"
+            found.append(error("SR-ATTACH-008", place, message, help))
+    return found
+
+
+def written_components(interface: StageInterface) -> dict[int, dict[int, StageVariable]]:
+    """What a fragment shader gives to each attachment: the outputs by their component, by location."""
+    written: dict[int, dict[int, StageVariable]] = {}
+    for output in interface.outputs:
+        if not output.index:
+            for location, component in output.words():
+                written.setdefault(location, {})[component] = output
+    return written
+
+
+def _check_outputs(attachments: Sequence[Attachment | None], fragment: Stage, pointer: str) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    written = written_components(fragment.interface)
+    for output in fragment.interface.outputs:
+        what = f"output {output.name!r} of shader {fragment.uid!r}"
+        if output.index:
+            message = f"{what} is the second input of a blend, and a drawing of a scenario does not blend"
+            found.append(warning("SR-ATTACH-001", pointer, message))
+            continue
+        lost = [location for location, _ in output.words() if location >= len(attachments)]
+        if lost:
+            there_are = f"the drawing has {len(attachments)}" if attachments else "the drawing has none"
+            message = f"{what} goes to the attachment {lost[0]}; {there_are}, so that it is lost"
+            found.append(
+                warning("SR-ATTACH-001", pointer, message, "add an image to color_attachment_refs, or drop the output")
+            )
+    for index, attachment in enumerate(attachments):
+        place = f"{pointer}/color_attachment_refs/{index}"
+        outputs = written.get(index, {})
+        if not outputs:
+            message = f"shader {fragment.uid!r} has no output at location {index}: the image stays as it is"
+            found.append(
+                warning("SR-ATTACH-002", place, message, f"declare: layout(location = {index}) out vec4 color;")
+            )
+        elif attachment is not None:
+            found += _check_values(attachment, outputs, fragment.uid, place)
+    return found
+
+
+def _check_values(
+    attachment: Attachment, outputs: Mapping[int, StageVariable], uid: str, place: str
+) -> list[Diagnostic]:
+    """The outputs by component against one attachment's format."""
+    format, found = attachment.format, []
+    wanted = _CLASSES.get(format.numeric, "float")
+    for output in dict.fromkeys(outputs.values()):
+        if output.scalar.kind != wanted or output.scalar.width_bits > 32:
+            message = (
+                f"output {output.name!r} of shader {uid!r} gives {output.scalar}; image {attachment.uid!r} of"
+                f" {format.name} takes {_WORDS[wanted]} of 32 bits"
+            )
+            found.append(error("SR-ATTACH-003", place, message, "change the output's type, or the format"))
+    channels = [_CHANNELS.index(each) for each in format.channels if each in _CHANNELS]
+    missing = [_CHANNELS[each] for each in sorted(channels) if each not in outputs]
+    if missing:
+        names = " and ".join(repr(output.name) for output in dict.fromkeys(outputs.values()))
+        message = (
+            f"{names} of shader {uid!r} does not give {' and '.join(missing)} of image {attachment.uid!r}"
+            f" ({format.name}), which stays as it is"
+        )
+        found.append(warning("SR-ATTACH-004", place, message, f"give all {len(channels)} components"))
+    return found

@@ -1,0 +1,225 @@
+"""One shader of a scenario: its entry point and workgroup size, specialization constants, block layouts and features.
+
+Features are those that a module uses without declaring a capability for them. DXC leaves the capabilities of storage
+out of modules that can calculate with types of 8 and 16 bits.
+
+Source: Vulkan specification, "Shader Interfaces", section "Offset and Stride Assignment"; "Shaders" (LocalSizeId:
+maintenance4; Workgroup variables with an initializer: shaderZeroInitializeWorkgroupMemory; writes in the stages of a
+drawing: vertexPipelineStoresAndAtomics, fragmentStoresAndAtomics); "Features", storageBuffer16BitAccess and those like
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from scenario_runner.diagnostics import Diagnostic, error, warning
+from scenario_runner.errors import SpirvError
+from scenario_runner.scenario import SpecializationConstant
+from scenario_runner.spirv import Block, EntryPoint, Interface, Module
+from scenario_runner.spirv.access import WORKGROUP
+from scenario_runner.spirv.layout import RELAXED, RELAXED_STD140, SCALAR, check_layout
+from scenario_runner.spirv.types import Array, Matrix, RuntimeArray, Scalar, Struct, Type, Vector
+
+MODELS = {"compute": "GLCompute", "vertex": "Vertex", "fragment": "Fragment"}
+"""A stage of a scenario → SPIR-V's execution model."""
+_MOST_NAMED = 20
+_MOST_CHARACTERS = 200
+
+
+def find_entry_point(
+    module: Module, uid: str, name: str, stage: str, pointer: str
+) -> tuple[EntryPoint | None, list[Diagnostic]]:
+    """The entry point of this name and stage, or what there is instead; ``pointer`` is the shader's."""
+    model = MODELS[stage]
+    entry = module.entry_point(name, model)
+    if entry is not None:
+        return entry, []
+    there_are = [f"{_clipped(entry.name)!r} ({entry.execution_model})" for entry in module.entry_points[:_MOST_NAMED]]
+    there_are += [f"{_clipped(graph.name)!r} (a graph)" for graph in module.graph_entry_points[:_MOST_NAMED]]
+    listed = ", ".join(there_are[:_MOST_NAMED]) or "none"
+    wrong_stage = module.entry_point(name) is not None
+    return None, [
+        error(
+            "SR-SHADER-002" if wrong_stage else "SR-SHADER-001",
+            f"{pointer}/entry" if name != "main" else pointer,
+            f"shader {uid!r} has no entry point {name!r} for the {stage} stage;"
+            f" the module's entry points are: {listed}",
+        )
+    ]
+
+
+def check_workgroup(interface: Interface, stage: str, uid: str, pointer: str) -> list[Diagnostic]:
+    """A workgroup without invocations (a size or specialization constant of 0), and a compute shader without a size."""
+    size = interface.local_size()
+    if size is None and stage == "compute":
+        message = f"shader {uid!r} has no workgroup size: expected LocalSize, LocalSizeId or the built-in WorkgroupSize"
+        return [error("SR-SHADER-003", pointer, message)]
+    if size is None or all(size):
+        return []
+    shown = " x ".join(map(str, size))
+    return [
+        error("SR-SHADER-003", pointer, f"shader {uid!r} has a workgroup of {shown} invocations, expected at least 1")
+    ]
+
+
+def _clipped(name: str) -> str:
+    return name if len(name) <= _MOST_CHARACTERS else f"{name[:_MOST_CHARACTERS]}…"
+
+
+MOST_NAMED = 20
+"""Constants of a module that one message lists."""
+
+
+def specialize(
+    module: Module, uid: str, constants: Iterable[SpecializationConstant], pointer: str
+) -> tuple[dict[int, tuple[bytes, bool | int | float]], list[Diagnostic]]:
+    """The values that the module has constants for, as bytes and as numbers by SpecId; and what is wrong.
+
+    ``pointer`` is where the list of constants is.
+    """
+    values: dict[int, tuple[bytes, bool | int | float]] = {}
+    found: list[Diagnostic] = []
+    for index, constant in enumerate(constants):
+        declared = module.spec_constant(constant.id)
+        if declared is None:
+            ids = [str(each.id) for each in module.spec_constants]
+            there_are = ", ".join(ids[:MOST_NAMED]) + (", …" if len(ids) > MOST_NAMED else "") or "none"
+            found.append(
+                warning(
+                    "SR-SPEC-001",
+                    f"{pointer}/{index}/id",
+                    f"shader {uid!r} declares no specialization constant {constant.id} (it has: {there_are})",
+                )
+            )
+            continue
+        try:
+            values[constant.id] = declared.encode(constant.value), constant.value
+        except SpirvError as problem:
+            found.append(error("SR-SPEC-002", f"{pointer}/{index}/value", str(problem)))
+    return values, found
+
+
+class LayoutNeeds(NamedTuple):
+    """A device feature that a block's layout takes, and the block in words."""
+
+    structure: str
+    member: str
+    what: str
+
+
+_SCALAR_BLOCKS = ("VkPhysicalDeviceVulkan12Features", "scalarBlockLayout")
+_STD430_UNIFORMS = ("VkPhysicalDeviceVulkan12Features", "uniformBufferStandardLayout")
+
+
+def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Diagnostic], list[LayoutNeeds]]:
+    """What is wrong with the blocks that an entry point of the shader ``uid`` uses, and the features that they take."""
+    found: list[Diagnostic] = []
+    needs: list[LayoutNeeds] = []
+    blocks: dict[tuple[int, bool], tuple[Block, str]] = {}
+    for binding in interface.bindings:
+        if binding.block is not None:
+            uniform = binding.kind == "uniform_buffer"
+            blocks[binding.block.struct.id, uniform] = (binding.block, binding.kind)
+    if interface.push_constants is not None:
+        blocks[interface.push_constants.struct.id, False] = (interface.push_constants, "push_constants")
+    for block, kind in blocks.values():
+        uniform = kind == "uniform_buffer"
+        if kind != "storage_buffer" and block.runtime_stride_bytes is not None:
+            words = kind.replace("_", " ")
+            message = f"shader {uid!r}: {words} {block.name!r} ends in a runtime array, which only storage buffers may"
+            found.append(error("SR-LAYOUT-001", pointer, message))
+        what = f"the layout of {kind.replace('_', ' ')} {block.name!r} in shader {uid!r}"
+        if not check_layout(block, RELAXED_STD140 if uniform else RELAXED):
+            continue
+        if uniform and not check_layout(block, RELAXED):
+            needs.append(LayoutNeeds(*_STD430_UNIFORMS, what))
+            continue
+        problems = check_layout(block, SCALAR)
+        if not problems:
+            needs.append(LayoutNeeds(*_SCALAR_BLOCKS, what))
+        for problem in problems:
+            if "Offset decoration" in problem or "without a" in problem:
+                found.append(error("SR-LAYOUT-001", pointer, f"shader {uid!r}: {problem}"))
+            elif "overlaps" in problem or "smaller than" in problem:
+                found.append(warning("SR-LAYOUT-003", pointer, f"shader {uid!r}: {problem}"))
+            else:
+                found.append(warning("SR-LAYOUT-002", pointer, f"shader {uid!r}: {problem}"))
+    return found, needs
+
+
+CALCULATING = frozenset({9, 22, 39})
+"""Float16, Int16 and Int8: without these, a module needs the capabilities of storage."""
+_VULKAN_1_3 = "VkPhysicalDeviceVulkan13Features"
+_STORES = {"Vertex": "vertexPipelineStoresAndAtomics", "Fragment": "fragmentStoresAndAtomics"}
+_LOCAL_SIZE_ID = 38
+# Words of an OpVariable without an initializer.
+_BARE_VARIABLE = 4
+
+
+def module_features(entry: EntryPoint, uid: str) -> list[tuple[str, str, str]]:
+    """(structure, member, what needs it) for the entry point of the shader ``uid``."""
+    index = entry.source
+    stores = _STORES.get(entry.execution_model)
+    words = index.words
+    found = []
+    if stores is not None and any(each.writes and each.writable for each in entry.interface.bindings):
+        found.append(("VkPhysicalDeviceFeatures", stores, f"what shader {uid!r} writes besides its outputs"))
+    if any(words[at + 2] == _LOCAL_SIZE_ID for at in index.execution_modes.get(entry.function, ())):
+        found.append((_VULKAN_1_3, "maintenance4", f"the workgroup size by ids of shader {uid!r}"))
+    for id in index.variables:
+        at = index.definitions[id]
+        if words[at + 3] == WORKGROUP and index.count(at) > _BARE_VARIABLE:
+            what = f"the initialized shared memory of shader {uid!r}"
+            found.append((_VULKAN_1_3, "shaderZeroInitializeWorkgroupMemory", what))
+            break
+    if not CALCULATING.isdisjoint(index.capabilities):
+        found += small_type_features(entry, uid)
+    return found
+
+
+_STRUCTURES = {16: "VkPhysicalDeviceVulkan11Features", 8: "VkPhysicalDeviceVulkan12Features"}
+# (kind of variable, bits) → the member of the structure, and the capabilities that stand for it
+_FEATURES = {
+    ("storage_buffer", 16): ("storageBuffer16BitAccess", {4433, 4434}),
+    ("uniform_buffer", 16): ("uniformAndStorageBuffer16BitAccess", {4434}),
+    ("push_constants", 16): ("storagePushConstant16", {4435}),
+    ("storage_buffer", 8): ("storageBuffer8BitAccess", {4448, 4449}),
+    ("uniform_buffer", 8): ("uniformAndStorageBuffer8BitAccess", {4449}),
+    ("push_constants", 8): ("storagePushConstant8", {4450}),
+}
+
+
+def small_type_features(entry: EntryPoint, uid: str) -> list[tuple[str, str, str]]:
+    """(structure, member, what needs it) for the entry point of the shader ``uid``."""
+    interface = entry.interface
+    declared = set(entry.source.capabilities)
+    blocks = [(each.kind, each.block) for each in interface.bindings if each.used and each.block is not None]
+    if interface.push_constants is not None:
+        blocks.append(("push_constants", interface.push_constants))
+    found = {}
+    for kind, block in blocks:
+        for bits in _widths(block.struct):
+            member, capabilities = _FEATURES.get((kind, bits), ("", declared))
+            if member and capabilities.isdisjoint(declared):
+                words = kind.replace("_", " ").removesuffix("s")
+                found[_STRUCTURES[bits], member] = f"a type of {bits} bits in a {words} of shader {uid!r}"
+    return [(structure, member, what) for (structure, member), what in found.items()]
+
+
+def _widths(struct: Struct) -> Iterator[int]:
+    """The bits of all scalars in a structure, some of them several times."""
+    types: list[Type] = [struct]
+    structs: set[int] = set()
+    while types:
+        type = types.pop()
+        if isinstance(type, Array | RuntimeArray):
+            types.append(type.element)
+        elif isinstance(type, Struct):
+            if type.id not in structs:
+                structs.add(type.id)
+                types += [member.type for member in type.members]
+        elif isinstance(type, Scalar | Vector | Matrix):
+            vector = type.column if isinstance(type, Matrix) else type
+            yield (vector.component if isinstance(vector, Vector) else vector).width_bits
