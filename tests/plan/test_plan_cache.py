@@ -265,7 +265,7 @@ def test_each_module_of_the_program_is_in_the_key(tmp_path: Path) -> None:
         module.write_bytes(text)
         os.utime(module, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert version() == first  # each was put back, so that each alone made the difference
-    (copy / "vgf" / "new.py").touch()
+    (copy / "graphs" / "new.py").touch()
     assert version() != first
 
 
@@ -279,7 +279,7 @@ def test_a_changed_program_plans_anew(cache: Path, path: Path, tmp_path: Path) -
         return kept(cache)
 
     assert [kept_after_a_run(), kept_after_a_run()] == [1, 1]
-    os.utime(copy / "vgf" / "reader.py", ns=(1, 1))
+    os.utime(copy / "graphs" / "reader.py", ns=(1, 1))
     assert kept_after_a_run() == 2
 
 
