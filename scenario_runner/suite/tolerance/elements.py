@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from scenario_runner.suite.expectations.content import Content
 from scenario_runner.suite.tolerance.planes import Plane
-from scenario_runner.viewing.difference import unequal
 from scenario_runner.viewing.element import Element, distance
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class ElementCheck:
             self._integers[3] = self._bounds.least_binade
         elif self._by_pairs:
             self._integers = numpy.empty((1, size), "u2")
-        self._flags = numpy.empty((2, size), bool)
+        self._flags = numpy.empty((3, size), bool)
 
     def wrong(self, actual: Array, expected: Array) -> Array:
         """The indices of the wrong elements of a piece."""
@@ -105,7 +104,7 @@ class ElementCheck:
 
         bounds, size = self._bounds, self._element.size_bytes
         apart, magnitudes, binades, least = self._integers[:, : actual.size]
-        near, more = self._flags[:, : actual.size]
+        near, more, third = self._flags[:, : actual.size]
         sign, a, e = 1 << (8 * size - 1), actual.view(f"<i{size}"), expected.view(f"<i{size}")
         numpy.subtract(a, e, out=apart.view(a.dtype))
         numpy.abs(apart.view(a.dtype), out=apart.view(a.dtype))
@@ -117,6 +116,11 @@ class ElementCheck:
             binade = max((greatest + furthest >> bounds.fraction_bits) - bounds.least_binade, 0)
             if furthest <= max(bounds.always, bounds.atol >> binade):
                 return numpy.empty(0, numpy.intp)
+            if furthest <= bounds.normal:
+                small = numpy.flatnonzero(numpy.less(magnitudes, 1 << bounds.fraction_bits, out=near))
+                # the error and the value of a denormal are whole numbers of the smallest steps
+                allowed = min(self._rule.rtol * _NARROWER, 1.0) * magnitudes[small]
+                return numpy.compress(apart[small] > allowed, small)
         if bounds.atol:
             numpy.add(magnitudes, apart, out=binades)  # at least the magnitude of the actual value
             numpy.right_shift(binades, bounds.fraction_bits, out=binades)
@@ -131,7 +135,8 @@ class ElementCheck:
             numpy.logical_or(near, more, out=near)
         if bounds.normal > bounds.always:
             numpy.less_equal(apart, bounds.normal, out=more)
-            more &= magnitudes >= 1 << bounds.fraction_bits
+            numpy.greater_equal(magnitudes, 1 << bounds.fraction_bits, out=third)
+            numpy.logical_and(more, third, out=more)
             numpy.logical_or(near, more, out=near)
         if self._rule.zero:
             near &= magnitudes > bounds.zero_bits
@@ -233,9 +238,11 @@ def errors_of(actual: Array, expected: Array, element: Element) -> Array:
 
     with numpy.errstate(all="ignore"):
         a, e = element.numbers(actual), element.numbers(expected)
-        errors = numpy.where(unequal(a, e), distance(a, e), 0).astype("f8")
-        both_nan = numpy.isnan(a) & numpy.isnan(e) if element.is_float else False
-        return numpy.where(both_nan, 0.0, numpy.where(numpy.isnan(errors), numpy.inf, errors))
+        errors = distance(a, e).astype("f8", copy=False)
+        if not element.is_float:
+            return errors
+        is_same = (a == e) | (numpy.isnan(a) & numpy.isnan(e))
+        return numpy.where(is_same, 0.0, numpy.where(numpy.isnan(errors), numpy.inf, errors))
 
 
 PIECE_BYTES: Final = 1 << 18  # with what is computed of it, stays in the caches of the processor
