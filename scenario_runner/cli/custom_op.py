@@ -13,8 +13,8 @@ from scenario_runner.visible import counted, one_line
 
 if TYPE_CHECKING:
     from scenario_runner.custom_shader import CheckedShader
-    from scenario_runner.custom_shader.checking import Types
-    from scenario_runner.custom_shader.documents import Examined
+    from scenario_runner.custom_shader.agreement import Types
+    from scenario_runner.custom_shader.parsing import Examined
     from scenario_runner.diagnostics import Diagnostic
 
 SCHEMA = 1
@@ -129,7 +129,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _checked_file(path: str, options: argparse.Namespace) -> tuple[list[Operation], list[Diagnostic], str]:
     """The operations of a file, everything found in it, and what it is in a sentence."""
-    from scenario_runner.custom_shader.checking import check_shaders
+    from scenario_runner.custom_shader.agreement import check_shaders
 
     try:
         content = _content(path)
@@ -172,7 +172,7 @@ def _content(path: str) -> bytes:
 
 
 def _of_document(path: str, content: bytes) -> tuple[list[Examined], list[Types | None]]:
-    from scenario_runner.custom_shader.documents import examine_document
+    from scenario_runner.custom_shader.parsing import examine_document
 
     try:
         text = content.decode("utf-8-sig")
@@ -185,10 +185,9 @@ def _of_document(path: str, content: bytes) -> tuple[list[Examined], list[Types 
 
 def _of_model(path: str, content: bytes) -> tuple[list[Examined], list[Types | None]]:
     """The shaders of all functions of a model, with the types of their values."""
-    from scenario_runner.conversion.reading import parse_model
-    from scenario_runner.conversion.source import open_source
+    from scenario_runner.conversion.source import open_source, parse_model
     from scenario_runner.custom_shader import ValueType, examine_attributes
-    from scenario_runner.custom_shader.documents import Examined
+    from scenario_runner.custom_shader.parsing import Examined
 
     examined: list[Examined] = []
     types: list[Types | None] = []

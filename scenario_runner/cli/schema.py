@@ -19,7 +19,7 @@ def main(argv: Sequence[str]) -> int:
         help="scenario: of scenario files (default); custom-op: of the attributes of custom operations with shaders",
     )
     if parser.parse_args(argv).format == "custom-op":
-        from scenario_runner.custom_shader.json_schema import json_schema
+        from scenario_runner.custom_shader.models import json_schema
     else:
         from scenario_runner.scenario import json_schema
 

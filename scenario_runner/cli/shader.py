@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner.cli.arguments import Parser, add_compiler_options, compiler_arguments
 
 if TYPE_CHECKING:
-    from scenario_runner.validation.shader_tables import Table
+    from scenario_runner.validation.shader_files import Table
 
 
 def main(argv: Sequence[str]) -> int:
@@ -32,8 +32,7 @@ def main(argv: Sequence[str]) -> int:
     show.add_argument("-I", action="append", default=[], metavar="DIR", dest="include_dirs", help="folder of includes")
     add_compiler_options(show)
     options = parser.parse_args(argv)
-    from scenario_runner.validation.shader_files import modules_of
-    from scenario_runner.validation.shader_tables import tables_of
+    from scenario_runner.validation.shader_files import modules_of, tables_of
 
     modules = modules_of(
         options.file,

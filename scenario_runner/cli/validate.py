@@ -69,7 +69,7 @@ def main(argv: Sequence[str]) -> int:
 def _document(validations: Sequence[Validation], format: str) -> object:
     if format == "sarif":
         from scenario_runner import __version__
-        from scenario_runner.validation.sarif import sarif
+        from scenario_runner.validation.model import sarif
 
         return sarif(validations, __version__)
     from scenario_runner.validation.model import SCHEMA

@@ -1,17 +1,25 @@
-"""From a TOSA model to a VGF file: read, checked, lowered, and written only when everything is right."""
+"""Convert a TOSA model to a VGF file: check its shaders, lower it with placeholders for them, write the file."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from math import prod
+from typing import Literal, NamedTuple
 
-from scenario_runner.conversion.converter import ConverterCall, ConverterFailedError, ConverterRefusedError
-from scenario_runner.conversion.source import Source, open_source, refused
-from scenario_runner.errors import ScenarioRunnerError, UsageError
-
-if TYPE_CHECKING:
-    from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.conversion.converter import ConverterCall, ConverterFailedError, ConverterRefusedError, Input
+from scenario_runner.conversion.examining import CheckOptions, examine
+from scenario_runner.conversion.mending import Shader, joined_results, mended, missing_operands
+from scenario_runner.conversion.model import CustomOperation, Function, Model, Value, format_name_of_element
+from scenario_runner.conversion.placeholders import equal_operands, simplified, skeleton_of, with_placeholders
+from scenario_runner.conversion.source import Source, open_source, parse_model, refused
+from scenario_runner.custom_shader import Attributes, View
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
+from scenario_runner.files.output import OutputFile, check_destination
+from scenario_runner.graphs import Vgf, find_problems, parse_vgf
+from scenario_runner.graphs.writer import vgf_parts
 
 Dispatch = Literal["attributes", "cover-output"]
 DISPATCHES: tuple[Dispatch, ...] = ("attributes", "cover-output")
@@ -60,8 +68,6 @@ def convert(
         raise UsageError(f"the dispatch is {dispatch!r}, expected 'attributes' or 'cover-output'")
     path = None if output is None else os.fspath(output)
     if path is not None:
-        from scenario_runner.files.output import check_destination
-
         check_destination(path)
         if not isinstance(model, bytes) and os.path.exists(path) and os.path.samefile(path, model):
             raise UsageError(f"{path}: the output is the model itself", help="write it to a file of its own")
@@ -69,15 +75,10 @@ def convert(
     if source.is_plain and function is None:
         converted = _without_shaders(source, converter_options)
     else:
-        from scenario_runner.conversion.examining import CheckOptions
-        from scenario_runner.conversion.mixed import MixedConversion
-
         options = CheckOptions(check, compiler, use_cache)
         conversion = MixedConversion(source, function, dispatch == "cover-output", options, converter_options)
         converted = ConvertedModel(*conversion.run(strict))
     if path is not None:
-        from scenario_runner.files.output import OutputFile
-
         with OutputFile(path, sum(len(part) for part in converted.parts)) as file:
             for part in converted.parts:
                 file.write(part)
@@ -100,3 +101,260 @@ def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
     if source.form == "flatbuffer":
         parts = vgf_parts(source.named(parse_vgf(parts[0], name=source.name)))
     return ConvertedModel(parts, ())
+
+
+# What is said about workgroup_sizes that are too few.
+_ABOUT_WORKGROUPS = frozenset({"SR-CUSTOM-014"})
+
+
+def _chosen(model: Model, name: str | None) -> Function:
+    """The function to convert."""
+    names = [function.name for function in model.functions]
+    wanted = name
+    if wanted is None:
+        wanted = names[0] if len(names) == 1 else "main"
+    for function in model.functions:
+        if function.name == wanted:
+            return function
+    there_are = ", ".join(map(repr, names))
+    if name is None:
+        raise UsageError(f"{model.path}: the model has the functions {there_are}", help="choose one with --function")
+    raise UsageError(f"{model.path}: the model has no function {name!r:.100}; it has {there_are}")
+
+
+def _covering(
+    operation: CustomOperation, attributes: Attributes, local_size: tuple[int, int, int]
+) -> tuple[int, int, int]:
+
+    shape = operation.results[0].type.static_shape
+    assert shape is not None, "that is checked before"
+    return covering_workgroups(shape, attributes.outputs[0], local_size)
+
+
+class MixedConversion:
+    """One conversion; problems are collected in ``found``."""
+
+    def __init__(
+        self,
+        source: Source,
+        function: str | None,
+        covers_output: bool,
+        options: CheckOptions,
+        converter_options: Sequence[str],
+    ) -> None:
+        self._source = source
+        self._model = parse_model(source)
+        self._function = _chosen(self._model, function)
+        self._covers_output = covers_output
+        self._options = options
+        self._converter_options = converter_options
+        self._equal = equal_operands(self._function)
+        self.found: list[Diagnostic] = []
+
+    def run(self, strict: bool) -> tuple[Sequence[bytes | memoryview], tuple[Diagnostic, ...]]:
+        """The parts of the VGF file, and findings. Raises everything that is wrong; with ``strict`` warnings too."""
+        self._check_function()
+        self._stop_at(("error",))
+        with ExitStack() as stack:
+            call = None if self._function.is_only_shaders else stack.enter_context(self._call())
+            # what is imported from here on is imported while the converter is at work
+
+            shaders = self._shaders()
+            self._stop_at(("error", "warning") if strict else ("error",))
+            skeleton = skeleton_of(self._function) if call is None else self._converted(call)
+        vgf = mended(skeleton, self._function, shaders, self._equal)
+        if self._source.form == "flatbuffer":
+            vgf = self._source.named(vgf)
+        for problem in find_problems(vgf, self._model.path):
+            self._add("SR-CUSTOM-036", f"the shaders do not fit together: {problem.pointer}: {problem.message}")
+        self._stop_at(("error",))
+        return vgf_parts(vgf), self._placed(self.found).problems if self.found else ()
+
+    def _input(self) -> Input:
+        return with_placeholders(self._source, self._model, self._function)
+
+    def _call(self) -> ConverterCall:
+        try:
+            return ConverterCall(self._input(), self._converter_options)
+        except ScenarioRunnerError as error:
+            raise error.at(path=self._model.path) from error
+
+    def _stop_at(self, severities: tuple[str, ...]) -> None:
+        problems = [each for each in self.found if each.severity in severities]
+        if problems:
+            raise self._placed([each._replace(severity="error") for each in problems])
+
+    def _placed(self, findings: Sequence[Diagnostic]) -> ScenarioRunnerError:
+        """The error of findings, each of which begins with the path of the model."""
+        return error_of(findings).of_scenario(self._model.path)
+
+    def _add(
+        self,
+        code: str,
+        message: str,
+        help: str | None = None,
+        *,
+        at: CustomOperation | None = None,
+        severity: Literal["error", "warning", "note"] = "error",
+    ) -> None:
+        line = at.line if at is not None and self._model.is_users_text else None
+        self.found.append(Diagnostic(code, severity, None, message, help, self._model.path, line))
+
+    def _check_function(self) -> None:
+        function = self._function
+        others = [each.name for each in self._model.functions if each is not function]
+        if others:
+            names = ", ".join(map(repr, others))
+            message = f"only the function {function.name!r} is converted, not {names}"
+            self._add("SR-CUSTOM-037", message, "choose another one with --function", severity="note")
+        for operation in function.nested:
+            if operation.is_shader:
+                message = f"the shader {operation.name!r} is inside of a region of another operation"
+                help = "only operations of the function itself can become segments: move it out of the region"
+                self._add("SR-CUSTOM-038", message, help, at=operation)
+        read = {operand.name for shader in function.shaders for operand in shader.operands}
+        for argument in function.arguments:
+            if argument.name not in read and format_name_of_element(argument.type.element) is None:
+                message = f"the argument {argument.shown_name} has the type {argument.type.text}"
+                message += ", whose elements no Vulkan format holds"
+                self._add("SR-CUSTOM-034", message, "expected a tensor of a TOSA type")
+        for operation in function.operations:
+            if operation.is_shader:
+                self._check_types(operation)
+            else:
+                self._check_domain(operation)
+        self._check_order()
+
+    def _check_domain(self, operation: CustomOperation) -> None:
+        message = (
+            f"the custom operation {operation.name!r} has the domain {operation.domain!r:.100}, which is not that of "
+            "Vulkan shaders: it is left to the converter"
+        )
+        help = "shaders have the domain_name 'com.arm.VulkanCustomShader'"
+        self._add("SR-CUSTOM-035", message, help, at=operation, severity="warning")
+
+    def _check_types(self, operation: CustomOperation) -> None:
+        for direction, values in (("operand", operation.operands), ("result", operation.results)):
+            for number, value in enumerate(values):
+                what = f"{direction} {number} of the shader {operation.name!r} has the type {value.type.text}"
+                if format_name_of_element(value.type.element) is None:
+                    message = f"{what}, whose elements no Vulkan format holds"
+                    self._add("SR-CUSTOM-034", message, "expected a tensor of a TOSA type", at=operation)
+                elif value.type.static_shape is None:
+                    message = f"{what}, but a shader needs a shape of which all sizes are known"
+                    self._add("SR-CUSTOM-034", message, "give the model static shapes", at=operation)
+        if not operation.results:
+            self._add("SR-CUSTOM-034", f"the shader {operation.name!r} has no result", at=operation)
+
+    def _check_order(self) -> None:
+        """That values are made once, before they are used, and returned as declared, where no converter checks it."""
+        function = self._function
+        if not function.is_only_shaders:
+            return
+        known: dict[str, str] = {}
+        for argument in function.arguments:
+            self._define(None, argument, known)
+        made = {result.name for operation in function.operations for result in operation.results}
+        for operation in function.operations:
+            for number, value in enumerate(operation.operands):
+                self._check_value(operation, f"operand {number}", value.name, value.type.text, known, made)
+            for result in operation.results:
+                self._define(operation, result, known)
+        for number, value in enumerate(function.returned):
+            self._check_value(None, f"the returned value {number}", value.name, value.type.text, known, made)
+        returned, declared = (
+            f"({', '.join(type.text for type in types)})"
+            for types in ([value.type for value in function.returned], function.result_types)
+        )
+        if returned != declared and not any(finding.severity == "error" for finding in self.found):
+            self._add(
+                "SR-CUSTOM-030", f"the function {function.name!r} has the results {declared}, but returns {returned}"
+            )
+
+    def _define(self, at: CustomOperation | None, value: Value, known: dict[str, str]) -> None:
+        if value.name in known:
+            self._add("SR-CUSTOM-030", f"the value {value.shown_name} is defined twice", "give it another name", at=at)
+        known[value.name] = value.type.text
+
+    def _check_value(
+        self,
+        at: CustomOperation | None,
+        what: str,
+        name: str,
+        type: str,
+        known: dict[str, str],
+        made: set[str],
+    ) -> None:
+        where = what if at is None else f"{what} of the shader {at.name!r}"
+        shown = name.removesuffix("#0")
+        if name not in known:
+            if name in made:
+                message = f"{where} is {shown}, which is made by the same operation or a later one"
+                help = "the operations of a model are in the order of their execution, and form no cycle"
+            else:
+                message, help = f"{where} is {shown}, which nothing defines", None
+            self._add("SR-CUSTOM-030", message, help, at=at)
+        elif known[name] != type:
+            self._add("SR-CUSTOM-030", f"{where} is {shown} as {type}, but {shown} is {known[name]}", at=at)
+
+    def _shaders(self) -> list[Shader]:
+        """The shaders with their attributes; what is wrong with them is noted."""
+
+        examined = examine(list(self._labels()), self._options)
+        covers = self._covers_output
+        self.found += [each for each in examined.findings if not (covers and each.code in _ABOUT_WORKGROUPS)]
+        found = []
+        for operation, attributes, local_size in zip(
+            self._function.shaders, examined.attributes, examined.local_sizes, strict=False
+        ):
+            workgroups = _covering(operation, attributes, local_size) if covers else attributes.workgroup_sizes
+            found.append(Shader(operation, attributes, workgroups))
+        return found
+
+    def _labels(self) -> Iterator[tuple[str, CustomOperation]]:
+        """What messages call each shader: its name, with the line where there are several of that name."""
+        shaders = self._function.shaders
+        names = [shader.name for shader in shaders]
+        for number, shader in enumerate(shaders):
+            label = shader.name or "custom operation"
+            if names.count(shader.name) > 1 or not shader.name:
+                label += f", line {shader.line}" if self._model.is_users_text else f", shader {number}"
+            yield label, shader
+
+    def _converted(self, call: ConverterCall) -> Vgf:
+        """The skeleton that the converter makes."""
+
+        try:
+            converted = parse_vgf(call.result(), name=self._model.path)
+            skeleton = joined_results(converted, self._function)
+            is_one_shader = [segment.type for segment in converted.segments] == ["compute"]
+            if is_one_shader or missing_operands(skeleton, self._equal):
+                function = simplified(self._input(), self._model.path)
+                self._equal = equal_operands(function)
+                if is_one_shader:  # the operands of which the converter mixes up
+                    skeleton = skeleton_of(function)
+        except (ConverterRefusedError, ConverterFailedError) as error:
+            # what was left to the converter may be the reason
+            left = [each for each in self.found if each.code == "SR-CUSTOM-035"]
+            why = refused(self._source, error, has_lines=self._model.is_users_text)
+            raise error_of([*why.problems, *left]) from error
+        except ScenarioRunnerError as error:
+            raise error.at(path=self._model.path) from error
+        return skeleton
+
+
+def covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[int]) -> tuple[int, int, int]:
+    """The workgroups of ``local_size`` that have one invocation for each element of a value of this shape.
+
+    x, y and z are width and height of an image; else the last dimension, the one before it, and all others. A buffer
+    that is written by workgroups of one dimension is counted by its elements, in x. The components of a format count
+    as one element where they are the last dimension.
+    """
+    sizes = list(shape)
+    if view.format.components > 1 and sizes and sizes[-1] == view.format.components:
+        sizes.pop()
+    if view.kind == "buffer" and tuple(local_size[1:]) == (1, 1):
+        sizes = [prod(sizes)]
+    y, x = [1, 1, *sizes][-2:]
+    extent = (x, y, prod(sizes[:-2]))
+    return tuple(-(-size // local) for size, local in zip(extent, local_size, strict=True))  # type: ignore[return-value]

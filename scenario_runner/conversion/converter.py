@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from importlib.util import find_spec
 from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
 from typing import NamedTuple
@@ -77,7 +78,6 @@ def find_converter() -> str | None:
     given = os.environ.get(VARIABLE)
     if given:
         return given
-    from importlib.util import find_spec
 
     spec = find_spec("model_converter")
     for folder in (spec and spec.submodule_search_locations) or ():

@@ -7,17 +7,16 @@ conversion, and models are converted again and again while other parts of them c
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from scenario_runner.content_cache import ContentCache
+from scenario_runner.conversion.model import CustomOperation, Value
+from scenario_runner.custom_shader import Attributes, ValueType
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.program_version import program_version
-
-if TYPE_CHECKING:
-    from scenario_runner.conversion.model import CustomOperation, Value
-    from scenario_runner.custom_shader import Attributes, ValueType
-    from scenario_runner.diagnostics import Diagnostic
 
 # What decides which compilers are found.
 _VARIABLES = ("PATH", "SCENARIO_RUNNER_GLSLANG", "SCENARIO_RUNNER_DXC", "SCENARIO_RUNNER_SPIRV_VAL")
@@ -58,8 +57,6 @@ def examine(shaders: Sequence[tuple[str, CustomOperation]], options: CheckOption
     if found is None:
         found = _examined(shaders, options)
         if options.use_cache and not any(finding.severity == "error" for finding in found.findings):
-            import pickle
-
             cache.store(key, pickle.dumps(found))
             cache.evict()
     return found
@@ -69,7 +66,6 @@ def _kept(cache: ContentCache, key: bytes) -> Examined | None:
     kept = cache.load(key)
     if kept is None:
         return None
-    import pickle
 
     try:
         found = pickle.loads(kept)
@@ -83,6 +79,7 @@ def _texts(values: Sequence[Value]) -> list[str]:
 
 
 def _examined(shaders: Sequence[tuple[str, CustomOperation]], options: CheckOptions) -> Examined:
+    # imports pydantic, which a conversion whose shaders are in the cache does not need
     from scenario_runner.custom_shader import check_shaders, examine_attributes
 
     all_attributes: list[Attributes] = []
@@ -112,6 +109,5 @@ def _examined(shaders: Sequence[tuple[str, CustomOperation]], options: CheckOpti
 
 
 def _types(values: Sequence[Value]) -> list[ValueType]:
-    from scenario_runner.custom_shader import ValueType
 
     return [ValueType(value.type.shape, value.type.element) for value in values]

@@ -1,22 +1,22 @@
 """From the skeleton of a converted model to the model: shaders, views, and everything that the converter leaves out.
 
-In the skeleton every value is a tensor (`placeholders`). Each shader has views of its own here: other descriptor types,
+In the skeleton every value is a tensor (`placeholders`). Here each shader gets its own views: other descriptor types,
 formats and samplers become further rows that share the memory of the value (alias groups). Of an input or output that
-has several views, the one that is used first is what the caller binds; the others are intermediates.
+has several views, the caller binds the one that is used first; the others are intermediates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import NamedTuple
 
-from scenario_runner.conversion.element_types import format_value_of_element
-from scenario_runner.conversion.model import CustomOperation, Function
+from scenario_runner.conversion.model import CustomOperation, Function, format_value_of_element
 from scenario_runner.conversion.placeholders import shader_number
 from scenario_runner.custom_shader import Attributes, View
-from scenario_runner.graphs import DescriptorSet, ModelResource, Module, PushConstantRange, Sampler, Segment, Slot, Vgf
-from scenario_runner.graphs.model import TENSOR, Category
+from scenario_runner.graphs import ModelResource, Module, PushConstantRange, Sampler
+from scenario_runner.graphs.model import TENSOR, Category, DescriptorSet, Segment, Slot, Vgf
 
 _COMPUTE_STAGE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
 
@@ -240,3 +240,39 @@ class _Mending:
                     code=attributes.code,
                 )
         return tuple(modules)
+
+
+def joined_results(converted: Vgf, function: Function) -> Vgf:
+    """The skeleton: what the converter made of the placeholders, with one segment for each shader.
+
+    Modules and segments are numbered anew where that leaves out some.
+    """
+    segments: list[Segment] = []
+    of_shader: dict[int, int] = {}
+    for segment in converted.segments:
+        if segment.type == "compute":
+            number, result = map(int, converted.modules[segment.module_index].entry_point.split("_")[1:])
+            operands = len(function.shaders[number].operands)
+            if number in of_shader:
+                first = segments[of_shader[number]]
+                written = [slot for slot in _slots(segment) if slot.binding >= operands]
+                slots = [*_slots(first), *(Slot(operands + result, slot.resource_index) for slot in written)]
+                segments[of_shader[number]] = replace(
+                    first, descriptor_sets=(DescriptorSet(0, tuple(slots)),), outputs=first.outputs + segment.outputs
+                )
+                continue
+            of_shader[number] = len(segments)
+        segments.append(segment)
+    if len(segments) == len(converted.segments):
+        return converted
+    modules, counted = [], {"compute": count(), "graph": count()}
+    for index, segment in enumerate(segments):
+        module = converted.modules[segment.module_index]
+        modules.append(replace(module, name=f"graph_partition_{index}"))
+        name = f"{segment.type}_segment_{next(counted[segment.type])}"
+        segments[index] = replace(segment, index=index, name=name, module_index=index)
+    return replace(converted, modules=tuple(modules), segments=tuple(segments))
+
+
+def _slots(segment: Segment) -> list[Slot]:
+    return [slot for each in segment.descriptor_sets for slot in each.slots]

@@ -1,4 +1,4 @@
-"""The file or memory that a TOSA model is in: its form, and what the converter has to say of it."""
+"""A TOSA model in a file or in memory: its form (MLIR text, MLIR bytecode, FlatBuffer), its contents, its errors."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from scenario_runner.conversion.converter import ConverterFailedError, ConverterRefusedError, Input
+from scenario_runner.conversion.converter import ConverterFailedError, ConverterRefusedError, Input, dump
 from scenario_runner.conversion.flatbuffer import DamagedError, block_names, contains, parse_flatbuffer
-from scenario_runner.custom_shader.domain import DOMAIN
+from scenario_runner.conversion.model import Model
+from scenario_runner.conversion.syntax import NotUnderstoodError
+from scenario_runner.conversion.text_model import parse_text
+from scenario_runner.custom_shader.attributes import DOMAIN
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.source import SourceFile
-
-if TYPE_CHECKING:
-    from scenario_runner.graphs import Vgf
+from scenario_runner.graphs import Vgf
 
 _BYTECODE = b"ML\xefR"
 _IS_ALIGNED, _OPERATIONS_SECTION, _HAS_PROPERTIES_AND_REGIONS = 0x80, 4, 0x50
@@ -158,3 +159,47 @@ def refused(
 def unreadable(path: str, message: str, help: str | None = None, *, line: int | None = None) -> ScenarioRunnerError:
     """The error for a file that is no model."""
     return error_of([Diagnostic("SR-CUSTOM-030", "error", None, message, help, path=path, line=line)])
+
+
+def parse_model(source: Source) -> Model:
+    """The model with its custom operations.
+
+    Raises FileError where it is not a TOSA model, and UnsupportedError where the converter is needed (for bytecode) and
+    not installed.
+    """
+    path = source.name
+    try:
+        if source.form == "flatbuffer":
+            with source.opened() as content:
+                return Model(path, None, (parse_flatbuffer(content),), is_users_text=False)
+        if source.form == "bytecode":
+            return parse_text(dump(source.input()), path)._replace(is_users_text=False)
+        text = _decoded(source.content(), path)
+        try:
+            model = parse_text(text, path)
+        except NotUnderstoodError:
+            # It may be right all the same: as the converter writes it, it is read.
+            model = parse_text(dump(source.input()), path)._replace(is_users_text=False)
+    except DamagedError as error:
+        raise unreadable(path, str(error)) from None
+    except ConverterRefusedError as error:
+        raise refused(source, error) from error
+    except NotUnderstoodError as error:
+        raise unreadable(path, f"is not understood: {error}") from error
+    except ScenarioRunnerError as error:
+        raise error.at(path=path) from error
+    if not model.functions:
+        raise unreadable(path, "has no function", "expected a TOSA model: MLIR with a func.func, or a TOSA FlatBuffer")
+    return model
+
+
+def _decoded(content: bytes, path: str) -> str:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        message = f"is no TOSA model: the byte at the offset {error.start} is not UTF-8"
+        raise unreadable(path, message, "expected MLIR text, MLIR bytecode or a TOSA FlatBuffer") from error
+    if "\0" in text:
+        message = f"is no TOSA model: there is a NUL character at the offset {text.index(chr(0))}"
+        raise unreadable(path, message, "expected MLIR text, MLIR bytecode or a TOSA FlatBuffer")
+    return text

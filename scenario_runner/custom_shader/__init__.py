@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from scenario_runner.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from scenario_runner.custom_shader.agreement import CheckedShader, check_shaders
     from scenario_runner.custom_shader.attributes import (
+        DOMAIN,
         Attributes,
         Origin,
         PushConstant,
@@ -19,10 +21,8 @@ if TYPE_CHECKING:
         ValueType,
         View,
     )
-    from scenario_runner.custom_shader.checking import CheckedShader, check_shaders
-    from scenario_runner.custom_shader.domain import DOMAIN
     from scenario_runner.custom_shader.parsing import examine_attributes, parse_attributes
-    from scenario_runner.custom_shader.push_constants import laid_out
+    from scenario_runner.custom_shader.variables import laid_out
 
 __all__ = [
     "DOMAIN",
@@ -41,16 +41,16 @@ __all__ = [
 
 _HOME = {
     "Attributes": "attributes",
-    "CheckedShader": "checking",
-    "DOMAIN": "domain",
+    "CheckedShader": "agreement",
+    "DOMAIN": "attributes",
     "Origin": "attributes",
     "PushConstant": "attributes",
     "SamplerSettings": "attributes",
     "ValueType": "attributes",
     "View": "attributes",
-    "check_shaders": "checking",
+    "check_shaders": "agreement",
     "examine_attributes": "parsing",
-    "laid_out": "push_constants",
+    "laid_out": "variables",
     "parse_attributes": "parsing",
 }
 

@@ -1,23 +1,21 @@
-"""A shader's module against its attributes: entry point, workgroups, bindings, push constants."""
+"""Shaders compiled and compared with their attributes: entry point, workgroups, bindings, constants, types."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from scenario_runner.checks.bindings import Slot, described, slots_of
 from scenario_runner.checks.shaders import check_blocks, check_workgroup, find_entry_point
-from scenario_runner.custom_shader.operands import check_types, views_and_types
-from scenario_runner.custom_shader.push_constants import check_push_constants
-from scenario_runner.custom_shader.variables import check_variables
+from scenario_runner.custom_shader.attributes import Attributes, ValueType, View
+from scenario_runner.custom_shader.parsing import placed
+from scenario_runner.custom_shader.variables import check_push_constants, check_types, check_variables, views_and_types
 from scenario_runner.diagnostics import Diagnostic, error, note, warning
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scenario_runner.custom_shader.attributes import Attributes, ValueType, View
-    from scenario_runner.spirv import Interface, Module
+from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.shaders import Compiled, CompileRequest, compile_each
+from scenario_runner.shaders.spirv_val import check_modules
+from scenario_runner.spirv import Interface, Module, read_module
 
 _CODE = "/shader_code"
 _ELEMENTS = 4  # that one invocation often makes: those of a vec4
@@ -117,3 +115,107 @@ def _is_near(view: View, slot: Slot) -> bool:
 def _there_are(views: Sequence[View]) -> str | None:
     listed = ", ".join(f"{view.name} at set {view.set}, binding {view.binding}" for view in views[:20])
     return f"the attributes have {listed}" if listed else None
+
+
+Types = tuple[Sequence[ValueType], Sequence[ValueType]]
+"""The types of the operands and of the results of an operation."""
+
+
+class CheckedShader(NamedTuple):
+    """A shader and what was found. ``module`` is SPIR-V and ``interface`` that of the entry point; both are None for a
+    placeholder and for what does not compile. ``findings`` leave out the warnings of `Attributes`."""
+
+    attributes: Attributes
+    module: bytes | None
+    interface: Interface | None
+    findings: tuple[Diagnostic, ...]
+
+    @property
+    def is_good(self) -> bool:
+        """Whether no finding is an error."""
+        return all(finding.severity != "error" for finding in self.findings)
+
+
+def check_shaders(
+    shaders: Sequence[Attributes],
+    types: Sequence[Types | None] | None = None,
+    *,
+    compiler: str | None = None,
+    cache_dir: str | None = None,
+    use_cache: bool = True,
+) -> list[CheckedShader]:
+    """Compile shaders side by side and compare each with its attributes, and with the ``types`` of its operation.
+
+    Nothing is raised for what is wrong with a shader. Raises UsageError as `compile_shaders` does.
+    """
+    made = compile_shaders(shaders, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
+    known = types or [None] * len(shaders)
+    return [_checked(*each) for each in zip(shaders, made, known, strict=True)]
+
+
+def _checked(attributes: Attributes, module: bytes | ScenarioRunnerError | None, types: Types | None) -> CheckedShader:
+    found: list[Diagnostic] = []
+    interface = None
+    if isinstance(module, ScenarioRunnerError):
+        found += _of_code(module)
+        module = None
+    elif module is not None:
+        try:
+            interface, found = check_agreement(attributes, read_module(module, name=attributes.operation), types)
+        except ScenarioRunnerError as error:
+            found = _of_code(error)
+    if interface is None:
+        found += check_types(attributes, types)
+    return CheckedShader(attributes, module, interface, tuple(placed(found, attributes.origin)))
+
+
+def _of_code(error: ScenarioRunnerError) -> list[Diagnostic]:
+    """Problems of the code; those without a line of the source stand at the attribute."""
+    return [
+        problem if problem.path else problem._replace(pointer=problem.pointer or "/shader_code")
+        for problem in error.problems
+    ]
+
+
+def compile_shaders(
+    shaders: Sequence[Attributes],
+    *,
+    compiler: str | None = None,
+    cache_dir: str | None = None,
+    use_cache: bool = True,
+) -> list[bytes | ScenarioRunnerError | None]:
+    """The SPIR-V module of each shader, None for a placeholder, or the error that there is in place of one.
+
+    ``compiler`` names the GLSL compiler. Raises UsageError where the environment names a compiler or validator that is
+    not there.
+    """
+    made: list[bytes | ScenarioRunnerError | None] = [None] * len(shaders)
+    sources = [index for index, shader in enumerate(shaders) if isinstance(shader.code, str)]
+    requests = [_request(shaders[index]) for index in sources]
+    compiled = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache) if requests else []
+    for index, outcome in zip(sources, compiled, strict=True):
+        made[index] = outcome.module if isinstance(outcome, Compiled) else outcome
+    given = {
+        str(index): (_label(shader), shader.code)
+        for index, shader in enumerate(shaders)
+        if isinstance(shader.code, bytes)
+    }
+    if given:
+        checked = check_modules(given, cache_dir=cache_dir, use_cache=use_cache)
+        for key, (_, code) in given.items():
+            made[int(key)] = checked.errors.get(key) or checked.complaints.get(key) or code
+    return made
+
+
+def _request(shader: Attributes) -> CompileRequest:
+    assert isinstance(shader.code, str)
+    return CompileRequest(
+        language="HLSL" if shader.language == "HLSL" else "GLSL",
+        source=shader.code,
+        name=_label(shader),
+        entry=shader.module_entry_point,
+    )
+
+
+def _label(shader: Attributes) -> str:
+    return f"<shader_code of {shader.operation!r:.200}>"

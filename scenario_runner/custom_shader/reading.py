@@ -11,10 +11,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from scenario_runner.close_names import close_names, did_you_mean
-from scenario_runner.custom_shader.attributes import Attributes, SamplerSettings, View
-from scenario_runner.custom_shader.model import OTHER_DESCRIPTOR_TYPES, CustomShader, Resource, Sampler
-from scenario_runner.custom_shader.push_constants import read_push_constants
-from scenario_runner.custom_shader.samplers import SAMPLER_NAMES
+from scenario_runner.custom_shader.attributes import SAMPLER_NAMES, Attributes, SamplerSettings, View
+from scenario_runner.custom_shader.models import OTHER_DESCRIPTOR_TYPES, CustomShader, Resource, Sampler
+from scenario_runner.custom_shader.variables import read_push_constants
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.formats import Format, find_format, format_help
 from scenario_runner.graphs.model import (
@@ -28,7 +27,7 @@ from scenario_runner.graphs.model import (
 from scenario_runner.scenario.syntax import escape
 from scenario_runner.scenario.validators import build
 from scenario_runner.scenario.wording import close_match, findings, listed, shown
-from scenario_runner.shaders.own_includes import own_include
+from scenario_runner.shaders.source import own_include
 from scenario_runner.spirv.index import MAGIC
 from scenario_runner.visible import counted
 

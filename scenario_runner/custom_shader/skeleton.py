@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import base64
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from scenario_runner.checks.bindings import slots_of
 from scenario_runner.checks.resources import format_of
 from scenario_runner.checks.shaders import find_entry_point
-from scenario_runner.custom_shader.push_constants import constants_of, written
-from scenario_runner.custom_shader.variables import TYPE_OF_KIND, element_of
+from scenario_runner.custom_shader.variables import TYPE_OF_KIND, constants_of, element_of, written
 from scenario_runner.errors import ShaderError, UsageError, error_of
 from scenario_runner.files.source import SourceFile
 from scenario_runner.formats import all_formats
-from scenario_runner.graphs.model import COMBINED_IMAGE_SAMPLER, descriptor_type_name
-from scenario_runner.spirv import read_module
+from scenario_runner.graphs.model import (
+    COMBINED_IMAGE_SAMPLER,
+    descriptor_type_name,
+)
+from scenario_runner.shaders import CompileRequest, compile_all, parse_build_options
+from scenario_runner.shaders.source import assemble
+from scenario_runner.spirv import DescriptorBinding, Scalar, read_module
 from scenario_runner.spirv.index import MAGIC
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scenario_runner.spirv import DescriptorBinding, Scalar
-
 _MAX_BYTES = 64 << 20
+
+
 _NUMERIC = {"float": "sfloat", "int": "sint", "uint": "uint", "bool": "bool"}
+
+
 _ENCODINGS = {"bfloat16": "bfloat16", "float8_e4m3": "float8e4m3", "float8_e5m2": "float8e5m2"}
+
+
 _SAMPLER = {
     "min_filter": "VK_FILTER_NEAREST",
     "mag_filter": "VK_FILTER_NEAREST",
@@ -109,8 +115,6 @@ def _compiled(
     compiler: str | None,
     use_cache: bool,
 ) -> bytes:
-    from scenario_runner.shaders import CompileRequest, compile_all, parse_build_options
-    from scenario_runner.shaders.source import assemble
 
     request = CompileRequest(
         language=language,

@@ -1,15 +1,21 @@
-"""One input or output against the variables that the shader declares at its set and binding."""
+"""One input or output, and the push constants, against the declarations of the shader and the types of the values.
+
+Source: "Vulkan Custom Shader Conversion to VGF"; images hold values of the shape [height, width, components].
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from scenario_runner.checks.bindings import described
+from scenario_runner.checks.bindings import Slot, described
+from scenario_runner.checks.dispatches import MOST_BYTES
 from scenario_runner.checks.resources import Bound, check_image, check_tensor, declared_otherwise
-from scenario_runner.custom_shader.operands import element_size_bytes
+from scenario_runner.custom_shader.attributes import Attributes, PushConstant, ValueType, View
 from scenario_runner.diagnostics import Diagnostic, error, warning
+from scenario_runner.formats import Format
 from scenario_runner.graphs.model import (
     COMBINED_IMAGE_SAMPLER,
     STORAGE_BUFFER,
@@ -18,13 +24,10 @@ from scenario_runner.graphs.model import (
     UNIFORM_BUFFER,
     descriptor_type_name,
 )
+from scenario_runner.scenario.wording import shown
+from scenario_runner.spirv import Block, DescriptorBinding, Interface
 from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Vector
-
-if TYPE_CHECKING:
-    from scenario_runner.checks.bindings import Slot
-    from scenario_runner.custom_shader.attributes import ValueType, View
-    from scenario_runner.formats import Format
-    from scenario_runner.spirv import Block, DescriptorBinding
+from scenario_runner.visible import counted
 
 TYPE_OF_KIND: Final = {
     "storage_buffer": STORAGE_BUFFER,
@@ -126,3 +129,183 @@ def _check_access(view: View, slot: Slot) -> Iterator[Diagnostic]:
     elif all(each.followed and not each.writes for each in used):
         message = f"the shader does not write {described(slot.variable)}, which is {view.name}"
         yield warning("SR-CUSTOM-013", f"/{view.name}_binding", message, "the result would be undefined")
+
+
+_PAIR = re.compile(r"\s*([^\s:,][^:,]*?)\s*:\s*([0-9]{1,9})\s*")
+_MOST_FINDINGS = 20
+_POINTER = "/push_constants"
+_HELP = 'write names and sizes in bytes, such as "scale: 4, bias: 4"'
+
+
+def read_push_constants(text: str) -> tuple[tuple[PushConstant, ...], list[Diagnostic]]:
+    """The push constants that a text lists, each behind the one before it, and what is wrong with the text."""
+    if not text.strip():
+        return (), []
+    found: list[PushConstant] = []
+    problems: list[Diagnostic] = []
+    offset = 0
+    for part in text.split(","):
+        pair = _PAIR.fullmatch(part)
+        if pair is None:
+            problems.append(_wrong(f"expected 'name: size', got {shown(part.strip())}"))
+            continue
+        name, size = pair[1], int(pair[2])
+        if size < 1:
+            problems.append(_wrong(f"the push constant {shown(name)} has {size} bytes, expected at least 1"))
+        found.append(PushConstant(name, size, offset))
+        offset += size
+    problems += _repeated(constant.name for constant in found)
+    if offset > MOST_BYTES and not problems:
+        problems.append(_wrong(f"the push constants take {offset} bytes; no device has more than {MOST_BYTES}"))
+    return tuple(found), problems
+
+
+def _repeated(names: Iterable[str]) -> list[Diagnostic]:
+    seen: set[str] = set()
+    twice: dict[str, None] = {}
+    for name in names:
+        if name in seen:
+            twice[name] = None
+        seen.add(name)
+    return [_wrong(f"the push constant {shown(name)} is listed twice") for name in twice]
+
+
+def _wrong(message: str) -> Diagnostic:
+    return error("SR-CUSTOM-006", _POINTER, message, _HELP)
+
+
+def check_push_constants(attributes: Attributes, interface: Interface) -> list[Diagnostic]:
+    """What ``push_constants`` and the shader's block say differently."""
+    declared, block = attributes.push_constants, interface.push_constants
+    if block is None or not block.members:
+        if not declared:
+            return []
+        message = f"the shader uses no push constants, but the attributes have {shown(written(declared))}"
+        return [warning("SR-CUSTOM-017", _POINTER, message)]
+    of_shader = constants_of(block)
+    help = f'the shader has "push_constants": "{written(of_shader)}"'
+    if not declared:
+        message = f"the shader uses {counted(len(of_shader), 'push constant')}, but the attributes have none"
+        return [warning("SR-CUSTOM-017", _POINTER, message, help)]
+    found = []
+    if len(declared) != len(of_shader):
+        found.append(f"the attributes have {counted(len(declared), 'push constant')}, the shader has {len(of_shader)}")
+    for ours, theirs in zip(declared, of_shader, strict=False):
+        if theirs.name and ours.name != theirs.name:
+            found.append(f"the push constant {shown(ours.name)} is called {shown(theirs.name)} in the shader")
+        elif ours.size_bytes != theirs.size_bytes:
+            found.append(
+                f"the push constant {shown(ours.name)} has {ours.size_bytes} bytes, in the shader {theirs.size_bytes}"
+            )
+    return [error("SR-CUSTOM-015", _POINTER, message, help) for message in found[:_MOST_FINDINGS]]
+
+
+def constants_of(block: Block) -> tuple[PushConstant, ...]:
+    """The members of a push constant block, in the order of their offsets; without names where it has none."""
+    members = sorted(block.members, key=lambda member: member.offset_bytes or 0)
+    return tuple(PushConstant(member.name, member.size_bytes, member.offset_bytes or 0) for member in members)
+
+
+def laid_out(attributes: Attributes, interface: Interface | None) -> tuple[tuple[PushConstant, ...], int]:
+    """The push constants at the offsets that the shader gives them, and the bytes of the range that holds them.
+
+    The shader may leave gaps between them (a vec4 begins at a multiple of 16). Without an interface there are none.
+    """
+    declared = attributes.push_constants
+    block = None if interface is None else interface.push_constants
+    if block is None:
+        return declared, attributes.push_constants_size_bytes
+    of_shader = constants_of(block)
+    if len(of_shader) == len(declared):
+        declared = tuple(
+            ours._replace(offset_bytes=theirs.offset_bytes) for ours, theirs in zip(declared, of_shader, strict=True)
+        )
+    return declared, max(-(-block.size_bytes // 4) * 4, attributes.push_constants_size_bytes)
+
+
+def written(constants: Iterable[PushConstant]) -> str:
+    """The text of the attribute for these."""
+    return ", ".join(f"{constant.name[:100] or 'unnamed'}: {constant.size_bytes}" for constant in constants)
+
+
+_INTEGER = re.compile(r"[su]?i(\d+)")
+
+
+_FLOAT = re.compile(r"f(16|32|64)")
+
+
+_NUMERIC = {"bf16": "bfloat16", "f8E4M3FN": "float8e4m3", "f8E5M2": "float8e5m2"}
+
+
+_WHOLE = frozenset({"uint", "sint", "unorm", "snorm", "uscaled", "sscaled", "srgb"})
+
+
+def views_and_types(
+    attributes: Attributes, types: tuple[Sequence[ValueType], Sequence[ValueType]] | None
+) -> Iterator[tuple[View, ValueType | None]]:
+    """Each view with the type of its operand or result, where that is known."""
+    for views, known in zip((attributes.inputs, attributes.outputs), types or ((), ()), strict=True):
+        for index, view in enumerate(views):
+            yield view, known[index] if index < len(known) else None
+
+
+def check_types(
+    attributes: Attributes, types: tuple[Sequence[ValueType], Sequence[ValueType]] | None
+) -> list[Diagnostic]:
+    """Values that cannot be what the attributes make of them."""
+    found: list[Diagnostic] = []
+    for view, type in views_and_types(attributes, types):
+        if type is None:
+            continue
+        size = element_size_bytes(type.element)
+        if view.kind == "image":
+            found += _check_image(view, type, size)
+        elif view.kind == "tensor" and size is not None and not _fits(view.format, type.element, size):
+            message = f"{view.name} is {view.format.name}, but the value has elements of {type.element}"
+            found.append(error("SR-CUSTOM-016", f"/{view.name}_vkformat", message))
+    return found
+
+
+def element_size_bytes(element: str) -> int | None:
+    """Bytes of an element of this type in memory, None for a type that is not known."""
+    whole = _INTEGER.fullmatch(element)
+    if whole:
+        return 1 << max(0, (int(whole[1][:4]) + 7) // 8 - 1).bit_length()
+    number = _FLOAT.fullmatch(element)
+    if number:
+        return int(number[1]) // 8
+    return {"bf16": 2}.get(element, 1 if element in _NUMERIC else None)
+
+
+def _fits(format: Format, element: str, size: int) -> bool:
+    if format.block_size_bytes != size:
+        return False
+    if _INTEGER.fullmatch(element):
+        return format.numeric in _WHOLE or (format.numeric == "bool" and element == "i1")
+    return format.numeric == _NUMERIC.get(element, "sfloat")
+
+
+def _check_image(view: View, type: ValueType, size: int | None) -> Iterator[Diagnostic]:
+    shape, format = type.shape, view.format
+    if shape is None:
+        return
+    components = format.components
+    is_image = len(shape) == 3 or (len(shape) == 4 and shape[0] in (1, None))
+    if not is_image or shape[-1] not in (components, None):
+        yield error(
+            "SR-CUSTOM-016",
+            f"/{view.name}_vkdescriptortype",
+            f"{view.name} is an image of {format.name}, but the value has the shape {_listed(shape)}; expected"
+            f" [height, width, {components}] or [1, height, width, {components}]",
+        )
+    elif size is not None and size * components != format.block_size_bytes:
+        yield error(
+            "SR-CUSTOM-016",
+            f"/{view.name}_vkformat",
+            f"{view.name} is an image of {format.name}, which has {format.block_size_bytes} bytes a texel, but"
+            f" {components} elements of {type.element} have {size * components}",
+        )
+
+
+def _listed(shape: Sequence[int | None]) -> str:
+    return "[" + ", ".join("?" if size is None else str(size) for size in shape) + "]"

@@ -1,8 +1,7 @@
-"""The manifests that the Vulkan loader reads: drivers (``icd.d``) and layers, and what is wrong with each file.
+"""The manifests that the Vulkan loader reads (drivers, layers, Arm's ML emulation layers), and what is wrong with each.
 
-Search order: the loader's documentation, "Driver Discovery" and "Layer Discovery" (LoaderDriverInterface.md,
-LoaderLayerInterface.md) of Linux and macOS; on Windows the registry key of drivers that an SDK or a program
-registered (those of display drivers are elsewhere).
+Search order: "Driver Discovery" and "Layer Discovery" of the loader's documentation (LoaderDriverInterface.md,
+LoaderLayerInterface.md) for Linux and macOS; on Windows the registry key of the drivers that an SDK registered.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+
+from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER, manifest_path, package_folder
 
 # A manifest is a few kilobytes (the validation layer's 60 KB); whatever is much larger is something else.
 _BYTES_MAX = 4 << 20
@@ -162,3 +163,30 @@ def _registered() -> list[str]:
             except OSError:
                 continue
     return found
+
+
+LAYERS = (GRAPH_LAYER, TENSOR_LAYER)
+
+
+class EmulationLayers(NamedTuple):
+    """Both layers. ``source`` is "package" or where the loader finds them ("system", or a variable's name);
+    ``library_folder`` is where their libraries lie, None where the manifests tell."""
+
+    source: str
+    graph: Manifest
+    tensor: Manifest
+    library_folder: str | None
+
+
+def find_emulation_layers(environ: Mapping[str, str]) -> EmulationLayers | None:
+    """The layers that a run would use, the package's first; None when not both are there."""
+    deployed = package_folder()
+    if deployed is not None:
+        graph, tensor = (layer_manifest(manifest_path(deployed, layer)) for layer in LAYERS)
+        if graph.problem is None and tensor.problem is None:
+            libraries = os.path.join(deployed, "bin" if sys.platform == "win32" else "lib")
+            return EmulationLayers("package", graph, tensor, libraries)
+    found = {one.name: one for one in reversed(explicit_layers(environ)) if one.problem is None}
+    if all(name in found for name in LAYERS):
+        return EmulationLayers(found[GRAPH_LAYER].source, found[GRAPH_LAYER], found[TENSOR_LAYER], None)
+    return None

@@ -1,8 +1,8 @@
 """The child process that asks the loader and the drivers: ``python -m scenario_runner.doctor.probe REQUEST``.
 
 Drivers and layers crash and hang; this process may go down with them. So each fact is a line of JSON on standard output
-as soon as it is known, and each step is announced before it is taken: what was learned before a crash stays, and the
-last step says what crashed. Layers print on standard output too, which therefore goes to standard error here.
+as soon as it is known, and each step is announced before it is taken: facts from before a crash are kept, and the last
+step names what crashed. Layers print on standard output too, which therefore goes to standard error here.
 
 The request is JSON: ``detail`` is "full" (everything), "ml" (devices as the ML emulation layers show them) or
 "validation" (whether the validation layer loads); ``libraries`` are opened one by one to see whether they load.
@@ -10,13 +10,30 @@ The request is JSON: ``detail`` is "full" (everything), "ml" (devices as the ML 
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.errors import NoDeviceError, ScenarioRunnerError, UnsupportedError
+from scenario_runner.formats import all_formats
+from scenario_runner.plan.model.records import Requirements
+from scenario_runner.vulkan.api import loader
+from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
+from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import library_of, load
+from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.devices.features import CORE
+from scenario_runner.vulkan.devices.instance import Instance, version_text
+from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER
+from scenario_runner.vulkan.devices.ml_emulation import open_layered, reason_against
+from scenario_runner.vulkan.devices.physical_device import PhysicalDevice, choose
+from scenario_runner.vulkan.devices.requirements import enabled_for
+from scenario_runner.vulkan.pipelines.instrumentation import capability_of, required
 
 
 class _Channel:
@@ -53,7 +70,6 @@ def main(argv: Sequence[str]) -> None:
 
 def _open(path: str) -> str | None:
     """Why a library cannot be opened, or None."""
-    import ctypes
 
     try:
         ctypes.CDLL(path)
@@ -63,8 +79,6 @@ def _open(path: str) -> str | None:
 
 
 def _ask(request: dict[str, Any], channel: _Channel) -> None:
-    from scenario_runner.vulkan.api.loader import library_of, load
-    from scenario_runner.vulkan.devices.instance import Instance
 
     full = request["detail"] == "full"
     channel.step("opening the Vulkan loader")
@@ -80,9 +94,6 @@ def _ask(request: dict[str, Any], channel: _Channel) -> None:
         channel.send("instance_extensions", _instance_extensions())
     channel.step("vkCreateInstance")
     if request["detail"] == "ml":
-        from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER
-        from scenario_runner.vulkan.devices.ml_emulation import open_layered
-
         instance = open_layered((GRAPH_LAYER, TENSOR_LAYER), validation=False)
     else:
         instance = Instance(validation=request["detail"] == "validation")
@@ -94,9 +105,6 @@ def _ask(request: dict[str, Any], channel: _Channel) -> None:
 
 
 def _devices(devices: list[Any], full: bool, channel: _Channel) -> None:
-    from scenario_runner.doctor.device import describe, identity, ml_facts
-    from scenario_runner.errors import NoDeviceError
-    from scenario_runner.vulkan.devices.physical_device import choose
 
     for device in devices:
         channel.step(f"asking device {device.index} for its properties")
@@ -112,9 +120,6 @@ def _devices(devices: list[Any], full: bool, channel: _Channel) -> None:
 
 
 def _loader_version() -> str:
-    from scenario_runner.vulkan.api import loader
-    from scenario_runner.vulkan.api.ffi import ffi
-    from scenario_runner.vulkan.devices.instance import version_text
 
     version = ffi.new("uint32_t*")
     loader.instance_function(ffi.NULL, "vkEnumerateInstanceVersion")(version)
@@ -123,8 +128,6 @@ def _loader_version() -> str:
 
 def _layers() -> list[dict[str, Any]]:
     """What the loader says of every layer it finds; their libraries are not opened."""
-    from scenario_runner.vulkan.api.ffi import ffi
-    from scenario_runner.vulkan.devices.instance import version_text
 
     return [
         {
@@ -138,16 +141,12 @@ def _layers() -> list[dict[str, Any]]:
 
 
 def _instance_extensions() -> dict[str, int]:
-    from scenario_runner.vulkan.api.ffi import ffi
 
     found = _enumerated("vkEnumerateInstanceExtensionProperties", "VkExtensionProperties[]", ffi.NULL)
     return {ffi.string(each.extensionName).decode(errors="replace"): each.specVersion for each in found}
 
 
 def _enumerated(command: str, kind: str, *before: Any) -> list[Any]:
-    from scenario_runner.vulkan.api import loader
-    from scenario_runner.vulkan.api.ffi import ffi
-    from scenario_runner.vulkan.api.result import check
 
     function = loader.instance_function(ffi.NULL, command)
     count = ffi.new("uint32_t*")
@@ -156,6 +155,238 @@ def _enumerated(command: str, kind: str, *before: Any) -> list[Any]:
     if count[0]:
         check(function(*before, count, items), command)
     return [items[index] for index in range(count[0])]
+
+
+ML_EXTENSIONS = (
+    "VK_ARM_tensors",
+    "VK_ARM_data_graph",
+    "VK_ARM_data_graph_instruction_set_tosa",
+    "VK_ARM_data_graph_optical_flow",
+    "VK_ARM_data_graph_neural_accelerator_statistics",
+)
+
+DATA_GRAPH = 0x400  # VK_QUEUE_DATA_GRAPH_BIT_ARM
+
+_1_2, _1_3 = 1 << 22 | 2 << 12, 1 << 22 | 3 << 12
+# Structures that extend VkPhysicalDeviceProperties2: the core version that has them, or else the extension.
+_PROPERTIES = {
+    "VkPhysicalDeviceVulkan11Properties": (_1_2, None),
+    "VkPhysicalDeviceVulkan12Properties": (_1_2, None),
+    "VkPhysicalDeviceVulkan13Properties": (_1_3, None),
+    "VkPhysicalDeviceSubgroupSizeControlProperties": (_1_3, "VK_EXT_subgroup_size_control"),
+    "VkPhysicalDeviceShaderIntegerDotProductProperties": (_1_3, "VK_KHR_shader_integer_dot_product"),
+    "VkPhysicalDeviceMaintenance4Properties": (_1_3, "VK_KHR_maintenance4"),
+    "VkPhysicalDeviceRobustness2PropertiesEXT": (0, "VK_EXT_robustness2"),
+    "VkPhysicalDeviceCooperativeMatrixPropertiesKHR": (0, "VK_KHR_cooperative_matrix"),
+    "VkPhysicalDeviceExternalMemoryHostPropertiesEXT": (0, "VK_EXT_external_memory_host"),
+    "VkPhysicalDeviceTensorPropertiesARM": (0, "VK_ARM_tensors"),
+    "VkPhysicalDeviceShaderInstrumentationPropertiesARM": (0, "VK_ARM_shader_instrumentation"),
+}
+_QUEUE_FLAGS = {0x1: "graphics", 0x2: "compute", 0x4: "transfer", 0x8: "sparse_binding", DATA_GRAPH: "data_graph"}
+_MEMORY_FLAGS = {
+    0x1: "device_local",
+    0x2: "host_visible",
+    0x4: "host_coherent",
+    0x8: "host_cached",
+    0x10: "lazily_allocated",
+    0x20: "protected",
+}
+# VkSubgroupFeatureFlagBits
+_SUBGROUP_FLAGS = {
+    0x1: "basic",
+    0x2: "vote",
+    0x4: "arithmetic",
+    0x8: "ballot",
+    0x10: "shuffle",
+    0x20: "shuffle_relative",
+    0x40: "clustered",
+    0x80: "quad",
+    0x100: "partitioned",
+    0x200: "rotate",
+    0x400: "rotate_clustered",
+}
+
+
+def identity(physical: PhysicalDevice) -> dict[str, Any]:
+    """What tells this device from others; the same keys begin `describe`."""
+    return {"index": physical.index, "name": physical.name, "type": physical.type, "uuid": physical.uuid}
+
+
+def describe(physical: PhysicalDevice) -> dict[str, Any]:
+    """All facts of one device but which ML path it takes."""
+    core, vulkan12 = physical.properties, physical.vulkan12_properties
+    memory = physical.memory_types
+    return {
+        **identity(physical),
+        "api_version": version_text(physical.api_version),
+        "vendor_id": core.vendorID,
+        "device_id": core.deviceID,
+        "driver": {
+            "name": ffi.string(vulkan12.driverName).decode(errors="replace"),
+            "info": ffi.string(vulkan12.driverInfo).decode(errors="replace"),
+            "id": vulkan12.driverID,
+            "version": core.driverVersion,
+            "uuid": bytes(ffi.buffer(physical.vulkan11_properties.driverUUID)).hex(),
+            "conformance": ".".join(
+                str(getattr(vulkan12.conformanceVersion, part)) for part in ("major", "minor", "subminor", "patch")
+            ),
+        },
+        "unusable_because": physical.unusable_because(),
+        "limits": _members(core.limits),
+        "properties": _properties(physical),
+        "features": features(physical),
+        "extensions": dict(sorted(physical.extensions.items())),
+        "subgroup_operations": _names(physical.vulkan11_properties.subgroupSupportedOperations, _SUBGROUP_FLAGS),
+        "spirv": _spirv(physical),
+        "memory": {
+            "heaps": [
+                {
+                    "size_bytes": size,
+                    "device_local": any(flags & 1 for flags, heap in memory if heap == index),
+                }
+                for index, size in enumerate(physical.memory_heaps)
+            ],
+            "types": [{"heap": heap, "flags": _names(flags, _MEMORY_FLAGS)} for flags, heap in memory],
+        },
+        "queue_families": [
+            {"flags": _names(flags, _QUEUE_FLAGS), "count": count, "timestamp_valid_bits": bits}
+            for flags, count, bits in physical.queue_families
+        ],
+        "formats": _formats(physical),
+        "shader_instrumentation": _instrumentation(physical),
+        "ml_facts": ml_facts(physical),
+        "emulation_obstacle": reason_against(physical),
+    }
+
+
+def ml_facts(physical: PhysicalDevice) -> dict[str, Any]:
+    """The ML extensions that this device offers, with their features and limits."""
+    extensions = {name: revision for name, revision in physical.extensions.items() if name in ML_EXTENSIONS}
+    return {
+        "extensions": dict(sorted(extensions.items())),
+        "features": features(physical, only=extensions),
+        "properties": {name: value for name, value in _properties(physical).items() if "Tensor" in name},
+        "spirv": {kind: [name for name in names if "ARM" in name] for kind, names in _spirv_names(physical).items()},
+        "queue_families": [index for index, family in enumerate(physical.queue_families) if family[0] & DATA_GRAPH],
+    }
+
+
+def features(physical: PhysicalDevice, only: Any = None) -> dict[str, dict[str, bool]]:
+    """Every feature structure that the device has, member by member; ``only`` those of some extensions."""
+    found = {}
+    if only is None:
+        supported = physical.features.supported(CORE)
+        found[CORE] = {member: member in supported for member in CORE_FEATURES}
+    for name, (_, version, extensions, members) in sorted(FEATURES.items()):
+        by_version = bool(version) and physical.api_version >= version
+        if only is not None and not any(extension in only for extension in extensions):
+            continue
+        if by_version or any(extension in physical.extensions for extension in extensions):
+            supported = physical.features.supported(name)
+            found[name] = {member: member in supported for member in members}
+    return found
+
+
+def _instrumentation(physical: PhysicalDevice) -> dict[str, Any]:
+    """What ``--shader-instrumentation`` would measure, or why it cannot."""
+
+    found: dict[str, Any] = {"supported": False, "per_basic_block": False, "metrics": [], "problem": None}
+    try:
+        required(physical)
+        capability = capability_of(physical)
+    except ScenarioRunnerError as error:
+        found["problem"] = error.problems[0].message
+        return found
+    if capability is not None:
+        found |= {
+            "supported": True,
+            "per_basic_block": capability.per_basic_block,
+            "metrics": [metric._asdict() for metric in capability.metrics],
+        }
+    return found
+
+
+def _properties(physical: PhysicalDevice) -> dict[str, dict[str, Any]]:
+    found = {}
+    for name, (version, extension) in _PROPERTIES.items():
+        if not (version and physical.api_version >= version) and extension not in physical.extensions:
+            continue
+        values = new(name)
+        head = chain(new("VkPhysicalDeviceProperties2"), values)
+        physical.fn.vkGetPhysicalDeviceProperties2(physical.handle, head)
+        found[name] = _members(values)
+    return found
+
+
+def _spirv(physical: PhysicalDevice) -> dict[str, Any]:
+    """What modules may declare: the newest version, and every capability and extension of the registry that works."""
+    versions = [(1, minor) for minor in range(10)]
+    newest = max(version for version in versions if _works(physical, Requirements({}, {}, version)))
+    return {"version": f"{newest[0]}.{newest[1]}", **_spirv_names(physical)}
+
+
+def _spirv_names(physical: PhysicalDevice) -> dict[str, list[str]]:
+    return {
+        "capabilities": sorted(name for name in CAPABILITIES if _works(physical, Requirements({name: ""}, {}))),
+        "extensions": sorted(name for name in EXTENSIONS if _works(physical, Requirements({}, {name: ""}))),
+    }
+
+
+def _works(physical: PhysicalDevice, requirements: Requirements) -> bool:
+    try:
+        enabled_for(physical, requirements)
+    except UnsupportedError:
+        return False
+    return True
+
+
+def _formats(physical: PhysicalDevice) -> dict[str, dict[str, int]]:
+    """VkFormatFeatureFlags of each format that files of ours can hold and the device supports in some way."""
+
+    found = {}
+    for each in all_formats():
+        if each.is_of_tensors:
+            continue
+        values = new("VkFormatProperties")
+        physical.fn.vkGetPhysicalDeviceFormatProperties(physical.handle, each.value, values)
+        flags = {
+            "linear": values.linearTilingFeatures,
+            "optimal": values.optimalTilingFeatures,
+            "buffer": values.bufferFeatures,
+        }
+        if any(flags.values()):
+            found[each.name] = flags
+    return found
+
+
+def _names(flags: int, names: dict[int, str]) -> list[str]:
+    return [name for bit, name in names.items() if flags & bit]
+
+
+def _members(struct: Any) -> dict[str, Any]:
+    """The members of a structure; VkBool32 ones are 0 and 1, as C has no type of its own for them."""
+    kind = ffi.typeof(struct)
+    if kind.kind == "pointer":
+        kind = kind.item
+    return {
+        name: _value(getattr(struct, name), field.type)
+        for name, field in kind.fields
+        if name not in ("sType", "pNext") and field.type.kind != "pointer"
+    }
+
+
+def _value(value: Any, kind: Any) -> Any:
+    if kind.kind == "array":
+        if kind.item.cname == "char":
+            return ffi.string(value).decode(errors="replace")
+        if kind.item.cname in ("uint8_t", "unsigned char"):
+            return bytes(ffi.buffer(value)).hex()
+        return [_value(each, kind.item) for each in value]
+    if kind.kind == "struct":
+        return _members(value)
+    if kind.kind == "enum":
+        return int(value)
+    return value
 
 
 if __name__ == "__main__":

@@ -3,27 +3,41 @@
 1. Three probes start, each a process: the drivers as a run would use them, the same with the ML emulation layers, and
    the validation layer.
 2. Meanwhile this process looks at manifests, compilers, packages and the cache.
-3. When the drivers' probe crashed or hung, they are tried without layers and one by one, so that the guilty one has a
-   name.
+3. If the drivers' probe crashed or hung, the drivers are tried without layers and then one by one, to name the one
+   that fails.
 4. The ML path of each device and the findings follow from all of that.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import subprocess
+import sys
+import threading
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import IO, Any
 
-from scenario_runner import temporary
+from scenario_runner import __version__, system_limits, temporary
 from scenario_runner.conversion import converter
 from scenario_runner.doctor import system
-from scenario_runner.doctor.child import Child, Outcome
-from scenario_runner.doctor.compilers import compilers
-from scenario_runner.doctor.emulation import EmulationLayers, find_emulation_layers
-from scenario_runner.doctor.findings import findings
-from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, Manifest, drivers, explicit_layers
-from scenario_runner.doctor.ml_path import ml_path
+from scenario_runner.doctor.findings import findings, ml_path
+from scenario_runner.doctor.manifests import (
+    DRIVER_OVERRIDES,
+    EmulationLayers,
+    Manifest,
+    drivers,
+    explicit_layers,
+    find_emulation_layers,
+)
 from scenario_runner.doctor.supports import supports
+from scenario_runner.doctor.system import compilers
+from scenario_runner.errors import LimitError
+from scenario_runner.program import Program
+from scenario_runner.shaders import default_cache_dir
 from scenario_runner.vulkan.devices.layers import PACKAGE
 
 SCHEMA = 1
@@ -39,8 +53,6 @@ def gather(*, timeout_s: float = TIMEOUT_S, compiler: str | None = None) -> dict
 
     What is missing, broken or crashes is part of the report, so this raises nothing.
     """
-    from scenario_runner import __version__
-    from scenario_runner.shaders import default_cache_dir
 
     environ = dict(os.environ)
     manifests = drivers(environ)
@@ -247,7 +259,6 @@ def _devices(
 
 def _vgf() -> dict[str, Any]:
     """The library that reads VGF files."""
-    from importlib.metadata import PackageNotFoundError, version
 
     problem = None
     try:
@@ -269,10 +280,136 @@ def _vgf() -> dict[str, Any]:
 
 def _converter() -> dict[str, Any]:
     """The program that lowers the ML operations of models that are converted."""
-    from importlib.metadata import PackageNotFoundError, version
 
     try:
         found = version(converter.PACKAGE)
     except PackageNotFoundError:
         found = None
     return {"path": converter.find_converter(), "version": found}
+
+
+_FACTS_BYTES = 64 << 20
+_MESSAGES_BYTES = 256 << 10
+_MESSAGES_LINES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a probe said. ``failure`` says how the process ended when it did not end well, after announcing ``step``."""
+
+    facts: Mapping[str, list[Any]]
+    step: str
+    failure: str = ""
+    signal: str | None = None
+    timed_out: bool = False
+    messages: list[str] = field(default_factory=list)
+
+    def first(self, key: str) -> Any:
+        """The first fact of this name, or None."""
+        return next(iter(self.facts.get(key, ())), None)
+
+    @property
+    def problem(self) -> str:
+        """One sentence for an error that was reported or a bad end; ``""`` when all went well."""
+        if self.failure:
+            return f"the process {self.failure} in the step: {self.step}"
+        error = self.first("error")
+        return error["message"] if error else ""
+
+
+class Child:
+    """A running probe: started at once, read in the background, `finish` waits for it."""
+
+    def __init__(self, request: Mapping[str, Any], *, timeout_s: float, environment: Mapping[str, str]) -> None:
+        self._output = _Reader(_FACTS_BYTES)
+        self._messages = _Reader(_MESSAGES_BYTES)
+        self._program: Program | None = None
+        self._refused = ""
+        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+        try:
+            self._program = Program(
+                [sys.executable, "-P", "-m", "scenario_runner.doctor.probe", json.dumps(dict(request))],
+                timeout_s,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**environment, "PYTHONPATH": path},
+            )
+        except OSError as error:
+            self._refused = f"could not be started ({(error.strerror or str(error)).lower()})"
+            return
+        except LimitError as error:
+            self._refused = f"could not be started: {error}"
+            return
+        assert self._program.stdout is not None
+        assert self._program.stderr is not None
+        try:
+            self._output.start(self._program.stdout)
+            self._messages.start(self._program.stderr)
+        except LimitError as error:
+            self.stop()
+            self._program = None
+            self._refused = f"could not be read: {error}"
+
+    def finish(self) -> Outcome:
+        """Wait until it ends, or its time is over."""
+        program = self._program
+        if program is None:
+            return Outcome({}, "starting the process", self._refused)
+        code = program.wait()
+        facts, step = _parse(self._output.text())
+        messages = [line.rstrip() for line in self._messages.text().splitlines() if line.strip()]
+        self.stop()
+        failure = program.failure or (f"ended with exit code {code}" if code else "")
+        if not failure and "done" not in facts:
+            failure = "ended early"
+        name = None if program.timed_out or code >= 0 else failure.removeprefix("was ended by ")
+        return Outcome(facts, step, failure, name, program.timed_out, messages[:_MESSAGES_LINES])
+
+    def stop(self) -> None:
+        """End the process and whatever it started; doing so again does nothing."""
+        if self._program is not None:
+            self._program.end()
+
+
+class _Reader:
+    """Reads a pipe to its end on a thread and keeps the first bytes of it."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._chunks: list[bytes] = []
+        self._thread: threading.Thread | None = None
+
+    def start(self, stream: IO[bytes]) -> None:
+        self._thread = threading.Thread(target=self._drain, args=(stream,), daemon=True)
+        system_limits.start(self._thread)
+
+    def text(self) -> str:
+        """What was read; a process that holds the pipe beyond its parent's end is not waited for."""
+        if self._thread is not None:
+            self._thread.join(1.0)
+        return b"".join(self._chunks)[: self._limit_bytes].decode("utf-8", "replace")
+
+    def _drain(self, stream: IO[bytes]) -> None:
+        size = 0
+        with contextlib.suppress(OSError, ValueError), stream:
+            while chunk := os.read(stream.fileno(), 1 << 16):
+                if size < self._limit_bytes:
+                    self._chunks.append(chunk)
+                    size += len(chunk)
+
+
+def _parse(text: str) -> tuple[dict[str, list[Any]], str]:
+    """Facts by name, and the last step; a line that was cut off is left out."""
+    facts: dict[str, list[Any]] = {}
+    step = "starting the process"
+    for line in text.splitlines():
+        try:
+            key, value = json.loads(line)
+        except (ValueError, TypeError):
+            continue
+        if key == "step":
+            step = str(value)
+        else:
+            facts.setdefault(str(key), []).append(value)
+    return facts, step

@@ -1,13 +1,19 @@
-"""The machine around Vulkan: operating system, Python and its packages, variables, graphics devices, cache folder."""
+"""The machine around Vulkan: system, Python packages, variables, GPU nodes, cache folder, shader compilers."""
 
 from __future__ import annotations
 
 import os
 import platform
 import sys
+import tempfile
 from collections.abc import Mapping
-from typing import Any
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal
 
+from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.shaders.compilers import GLSLANG_VARIABLE, Compiler
+from scenario_runner.shaders.discovery import find_compilers
+from scenario_runner.shaders.spirv_val import OFF, VARIABLE, find_validator, validator_version
 from scenario_runner.system_packages import family_here
 
 PACKAGES = (
@@ -74,7 +80,6 @@ def python() -> dict[str, Any]:
 
 def packages() -> dict[str, str | None]:
     """Versions of the packages that this program stands on; None for those that are not installed."""
-    from importlib.metadata import PackageNotFoundError, version
 
     found: dict[str, str | None] = {}
     for name in PACKAGES:
@@ -141,7 +146,6 @@ def _size(folder: str) -> tuple[int, int]:
 
 def _write_problem(folder: str) -> str | None:
     """Why no file can be made in ``folder``, or None. A folder that does not exist is not made."""
-    import tempfile
 
     try:
         if os.path.isdir(folder):
@@ -157,3 +161,53 @@ def _write_problem(folder: str) -> str | None:
     except (OSError, ValueError) as error:
         return (getattr(error, "strerror", None) or str(error)).lower()
     return None
+
+
+_LANGUAGES: tuple[Literal["GLSL", "HLSL"], ...] = ("GLSL", "HLSL")
+
+
+def compilers(named: str | None = None) -> dict[str, Any]:
+    """Compilers by language, the preferred one first; in ``problems`` why a named one cannot be used, in ``named`` the
+    GLSL compiler that the user named."""
+    found: dict[str, Any] = {}
+    problems: dict[str, Any] = {}
+    for language in _LANGUAGES:
+        problems[language] = None
+        try:
+            # Past the cache: this is the moment to ask the programs themselves.
+            usable = find_compilers(named, language=language, use_cache=False)
+        except ScenarioRunnerError as error:
+            usable = []
+            problems[language] = {"message": str(error), "help": error.problems[0].help}
+        found[language] = [_describe(one) for one in usable]
+    named = named or os.environ.get(GLSLANG_VARIABLE) or None
+    return {**found, "problems": problems, "named": named, "spirv_val": _spirv_val()}
+
+
+def _spirv_val() -> dict[str, Any]:
+    """The validator, its version where it can be asked, and why there is none."""
+    try:
+        found = find_validator()
+    except ScenarioRunnerError as error:
+        return {"path": None, "version": None, "problem": str(error)}
+    if found is None:
+        off = os.environ.get(VARIABLE) == OFF
+        return {"path": None, "version": None, "problem": f"{VARIABLE} is {OFF!r}" if off else None}
+    return {"path": found.path, "version": validator_version(found), "problem": None}
+
+
+def _describe(one: Compiler) -> dict[str, Any]:
+    return {
+        "path": one.path,
+        "flavour": one.flavour,
+        "version": one.version,
+        "languages": list(one.languages),
+        "tensors": one.knows_tensors,
+        "renames_entry": one.renames_entry,
+        "batches": one.many_at_once,
+    }
+
+
+def pip_install(package: str) -> list[str]:
+    """The command as a list of arguments."""
+    return [sys.executable, "-m", "pip", "install", package]

@@ -100,7 +100,7 @@ def _given(
 ) -> dict[str, Compiled]:
     """The modules of shaders that are SPIR-V already, by uid; those that cannot be used are noted and left out."""
     from scenario_runner.shaders import Compiled
-    from scenario_runner.shaders.module_check import check_modules
+    from scenario_runner.shaders.spirv_val import check_modules
 
     found = {}
     for shader in shaders:
@@ -137,10 +137,10 @@ def _compiled(
         if isinstance(one, Compiled):
             codes[uid] = one
             if request.language == "HLSL" and one.compiler is not None and one.compiler.hlsl_is_dated:
-                from scenario_runner.shaders.compilers.dxc_library import install_line
+                from scenario_runner.shaders.compilers import dxc_install_line
 
                 message = f"HLSL is compiled by {one.compiler.path}, which does not know HLSL 2021"
-                problems.warn("SR-SHADER-016", pointers[uid], message, f"dxc does: {install_line()}")
+                problems.warn("SR-SHADER-016", pointers[uid], message, f"dxc does: {dxc_install_line()}")
         else:
             problems.add_error(one, pointers[uid])
     return codes

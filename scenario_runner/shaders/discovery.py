@@ -1,4 +1,4 @@
-"""Which shader compilers this machine has, and what each can do.
+"""The shader compilers of this machine, with versions, and the cache of modules.
 
 A compiler's version is remembered by path, modification time and size, so that a warm run starts no process to ask.
 """
@@ -6,15 +6,26 @@ A compiler's version is remembered by path, modification time and size, so that 
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
+from scenario_runner.content_cache import ContentCache
 from scenario_runner.errors import CompilerNotFoundError
-from scenario_runner.shaders.cache import ShaderCache
-from scenario_runner.shaders.compilers import COMPILERS
-from scenario_runner.shaders.compilers.compiler import DXC_VARIABLE, GLSLANG_VARIABLE, Compiler, numbers, on_path
+from scenario_runner.shaders.compilers import COMPILERS, DXC_VARIABLE, GLSLANG_VARIABLE, Compiler, numbers, on_path
+
+MAX_ENTRIES = 4096
+MAX_TOTAL_BYTES = 256 << 20
+
+
+class ShaderCache(ContentCache):
+    """Compiled modules, in the user's cache folder or under ``root``."""
+
+    def __init__(self, root: str | None = None) -> None:
+        super().__init__(root, "shaders", max_entries=MAX_ENTRIES, max_total_bytes=MAX_TOTAL_BYTES)
+
 
 _PROBE_TIMEOUT_S = 10.0
 _FLAVOURS = {kind.flavour: kind for kind in COMPILERS}
@@ -134,7 +145,6 @@ def _named(name: str, by: str) -> str:
 
 def _probed(memory: _Memory, paths: Iterable[str], named_by: str | None) -> Iterator[Compiler]:
     """The compilers among the files ``paths``, asking those that the memory does not know."""
-    import stat
 
     seen = set()
     for path in paths:
@@ -177,7 +187,7 @@ def _fitting(named_by: str) -> str:
 def _ask(path: str) -> tuple[tuple[str, str], str]:
     """(flavour, version) and what went wrong. The flavour is ``""`` when nothing was learned, ``"other"`` for an answer
     that no known compiler gives."""
-    from scenario_runner.shaders.process import make_runnable, run_program
+    from scenario_runner.shaders.processes import make_runnable, run_program
 
     answers: dict[tuple[str, ...], str] = {}
     for kind in COMPILERS:

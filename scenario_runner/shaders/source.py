@@ -1,8 +1,11 @@
-"""The one text that the compiler sees: the source with its includes, macros and version put in place.
+"""The text that the compiler gets: the source with its includes, macros and version put in place.
 
-Expanding ``#include`` here rather than in the compiler makes every compiler search alike, needs no extension, and makes
-the cache sound: what is keyed is what is compiled, so that a new file earlier in the search path is a new text.
-``#line`` directives keep every line's number and file; files go by number, because only that form needs no extension.
+Expanding ``#include`` here makes every compiler search alike, needs no extension, and makes the cache sound: its key is
+the text that is compiled, so that a new file earlier in the search path is a new text. ``#line`` directives keep every
+line's number and file; files go by number, because only that form needs no extension.
+
+A compiler follows the other includes itself (``#include MACRO``, a directive split by a backslash): then the module
+comes from more than the text and is not cached. The sandbox refuses them.
 """
 
 from __future__ import annotations
@@ -14,9 +17,44 @@ import stat
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, SandboxError, error_of, file_error_code
 from scenario_runner.files.sandbox import CODE, check_opened, check_path, is_confined
-from scenario_runner.shaders.options import BuildOptions
-from scenario_runner.shaders.own_includes import own_include, without_comments
-from scenario_runner.shaders.request import CompileRequest
+from scenario_runner.shaders.request import BuildOptions, CompileRequest
+
+# Compiled when they are needed, which few shaders make them.
+_COMMENT_OR_STRING = rb"//(?:\\\r?\n|[^\n])*+|/\*.*?(?:\*/|\Z)|(\"(?:\\.|[^\"\\\n])*+\")"
+_SPLICE = rb"\\[ \t\f\v]*(?:\r\n?|\n)"
+# `#` has two more spellings; `import` and `embed` are those of some compilers.
+_WORDS = (b"include", b"import", b"embed")
+_OPENS_FILE = rb"(?:#|%:|\?\?=)\s*(include|import|embed)"
+
+
+def own_include(text: bytes) -> str:
+    """The name of the first directive that makes a compiler open a file; empty where there is none."""
+    text = re.sub(_SPLICE, b"", text) if b"\\" in text else text
+    if not any(_has_word(text, word) for word in _WORDS):
+        return ""
+    found = re.search(_OPENS_FILE, without_comments(text))
+    return found[1].decode() if found else ""
+
+
+def without_comments(text: bytes) -> bytes:
+    """``text`` with a space for each comment; its lines stay where they are.
+
+    Compilers disagree about where comments end. What is not there, none of them can take for a directive.
+    """
+
+    def replaced(found: re.Match[bytes]) -> bytes:
+        return found[1] or b" " + b"\n" * found[0].count(b"\n")
+
+    return re.sub(_COMMENT_OR_STRING, replaced, text, flags=re.S)
+
+
+def _has_word(text: bytes, word: bytes) -> bool:
+    """Whether some word begins so; GL_GOOGLE_include_directive does not."""
+    at = text.find(word)
+    while at > 0 and (text[at - 1 : at].isalnum() or text[at - 1] == ord("_")):
+        at = text.find(word, at + 1)
+    return at >= 0
+
 
 MAX_BYTES = 16 << 20
 MAX_DEPTH = 64

@@ -1,7 +1,8 @@
-"""spirv-val, the validator of SPIRV-Tools, where it is installed: what it says of a module, in one sentence.
+"""SPIR-V modules from outside, checked before a driver sees them: by own rules, then by spirv-val where it is found.
 
-It knows the rules of SPIR-V and those that Vulkan adds, but only of extensions as old as itself. What it does not know
-is not held against a module: see `complaint`.
+spirv-val knows SPIR-V and the extensions that are as old as itself; what it does not know is not held against a module
+(`complaint`). The verdict is kept by content, so that a module is checked once. Modules that a compiler made for this
+program are not checked.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from __future__ import annotations
 import os
 import re
 import stat
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
 
-from scenario_runner.errors import LimitError, UsageError
-
-if TYPE_CHECKING:
-    from scenario_runner.shaders.process import Processes
+from scenario_runner.content_cache import ContentCache
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import LimitError, SpirvError, UsageError
+from scenario_runner.shaders.processes import Processes, run_program, work_off
+from scenario_runner.spirv import read_module
+from scenario_runner.temporary import temporary_folder
 
 VARIABLE = "SCENARIO_RUNNER_SPIRV_VAL"
 OFF = "off"
@@ -69,8 +74,6 @@ def find_validator() -> Validator | None:
 
 def validator_version(validator: Validator) -> str | None:
     """Its own word, such as "2023.1"; None where it has none."""
-    from scenario_runner.shaders.process import run_program
-
     try:
         done = run_program([validator.path, "--version"], folder=None, timeout_s=TIMEOUT_S)
     except (OSError, LimitError):
@@ -88,8 +91,6 @@ def complaint(
     without extensions (``has_extensions``): every newer opcode and operand comes with one. Raises OSError where it
     cannot be run, or does not end by itself.
     """
-    from scenario_runner.shaders.process import run_program
-
     path = os.path.join(folder, "module.spv")
     os.mkdir(folder)
     with open(path, "wb") as file:
@@ -106,3 +107,100 @@ def complaint(
     if unknown is not None and (has_extensions or unknown["what"] == "capability operand"):
         return None
     return " ".join(found[1].split())
+
+
+_FORMAT = 1  # part of every key; raise it when a check is added
+_GOOD = b"\0"
+_CODE = "SR-SHADER-013"
+_MAX_ENTRIES = 4096
+_MAX_TOTAL_BYTES = 64 << 20
+_HELP = f"generate the module again (spirv-val found the error; {VARIABLE}={OFF} turns it off)"
+
+
+class Checked(NamedTuple):
+    """What is wrong with modules, by uid: ``errors`` by our own rules, ``complaints`` by the validator's.
+
+    A module with a complaint can be read, and our rules for interfaces and layouts may say more of what is wrong.
+    """
+
+    errors: dict[str, SpirvError]
+    complaints: dict[str, SpirvError]
+
+
+def check_modules(modules: Mapping[str, tuple[str, bytes]], *, cache_dir: str | None, use_cache: bool) -> Checked:
+    """Check modules from outside. ``modules`` are the names for messages and the bytes, by uid.
+
+    Raises UsageError where the validator that the environment names is not there.
+    """
+    cache = (
+        ContentCache(cache_dir, "checked", max_entries=_MAX_ENTRIES, max_total_bytes=_MAX_TOTAL_BYTES)
+        if use_cache
+        else None
+    )
+    validator = find_validator()
+    identity = repr((_FORMAT, validator and validator.identity)).encode("utf-8", "backslashreplace") + b"\n"
+    errors: dict[str, SpirvError] = {}
+    verdicts: dict[bytes, str] = {}  # what the validator said of a module: empty for a valid one
+    extended: dict[bytes, bool] = {}  # those that it is to be asked about, and whether they have extensions
+    for uid, (name, code) in modules.items():
+        if code in verdicts or code in extended:
+            continue
+        kept = cache.load(identity + code) if cache else None
+        if kept is not None:
+            verdicts[code] = "" if kept == _GOOD else kept.decode("utf-8", "replace")
+            continue
+        try:
+            extended[code] = check_module(name, code)
+        except SpirvError as error:
+            errors[uid] = error  # found again as fast as it is read
+    if extended:
+        said = _ask(validator, extended) if validator else dict.fromkeys(extended, "")
+        verdicts.update(said)
+        if cache:
+            for code, verdict in said.items():
+                cache.store(identity + code, verdict.encode() or _GOOD)
+            cache.evict()
+    complaints = {
+        uid: SpirvError(
+            [Diagnostic(_CODE, "error", None, f"{name}: the module is not valid SPIR-V: {verdicts[code]:.1000}", _HELP)]
+        )
+        for uid, (name, code) in modules.items()
+        if verdicts.get(code)
+    }
+    return Checked(errors, complaints)
+
+
+def check_module(name: str, code: bytes) -> bool:
+    """Check a module by our own rules; returns whether it declares extensions. Raises SpirvError."""
+    module = read_module(code, name=name)
+    for entry in module.entry_points:
+        if entry.execution_model == "GLCompute":
+            stage = entry.stage_interface()
+            if stage.inputs or stage.outputs or stage.problems:
+                what = stage.problems[0] if stage.problems else f"{(stage.inputs or stage.outputs)[0].name!r}"
+                raise SpirvError(
+                    f"{name}: the compute shader {entry.name!r:.200} has an input or output that is not built in:"
+                    f" {what}"
+                )
+    return bool(module.extensions)
+
+
+def _ask(validator: Validator, modules: Mapping[bytes, bool]) -> dict[bytes, str]:
+    """What the validator says of each module, as `complaint` does; some processes side by side.
+
+    Those of which it cannot tell have nothing against them. Those for which it failed are left out.
+    """
+    said: dict[bytes, str] = {}
+    processes = Processes()
+
+    def ask(code: bytes, folder: str) -> None:
+        try:
+            found = complaint(validator, code, has_extensions=modules[code], folder=folder, processes=processes)
+        except OSError:
+            return
+        said[code] = found or ""
+
+    with temporary_folder() as root:
+        tasks = [partial(ask, code) for code in modules]
+        work_off(tasks, os.path.join(root, "module"), os.cpu_count() or 1, processes)
+    return said

@@ -1,27 +1,35 @@
-"""One scenario file through all rules.
+"""Check one scenario file by all rules.
 
-1. The text is read; what is wrong with it stands alone, since nothing can be said of the rest.
-2. `plan.resolve.examine` looks at everything that a run would look at, without stopping.
+1. The text is read; errors of the file stand alone.
+2. `plan.resolve.examine` collects everything that a run would find.
 3. What a run finds later or not at all is added: images that cannot be decoded, a device's limits and features,
-   missing barriers.
+   missing barriers (`checks.hazards`, given the memory that each command reads and writes).
 """
 
 from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scenario_runner.checks.bindings import slots_of
+from scenario_runner.checks.hazards import Barriers, Boundary, Covered, Step, Use, Work, find_hazards
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, LimitError, ScenarioRunnerError, error_class
-from scenario_runner.plan.model.records import CompilerOptions
+from scenario_runner.plan.destinations import at_pointer
+from scenario_runner.plan.model.commands import GraphDispatch, OpticalFlowDispatch
+from scenario_runner.plan.model.plan import AnyBarrier, Operation, Plan, ResourcePlan
+from scenario_runner.plan.model.records import CompilerOptions, Descriptor, Dispatch
+from scenario_runner.plan.resolve import Examination, examine
+from scenario_runner.plan.shaders import LoadedShader
+from scenario_runner.plan.sources import ImageFileSource
+from scenario_runner.scenario import Scenario, load
+from scenario_runner.spirv import DescriptorBinding
 from scenario_runner.validation.model import Validation
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import Plan
-    from scenario_runner.plan.resolve import Examination
-    from scenario_runner.scenario import Scenario
+    from scenario_runner.plan.fragment import Drawing
     from scenario_runner.validation.reported_device import ReportedDevice
 
 
@@ -63,7 +71,6 @@ def validate_file(path: str | os.PathLike[str], options: Options | None = None) 
 
 
 def _validate(file: str, options: Options) -> Validation:
-    from scenario_runner.scenario import load
 
     try:
         scenario = load(file)
@@ -77,7 +84,6 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
 
     Raises LimitError, which says nothing about the scenario.
     """
-    from scenario_runner.plan.resolve import examine
 
     examination = examine(scenario, options.compiler, options.output_dir)
     found: dict[tuple[object, ...], Diagnostic] = {}
@@ -110,9 +116,6 @@ def _more(scenario: Scenario, examination: Examination, options: Options) -> Ite
     if examination.plan is not None:
         yield from _undecodable(examination.plan)
     if options.hazards:
-        from scenario_runner.checks.hazards import find_hazards
-        from scenario_runner.validation.hazard_steps import steps_of
-
         yield from find_hazards(steps_of(scenario, examination))
     if options.device is not None and examination.plan is not None:
         yield from options.device.findings(examination.plan)
@@ -120,8 +123,6 @@ def _more(scenario: Scenario, examination: Examination, options: Options) -> Ite
 
 def _undecodable(plan: Plan) -> Iterator[Diagnostic]:
     """The problems of image files that are decoded as a whole: a run finds them when it reads the texels."""
-    from scenario_runner.plan.destinations import at_pointer
-    from scenario_runner.plan.sources import ImageFileSource
 
     for resource in plan.resources.values():
         source = resource.source
@@ -131,3 +132,196 @@ def _undecodable(plan: Plan) -> Iterator[Diagnostic]:
             except FileError as error:
                 for problem in error.problems:
                     yield at_pointer(problem, f"{resource.pointer}/src")
+
+
+_STAGES = {"GLCompute": "compute", "Vertex": "vertex", "Fragment": "fragment"}
+
+
+class Effect(NamedTuple):
+    """What a shader does at one set and binding; it touches ``extent_bytes`` at most, None for as many as there are."""
+
+    stage: str
+    reads: bool
+    writes: bool
+    atomic: bool
+    extent_bytes: int | None
+
+
+def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
+    """Every command as a step, nothing where there is no plan.
+
+    A command that could not be planned uses nothing: what is wrong with it is reported elsewhere.
+    """
+    plan = examination.plan
+    if plan is None:
+        return
+    planned: dict[int, list[Operation]] = {}
+    for frame in plan.frames:
+        for operation in frame.operations:
+            planned.setdefault(operation.command, []).append(operation)
+    drawings = {drawing.command: drawing for drawing in examination.drawings}
+    memory = _Memory(scenario, plan.resources)
+    uses = _Uses(plan, examination.shaders, memory)
+    for index, each in enumerate(scenario.commands):
+        command: Any = each
+        pointer = scenario.command_pointer(index)
+        operations = planned.get(index, ())
+        if command.kind == "mark_boundary":
+            yield Boundary()
+        elif command.kind == "dispatch_barrier":
+            for operation in operations:
+                if operation.kind == "barrier":
+                    yield Barriers(pointer, tuple(map(memory.covered, operation.barriers)))
+        elif operations and index not in drawings:
+            for operation in operations:
+                if operation.kind != "barrier" and operation.kind != "draw":
+                    yield Work(pointer, command.work, uses.of(operation), operation.barrier_after)
+        else:
+            found: Iterable[Use] = ()
+            if index in drawings:
+                found = uses.of_drawing(drawings[index])
+            yield Work(pointer, command.work, tuple(found), command.implicit_barrier)
+
+
+class _Memory:
+    """Where the resources of a plan lie: the memory object, and the part of it in bytes; for an image with memory of
+    its own, in mip levels."""
+
+    def __init__(self, scenario: Scenario, resources: Mapping[str, ResourcePlan]) -> None:
+        self._resources = resources
+        # A value of a model may be seen in several ways; messages name the resource that the scenario binds for it.
+        declared = (resources[each.uid] for each in scenario.resources if each.uid in resources)
+        self._declared: dict[tuple[str | None, int], ResourcePlan] = {}
+        self._uids = set()
+        for plan in declared:
+            self._uids.add(plan.uid)
+            if plan.group is not None:
+                self._declared.setdefault((plan.group, plan.offset_bytes), plan)
+
+    def use(
+        self, uid: str, level: int | None, stage: str, reads: bool, writes: bool, atomic: bool = False
+    ) -> Iterator[Use]:
+        """The use of a resource, of an image one mip level or all (None); nothing for one that is not planned."""
+        plan = self._resources.get(uid)
+        if plan is None:
+            return
+        levels = None if level is None else (level, level + 1)
+        memory, first, end, unit = self._range(plan, levels)
+        if uid not in self._uids:
+            plan = self._declared.get((plan.group, plan.offset_bytes), plan)
+        base = plan.offset_bytes if plan.group is not None else 0
+        yield Use(plan.uid, plan.kind, memory, first, end, stage, reads, writes, atomic, unit, base)
+
+    def covered(self, barrier: AnyBarrier) -> Covered:
+        """A barrier with the part of memory that it is about."""
+        words = (barrier.src_stages, barrier.dst_stages, barrier.src_access, barrier.dst_access)
+        if barrier.kind == "memory":
+            return Covered(*words)
+        plan = self._resources[barrier.uid]
+        if barrier.kind == "image":
+            levels = (barrier.base_level, barrier.base_level + barrier.level_count)
+            memory, first, end, unit = self._range(plan, levels)
+            changes: tuple[Use, ...] = ()
+            if barrier.old_layout != barrier.new_layout:
+                changes = (Use(plan.uid, "image", memory, first, end, "transition", False, True, unit=unit),)
+            return Covered(*words, memory, first, end, f"image barrier {barrier.barrier!r}", changes)
+        memory, first, end, _ = self._range(plan, None)
+        if barrier.kind == "buffer":
+            first += barrier.offset_bytes
+            end = first + barrier.size_bytes
+        return Covered(*words, memory, first, end)
+
+    @staticmethod
+    def _range(plan: ResourcePlan, levels: tuple[int, int] | None) -> tuple[str, int, int, str]:
+        """Memory object, first and end, and what these count; ``levels`` are those of an image, None for all.
+
+        In a group the levels of an image are taken as if they lay one behind the other.
+        """
+        if plan.kind == "image":
+            first, end = levels or (0, plan.mips)
+            if plan.group is None:
+                return f"uid {plan.uid}", first, end, "mip level"
+            parts = [part for part in plan.parts if first <= part.level < end]
+            first, end = parts[0].offset_bytes, parts[-1].end_bytes
+        else:
+            first, end = 0, plan.size_bytes
+        if plan.group is None:
+            return f"uid {plan.uid}", first, end, "byte"
+        return f"group {plan.group}", plan.offset_bytes + first, plan.offset_bytes + end, "byte"
+
+
+class _Uses:
+    """What the operations of a plan and drawings do to memory."""
+
+    def __init__(self, plan: Plan, shaders: Mapping[str, LoadedShader], memory: _Memory) -> None:
+        self._plan = plan
+        self._shaders = shaders
+        self._memory = memory
+        self._effects: dict[str, dict[tuple[int, int], Effect]] = {}
+        self._known: dict[tuple[str, int, int], tuple[Use, ...]] = {}
+
+    def of(self, operation: Dispatch | GraphDispatch | OpticalFlowDispatch) -> tuple[Use, ...]:
+        """The uses of a dispatch."""
+        key = (operation.kind, operation.pipeline, operation.descriptors)
+        if key not in self._known:
+            descriptors = self._plan.descriptor_lists[operation.descriptors].descriptors
+            if operation.kind == "dispatch":
+                shader = self._shaders[self._plan.pipelines[operation.pipeline].label]
+                found = self._of_shaders((shader,), descriptors)
+            else:
+                found = self._of_graph(operation.pipeline, descriptors)
+            self._known[key] = tuple(found)
+        return self._known[key]
+
+    def of_drawing(self, drawing: Drawing) -> Iterator[Use]:
+        """The uses of a drawing: those of its shaders, and its attachments."""
+        yield from self._of_shaders(drawing.shaders, drawing.descriptors)
+        for attachment in drawing.attachments:
+            if attachment is not None:
+                yield from self._memory.use(attachment.uid, attachment.level, "attachment", False, True)
+
+    def _of_shaders(self, shaders: Iterable[LoadedShader], descriptors: Iterable[Descriptor]) -> Iterator[Use]:
+        effects = [self._effects_of(shader) for shader in shaders]
+        for descriptor in descriptors:
+            for each in effects:
+                effect = each.get((descriptor.set, descriptor.binding))
+                if effect is None:
+                    continue
+                for use in self._memory.use(descriptor.uid, descriptor.level, *effect[:4]):
+                    if effect.extent_bytes is not None and use.what == "buffer":
+                        use = use._replace(end=min(use.end, use.first + effect.extent_bytes))
+                    yield use
+
+    def _of_graph(self, pipeline: int, descriptors: Iterable[Descriptor]) -> Iterator[Use]:
+        resources = {(each.set, each.binding): each for each in self._plan.graph_pipelines[pipeline].resources}
+        for descriptor in descriptors:
+            found = resources.get((descriptor.set, descriptor.binding))
+            if found is not None:
+                yield from self._memory.use(descriptor.uid, descriptor.level, "graph", found.reads, found.writes)
+
+    def _effects_of(self, shader: LoadedShader) -> dict[tuple[int, int], Effect]:
+        """(set, binding) → what a shader does there."""
+        found = self._effects.get(shader.uid)
+        if found is None:
+            found = self._effects[shader.uid] = {}
+            for place, slot in slots_of([(shader.uid, shader.interface)], "")[0].items():
+                touching = [each for _, each in slot.variables if each.reads or each.writes]
+                if touching:
+                    found[place] = Effect(
+                        _STAGES.get(shader.entry.execution_model, "compute"),
+                        any(each.reads for each in touching),
+                        any(each.writes and each.writable for each in touching),
+                        all(each.atomic for each in touching),
+                        _extent(touching),
+                    )
+        return found
+
+
+def _extent(variables: Iterable[DescriptorBinding]) -> int | None:
+    """The bytes of a buffer that variables can touch: those of their blocks, unless one ends in a runtime array."""
+    extents = [
+        None if each.block is None or each.block.runtime_stride_bytes is not None else each.block.size_bytes
+        for each in variables
+    ]
+    known = [extent for extent in extents if extent is not None]
+    return max(known) if known and len(known) == len(extents) else None

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.files.source import reason_of
 from scenario_runner.plan.limits import NAMES, exceeded_limits
+from scenario_runner.plan.model.plan import Plan
 from scenario_runner.streams import read_file
 from scenario_runner.vulkan.devices.features import FeatureTable
 from scenario_runner.vulkan.devices.requirements import enabled_for
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import Plan
 
 _HELP = "write it with: scenario-runner doctor --json > doctor.json"
 _BY_AXIS = frozenset({"maxComputeWorkGroupCount", "maxComputeWorkGroupSize"})

@@ -163,12 +163,12 @@ def no_compiler(case: Case) -> Codes:
 def hlsl_by_glslang(case: Case) -> Codes:
     """There is no dxc."""
     from scenario_runner.plan.model.records import CompilerOptions
-    from scenario_runner.shaders.compilers import dxc_library
+    from scenario_runner.shaders import compilers
 
     case.scene.file("s.hlsl", "[numthreads(1, 1, 1)] void main() {}")
     case.scene.resource("shader", uid="s", src="s.hlsl", type="HLSL").dispatch("s", [])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dxc_library, "PLACE", "not-installed.so")
+        patch.setattr(compilers, "DXC_PLACE", "not-installed.so")
         return case.validated(Options(CompilerOptions("glslangValidator")))
 
 

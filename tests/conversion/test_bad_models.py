@@ -336,7 +336,7 @@ def fake_converter(folder: Path, program: str) -> str:
 
 def test_without_the_converter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shader_cache: Path) -> None:
     """Models with nothing but shaders are converted; for all others the message says what to install."""
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("scenario_runner.conversion.converter.find_spec", lambda name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert convert(changed().encode(), check=False).content
     with pytest.raises(UnsupportedError) as caught:

@@ -10,8 +10,7 @@ import pytest
 from scenario_runner import ScenarioRunnerError, convert
 from scenario_runner.conversion.converter import find_converter
 from scenario_runner.conversion.model import Model
-from scenario_runner.conversion.reading import parse_model
-from scenario_runner.conversion.source import open_source
+from scenario_runner.conversion.source import open_source, parse_model
 from scenario_runner.conversion.syntax import escaped, tensor_type, unescaped
 from scenario_runner.formats import format_named
 from scenario_runner.graphs import parse_vgf

@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner, convert
-from scenario_runner.conversion.dispatch import covering_workgroups
+from scenario_runner.conversion.convert import covering_workgroups
 from scenario_runner.custom_shader import View
 from scenario_runner.formats import format_named
 from scenario_runner.graphs import parse_vgf, read_vgf
@@ -195,7 +195,7 @@ def test_command_line(program: Program, tmp_path: Path) -> None:
 
 def test_shaders_that_were_right_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was found about the same shaders is found again without looking; errors, changes and --no-cache look."""
-    from scenario_runner.custom_shader import checking
+    from scenario_runner.custom_shader import agreement
 
     looked: list[int] = []
 
@@ -203,7 +203,7 @@ def test_shaders_that_were_right_are_kept(tmp_path: Path, monkeypatch: pytest.Mo
         looked.append(len(shaders))
         return real(shaders, *arguments, **options)
 
-    real = checking.check_shaders
+    real = agreement.check_shaders
     monkeypatch.setattr("scenario_runner.custom_shader.check_shaders", check)
     monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(tmp_path / "cache"))
     text = function(["x"], [shader("%0", ["%x"], [1, 0], push_constant="a: 4")], ["%0"]).encode()

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from scenario_runner.custom_shader import DOMAIN
-from scenario_runner.custom_shader.documents import Examined, examine_document
+from scenario_runner.custom_shader.parsing import Examined, examine_document
 from tests.custom_shader.attributes import ATTRIBUTES, text_of
 
 

@@ -10,7 +10,7 @@ import pytest
 from scenario_runner import arm_glslc, system_packages
 from scenario_runner.doctor import gather
 from scenario_runner.doctor.findings import findings
-from scenario_runner.shaders.compilers import dxc_library
+from scenario_runner.shaders.compilers import has_dxc_wheels
 
 NO_MORE = {"named": None, "spirv_val": {"path": None, "version": None, "problem": None}}
 
@@ -53,7 +53,7 @@ def test_a_bare_machine_is_told_everything_at_once(report: dict[str, Any], monke
     assert found["ml-missing"]["fix"].endswith(" -m pip install ai_ml_emulation_layer_for_vulkan")
     assert found["vgf-missing"]["fix"].endswith(" -m pip install ai_ml_sdk_vgf_library")
     assert found["converter-missing"]["fix"].endswith(" -m pip install ai_ml_sdk_model_converter")
-    if dxc_library.has_wheels():
+    if has_dxc_wheels():
         assert found["dxc-missing"]["fix"].endswith(" -m pip install 'compushady-lrtu>=0.18'")
     if arm_glslc.has_wheels():
         assert found["tensor-compiler-missing"]["fix"].endswith(" 'ai_ml_sdk_scenario_runner>=0.11'")

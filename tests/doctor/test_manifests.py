@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.doctor.emulation import find_emulation_layers
-from scenario_runner.doctor.manifests import drivers, explicit_layers, layer_manifest
+from scenario_runner.doctor.manifests import drivers, explicit_layers, find_emulation_layers, layer_manifest
 
 ABSENT = "/nonexistent"
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the folders are those of Linux")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.doctor.ml_path import ml_path
+from scenario_runner.doctor.findings import ml_path
 from scenario_runner.doctor.supports import GROUPS
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 

@@ -15,7 +15,7 @@ from scenario_runner.errors import SandboxError, ScenarioRunnerError
 from scenario_runner.files.sandbox import CODE, confined
 from scenario_runner.files.source import SourceFile
 from scenario_runner.plan.model.records import CompilerOptions
-from scenario_runner.shaders.own_includes import own_include, without_comments
+from scenario_runner.shaders.source import own_include, without_comments
 from scenario_runner.validation import Options, validate_file
 from tests.gpu.ml_scenes import SPIRV, VGF, bindings, tensor
 from tests.program import Program

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner import arm_glslc as arm_glslc_files
-from scenario_runner.shaders import CompileRequest, compile_all
-from scenario_runner.shaders.compilers import dxc_library
+from scenario_runner.shaders import CompileRequest, compile_all, compilers
 
 MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
 Compile = Callable[..., bytes]
@@ -32,14 +31,14 @@ def own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_dxc_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the package with dxc's library were not installed."""
-    monkeypatch.setattr(dxc_library, "PLACE", "not-installed.so")
+    monkeypatch.setattr(compilers, "DXC_PLACE", "not-installed.so")
 
 
 @pytest.fixture
 def dxc() -> str:
     """The path of dxc's library, which the tests' environment has from the extra ``hlsl``."""
-    path = next(filter(os.path.isfile, dxc_library.DxcLibrary.candidates()), None)
-    assert path, f"these tests need dxc's library: pip install '{dxc_library.PACKAGE}'"
+    path = next(filter(os.path.isfile, compilers.DxcLibrary.candidates()), None)
+    assert path, f"these tests need dxc's library: pip install '{compilers.DXC_PACKAGE}'"
     return path
 
 

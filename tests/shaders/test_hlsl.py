@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import CompileError, CompilerNotFoundError
-from scenario_runner.shaders import Compiled, CompileRequest, compile_all, compile_each, find_compilers
-from scenario_runner.shaders.compilers import dxc_library
-from scenario_runner.shaders.compilers.dxc_library import EXTRA, DxcLibrary
+from scenario_runner.shaders import Compiled, CompileRequest, compile_all, compile_each, dxc_process, find_compilers
+from scenario_runner.shaders.compilers import DXC_EXTRA, DxcLibrary
 from scenario_runner.spirv import DescriptorBinding, read_module
 
 HEAD = "RWStructuredBuffer<float> o : register(u5);\n"
@@ -86,7 +85,7 @@ def test_without_any_compiler(no_dxc_library: None, monkeypatch: pytest.MonkeyPa
     (problem,) = caught.value.problems
     assert problem.message == "shader 's': no HLSL compiler was found"
     assert problem.help is not None
-    assert problem.help.startswith(f"pip install '{EXTRA}', or put dxc on PATH, or name it or its library by ")
+    assert problem.help.startswith(f"pip install '{DXC_EXTRA}', or put dxc on PATH, or name it or its library by ")
 
 
 def test_registers_and_spaces_are_bindings_and_sets() -> None:
@@ -250,7 +249,7 @@ def test_the_cache_needs_no_library(dxc: str, monkeypatch: pytest.MonkeyPatch, t
     shutil.copyfile(dxc, copy)
     monkeypatch.setenv("SCENARIO_RUNNER_DXC", str(copy))
     (module,) = compile_all([hlsl(source(1.25))])
-    monkeypatch.setattr("scenario_runner.shaders.process.Processes.started", None)
+    monkeypatch.setattr("scenario_runner.shaders.processes.Processes.started", None)
     assert compile_all([hlsl(source(1.25))]) == [module]
     monkeypatch.setenv("SCENARIO_RUNNER_DXC", dxc)
     with pytest.raises(TypeError):
@@ -287,16 +286,16 @@ def test_options_of_a_shader_are_no_options_of_the_process() -> None:
 
 def test_only_the_preferred_compiler_makes_batches(dxc: str) -> None:
     """Where a dxc program is preferred, the library compiles nothing before it."""
-    from scenario_runner.shaders.batch import batch_compiler
-    from scenario_runner.shaders.compilers.dxc import Dxc
-    from scenario_runner.shaders.options import BuildOptions
+    from scenario_runner.shaders.compilers import Dxc
+    from scenario_runner.shaders.jobs import Job
+    from scenario_runner.shaders.request import BuildOptions
     from scenario_runner.shaders.source import assemble
 
     request, options = hlsl(source(1)), BuildOptions()
     library, program = DxcLibrary(dxc, "1", "i"), Dxc("/bin/dxc", "1", "i")
     text = assemble(request, options)
-    assert batch_compiler(request, options, text, [library, program]) is library
-    assert batch_compiler(request, options, text, [program, library]) is None
+    assert Job(request, options, text, [library, program]).batch is library
+    assert Job(request, options, text, [program, library]).batch is None
 
 
 def test_a_warning_names_the_file_of_the_user(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -322,7 +321,7 @@ def test_the_help_names_compilers_of_hlsl(name: str, monkeypatch: pytest.MonkeyP
 
 def test_the_process_imports_little() -> None:
     """What each process of a batch imports before it loads the library: typing and re would take as long as shaders."""
-    folder = Path(dxc_library.__file__).parent
+    folder = Path(dxc_process.__file__).parent
     program = f"import sys; sys.path.insert(0, {str(folder)!r}); import dxc_process; print(*sys.modules)"
     modules = subprocess.run(
         [sys.executable, "-ISc", program], check=True, capture_output=True, text=True

@@ -17,9 +17,9 @@ import pytest
 
 from scenario_runner.errors import CompileError, FileError, ScenarioError
 from scenario_runner.shaders import BuildOptions, Compiled, CompileRequest, compile_all, compile_each
-from scenario_runner.shaders.batch import MAX_SHADERS, batches
-from scenario_runner.shaders.compilers.shaderc import Shaderc
-from scenario_runner.shaders.job import Job
+from scenario_runner.shaders.compilers import Shaderc
+from scenario_runner.shaders.jobs import Job
+from scenario_runner.shaders.running import MAX_SHADERS, batches
 from scenario_runner.shaders.source import assemble
 
 SHADERC, GLSLANG = 13, 8  # the tools that made a module, by SPIR-V's registry of generators
@@ -375,10 +375,11 @@ def test_batches_are_of_about_the_same_size(glslang: str) -> None:
 
     def job(length: int) -> Job:
         request = CompileRequest(source="#version 450\n" + "/" * length)
-        return Job(request, BuildOptions(), assemble(request, BuildOptions()), [compiler], compiler)
+        return Job(request, BuildOptions(), assemble(request, BuildOptions()), [compiler])
 
     jobs = [job(length) for length in (10, 5000, 20, 4000, 30, 3000)]
-    split = batches([*jobs, Job(*[getattr(jobs[0], n) for n in ("request", "options", "assembled", "compilers")])], 3)
+    alone = Job(jobs[0].request, BuildOptions(debug=True), jobs[0].assembled, [compiler])
+    split = batches([*jobs, alone], 3)
     assert sorted(sorted(len(one.request.source or "") // 1000 for one in batch) for batch in split) == [
         [0, 3],
         [0, 4],

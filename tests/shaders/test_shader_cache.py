@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.shaders import CompileRequest, ShaderCache, cache, compile_all, default_cache_dir
+from scenario_runner.shaders import CompileRequest, ShaderCache, compile_all, default_cache_dir, discovery
 
 MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
 MAGIC = b"\x03\x02\x23\x07"
@@ -122,7 +122,7 @@ def test_folder_that_cannot_be_written(tmp_path: Path, caplog: pytest.LogCapture
 
 def test_eviction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the bound the entries used longest ago go, and so do temporary files of a process that died."""
-    monkeypatch.setattr(cache, "MAX_ENTRIES", 8)
+    monkeypatch.setattr(discovery, "MAX_ENTRIES", 8)
     store = ShaderCache(str(tmp_path))
     now = time.time()
     for index in range(9):
@@ -187,4 +187,4 @@ def test_warm_run_starts_nothing(tmp_path: Path) -> None:
     loaded = done.stdout.split()
     assert "scenario_runner.shaders.compile" in loaded
     costly = ("subprocess", "tempfile", "concurrent.futures", "threading", "logging", "hashlib", "shlex", "pathlib")
-    assert not [name for name in loaded if name in costly or name.startswith("scenario_runner.shaders.process")]
+    assert not [name for name in loaded if name in costly or name.startswith("scenario_runner.shaders.processes")]

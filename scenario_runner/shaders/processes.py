@@ -1,4 +1,4 @@
-"""One compiler process: bounded in time, output and memory, and killed with everything it started."""
+"""Processes of compilers and validators: bounded in time, output and memory, killed with all that they started."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
-from scenario_runner import progress
+from scenario_runner import progress, system_limits
 from scenario_runner.program import Program
-from scenario_runner.shaders.module import MAX_FILE_BYTES
+
+MAX_FILE_BYTES = 64 << 20
+
 
 MAX_OUTPUT_BYTES = 1 << 20
 MAX_MEMORY_BYTES = 4 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(NamedTuple):
     """``output`` is standard output and error together. ``failure`` says why the process did not end by itself, or that
     it ended by a signal; ``""`` when it exited, with ``code``."""
 
@@ -127,3 +129,37 @@ def _limit(pid: int) -> None:
         resource.prlimit(pid, resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
         resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+
+
+def work_off(tasks: Sequence[Callable[[str], None]], prefix: str, count: int, processes: Processes) -> None:
+    """Do the tasks in ``count`` threads, each with the name of a folder that it may make. Ends all ``processes`` when
+    Ctrl-C comes."""
+    waiting = deque(enumerate(tasks))
+    crashes: list[Exception] = []
+
+    def work() -> None:
+        while not processes.stopped:
+            try:
+                index, task = waiting.popleft()
+            except IndexError:
+                return
+            try:
+                task(f"{prefix}-{index}")
+            except Exception as error:  # a defect of ours, to be seen by the caller's thread
+                crashes.append(error)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(count, len(tasks)))]
+    try:
+        for thread in threads:
+            system_limits.start(thread)
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(0.2)  # with a limit: a signal to another thread does not wake this one
+    except BaseException:
+        processes.stop()
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join(5.0)
+        raise
+    if crashes:
+        raise crashes[0]

@@ -1,7 +1,7 @@
-"""The pydantic models of the attributes: the keys of the shader, those of an input or output, those of a sampler.
+"""The pydantic models of the attributes (of the shader, of an input or output, of a sampler) and their JSON Schema.
 
-They hold names of Vulkan's enums as text; `parsing` looks them up. Source: "Vulkan Shader in TOSA Custom Operation
-Attributes".
+The models hold names of Vulkan's enums as text; `reading` looks them up. Source: "Vulkan Shader in TOSA Custom
+Operation Attributes".
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from pydantic.json_schema import models_json_schema
 
-from scenario_runner.custom_shader.samplers import SAMPLER_NAMES
+from scenario_runner.custom_shader.attributes import SAMPLER_NAMES
 from scenario_runner.formats import all_formats
 from scenario_runner.graphs.model import DESCRIPTOR_TYPE_NAMES
 from scenario_runner.scenario.model import U32
 from scenario_runner.scenario.model_base import ModelBase
+from scenario_runner.scenario.schema import without_null
 
 OTHER_DESCRIPTOR_TYPES = {"VK_DESCRIPTOR_TYPE_STORAGE_TENSOR_EXT": "VK_DESCRIPTOR_TYPE_TENSOR_ARM"}
 """Names that the description of the attributes uses and Vulkan does not have, with Vulkan's."""
+
 
 _Size = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]
 
@@ -87,3 +90,42 @@ class CustomShader(ModelBase):
     push_constants: str = Field(
         default="", description="Names and sizes in bytes, in their order, such as 'scale: 4, bias: 4'."
     )
+
+
+_INDEXED = "^(input|output)_(0|[1-9][0-9]*)_{name}$"
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema as JSON data: an object whose further keys may be anything but indices with leading zeros."""
+    _, generated = models_json_schema(
+        [(CustomShader, "validation"), (Resource, "validation")], ref_template="#/$defs/{model}"
+    )
+    definitions = without_null(generated["$defs"])
+    shader, resource = definitions.pop("CustomShader"), definitions.pop("Resource")
+    for model in (shader, resource, *definitions.values()):
+        for part in model["properties"].values():
+            part.pop("title", None)
+    for model in definitions.values():
+        model.pop("title", None)
+        model["additionalProperties"] = True
+    languages = [name for name in shader["properties"]["shader_language"]["enum"] if name]
+    with_language = {"properties": {"shader_language": {"enum": languages}}, "required": ["shader_language"]}
+    with_code = {"properties": {"shader_code": {"minLength": 1}}, "required": ["shader_code"]}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Attributes of a custom operation with a Vulkan shader",
+        "description": shader["description"],
+        "type": "object",
+        "properties": shader["properties"],
+        "required": shader["required"],
+        "patternProperties": {
+            **{_INDEXED.format(name=name): part for name, part in resource["properties"].items()},
+            "^(input|output)_0[0-9]+_": False,
+        },
+        "additionalProperties": True,
+        "allOf": [
+            {"if": with_language, "then": with_code},
+            {"if": with_code, "then": with_language},
+        ],
+        "$defs": definitions,
+    }

@@ -1,0 +1,403 @@
+"""The shader compilers: one class each, and the table of them. Adding one is its class and a line there."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from scenario_runner import arm_glslc
+from scenario_runner.shaders.request import BuildOptions, CompileRequest
+from scenario_runner.shaders.source import Assembled
+
+
+class MessageStyle(NamedTuple):
+    """Regular expressions. ``message`` has the groups file, line, column (may be missing), severity and text; ``noise``
+    matches lines that say nothing about the source. After a message may come the line of the source and a line with
+    marks below it, where ``echoes``."""
+
+    message: str
+    noise: str
+    echoes: bool = False
+
+
+# "ERROR: file:3: text", or "file:3:7:" on request.
+GLSLANG_STYLE = MessageStyle(
+    r"(?P<severity>ERROR|WARNING): (?P<file>.*?):(?P<line>-?\d+):(?:(?P<column>\d+):)? (?P<text>.*)",
+    r"ERROR: \d+ compilation errors\..*|"
+    r".*'' : compilation terminated.*|"
+    r"SPIR-V is not generated for failed compile or link|Failed to compiled GLSL input to SPIR-V:|"
+    r"ERROR: Linking \w+ stage: Missing entry point: Each stage requires one entry point|"
+    r"\S*\(\d+\): error at column \d+, HLSL parsing failed\.",
+)
+# dxc: "file:3:7: error: text"; shaderc: "file:3: error: text".
+CLANG_STYLE = MessageStyle(
+    r"(?P<file>.+?):(?P<line>\d+):(?:(?P<column>\d+):)? (?P<severity>(?:fatal )?error|warning|note): (?P<text>.*)",
+    r"\d+ (?:errors?|warnings?)(?: and \d+ errors?)? generated\.|.*'' : compilation terminated.*",
+    echoes=True,
+)
+
+
+GLSLANG_VARIABLE = "SCENARIO_RUNNER_GLSLANG"
+DXC_VARIABLE = "SCENARIO_RUNNER_DXC"
+SOURCE_NAME = "source"
+OUTPUT_NAME = "module.spv"
+
+_NUMBER = re.compile(r"\d+")
+_LIBRARY = r".*\.(?:so|dll|dylib)(?:\.[\d.]+)?"
+
+
+class _Found(NamedTuple):
+    path: str
+    version: str
+    identity: str
+
+
+class Compiler(_Found):
+    """One compiler file. ``version`` is its own word; ``identity`` tells two builds apart, wherever they are.
+
+    ``flavour`` names the class in reports and in the cache. ``variable`` is the environment variable that names one of
+    them, ``programs`` are their names on PATH. ``renames_entry`` tells whether a GLSL shader's entry point can be
+    called other than main, ``many_at_once`` whether it makes batches, and ``writes_logs`` whether a batch has a log for
+    each shader. ``asking_again`` are options, tried in turn, with which a compiler that stops at the first error
+    reports all. ``hlsl_is_dated`` tells that it knows HLSL as it was before HLSL 2021: no 64-bit or 16-bit types, no
+    templates.
+    """
+
+    __slots__ = ()
+
+    flavour: ClassVar[str]
+    languages: ClassVar[tuple[str, ...]]
+    variable: ClassVar[str] = GLSLANG_VARIABLE
+    programs: ClassVar[tuple[str, ...]] = ()
+    renames_entry: ClassVar[bool] = False
+    style: ClassVar[MessageStyle] = GLSLANG_STYLE
+    asking_again: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    many_at_once: ClassVar[bool] = False
+    writes_logs: ClassVar[bool] = False
+    hlsl_is_dated: ClassVar[bool] = False
+
+    @classmethod
+    def candidates(cls) -> list[str]:
+        """Where files of it may be, the preferred one first."""
+        return [path for name in cls.programs for path in on_path(name)]
+
+    @classmethod
+    def question(cls, path: str) -> list[str] | None:
+        """The command line that makes ``path`` say its version; None where it cannot be one of these."""
+        return None if is_library(path) else [path, "--version"]
+
+    @classmethod
+    def version_in(cls, answer: str) -> str | None:
+        """The version in what the command line of `question` wrote; None where another program wrote it."""
+        raise NotImplementedError
+
+    @property
+    def knows_tensors(self) -> bool:
+        """Whether GL_ARM_tensors is known."""
+        return False
+
+    def target_for(self, language: str, asked: str, tensors: bool) -> str:
+        """The Vulkan version whose SPIR-V it is told to make, where ``asked`` is the oldest that should do."""
+        return max(asked, "vulkan1.3") if tensors else asked
+
+    def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
+        """The command line; to be run in a folder that holds ``SOURCE_NAME`` and gets ``OUTPUT_NAME``.
+
+        Macros and includes are in the text already.
+        """
+        raise NotImplementedError
+
+    def batches(self, request: CompileRequest, options: BuildOptions, assembled: Assembled, *, preferred: bool) -> bool:
+        """Whether a shader can be compiled together with others. ``preferred`` tells whether this compiler would
+        compile it alone, too; another one may only take what comes out the same."""
+        return False
+
+    def batch_arguments(self, target: str, shaders: Sequence[tuple[CompileRequest, BuildOptions]]) -> list[str]:
+        """The command line that compiles the files ``0``, ``1``, … to ``0.spv``, ``1.spv``, ….
+
+        There is no such file for a shader that has to be compiled alone. One that ``writes_logs`` also writes
+        ``0.log``, … with its messages, and is not asked about those shaders again.
+        """
+        raise NotImplementedError
+
+
+def on_path(name: str) -> list[str]:
+    """Where a program of this name would be on PATH."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    program = name + ".exe" if sys.platform == "win32" else name
+    return [os.path.join(folder, program) for folder in folders if folder]
+
+
+def is_library(path: str) -> bool:
+    """Whether a path is that of a shared library, by its name."""
+    return re.fullmatch(_LIBRARY, os.path.basename(path)) is not None
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The numbers in a version, for comparing."""
+    return tuple(int(part[:9]) for part in _NUMBER.findall(version))
+
+
+TENSORS_SINCE = (15, 4)
+_STAGE = {"compute": "comp", "vertex": "vert", "fragment": "frag"}
+
+
+class Glslang(Compiler):
+    """Khronos' glslangValidator, in newer packages called glslang."""
+
+    __slots__ = ()
+
+    flavour = "glslang"
+    languages = ("GLSL", "HLSL")
+    programs = ("glslangValidator", "glslang")
+    renames_entry = True
+    hlsl_is_dated = True
+    # Versions before 14 give no columns. Not asked so at once: it may crash when it goes on behind an error.
+    asking_again = (("-C", "--error-column"), ("-C",))
+
+    @classmethod
+    def version_in(cls, answer: str) -> str | None:
+        """The version behind "Glslang Version:"."""
+        found = re.search(r"^Glslang Version: (?:\d+:)?(\S{1,80})", answer, re.M)
+        return found[1] if found else None
+
+    @property
+    def knows_tensors(self) -> bool:
+        """Whether GL_ARM_tensors is known; derived from the version."""
+        return numbers(self.version)[:2] >= TENSORS_SINCE
+
+    def target_for(self, language: str, asked: str, tensors: bool) -> str:
+        """For HLSL an old one: its storage buffers are decorated BufferBlock, which SPIR-V above 1.3 does not have."""
+        return min(asked, "vulkan1.1") if language == "HLSL" else super().target_for(language, asked, tensors)
+
+    def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
+        """One optimiser for every level; without it nothing is optimised."""
+        extra = ["-g"] if options.debug else []
+        extra += [] if options.optimise in ("", "0") else ["-Os"]
+        if request.language == "HLSL":
+            extra += ["-D", "--hlsl-enable-16bit-types", "-e", request.entry]
+        elif request.entry != "main":
+            extra += ["--source-entrypoint", "main", "-e", request.entry]
+        stage = ["-S", _STAGE[request.stage], "--target-env", target]
+        return [self.path, "-V", *stage, *extra, "-o", OUTPUT_NAME, SOURCE_NAME]
+
+
+# What glslangValidator sees differently: glslc has smaller limits behind GLSL's constants of these names, knows
+# __FILE__ without being asked, and counts lines in another way in old versions of GLSL.
+_DIFFERS = (b"gl_Max", b"__FILE__", b"__LINE__")
+
+
+class Shaderc(Compiler):
+    """Google's glslc."""
+
+    __slots__ = ()
+
+    flavour = "shaderc"
+    languages = ("GLSL",)
+    programs = ("glslc",)
+    style = CLANG_STYLE
+    many_at_once = True
+
+    @classmethod
+    def version_in(cls, answer: str) -> str | None:
+        """All that it says: the versions of its parts."""
+        return " ".join(answer.split())[:200] if re.search(r"^shaderc ", answer, re.M) else None
+
+    @property
+    def knows_tensors(self) -> bool:
+        """Whether GL_ARM_tensors is known; derived from the version of the glslang in it."""
+        found = re.search(r"glslang (?:\d+:)?(\d+\.\d+)", self.version)
+        return found is not None and numbers(found[1]) >= TENSORS_SINCE
+
+    def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
+        """Options like those of clang."""
+        extra = ["-g"] if options.debug else []
+        extra += [] if options.optimise in ("", "0") else ["-Os" if options.optimise == "s" else "-O"]
+        called = [f"-fshader-stage={request.stage}", f"--target-env={target}", *extra]
+        return [self.path, *called, "-o", OUTPUT_NAME, SOURCE_NAME]
+
+    def batches(self, request: CompileRequest, options: BuildOptions, assembled: Assembled, *, preferred: bool) -> bool:
+        """Whether the module is the same whether this or glslangValidator makes it.
+
+        With debug information a module holds its file's name, and optimised by glslc it has lost the names in it.
+        """
+        if request.language != "GLSL" or request.entry != "main" or assembled.opaque:
+            return False
+        if options.debug or options.optimise not in ("", "0"):
+            return False
+        return not any(word in assembled.text for word in _DIFFERS) and not _names_files(assembled.text)
+
+    def batch_arguments(self, target: str, shaders: Sequence[tuple[CompileRequest, BuildOptions]]) -> list[str]:
+        """A warning counts as an error: the preferred compiler then says its own words about that shader."""
+        argv = [self.path, "-c", "-Werror", f"--target-env={target}", "-x", "glsl"]
+        before = ""
+        for index, (request, _) in enumerate(shaders):
+            if request.stage != before:
+                argv.append(f"-fshader-stage={request.stage}")
+                before = request.stage
+            argv.append(str(index))
+        return argv
+
+
+def _names_files(text: bytes) -> bool:
+    """Whether a ``#line`` directive names a file, which glslc allows without being asked."""
+    return b'"' in text and re.search(rb'^[ \t]*#[ \t]*line\b[^\n]*"', text, re.M) is not None
+
+
+class ArmGlslc(Compiler):
+    """GLSL of any kind, but always SPIR-V 1.6 and an entry point called main."""
+
+    __slots__ = ()
+
+    flavour = "arm-glslc"
+    languages = ("GLSL",)
+
+    @classmethod
+    def candidates(cls) -> list[str]:
+        """In the folders of its own that it is installed into; Google's program on PATH has the same name."""
+
+        return arm_glslc.programs()
+
+    @classmethod
+    def version_in(cls, answer: str) -> str | None:
+        """Its own version and that of the glslang in it."""
+        found = re.search(r'"version": "([^"\s]{1,80})"', answer)
+        inside = re.search(r'"glslang=([^"\s]{1,80})"', answer)
+        return f"{found[1]} (glslang {inside[1]})" if found and inside else None
+
+    @property
+    def knows_tensors(self) -> bool:
+        """Always."""
+        return True
+
+    def target_for(self, language: str, asked: str, tensors: bool) -> str:
+        """It has no choice."""
+        return "vulkan1.3"
+
+    def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
+        """Files and stage are all that it takes."""
+        return [self.path, "--input", SOURCE_NAME, "--output", OUTPUT_NAME, "--stage", request.stage]
+
+
+_PROFILE = {"compute": "cs_6_2", "vertex": "vs_6_2", "fragment": "ps_6_2"}
+
+
+class Dxc(Compiler):
+    """The program dxc."""
+
+    __slots__ = ()
+
+    flavour = "dxc"
+    languages = ("HLSL",)
+    variable = DXC_VARIABLE
+    programs: ClassVar[tuple[str, ...]] = ("dxc",)
+    style = CLANG_STYLE
+
+    @classmethod
+    def version_in(cls, answer: str) -> str | None:
+        """What it says of its library."""
+        found = re.search(r"dxcompiler\S*:? *(.{1,120})", answer)
+        return " ".join(found[1].split()) if found else None
+
+    def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
+        """The options of `options_of`, between the names of the files."""
+        return [self.path, *options_of(request, options, target), "-Fo", OUTPUT_NAME, SOURCE_NAME]
+
+
+def options_of(request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
+    """What dxc is told about a shader. Registers are bindings and spaces are sets, without shifts."""
+    extra = ["-Zi"] if options.debug else []
+    extra += {"": [], "s": ["-O3"]}.get(options.optimise, [f"-O{options.optimise}"])
+    extra += [f"-fspv-target-env={min(target, 'vulkan1.3')}"]
+    profile = ["-T", _PROFILE[request.stage], "-E", request.entry]
+    return ["-spirv", "-enable-16bit-types", "-Wno-conversion", *profile, *extra]
+
+
+DXC_PACKAGE = "compushady-lrtu>=0.18"
+"""The package with the library that the extra ``hlsl`` brings. Nothing else of it is used."""
+DXC_EXTRA = "scenario-runner[hlsl]"
+DXC_PLACE = os.path.join("compushady", "backends", "libdxcompiler_x86_64.so")
+# Ends at once: the library's own clean-up takes time and could go wrong.
+_PROGRAM = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from dxc_process import main
+os._exit(main(sys.argv[2:]))
+"""
+
+
+def dxc_install_line() -> str:
+    """The advice for a machine without dxc."""
+    advice = f"put dxc on PATH, or name it or its library by {DXC_VARIABLE}"
+    return f"pip install '{DXC_EXTRA}', or {advice}" if has_dxc_wheels() else advice
+
+
+class DxcLibrary(Dxc):
+    """libdxcompiler.so; its messages, options and modules are those of `Dxc`."""
+
+    __slots__ = ()
+
+    flavour = "dxc-library"
+    programs = ()
+    many_at_once = True
+    writes_logs = True
+
+    @classmethod
+    def candidates(cls) -> list[str]:
+        """In the package, wherever Python finds packages."""
+        return [os.path.join(folder, DXC_PLACE) for folder in sys.path if folder]
+
+    @classmethod
+    def question(cls, path: str) -> list[str] | None:
+        """Our process is asked, which loads the library."""
+        return [*_process(path), "--version"] if is_library(path) and sys.executable else None
+
+    @classmethod
+    def version_in(cls, answer: str) -> str | None:
+        """What our process says, and nothing else does."""
+        found = re.match(r"scenario-runner: dxcompiler library (.{1,120})", answer)
+        return found[1] if found else None
+
+    def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
+        """Our process, with the options that dxc takes; messages go to standard output."""
+        given = [SOURCE_NAME, OUTPUT_NAME, "-", *options_of(request, options, target)]
+        return [*_process(self.path), str(len(given)), *given]
+
+    def batches(self, request: CompileRequest, options: BuildOptions, assembled: Assembled, *, preferred: bool) -> bool:
+        """Everything that it would compile alone."""
+        return preferred
+
+    def batch_arguments(self, target: str, shaders: Sequence[tuple[CompileRequest, BuildOptions]]) -> list[str]:
+        """One process, which loads the library once."""
+        argv = _process(self.path)
+        for index, (request, options) in enumerate(shaders):
+            given = [str(index), f"{index}.spv", f"{index}.log", *options_of(request, options, target)]
+            argv += [str(len(given)), *given]
+        return argv
+
+
+def has_dxc_wheels() -> bool:
+    """Whether the package exists for this kind of machine: Linux with glibc on x86-64."""
+    import platform
+
+    return platform.libc_ver()[0] == "glibc" and platform.machine() == "x86_64"
+
+
+def _process(path: str) -> list[str]:
+    # Without site-packages and the user's environment: nothing but the standard library is needed. As any module of
+    # ours, the one that is imported is kept compiled, unless Python was told not to: compiling it takes 10 ms.
+    flags = "-ISBc" if sys.dont_write_bytecode else "-ISc"
+    return [sys.executable, flags, _PROGRAM, os.path.dirname(os.path.abspath(__file__)), path]
+
+
+COMPILERS: tuple[type[Compiler], ...] = (
+    Dxc,
+    DxcLibrary,
+    Glslang,
+    Shaderc,
+    ArmGlslc,
+)
+"""The preferred one first; those that one environment variable names stand together."""

@@ -1,0 +1,235 @@
+"""Run compilers for shaders: many in one process where the compiler allows it, else one process each.
+
+A shader that a batch did not compile is compiled alone by the preferred compiler, whose messages the user reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from scenario_runner import temporary
+from scenario_runner.arm_glslc import install_line
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import CompileError, CompilerNotFoundError, FileError, ScenarioRunnerError
+from scenario_runner.shaders.compilers import OUTPUT_NAME, SOURCE_NAME, Compiler, dxc_install_line
+from scenario_runner.shaders.discovery import ShaderCache, names
+from scenario_runner.shaders.jobs import Job
+from scenario_runner.shaders.messages import compile_problem, log_warnings
+from scenario_runner.shaders.processes import MAX_FILE_BYTES, Processes, make_runnable, run_program, work_off
+
+BATCH_TIMEOUT_S = 10.0  # a shader that needs longer is compiled alone, with a time limit of its own
+MAX_SHADERS = 1000  # in one process: a command line has its bounds
+MAX_LOG = 1 << 20
+_SPIRV_MAGIC = b"\x03\x02\x23\x07"
+_FUNCTION_END = b"\x38\x00\x01\x00"  # SPIR-V's OpFunctionEnd, with which every module of a shader ends
+_UNSUPPORTED = "extension not supported"
+_TOO_MUCH = "the shader may be too much for it, or another compiler may do better"
+
+
+def compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, timeout_s: float) -> None:
+    """Fill ``module`` or ``failure`` of each, with at most ``jobs`` processes at a time."""
+    processes = Processes()
+
+    def together(batch: list[Job], folder: str) -> None:
+        with contextlib.suppress(OSError):  # compiling them alone says more
+            compile_batch(batch, folder, processes, timeout_s)
+
+    def alone(job: Job, folder: str) -> None:
+        try:
+            compile_alone(job, folder, processes, timeout_s)
+        except ScenarioRunnerError as error:
+            job.failure = error
+        except OSError as error:
+            job.failure = FileError(f"cannot compile shaders in {os.path.dirname(folder)!r}: {error}")
+
+    try:
+        root = temporary.make_folder()
+    except OSError as error:
+        reason = f"no folder for temporary files can be used to compile shaders: {error.strerror or error}"
+        raise FileError(reason, help="set TMPDIR to a folder that can be written and has room") from error
+    try:
+        tasks: list[Callable[[str], None]] = [partial(together, batch) for batch in batches(missing, jobs)]
+        tasks += [partial(alone, job) for job in missing if job.batch is None]
+        work_off(tasks, os.path.join(root, "first"), jobs, processes)
+        left = [job for job in missing if job.batch is not None and job.module is None and job.failure is None]
+        work_off([partial(alone, job) for job in left], os.path.join(root, "then"), jobs, processes)
+    finally:
+        temporary.remove(root)
+    if cache is not None:
+        for job in missing:
+            if job.module is not None and job.made_by and not job.assembled.opaque:
+                cache.store(job.key(job.made_by), job.module)
+        cache.evict()
+
+
+def compile_alone(job: Job, folder: str, processes: Processes, timeout_s: float) -> None:
+    """Fill ``module`` and ``made_by``, or raise CompileError or CompilerNotFoundError.
+
+    A further compiler is tried only where those before do not know an extension. ``folder`` must not exist yet.
+    """
+    os.mkdir(folder)
+    with open(os.path.join(folder, SOURCE_NAME), "wb") as file:
+        file.write(job.assembled.text)
+    refusals = []
+    for compiler in job.compilers:
+        try:
+            job.module, said = _compile_with(compiler, job, folder, processes, timeout_s)
+        except _NextCompilerError as error:
+            refusals.append(error)
+            continue
+        job.made_by = compiler
+        log_warnings(job.request, job.assembled, said, compiler.style)
+        return
+    raise CompileError(refusals[0].problems)
+
+
+class _NextCompilerError(CompileError):
+    """A refusal that another compiler may not share."""
+
+
+def _compile_with(
+    compiler: Compiler, job: Job, folder: str, processes: Processes, timeout_s: float
+) -> tuple[bytes, str]:
+    """The module, and the messages of the compiler."""
+    request = job.request
+    try:
+        argv = compiler.arguments(request, job.options, job.target(compiler))
+        make_runnable(argv[0])
+        done = run_program(argv, folder=folder, timeout_s=timeout_s, processes=processes)
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise CompilerNotFoundError(f"the shader compiler {compiler.path!r} cannot be started: {reason}") from error
+    if done.failure:
+        raise _defect(
+            job, compiler, done.failure, "the shader may be too much for it, or another compiler may do better"
+        )
+    if done.code != 0:
+        said = _all_errors(compiler, argv, done.output, folder, processes, timeout_s)
+        problem = compile_problem(request, job.assembled, said, compiler.style)
+        if _UNSUPPORTED in done.output:
+            advice = f"{names([compiler])} lacks the extension; a newer glslang, or Arm's glslc, may have it: "
+            raise _NextCompilerError(problem._replace(help=advice + install_line()))
+        if request.language == "HLSL" and compiler.hlsl_is_dated:
+            advice = f"{names([compiler])} does not know HLSL 2021; dxc may compile it: {dxc_install_line()}"
+            raise CompilerNotFoundError(problem._replace(code=CompilerNotFoundError.code, help=advice))
+        raise CompileError(problem)
+    try:
+        module = _read_module(os.path.join(folder, OUTPUT_NAME))
+    except OSError:
+        raise _defect(job, compiler, "wrote no module") from None
+    if not _is_module(module):
+        raise _defect(job, compiler, f"wrote {len(module)} bytes that are not a SPIR-V module")
+    return module, done.output
+
+
+def _defect(job: Job, compiler: Compiler, does: str, help: str | None = None) -> CompileError:
+    """The error of a compiler that made no module and did not say why."""
+    label = f"shader {job.request.label!r}: " if job.request.label else ""
+    text = f"{label}the shader compiler {compiler.path!r} {does}"
+    return CompileError(Diagnostic("SR-SHADER-010", "error", None, text, help, path=job.request.place))
+
+
+def _all_errors(
+    compiler: Compiler, argv: list[str], said: str, folder: str, processes: Processes, timeout_s: float
+) -> str:
+    """The messages of a compiler that is asked to go on behind the first error; ``said`` where that brings no more."""
+    first = next((line.split(": ", 2)[-1] for line in said.splitlines() if line.startswith("ERROR: ")), None)
+    for more in compiler.asking_again:
+        try:
+            done = run_program([argv[0], *more, *argv[1:]], folder=folder, timeout_s=timeout_s, processes=processes)
+        except (OSError, ValueError):
+            break
+        if not done.failure and first is not None and first in done.output:
+            return done.output
+    return said
+
+
+def batches(jobs: Iterable[Job], processes: int) -> list[list[Job]]:
+    """The jobs that have a ``batch`` compiler, in lists for one process each: per target as many as ``processes``, of
+    about the same size."""
+    groups: dict[tuple[str, str], list[Job]] = {}
+    for job in jobs:
+        if job.batch is not None:
+            groups.setdefault((job.batch.path, job.target(job.batch)), []).append(job)
+    split = []
+    for group in groups.values():
+        group.sort(key=lambda job: len(job.assembled.text), reverse=True)
+        count = max(min(processes, len(group)), -(-len(group) // MAX_SHADERS))
+        split += [group[index::count] for index in range(count)]
+    return split
+
+
+def compile_batch(jobs: Sequence[Job], folder: str, processes: Processes, timeout_s: float) -> None:
+    """Fill ``module`` and ``made_by`` of those that compile, or ``failure``. ``folder`` must not exist yet.
+
+    When the compiler crashes or hangs, the others are tried again without the shader that it was at, as long as
+    anything came before that one.
+    """
+    os.mkdir(folder)
+    left = list(jobs)
+    limit_s = min(timeout_s, BATCH_TIMEOUT_S)
+    for attempt in range(len(jobs)):
+        reached = _compile_together(left, os.path.join(folder, str(attempt)), processes, limit_s)
+        # The last one that it wrote may not be whole, the one after that is what it was at.
+        rest = [] if reached is None else [*left[reached : reached + 1], *left[reached + 2 :]]
+        if not rest or len(rest) == len(left):
+            return
+        left = rest
+
+
+def _compile_together(jobs: Sequence[Job], folder: str, processes: Processes, timeout_s: float) -> int | None:
+    """Run one process. Return the index of the last file that it wrote if it did not end by itself, -1 if it ended at
+    the first shader; else, and where that is not known, None."""
+    compiler = jobs[0].batch
+    assert compiler is not None
+    os.mkdir(folder)
+    for index, job in enumerate(jobs):
+        with open(os.path.join(folder, str(index)), "wb") as file:
+            file.write(job.assembled.text)
+    try:
+        argv = compiler.batch_arguments(jobs[0].target(compiler), [(job.request, job.options) for job in jobs])
+        make_runnable(argv[0])
+        done = run_program(argv, folder=folder, timeout_s=timeout_s, processes=processes)
+    except (OSError, ValueError):
+        return None  # compiling them alone says more
+    written = [index for index in range(len(jobs)) if _wrote(folder, index)]
+    # It writes one file after the other: where it was ended, only the last one can be a part of a module.
+    for index in written[:-1] if done.failure else written:
+        _take(jobs[index], compiler, os.path.join(folder, str(index)))
+    if not done.failure:
+        return None
+    return written[-1] if written else -1 if compiler.writes_logs else None
+
+
+def _wrote(folder: str, index: int) -> bool:
+    return any(os.path.exists(os.path.join(folder, f"{index}{ending}")) for ending in (".spv", ".log"))
+
+
+def _take(job: Job, compiler: Compiler, path: str) -> None:
+    """Take the module and the log of a shader, whose files begin with ``path``."""
+    said = None
+    if os.path.exists(f"{path}.log"):
+        with open(f"{path}.log", encoding="utf-8", errors="replace") as file:
+            said = file.read(MAX_LOG)
+    if os.path.exists(f"{path}.spv"):
+        module = _read_module(f"{path}.spv")
+        if module.endswith(_FUNCTION_END) and _is_module(module):
+            job.module, job.made_by = module, compiler
+    elif said is not None:
+        job.failure = CompileError(compile_problem(job.request, job.assembled, said, compiler.style))
+    if said is not None and job.module is not None:
+        log_warnings(job.request, job.assembled, said, compiler.style)
+
+
+def _read_module(path: str) -> bytes:
+    """At most one byte more than ``MAX_FILE_BYTES`` of the file that a compiler wrote. Raises OSError."""
+    with open(path, "rb") as file:
+        return file.read(MAX_FILE_BYTES + 1)
+
+
+def _is_module(data: bytes) -> bool:
+    """Whether this can be a SPIR-V module, by its size and first word."""
+    return 20 <= len(data) <= MAX_FILE_BYTES and len(data) % 4 == 0 and data[:4] == _SPIRV_MAGIC
