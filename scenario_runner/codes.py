@@ -22,11 +22,6 @@ class Code(NamedTuple):
         """The exit code of a run that an error of this code ends; 0 where it is not an error."""
         return error_class(self.code).exit_code if self.severity == "error" else 0
 
-    @property
-    def anchor(self) -> str:
-        """The heading's anchor in docs/codes.md."""
-        return self.code.lower()
-
 
 _TABLE: Final = tomllib.loads((files(__package__) / "codes.toml").read_text(encoding="utf-8"))
 

@@ -14,21 +14,17 @@ def page() -> str:
     lines = [
         "# Codes of findings",
         "",
-        "`scenario-runner validate` names each finding by a code, and `scenario-runner explain CODE` prints",
-        "the same text. This page is generated from `scenario_runner/codes.toml`",
-        "by `python tools/generate_codes_doc.py`.",
+        "Each entry has the title, the severity, the exit code of an error, the meaning and what to do.",
+        "`scenario-runner explain CODE` prints it with the section of the specification that has the rule.",
+        "This page is generated from `scenario_runner/codes.toml` by `python tools/generate_codes_doc.py`.",
     ]
     for family, about in FAMILIES.items():
-        members = [code for name, code in CODES.items() if name.split("-")[1] == family]
-        lines += ["", f"## {about}", ""]
-        lines += ["| code | severity | exit code | finding |", "|---|---|---|---|"]
-        lines += [
-            f"| [{code.code}](#{code.anchor}) | {code.severity} | {code.exit_code or ''} | {code.title} |"
-            for code in members
-        ]
-        for code in members:
-            lines += ["", f"### {code.code}", "", f"{code.title[:1].upper()}{code.title[1:]} ({code.severity})."]
-            lines += [code.meaning, "", f"**Fix:** {code.fix}", "", f"Source: {code.source}"]
+        lines += ["", f"## {about}"]
+        for code in CODES.values():
+            if code.code.split("-")[1] == family:
+                severity = f"error {code.exit_code}" if code.exit_code else code.severity
+                title = f"{code.title[:1].upper()}{code.title[1:]}"
+                lines += ["", f"### {code.code}", "", f"**{title}** ({severity}). {code.meaning}", f"*Fix:* {code.fix}"]
     return "\n".join(lines) + "\n"
 
 
