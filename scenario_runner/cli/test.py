@@ -367,6 +367,8 @@ class _Suite:
         lines = []
         if session.taken_over:
             lines.append(f"{counted(session.taken_over, 'result')} of the run before taken over")
+        if journal is not None and journal.is_lost:  # nothing is left to report, nor a folder to write to
+            return lines
         if options.results is not None:
             from scenario_runner.suite.tables import write_tables
 

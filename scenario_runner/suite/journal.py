@@ -100,6 +100,7 @@ class Journal:
 
     def __init__(self, folder: str, *, resume: bool = False) -> None:
         self.path = os.path.join(folder, FILE_NAME)
+        self.is_lost = False  # removed or replaced while it was written
         self._descriptor = -1
         try:
             os.makedirs(folder, exist_ok=True)
@@ -143,11 +144,22 @@ class Journal:
         # what is left in a text of bytes that were none stands in no JSON file
         line = _dumps(value).encode("utf-8", "replace") + b"\n"
         try:
+            self._check_place()
             if os.write(self._descriptor, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             help = "the results in it stay: make room, or whatever else is missing, and go on with --resume"
             refuse("SR-FILE-015", self.path, f"the journal cannot be written: {reason_of(error)}", help)
+
+    def _check_place(self) -> None:
+        """Raise FileError where the journal is no longer at its path: what was written to it then would be lost."""
+        try:
+            self.is_lost = not os.path.samestat(os.stat(self.path), os.fstat(self._descriptor))
+        except FileNotFoundError:
+            self.is_lost = True
+        if self.is_lost:
+            message = "the journal was removed or replaced while the suite ran, or the folder of the results was"
+            refuse("SR-FILE-015", self.path, message, "leave the folder alone while a suite runs, and run it again")
 
     def _end_last_line(self, size_bytes: int) -> None:
         """Remove what a killed process has left of a line."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy
+import pytest
 
 from tests.cli.test_test_command import DATA, doubled, item
 from tests.crash import crash_shader
@@ -114,3 +115,22 @@ def test_names_can_be_read_as_a_list(tmp_path: Path, program: Program) -> None:
     assert len(printed.splitlines()) == len(names) + 1
     again = program("test", "-", "--list", stdin=printed)
     assert (again.code, again.err, again.out) == (0, "", printed)
+
+
+@pytest.mark.parametrize("replaced", ["", 'mkdir "$RESULTS"; touch "$RESULTS/journal.jsonl"'])
+def test_a_results_folder_that_vanishes(tmp_path: Path, program: Program, replaced: str) -> None:
+    """It ends the suite at the next result with one error, and is not made anew."""
+    glslang, results = shutil.which("glslangValidator"), tmp_path / "r"
+    for name in ("a", "b", "c"):
+        item(tmp_path / "suite", name, doubled(0, 2, 4, 6))
+    compiler = tmp_path / "compiler"
+    compiler.write_text(f'#!/bin/sh\nRESULTS="{results}"; mv "$RESULTS" away\n{replaced}\nexec {glslang} "$@"\n')
+    compiler.chmod(0o755)
+    options = ("--glslang", compiler, "--no-cache", "--jobs", "1", "--junit", "junit.xml", "--quiet")
+    ended = program("test", "suite", "--results", "r", *options)
+    message = "the journal was removed or replaced while the suite ran, or the folder of the results was"
+    help = "leave the folder alone while a suite runs, and run it again"
+    assert ended.err == f"error: {results}/journal.jsonl: {message}\n  help: {help}\n"
+    assert (ended.code, ended.out.splitlines()[-1]) == (4, "suite stopped by an error: 0 of 1 item unexpected")
+    assert [each.name for each in results.glob("*")] == (["journal.jsonl"] if replaced else [])
+    assert len((tmp_path / "away" / "journal.jsonl").read_text().splitlines()) == 1
