@@ -7,7 +7,7 @@ import os
 import sys
 
 from scenario_runner import signals
-from scenario_runner.cli import main, streams
+from scenario_runner.cli import main, messages
 from scenario_runner.cli.supervisor import supervised
 
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
@@ -20,7 +20,7 @@ def console() -> None:
     one by one takes longer than a small scenario. Garbage is looked for seldom: what is imported stays in use.
     """
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
-    streams.set_up()
+    messages.set_up_streams()
     try:
         code = supervised(main)
     except KeyboardInterrupt:  # before main or after it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from scenario_runner.visible import one_line
+from scenario_runner.text import one_line
 
 Severity = Literal["error", "warning", "note"]
 

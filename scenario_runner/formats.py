@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.errors import ScenarioError, UnsupportedError
+from scenario_runner.text import close_names
 
 if TYPE_CHECKING:
     from scenario_runner.format_spellings import Spelling
@@ -100,7 +101,6 @@ def format_of_dxgi(code: int) -> Format | None:
 
 def close_format_names(name: str) -> list[str]:
     """At most three names that ``name`` may stand for: what other programs call formats, else a misspelling."""
-    from scenario_runner.close_names import close_names
     from scenario_runner.format_spellings import spellings
 
     wanted = name.upper()[:100]

@@ -2,14 +2,30 @@
 
 Classes and functions are named as "module:name", the module counted from this package, and imported when one of their
 kind is first met (`load`). So every layer can look a kind up here, and a run imports only what its scenario uses.
-Standard library only.
+Names of packages are imported in the same way (`lazy_names`). Standard library only.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
+
+
+def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package, with the module below it that each name comes from."""
+
+    def find(name: str) -> Any:
+        home = homes.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{package}.{home}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find
 
 
 class ResourceKind(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from scenario_runner import system_limits
-from scenario_runner.tied_process import kill_when_closed
+from scenario_runner.signals import kill_when_closed
 
 
 class Program(subprocess.Popen[bytes]):

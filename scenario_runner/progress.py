@@ -1,13 +1,18 @@
-"""How far a call has come, kept in memory that outlives the process: a crash of the driver is explained from it.
+"""Progress of a call: kept for the explanation of a crash, and timed where somebody asked for it.
 
-`share` makes that memory, before the process that runs the scenarios is forked. Without it nothing is kept, and noting
-costs nothing: so it is for programs that use the library.
+`share` keeps notes in memory that outlives the process. Without it noting costs nothing: programs that use the library
+need none. `measuring` sets a `Clock` for this thread (its context), and `phase` is a block of one phase. Phases are as
+coarse as frames and files, not commands.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from mmap import mmap
@@ -121,3 +126,104 @@ def doing(what: str, pointer: str = "") -> None:
         _numbers[CHANGES] = _numbers[CHANGES] + 1 & _MOST_MS
         text = f"{what[:500]}\0{pointer}\0".encode("utf-8", "replace")[: _SIZE_BYTES - TEXT - 2] + b"\0\0"
         _page[TEXT : TEXT + len(text)] = text
+
+
+PHASES = (
+    "parse",
+    "plan",
+    "compile",
+    "device",
+    "create",
+    "pipelines",
+    "upload",
+    "record",
+    "submit",
+    "wait",
+    "readback",
+    "store",
+)
+"""The phases in the order in which a run comes to them."""
+
+
+class Span(NamedTuple):
+    """One block of a phase; times are those of `time.perf_counter_ns`.
+
+    ``what`` and ``subject`` say what of the phase, and for which resource, pipeline or frame. ``own_ns`` leaves out the
+    spans inside of this one. ``iteration`` counts from 0, and is None before the first one.
+    """
+
+    phase: str
+    what: str
+    subject: str
+    begin_ns: int
+    end_ns: int
+    own_ns: int
+    iteration: int | None
+
+
+class Clock:
+    """Gathers spans, in the order in which they end; used from one thread."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.iteration: int | None = None
+        self._inner_ns: list[int] = []  # of each span that is open: what the spans inside of it took
+
+
+class _Open:
+    """A span that has not ended."""
+
+    __slots__ = ("_begin_ns", "_clock", "_name")
+
+    def __init__(self, clock: Clock, name: tuple[str, str, str]) -> None:
+        self._clock = clock
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._clock._inner_ns.append(0)
+        self._begin_ns = time.perf_counter_ns()
+
+    def __exit__(self, *_: object) -> None:
+        end_ns = time.perf_counter_ns()
+        clock = self._clock
+        took_ns = end_ns - self._begin_ns
+        own_ns = took_ns - clock._inner_ns.pop()
+        if clock._inner_ns:
+            clock._inner_ns[-1] += took_ns
+        clock.spans.append(Span(*self._name, self._begin_ns, end_ns, own_ns, clock.iteration))
+
+
+class _Nothing:
+    """A block that is not measured."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+_NOTHING = _Nothing()
+_current: ContextVar[Clock | None] = ContextVar("clock", default=None)
+
+
+def current() -> Clock | None:
+    """The clock that is set, if there is one."""
+    return _current.get()
+
+
+def phase(name: str, what: str = "", subject: str = "") -> Any:
+    """A context manager: what happens in its block belongs to the phase ``name``, one of `PHASES`."""
+    clock = _current.get()
+    return _NOTHING if clock is None else _Open(clock, (name, what, subject))
+
+
+@contextmanager
+def measuring(clock: Clock | None) -> Iterator[None]:
+    """Let ``clock`` measure what is called in this block; None leaves everything as it is."""
+    if clock is None:
+        yield
+        return
+    token = _current.set(clock)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scenario_runner import clock, log, progress
+from scenario_runner import log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError, error_of
 from scenario_runner.plan.model.records import CompilerOptions
 from scenario_runner.run.given_scenario import AnyScenario, StrPath, as_scenario, give_places, path_of, with_inputs
@@ -209,7 +209,7 @@ class Runner:
             outputs = given.written
 
         def plan_with(changed: Mapping[str, Any]) -> Plan:
-            with clock.phase("plan"):
+            with progress.phase("plan"):
                 return self.plan(loaded, {**given.inputs, **changed}, outputs=outputs, output_dir=output_dir)
 
         return Prepared(loaded, plan_with({}), plan_with, partial(self._execute, loaded), given.by_uid)
@@ -249,7 +249,7 @@ class Runner:
             from scenario_runner.run.timings import Timings
 
             measured = Timings()
-        with clock.measuring(measured.clock if measured else None):
+        with progress.measuring(measured.clock if measured else None):
             return self.prepare(scenario, inputs, *more, outputs=outputs, output_dir=output_dir).run(
                 capture_dir=capture_dir,
                 write_files=write_files,
@@ -277,8 +277,8 @@ class Runner:
         ``timings`` is given what the run took. ``dump`` asks for the content of resources after commands."""
         progress.doing("reading it")
         options: dict[str, Any] = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run, "timings": timings}
-        with clock.measuring(timings.clock if timings else None):
-            with clock.phase("plan"):
+        with progress.measuring(timings.clock if timings else None):
+            with progress.phase("plan"):
                 plan = self._plan_for_files(scenario, _text(output_dir))
             try:
                 if dump is not None:
@@ -324,7 +324,7 @@ class Runner:
             from scenario_runner.plan.resolve import resolve_to_keep
             from scenario_runner.scenario import loads
 
-            with clock.phase("parse", "scenario"):
+            with progress.phase("parse", "scenario"):
                 loaded = as_scenario(path) if cache.text is None else loads(cache.text, path)
             plan, facts = resolve_to_keep(loaded, output_dir=output_dir, compiler=compiler)
             if facts is not None:
@@ -355,7 +355,7 @@ class Runner:
             for sink in sinks:
                 if isinstance(sink, FileWriter):
                     sink.check()
-            with clock.phase("device"):
+            with progress.phase("device"):
                 objects = self._opened.device_for(plan, timed=timings is not None)
             if timings is not None:
                 timings.starting(plan, objects.device, repeat, dry_run)

@@ -1,9 +1,12 @@
-"""Ctrl-C, SIGTERM and SIGHUP interrupt whatever runs, which then cleans up."""
+"""Signals: Ctrl-C, SIGTERM and SIGHUP interrupt the run, which then cleans up; children end with their parent.
+
+`_signal` is what `signal` is made of, which takes a tenth of a small run to make an enum of every name.
+"""
 
 from __future__ import annotations
 
-# What the module `signal` is made of: that one makes an enum of every name, which takes a tenth of a small run.
 import _signal  # type: ignore[import-not-found]
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -79,3 +82,15 @@ def hold() -> None:
     """Let no signal strike any more: this process ends."""
     global _held
     _held += 1
+
+
+def kill_when_closed(pipe: int, owner: int) -> None:
+    """Have Linux kill the process ``owner``, or the group of processes ``-owner``, when the other end of a pipe is
+    closed: the process that alone holds that end is gone then.
+
+    ``pipe`` is its reading end, which must stay open in what is killed (fcntl(2): F_SETOWN, F_SETSIG, O_ASYNC)."""
+    import fcntl
+
+    fcntl.fcntl(pipe, fcntl.F_SETOWN, owner)
+    fcntl.fcntl(pipe, fcntl.F_SETSIG, _signal.SIGKILL)
+    fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import os
+import threading
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from scenario_runner.errors import LimitError
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Iterator
-
 
 _FILES_OF_PROCESS = 6  # the pipes to a process while it is started
 
@@ -33,7 +31,6 @@ def start(thread: threading.Thread) -> None:
 
 def processors() -> int:
     """How many processors this process may use, which in a container can be fewer than there are."""
-    import os
 
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for folder in control_groups("cpu"):
@@ -60,7 +57,6 @@ def refusal(what: str) -> LimitError:
 
 def _limits() -> Iterator[Limit]:
     """The limits of this process that can be read on this system, a stack being what a thread asks for."""
-    import os
 
     try:
         import resource
@@ -99,7 +95,6 @@ def _number(path: str) -> int | None:
 
 def _open_files(most: int) -> int:
     """How many files this process has open. None can be opened to tell where ``most`` are."""
-    import os
 
     try:
         return len(os.listdir("/proc/self/fd")) - 1
@@ -109,7 +104,6 @@ def _open_files(most: int) -> int:
 
 def _threads(user: int | None) -> int:
     """How many threads there are in the processes that this one can see: all, or those of a (real) user id."""
-    import os
 
     count = 0
     try:
@@ -132,7 +126,6 @@ def control_groups(
 ) -> Iterator[str]:
     """The folders of the control groups that limit this process: its own and those around it (cgroups(7)), of both
     versions. Some may not be there, as in a container that does not see those outside."""
-    import os
 
     try:
         with open(groups, encoding="utf-8") as file:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import atexit
 import os
+import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -140,7 +142,6 @@ def _is_over(rest: str, changed_s: float) -> bool:
     host, process_id, start, _ = parts
     if host == _host() != _UNKNOWN:
         return _start_of(int(process_id)) != start
-    import time
 
     return time.time() - changed_s > _FOREIGN_AGE_S
 
@@ -175,8 +176,6 @@ def _user_id() -> int:
 
 
 def _remove(path: str, mode: int) -> None:
-    import stat
-
     if not stat.S_ISDIR(mode):
         os.unlink(path)
         return

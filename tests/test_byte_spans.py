@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenario_runner.byte_spans import Span, collisions, overlap
+from scenario_runner.byte_data import Span, collisions, overlap
 
 spans = st.tuples(st.integers(0, 30), st.integers(0, 9)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from scenario_runner import signals, temporary
-
-if TYPE_CHECKING:
-    from scenario_runner.errors import UsageError
+from scenario_runner.cli.messages import show_error, write
+from scenario_runner.errors import INTERNAL_ERROR_EXIT_CODE, OutOfMemoryError, ScenarioRunnerError, UsageError
+from scenario_runner.text import close_names, did_you_mean
 
 COMMANDS = {
     "run": "run scenarios (the default command)",
@@ -52,7 +52,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _failed(error: BaseException) -> int:
     """Say what ended a command; returns the exit code."""
-    from scenario_runner.errors import OutOfMemoryError, ScenarioRunnerError
 
     if isinstance(error, SystemExit):  # --help
         return error.code if isinstance(error.code, int) else 0
@@ -64,8 +63,6 @@ def _failed(error: BaseException) -> int:
     if isinstance(error, MemoryError):
         error = OutOfMemoryError("the memory of this machine does not suffice")
     if isinstance(error, ScenarioRunnerError):
-        from scenario_runner.cli.messages import show_error
-
         show_error(error)
         return error.exit_code
     if isinstance(error, OSError) and error.filename is None:  # files are mapped below; this is a full disk, say
@@ -85,18 +82,12 @@ def _command(arguments: list[str]) -> tuple[str, list[str]]:
         return first, arguments[1:]
     if first.replace("-", "").replace("_", "").isalpha() and first[:1] != "-":
         error = _no_command(first)
-        if " (did you mean " in str(error):
-            import os
-
-            if not os.path.exists(first):
-                raise error
+        if " (did you mean " in str(error) and not os.path.exists(first):
+            raise error
     return "run", arguments
 
 
 def _no_command(word: str) -> UsageError:
-    from scenario_runner.close_names import close_names, did_you_mean
-    from scenario_runner.errors import UsageError
-
     meant = did_you_mean(close_names(word, COMMANDS, most=1))
     return UsageError(f"there is no command {word!r}{meant}", help=f"the commands: {', '.join(COMMANDS)}")
 
@@ -114,7 +105,6 @@ def _interrupted() -> int:
 
 def _system_refused(error: OSError) -> int:
     """Say what the system refused: standard output, where it was refused to those who write there."""
-    from scenario_runner.cli.messages import write
 
     reason = (error.strerror or str(error)).lower()
     last = error.__traceback__
@@ -131,9 +121,6 @@ def _internal_error(error: BaseException) -> int:
     """Say that the fault is ours, without a traceback unless the log level asks for one; returns the exit code."""
     import logging
     import traceback
-
-    from scenario_runner.cli.messages import write
-    from scenario_runner.errors import INTERNAL_ERROR_EXIT_CODE
 
     if logging.getLogger("scenario_runner").isEnabledFor(logging.DEBUG):
         traceback.print_exception(error)

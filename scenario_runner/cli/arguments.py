@@ -1,13 +1,18 @@
-"""What several commands' arguments have in common."""
+"""Options that several commands share, and the parser of them all."""
 
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from scenario_runner.errors import UsageError
+from scenario_runner.text import close_names, did_you_mean
+
+if TYPE_CHECKING:
+    from scenario_runner.viewing.element import Element
 
 _PATHS = {"FILE": "file", "DIR": "folder", "PATH": "file"}
 
@@ -28,7 +33,6 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """The help text; long ones have options in groups."""
-        from scenario_runner.cli.help_text import group_options, with_commands
 
         group_options(self)
         text = super().format_help()
@@ -48,7 +52,6 @@ class Parser(argparse.ArgumentParser):
 
     def _meant(self, message: str) -> str:
         """The options or words that may have been meant by those that argparse refuses."""
-        from scenario_runner.close_names import close_names, did_you_mean
 
         choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message)
         if choice:
@@ -183,3 +186,101 @@ def add_logging_option(parser: argparse.ArgumentParser) -> None:
         default="warning",
         help="least level of messages on standard error (default: warning)",
     )
+
+
+_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "device": (
+        "--device",
+        "--devices",
+        "--list-devices",
+        "--timeout",
+        "--ml-emulation",
+        "--disable-extension",
+        "--enable-robustness-features",
+        "--isolate",
+    ),
+    "models": ("--input", "--shader", "--push-constants"),
+    "results": ("--output", "--folder-each", "--clean", "--dry-run", "--repeat", "--repeat-keep-state", "--quiet"),
+    "checking": ("--strict", "--sandbox", "--validation", "--validation-report", "--validation-sync"),
+    "shaders and caches": (
+        "--glslang",
+        "--no-cache",
+        "--pipeline-caching",
+        "--cache-path",
+        "--clear-pipeline-cache",
+        "--fail-on-pipeline-cache-miss",
+    ),
+    "debugging": ("--dump-after", "--dump-dir", "--dump-all", "--debug-labels", "--log-level"),
+    "capture": ("--capture-dir", "--capture-frame", "--gfxr"),
+    "timing and measurements": (
+        "--profiling-dump-path",
+        "--perf-counters-dump-path",
+        "--trace",
+        "--shader-instrumentation",
+        "--session-memory-dump-dir",
+        "--emulation-layer-profiling-dump-dir",
+        "--neural-debug-database-dump-dir",
+        "--neural-statistics-dump-dir",
+        "--neural-statistics-mode",
+    ),
+    "compatibility": ("--scenario", "--wait-for-key-stroke-before-run", "--pause-on-exit"),
+}
+
+
+_REGROUPED = ("options", "how each scenario runs")
+_FEWEST = 20  # a shorter help text needs no headings
+
+
+def group_options(parser: argparse.ArgumentParser) -> None:
+    """Show each option of the table under its heading, where there are many."""
+    if len(parser._actions) < _FEWEST:
+        return
+    sources = [group for group in parser._action_groups if group.title in _REGROUPED]
+    for title, options in _GROUPS.items():
+        heading = parser.add_argument_group(title)
+        for option in options:
+            action = parser._option_string_actions.get(option)
+            source = next((group for group in sources if action in group._group_actions), None)
+            if action is not None and source is not None:
+                source._group_actions.remove(action)
+                heading._group_actions.append(action)
+
+
+def with_commands(text: str, commands: Mapping[str, str]) -> str:
+    """A help text with a line for each command before its arguments."""
+    width = max(map(len, commands))
+    lines = "".join(f"  {name:{width}}  {purpose}\n" for name, purpose in commands.items())
+    return text.replace("positional arguments:\n", f"commands:\n{lines}\npositional arguments:\n", 1)
+
+
+def add_tolerance_options(parser: argparse.ArgumentParser, when: str = "") -> None:
+    """--atol, --rtol and --ulp, which have effect ``when``."""
+    parser.add_argument("--atol", metavar="X", type=_error, default=0.0, help=f"{when}absolute errors to accept")
+    parser.add_argument("--rtol", metavar="X", type=_error, default=0.0, help=f"{when}relative errors to accept")
+    parser.add_argument("--ulp", metavar="N", type=_steps, default=0, help=f"{when}errors in ULP to accept")
+
+
+def _error(text: str) -> float:
+    try:
+        limit = float(text)
+    except ValueError:
+        limit = math.nan
+    if not 0 <= limit < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 0 or more, such as 1e-3")
+    return limit
+
+
+def _steps(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of 0 or more")
+    return int(text)
+
+
+def element(text: str) -> Element:
+    """The kind of number of this name."""
+    from scenario_runner.viewing.element import ELEMENTS
+
+    found = ELEMENTS.get(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected one of {', '.join(ELEMENTS)}")
+    return found

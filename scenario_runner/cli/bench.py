@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from scenario_runner import progress
 from scenario_runner.cli.arguments import (
     Parser,
     add_compiler_options,
@@ -17,14 +20,195 @@ from scenario_runner.cli.arguments import (
     device_arguments,
     positive_seconds,
 )
-from scenario_runner.errors import DeviceError, ScenarioRunnerError, UsageError
+from scenario_runner.cli.messages import is_terminal, rich_console, set_up_logging, show_error
+from scenario_runner.errors import DeviceError, FileError, ScenarioRunnerError, UsageError
+from scenario_runner.progress import Clock
+from scenario_runner.text import counted, one_line
+from scenario_runner.timing.samples import (
+    MIN_SAMPLES,
+    Change,
+    Row,
+    ScenarioSamples,
+    Summary,
+    compare,
+    keyed,
+    read,
+    summary,
+    text,
+)
 
 if TYPE_CHECKING:
-    import argparse
-
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.runner import Runner
-    from scenario_runner.timing.samples import ScenarioSamples
+
+_PLOT_COLUMNS = 30
+_LEAST_PLOT_COLUMNS = 8
+_TIMES_COLUMNS = 48  # three times and a spread, with the space between them
+_MOST_NAME_COLUMNS = 40
+_MOST_DISPATCHES = 20
+_HEADINGS = ("", "min", "median", "p95", "spread", "")
+
+
+def show(samples: ScenarioSamples) -> None:
+    """Print what one scenario took."""
+    print(f"{one_line(samples.scenario)}: {counted(samples.count, 'run')} on {samples.device}")
+    if samples.why_none is not None:
+        print(f"  {samples.why_none}")
+    dispatches = [row for row in samples.rows if row.kind == "device"]
+    if dispatches:
+        note = ""
+        shown = dispatches
+        if len(dispatches) > _MOST_DISPATCHES + 1:  # and the row of them all
+            slowest = sorted(dispatches[:-1], key=lambda row: summary(row.samples).median)[-_MOST_DISPATCHES:]
+            kept = {id(row) for row in slowest}
+            shown = [row for row in dispatches[:-1] if id(row) in kept] + dispatches[-1:]
+            note = f", the slowest {_MOST_DISPATCHES} of {len(dispatches) - 1}"
+        _table(f"on the device{note}", shown)
+    _table("on the host", [row for row in samples.rows if row.kind == "host"])
+    if samples.once:
+        once = ", ".join(f"{phase} {duration(value)}" for phase, value in samples.once.items() if value)
+        print(f"once: {once}")
+
+
+def _table(title: str, rows: Sequence[Row]) -> None:
+    found = [summary(row.samples) for row in rows]
+    # the last row is the sum of the others: it has a scale of its own
+    greatest = max((each.p95 for each in found[:-1]), default=found[-1].p95)
+    unicode = is_terminal(sys.stdout)
+    names = [one_line(row.name if row.command is None else f"{row.command} {row.name}") for row in rows]
+    columns = _plot_columns([title, *names]) if unicode else _PLOT_COLUMNS
+    lines = []
+    for name, row, each in zip(names, rows, found, strict=True):
+        scale = greatest if row is not rows[-1] else each.p95
+        times = (duration(each.min), duration(each.median), duration(each.p95), f"{each.spread_percent:.1f} %")
+        lines.append((name, *times, plot(each, scale, columns, unicode=unicode)))
+    print_table((title, *_HEADINGS[1:]), lines)
+
+
+def _plot_columns(names: Sequence[str]) -> int:
+    """How many columns of the terminal are left for plots beside names and times."""
+    import shutil
+
+    wanted = min(max(map(len, names)), _MOST_NAME_COLUMNS)
+    left = shutil.get_terminal_size().columns - wanted - _TIMES_COLUMNS
+    return min(max(left, _LEAST_PLOT_COLUMNS), _PLOT_COLUMNS)
+
+
+def plot(each: Summary, greatest: float, columns: int = _PLOT_COLUMNS, *, unicode: bool = False) -> str:
+    """A line from the least to the 95th percentile with a mark at the median; ``greatest`` is at the right end."""
+    line, mark = ("━", "●") if unicode else ("-", "*")
+    last = columns - 1
+    left, middle, right = (
+        min(round(last * value / greatest), last) if greatest > 0 else 0 for value in (each.min, each.median, each.p95)
+    )
+    middle = min(max(middle, left), right)
+    return (" " * left + line * (middle - left) + mark + line * (right - middle)).ljust(columns)
+
+
+def duration(nanoseconds: float) -> str:
+    """A time with a unit that leaves one to three digits before the point."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if abs(nanoseconds) >= size:
+            return f"{nanoseconds / size:.3f} {unit}"
+    return f"{nanoseconds:.0f} ns"
+
+
+def print_table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+    """A table by rich on a terminal, aligned columns elsewhere. The first column is text, the last one a plot."""
+    if is_terminal(sys.stdout):
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+        for number, heading in enumerate(headings):
+            table.add_column(heading, justify="left" if number in (0, len(headings) - 1) else "right", no_wrap=True)
+        for line in lines:
+            table.add_row(*map(Text, line[:-1]), Text(line[-1], "cyan"))
+        rich_console(sys.stdout).print(table)
+        return
+    everything = [tuple(headings), *map(tuple, lines)]
+    widths = [max(map(len, column)) for column in zip(*everything, strict=True)]
+    for line in everything:
+        cells = [
+            cell.ljust(width) if number in (0, len(line) - 1) else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        print("  " + "  ".join(cells).rstrip())
+
+
+SLOWER_EXIT_CODE = 1
+# What the host's clock and its interruptions leave unclear.
+_HOST_RESOLUTION_NS = 1000.0
+
+
+def show_comparison(before_path: str, after_path: str, *, threshold_percent: float) -> int:
+    """Print every change; returns 1 where something is slower, else 0. Raises FileError."""
+    before, after = read(before_path), read(after_path)
+    pairs, alone = _pairs(before, after)
+    if not pairs:
+        raise FileError(f"{before_path} and {after_path} have no scenario in common")
+    slower = 0
+    for one, other in pairs:
+        slower += _show(one, other, threshold_percent)
+    for name in alone:
+        print(f"{one_line(name)}: only in one of the files")
+    return SLOWER_EXIT_CODE if slower else 0
+
+
+def _pairs(
+    before: list[ScenarioSamples], after: list[ScenarioSamples]
+) -> tuple[list[tuple[ScenarioSamples, ScenarioSamples]], list[str]]:
+    """The scenarios in both, by name, and the names of the others; two single scenarios belong together."""
+    if len(before) == len(after) == 1:
+        return [(before[0], after[0])], []
+    others = {each.scenario: each for each in after}
+    names = {each.scenario for each in before}
+    pairs = [(each, others[each.scenario]) for each in before if each.scenario in others]
+    return pairs, sorted(names ^ others.keys())
+
+
+def _show(before: ScenarioSamples, after: ScenarioSamples, threshold_percent: float) -> int:
+    """Print the changes of one scenario; returns how many rows are slower."""
+    print(f"{one_line(after.scenario)}: {before.count} runs before, {after.count} after")
+    if before.device != after.device:
+        print(f"  the devices differ: {one_line(before.device)} before, {one_line(after.device)} after")
+    rows, others = dict(keyed(before)), dict(keyed(after))
+    changes: list[tuple[str, Change]] = []
+    for key, row in rows.items():
+        if key in others:
+            resolution_ns = 2 * max(before.period_ns, after.period_ns) if row.kind == "device" else _HOST_RESOLUTION_NS
+            change = compare(
+                summary(row.samples),
+                summary(others[key].samples),
+                threshold_percent=threshold_percent,
+                resolution_ns=resolution_ns,
+            )
+            name = row.name if row.command is None else f"{row.command} {row.name}"
+            changes.append((f"{row.kind}: {one_line(name)}", change))
+    counts = {
+        verdict: sum(change.verdict == verdict for _, change in changes)
+        for verdict in ("slower", "faster", "same", "unknown")
+    }
+    lines = [
+        (
+            name,
+            duration(change.before.median),
+            duration(change.after.median),
+            f"{change.percent:+.1f} %",
+            duration(change.noise),
+            change.verdict,
+        )
+        for name, change in changes
+        if change.verdict in ("slower", "faster")
+    ]
+    if lines:
+        print_table(("", "before", "after", "change", "noise", ""), lines)
+    unknown = f", {counts['unknown']} with fewer than {MIN_SAMPLES} samples" if counts["unknown"] else ""
+    lost = len(rows.keys() ^ others.keys())
+    different = f", {lost} in one file alone" if lost else ""
+    print(f"  {counts['slower']} slower, {counts['faster']} faster, {counts['same']} unchanged{unknown}{different}")
+    return counts["slower"]
+
 
 _WARMUP, _REPEAT = 3, 20
 _THRESHOLD_PERCENT = 2.0
@@ -34,12 +218,9 @@ def main(argv: Sequence[str]) -> int:
     """Returns 0, or the exit code of the first scenario that failed; with --compare 1 where something is slower beyond
     noise."""
     options = _parse(argv)
-    from scenario_runner.cli.messages import set_up_logging, show_error
 
     set_up_logging(options.log_level)
     if options.compare is not None:
-        from scenario_runner.cli.bench_comparison import show_comparison
-
         if options.files:
             raise UsageError("--compare takes two files of --json and no scenario")
         threshold = _THRESHOLD_PERCENT if options.threshold is None else options.threshold
@@ -50,10 +231,8 @@ def main(argv: Sequence[str]) -> int:
         raise UsageError("--threshold is an option of --compare")
     if options.time is not None and options.repeat is not None:
         raise UsageError("--time and --repeat both say when to stop", help="give one of them")
-    from scenario_runner.cli.bench_report import show
     from scenario_runner.files.output import OutputFile
     from scenario_runner.runner import Runner
-    from scenario_runner.timing.samples import text
 
     code = 0
     file = None
@@ -86,16 +265,13 @@ def main(argv: Sequence[str]) -> int:
 
 def _measure(runner: Runner, path: str, options: argparse.Namespace) -> ScenarioSamples:
     """Plan the scenario once and run it again and again on one device."""
-    from scenario_runner import clock
-    from scenario_runner.clock import Clock
     from scenario_runner.run.timings import Timings
     from scenario_runner.scenario import load
-    from scenario_runner.timing.samples import ScenarioSamples
 
     samples = ScenarioSamples(path)
     before = Clock()
-    with clock.measuring(before):
-        with clock.phase("parse", "scenario"):
+    with progress.measuring(before):
+        with progress.phase("parse", "scenario"):
             scenario = load(path)
         written = [each.uid for each in scenario.resources if getattr(each, "dst", None)]
         prepared = runner.prepare(scenario, outputs=written)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from scenario_runner.cli.arguments import Parser
 from scenario_runner.errors import FileError, UsageError
-from scenario_runner.visible import counted, size_in_units
+from scenario_runner.text import close_names, counted, did_you_mean, size_in_units
 
 _WHAT = {
     "plans": "plans of scenarios",
@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _show(folder: str, *, as_json: bool) -> int:
-    from scenario_runner.kept_files import KINDS, LIMIT_VARIABLE, kept_files, limit_bytes
+    from scenario_runner.content_cache import KINDS, LIMIT_VARIABLE, kept_files, limit_bytes
 
     files = {kind: kept_files(folder, kind) for kind in KINDS}
     sizes = {kind: sum(file.size_bytes for file in of_kind) for kind, of_kind in files.items()}
@@ -62,8 +62,7 @@ def _show(folder: str, *, as_json: bool) -> int:
 
 
 def _clear(folder: str, wanted: Sequence[str]) -> int:
-    from scenario_runner.close_names import close_names, did_you_mean
-    from scenario_runner.kept_files import KINDS, kept_files, remove
+    from scenario_runner.content_cache import KINDS, kept_files, remove
 
     for kind in wanted:
         if kind not in KINDS:

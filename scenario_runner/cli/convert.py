@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from scenario_runner.cli.arguments import Parser, add_compiler_options, compiler_arguments
+from scenario_runner.cli.messages import write
 from scenario_runner.errors import FileError, UsageError
 
 
@@ -46,7 +47,6 @@ def main(argv: Sequence[str]) -> int:
     )
     add_compiler_options(parser)
     options = parser.parse_args(argv)
-    from scenario_runner.cli.messages import write
     from scenario_runner.conversion.convert import convert
 
     to_stdout = options.output == "-"

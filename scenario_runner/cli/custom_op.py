@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.cli.arguments import Parser, add_compiler_options, compiler_arguments
-from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, error_class
-from scenario_runner.visible import counted, one_line
+from scenario_runner.cli.messages import write
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UsageError, error_class
+from scenario_runner.text import counted, one_line
 
 if TYPE_CHECKING:
     from scenario_runner.custom_shader import CheckedShader
     from scenario_runner.custom_shader.agreement import Types
     from scenario_runner.custom_shader.parsing import Examined
-    from scenario_runner.diagnostics import Diagnostic
 
 SCHEMA = 1
 """Version of the JSON of ``check --json``; a key that changes its meaning raises it."""
@@ -91,7 +92,6 @@ def _write_attributes(options: argparse.Namespace) -> int:
     import json
 
     from scenario_runner.custom_shader.skeleton import attributes_of_shader
-    from scenario_runner.errors import UsageError
 
     if options.workgroups is not None and min(options.workgroups) < 1:
         raise UsageError("--workgroups takes three numbers of at least 1")
@@ -211,8 +211,6 @@ def _of_model(path: str, content: bytes) -> tuple[list[Examined], list[Types | N
 
 
 def _show(path: str, operations: Sequence[Operation], found: Sequence[Diagnostic], kind: str) -> None:
-    from scenario_runner.cli.messages import write
-
     if kind == "model" and found:  # their places are those within the attributes
         found = ScenarioRunnerError(found).of_scenario(path).problems
     for problem in found:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.cli.arguments import Parser
-from scenario_runner.cli.tolerance_options import add_tolerance_options, element
+from scenario_runner.cli.arguments import Parser, add_tolerance_options, element
 from scenario_runner.errors import UsageError
-from scenario_runner.visible import counted, one_line
+from scenario_runner.text import counted, one_line
 
 if TYPE_CHECKING:
     from scenario_runner.run.dump_index import DumpEntry, DumpIndex
@@ -71,8 +71,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _typed(text: str) -> tuple[str | None, Element]:
-    import argparse
-
     uid, equals, name = text.rpartition("=")
     try:
         return (uid if equals else None), element(name)
@@ -104,7 +102,7 @@ def _report(one: DumpIndex, other: DumpIndex, found: Scenarios, all_compared: Se
         yield f"{folders} first differ {_place(first.entry)}, at {_name(first.entry, first.mip)}:"
         assert first.one is not None, "equal bytes do not differ"
         assert first.other is not None, "equal bytes do not differ"
-        from scenario_runner.cli.view_difference import report
+        from scenario_runner.cli.view import report
 
         for line in report(first.difference, first.one, first.other):
             yield f"  {line}"

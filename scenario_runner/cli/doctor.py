@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scenario_runner.cli.arguments import Parser, positive_seconds
+from scenario_runner.cli.messages import is_terminal, rich_console, write
 
 _STYLES = {"ok": "green", "bad": "red", "": "default"}
 _FIX_TIMEOUT_S = 1800.0
@@ -56,7 +57,6 @@ def _fix(report: Mapping[str, Any]) -> bool:
     """Run the commands of the findings; what they print goes to standard error. Returns whether all succeeded."""
     import subprocess
 
-    from scenario_runner.cli.messages import write
     from scenario_runner.program import Program
 
     succeeded = True
@@ -73,8 +73,6 @@ def _fix(report: Mapping[str, Any]) -> bool:
 
 
 def _show(report: Mapping[str, Any]) -> None:
-    from scenario_runner.cli.messages import is_terminal
-
     if is_terminal(sys.stdout):
         _show_in_colour(report)
     else:
@@ -107,7 +105,6 @@ def _show_in_colour(report: Mapping[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from scenario_runner.cli.messages import rich_console
     from scenario_runner.doctor.sections import headline, sections
 
     console = rich_console(sys.stdout)

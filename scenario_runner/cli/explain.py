@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from scenario_runner.cli.arguments import Parser
@@ -33,7 +34,6 @@ def main(argv: Sequence[str]) -> int:
                 if name.split("-")[1] == family:
                     print(f"  {name:<16} {code.severity:<8} {code.title}")
         return 0
-    import textwrap
 
     for number, given in enumerate(options.codes):
         code = CODES[given.upper()]

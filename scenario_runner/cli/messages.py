@@ -1,17 +1,20 @@
-"""What people see: errors, warnings and log lines; in colour on a terminal, plain elsewhere."""
+"""Output: errors, warnings and log lines, in colour on a terminal and plain elsewhere; streams that escape control
+characters.
+"""
 
 from __future__ import annotations
 
+import io
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scenario_runner import log
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.visible import one_line
+from scenario_runner.text import one_line, visible
 
 if TYPE_CHECKING:
     import logging
-    from collections.abc import Iterator
 
     from rich.segment import Segment
 
@@ -66,8 +69,6 @@ def rich_console(stream: TextIO) -> Any:
     from rich.console import Console
     from rich.segment import Segment
 
-    from scenario_runner.visible import visible
-
     class VisibleConsole(Console):
         def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
             for text, style, control in super().render(*arguments, **options):
@@ -107,3 +108,48 @@ def _listen(level: str, lines: bool) -> None:
     logger.handlers[:] = [Handler()]
     logger.setLevel(level.upper())
     logger.propagate = False
+
+
+class VisibleStream(io.TextIOWrapper):
+    """A text stream that escapes control characters; ``styled`` is the same without that, for our own colours."""
+
+    def write(self, text: str) -> int:
+        super().write(visible(text))
+        return len(text)
+
+    @property
+    def styled(self) -> Styled:
+        return Styled(self)
+
+
+class Styled:
+    """A file for `rich`: what comes here has gone through `visible` already."""
+
+    def __init__(self, stream: VisibleStream) -> None:
+        self._stream = stream
+        self.encoding = stream.encoding
+
+    def write(self, text: str) -> int:
+        return io.TextIOWrapper.write(self._stream, text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
+def set_up_streams() -> None:
+    """Replace the standard streams. One that whoever started us closed stays None."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            encoding, by_line, at_once = stream.encoding, stream.line_buffering, stream.write_through
+            # letters that the encoding lacks are escaped as well
+            new = VisibleStream(
+                stream.detach(), encoding, "backslashreplace", line_buffering=by_line, write_through=at_once
+            )
+            setattr(sys, name, new)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from scenario_runner.cli.run_files import announce, run_files
 from scenario_runner.cli.run_outputs import RunOutputs
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.files.npy import read_header
+from scenario_runner.plan.model.plan import Plan
 from scenario_runner.run.bare_model import BareModel
-from scenario_runner.visible import one_line
-
-if TYPE_CHECKING:
-    import argparse
-
-    from scenario_runner.plan.model.plan import Plan
-    from scenario_runner.run.driver_start import InstanceStart
-    from scenario_runner.scenario import Scenario
+from scenario_runner.run.driver_start import InstanceStart
+from scenario_runner.scenario import Scenario
+from scenario_runner.text import one_line
 
 
 def run_model(path: str, files: Sequence[str], options: argparse.Namespace, starting: InstanceStart | None) -> int:

@@ -9,16 +9,17 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from scenario_runner.cli.arguments import Parser
-from scenario_runner.cli.suite_reports import add_report_options, check_destinations, write_reports
-from scenario_runner.cli.suite_summary import verdict_line
-from scenario_runner.visible import one_line
+from scenario_runner.cli.messages import write
+from scenario_runner.cli.suite_display import verdict_line
+from scenario_runner.cli.test_options import add_report_options, check_destinations, write_reports
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.suite.records import Outcome, Result, is_bad
+from scenario_runner.suite.reports.text import MissingTools, SuiteInfo, headline, seconds_text
+from scenario_runner.text import one_line
 
 if TYPE_CHECKING:
-    from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.suite.merging import MergedJournals
     from scenario_runner.suite.problems import SuiteProblems
-    from scenario_runner.suite.records import Outcome, Result
-    from scenario_runner.suite.reports.text import SuiteInfo
     from scenario_runner.suite.tables import Comparison
 
 _MOST_SHOWN: Final = 50
@@ -39,11 +40,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--strict", action="store_true", help="stop at damaged lines and at verdicts that contradict")
     add_report_options(parser)
     options = parser.parse_args(argv)
-    from scenario_runner.cli.messages import write
     from scenario_runner.suite.merging import MergedJournals
     from scenario_runner.suite.problems import SuiteProblems, refuse
-    from scenario_runner.suite.records import is_bad
-    from scenario_runner.suite.reports.text import MissingTools
 
     def show(problem: Diagnostic) -> None:
         write(problem.severity, f"{problem} [{problem.code}]", problem.help)
@@ -94,8 +92,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _show_failures(bad: Sequence[str], merged: MergedJournals) -> None:
-    from scenario_runner.suite.reports.text import headline
-
     for id in bad[:_MOST_SHOWN]:
         print(headline(merged.result(id)))
     if len(bad) > _MOST_SHOWN:
@@ -122,8 +118,6 @@ def _compare(old: str, merged: MergedJournals, problems: SuiteProblems) -> list[
 
 
 def _parts(comparison: Comparison) -> list[tuple[str, list[str]]]:
-    from scenario_runner.suite.reports.text import seconds_text
-
     changes = (
         ("new failures", comparison.new_failures),
         ("fixed", comparison.fixed),
@@ -166,8 +160,6 @@ def _placed(attempt: Outcome, folder: str) -> Outcome:
 
 
 def _info(journals: Sequence[str], merged: MergedJournals, lacking: Sequence[str]) -> SuiteInfo:
-    from scenario_runner.suite.reports.text import SuiteInfo
-
     headers = [run.header for run in merged.runs]
     ends = [run.end for run in merged.runs if run.end is not None]
     return SuiteInfo(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from scenario_runner import log, progress
+from scenario_runner import __version__, log, progress
 from scenario_runner.cli import supervisor
-from scenario_runner.errors import DeviceError, UsageError
+from scenario_runner.cli.messages import is_terminal, rich_console, set_up_logging, show_error
+from scenario_runner.errors import DeviceError, NoDeviceError, UsageError
 
 if TYPE_CHECKING:
     from scenario_runner.run.crash import Crash
     from scenario_runner.run.driver_start import InstanceStart
+    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 # With one of these nothing is run.
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"})
@@ -27,6 +30,7 @@ _CHOOSING = (
     "--trace",
 )
 _MOST_LOOKED_AT = 8
+_DEPENDENCIES = ("vulkan", "cffi", "numpy", "pydantic", "imageio", "rich")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -36,24 +40,19 @@ def main(argv: Sequence[str]) -> int:
     """
     crash = supervisor.crash
     starting = _start_driver(argv) if crash is None else None
+    # What is imported from here on is imported while the driver starts.
     from scenario_runner.cli.run_options import parse
 
     options = parse(argv)
     if options.version:
-        from scenario_runner.cli.version import show_version
-
-        return show_version()
+        return _show_version()
     if options.list_devices:
         if crash is not None:
             raise _crashed(crash, None)
-        from scenario_runner.cli.devices import list_devices
-
-        return list_devices()
+        return _list_devices()
     files = [*options.scenario, *options.files]
     if not files:
         raise UsageError("no scenario file was given", help="scenario-runner test.json, or --help for all options")
-    from scenario_runner.cli.messages import set_up_logging, show_error
-
     set_up_logging(options.log_level, lines=True)
     from scenario_runner.cli.run_files import announce, run_files
     from scenario_runner.cli.run_outputs import RunOutputs, read_streams
@@ -78,7 +77,7 @@ def main(argv: Sequence[str]) -> int:
         output=options.output,
         capture_dir=options.capture_dir,
         folder_each=options.folder_each,
-        frame_captures=getattr(options, "capture_frame", None) is not None,
+        frame_captures=options.capture_frame is not None,
     )
     if crash is None:
         outputs.refuse_collisions()
@@ -111,3 +110,79 @@ def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
     validation = "--validation" in argv or "--validation-report" in argv
     labels = "--debug-labels" in argv or "--enable-gpu-debug-markers" in argv
     return InstanceStart(validation="sync" if "--validation-sync" in argv else validation, labels=labels, files=files)
+
+
+def _list_devices() -> int:
+    """Print index, name, type, UUID and driver of every device and return 0; the one that a run takes by itself is
+    marked "default". Raises NoDeviceError when there is none."""
+    from scenario_runner.vulkan.devices.instance import Instance
+    from scenario_runner.vulkan.devices.physical_device import choose
+
+    instance = Instance()
+    try:
+        devices = instance.physical_devices
+        if not devices:
+            raise NoDeviceError("there are no Vulkan devices", help="'scenario-runner doctor' shows what is missing")
+        try:
+            default = choose(devices, None).index
+        except NoDeviceError:
+            default = None  # none of them is usable; each line says why
+        rows = [_row(device, default) for device in devices]
+    finally:
+        instance.close()
+    if is_terminal(sys.stdout):
+        _show_table(rows)
+    else:
+        for row in rows:
+            note = f" - {row['note']}" if row["note"] else ""
+            print(
+                f"{row['index']}: {row['name']} ({row['type']}, Vulkan {row['version']}, {row['driver']})"
+                f" uuid {row['uuid']}{note}"
+            )
+    return 0
+
+
+def _row(device: PhysicalDevice, default: int | None) -> dict[str, str]:
+    from scenario_runner.vulkan.devices.instance import version_text
+
+    reason = device.unusable_because()
+    return {
+        "index": str(device.index),
+        "name": device.name,
+        "type": device.type,
+        "version": version_text(device.api_version),
+        "driver": device.driver,
+        "uuid": device.uuid,
+        "note": f"not usable: {reason}" if reason else "default" if device.index == default else "",
+    }
+
+
+def _show_table(rows: list[dict[str, str]]) -> None:
+    from rich.table import Table
+
+    table: Any = Table(box=None, header_style="bold", pad_edge=False)
+    for title, key in (("#", "index"), ("device", "name"), ("type", "type"), ("Vulkan", "version")):
+        table.add_column(title, overflow="fold", no_wrap=key != "name")
+    for title in ("driver", "UUID", ""):
+        table.add_column(title, overflow="fold")
+    from rich.text import Text
+
+    for row in rows:
+        cells = [Text(row[key]) for key in ("index", "name", "type", "version", "driver", "uuid")]
+        table.add_row(*cells, Text(row["note"], "red" if row["note"].startswith("not") else "green"))
+    rich_console(sys.stdout).print(table)
+
+
+def _show_version() -> int:
+    """Print the versions of this program and what it stands on, as JSON with the reference runner's keys; return 0."""
+    import json
+    from importlib.metadata import PackageNotFoundError, version
+
+    dependencies: list[dict[str, str | None]] = []
+    for name in _DEPENDENCIES:
+        try:
+            dependencies.append({"name": name, "version": version(name)})
+        except PackageNotFoundError:
+            dependencies.append({"name": name, "version": None})
+    print(json.dumps({"version": __version__, "revision": f"v{__version__}", "dependencies": dependencies}, indent=2))
+    return 0

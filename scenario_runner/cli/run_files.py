@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import progress
+from scenario_runner.cli.arguments import compiler_arguments, device_arguments, feature_arguments
+from scenario_runner.cli.messages import show_error, write
+from scenario_runner.cli.run_options import check_capture_file, dump_request, tool_arguments
+from scenario_runner.cli.run_outputs import RunOutputs
 from scenario_runner.errors import DeviceError, ScenarioRunnerError
-from scenario_runner.visible import counted, one_line
+from scenario_runner.plan.model.plan import Plan
+from scenario_runner.run.driver_start import InstanceStart
+from scenario_runner.runner import Runner
+from scenario_runner.text import counted, one_line
 
 if TYPE_CHECKING:
-    import argparse
-
-    from scenario_runner.cli.run_outputs import RunOutputs
     from scenario_runner.cli.timing_files import TimingFiles
-    from scenario_runner.plan.model.plan import Plan
-    from scenario_runner.run.driver_start import InstanceStart
-    from scenario_runner.run.dump_files import DumpRequest
     from scenario_runner.run.instrumentation_file import InstrumentationFile
-    from scenario_runner.runner import Runner
     from scenario_runner.scenario import Scenario
 
 
@@ -29,7 +30,6 @@ def _outputs_of(plan: Plan) -> str:
 
 def announce(options: argparse.Namespace) -> None:
     """What is to be said, and waited for, before the first scenario."""
-    from scenario_runner.cli.messages import write
 
     if options.dry_run and options.repeat > 1:
         write("warning", "a dry run runs nothing, so --repeat is 1")
@@ -54,7 +54,6 @@ def run_files(
     ``streams`` has the scenarios that are not read from their file. ``placed`` gives an error the place that users
     know, by default that in the scenario; ``wrote`` says what a run wrote; ``sandbox_files`` are in the sandbox, too.
     """
-    from scenario_runner.cli.messages import show_error, write
 
     if options.isolate and options.timeout is not None:
         progress.limit(options.timeout)
@@ -62,15 +61,9 @@ def run_files(
     code = progress.number(progress.CODE)
     measured = _instrumentation_file(options.shader_instrumentation)
     timing = _timing_files(options, files)
-    rare: Mapping[str, Any] = {}
-    dump: DumpRequest | None = None
-    if options.rare:
-        from scenario_runner.cli.dump_options import dump_request
-        from scenario_runner.cli.rare_options import check_tool_files, runner_arguments
-
-        dump = dump_request(options, len(files))
-        rare = runner_arguments(options, len(files))
-    runner = _runner(options, measured, rare, sandbox_files, starting)
+    dump = dump_request(options, len(files))
+    tools = tool_arguments(options, len(files))
+    runner = _runner(options, measured, tools, sandbox_files, starting)
     has_captures = options.capture_dir is None or options.dry_run
     try:
         for file in files[first:]:
@@ -107,7 +100,7 @@ def run_files(
                 if isinstance(error, DeviceError) and len(files) > 1:
                     progress.doing("closing the device")
                     runner.close()  # the next scenario gets a device of its own
-                    runner = _runner(options, measured, rare, sandbox_files)
+                    runner = _runner(options, measured, tools, sandbox_files)
                 continue
             progress.ended(0)
             for path in runner.frame_captures[captured:]:
@@ -119,9 +112,8 @@ def run_files(
             timing.discard()
         progress.doing("closing the device")
         runner.close()
-        if options.rare:
-            wrong = check_tool_files(options)
-            code = code or wrong
+        capture_code = check_capture_file(options)
+        code = code or capture_code
         if options.pause_on_exit:
             _wait_for_enter("press Enter to exit")
     if not has_captures and not code:
@@ -149,12 +141,10 @@ def _timing_files(options: argparse.Namespace, files: Sequence[str]) -> TimingFi
 def _runner(
     options: argparse.Namespace,
     measured: InstrumentationFile | None,
-    rare: Mapping[str, Any],
+    tools: Mapping[str, Any],
     sandbox_files: Sequence[str],
     starting: InstanceStart | None = None,
 ) -> Runner:
-    from scenario_runner.cli.arguments import compiler_arguments, device_arguments, feature_arguments
-    from scenario_runner.runner import Runner
 
     return Runner(
         shader_instrumentation=measured,
@@ -165,7 +155,7 @@ def _runner(
         **device_arguments(options),
         **feature_arguments(options),
         **compiler_arguments(options),
-        **rare,
+        **tools,
     )
 
 

@@ -1,9 +1,10 @@
-"""The options of ``scenario-runner run``."""
+"""The options of ``scenario-runner run``, and what they ask for."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from scenario_runner.cli import COMMANDS
 from scenario_runner.cli.arguments import (
@@ -14,15 +15,29 @@ from scenario_runner.cli.arguments import (
     add_logging_option,
     add_sandbox_option,
 )
-from scenario_runner.errors import UsageError
+from scenario_runner.cli.messages import show_error, write
+from scenario_runner.errors import FileError, UsageError
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.dumps import Wanted
+    from scenario_runner.run.dump_files import DumpRequest
+    from scenario_runner.run.graph_report_files import GraphReportFiles
+    from scenario_runner.run.pipeline_caching import PipelineCaching
 
 _MODEL_OPTIONS = {
     "--input": "of a model: the file of an input (.npy), by its name or binding number ('scenario-runner vgf show')",
     "--shader": "of a model: the shader for a placeholder",
     "--push-constants": "of a model: push constants of a shader (.npy)",
 }
-# Words of the options in `rare_options`, and of those that show the help text.
-_RARE = ("-cach", "-capture-frame", "-gfxr", "-dump-dir", "-dump-a", "-neural-", "-h")
+_GRAPH_REPORTS = {
+    "--session-memory-dump-dir": ("session_memory_dir", "write the memory of graph sessions as hexadecimal text"),
+    "--emulation-layer-profiling-dump-dir": (
+        "emulation_profiling_dir",
+        "write what the ML emulation layers measured as JSON",
+    ),
+    "--neural-debug-database-dump-dir": ("neural_debug_database_dir", "write debug databases of neural accelerators"),
+    "--neural-statistics-dump-dir": ("neural_statistics_dir", "write statistics of neural accelerators"),
+}
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -37,13 +52,45 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         "files", nargs="*", metavar="FILE", help="scenario files (JSON), run one after the other, or a model"
     )
     parser.add_argument("--scenario", action="append", default=[], metavar="FILE", help="a scenario file, like FILE")
+    for option, help in _MODEL_OPTIONS.items():
+        parser.add_argument(option, action="append", default=[], metavar="NAME=FILE", help=help)
+    parser.add_argument("--list-devices", action="store_true", help="list the Vulkan devices and exit")
+    parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")
+    add_device_options(parser)
+    add_feature_options(parser)
+    _add_result_options(parser)
+    parser.add_argument("--strict", action="store_true", help="warnings are errors; nothing is run")
+    add_sandbox_option(parser)
+    add_compiler_options(parser)
+    _add_pipeline_cache_options(parser)
+    _add_dump_options(parser)
+    _add_measuring_options(parser)
+    parser.add_argument(
+        "--isolate",
+        action=argparse.BooleanOptionalAction,
+        help="outlive a driver that crashes, and with --timeout one that hangs (default: crashes, for several files)",
+    )
+    add_logging_option(parser)
+    parser.add_argument("--quiet", action="store_true", help="print no line for what succeeded")
+    parser.add_argument("--wait-for-key-stroke-before-run", action="store_true", help="wait for Enter before running")
+    parser.add_argument("--pause-on-exit", action="store_true", help="wait for Enter at the end")
+    options = parser.parse_args(argv)
+    _check_capture_options(options)
+    if options.repeat < 1:
+        raise UsageError(f"--repeat is {options.repeat}, expected 1 or more")
+    log_level_given = any(argument.partition("=")[0] == "--log-level" for argument in argv)
+    if options.pipeline_caching and not options.quiet and not log_level_given:
+        options.log_level = "info"  # what is said of the caches is what they were asked for
+    return options
+
+
+def _add_result_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output",
         "--output-dir",
         metavar="DIR",
         help="base of relative dst paths (default: the scenario's folder; of a model: the current folder)",
     )
-    parser.add_argument("--list-devices", action="store_true", help="list the Vulkan devices and exit")
     parser.add_argument(
         "--capture-dir", metavar="DIR", help="write the resources that each frame boundary names to folders in DIR"
     )
@@ -52,10 +99,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         action="store_true",
         help="with --output and --capture-dir: a separate folder for each scenario",
     )
-    parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")
-    for option, help in _MODEL_OPTIONS.items():
-        parser.add_argument(option, action="append", default=[], metavar="NAME=FILE", help=help)
-    add_device_options(parser)
+    parser.add_argument("--clean", action="store_true", help="remove the outputs of earlier runs before each run")
     parser.add_argument(
         "--dry-run", action="store_true", help="plan, compile and upload, but run no command and write no file"
     )
@@ -66,12 +110,50 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         help="with --repeat: do not restore the inputs before each iteration",
     )
     parser.add_argument(
-        "--isolate",
-        action=argparse.BooleanOptionalAction,
-        help="outlive a driver that crashes, and with --timeout one that hangs (default: crashes, for several files)",
+        "--capture-frame",
+        nargs="?",
+        const="run",
+        metavar="N[,N…]",
+        help="capture frames with RenderDoc, by frame id; also 'command:K' and 'run' (the default)",
     )
-    parser.add_argument("--clean", action="store_true", help="remove the outputs of earlier runs before each run")
-    add_feature_options(parser)
+    parser.add_argument("--gfxr", metavar="FILE", help="capture all Vulkan calls with gfxreconstruct into FILE")
+
+
+def _add_pipeline_cache_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--pipeline-caching",
+        action="store_true",
+        help="keep the driver's pipelines in a file for the next process",
+    )
+    parser.add_argument(
+        "--clear-pipeline-cache",
+        action="store_true",
+        help="with --pipeline-caching: remove the scenario's file first",
+    )
+    parser.add_argument(
+        "--fail-on-pipeline-cache-miss",
+        action="store_true",
+        help="with --pipeline-caching: fail where a pipeline is not in the file that was loaded",
+    )
+    parser.add_argument(
+        "--cache-path",
+        metavar="DIR",
+        help="with --pipeline-caching: an existing folder for the files (default: in the user's cache folder)",
+    )
+
+
+def _add_dump_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dump-after",
+        action="append",
+        metavar="COMMAND[:RESOURCE]",
+        help="with --dump-dir: write what the command (its number, or a range such as 2-5) changed, or a resource",
+    )
+    parser.add_argument("--dump-dir", metavar="DIR", help="the folder for what --dump-after asks for")
+    parser.add_argument("--dump-all", metavar="DIR", help="write all that each command may have changed, with an index")
+
+
+def _add_measuring_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shader-instrumentation",
         metavar="FILE",
@@ -80,26 +162,138 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--profiling-dump-path", metavar="FILE", help="write the time of every dispatch as JSON")
     parser.add_argument("--perf-counters-dump-path", metavar="FILE", help="write the times of the host as JSON")
     parser.add_argument("--trace", metavar="FILE", help="write both as a trace for Perfetto or chrome://tracing")
-    parser.add_argument("--strict", action="store_true", help="warnings are errors; nothing is run")
-    add_compiler_options(parser)
-    add_sandbox_option(parser)
-    add_logging_option(parser)
-    parser.add_argument("--quiet", action="store_true", help="print no line for what succeeded")
-    parser.add_argument("--wait-for-key-stroke-before-run", action="store_true", help="wait for Enter before running")
-    parser.add_argument("--pause-on-exit", action="store_true", help="wait for Enter at the end")
-    # Importing and defining these takes about 8 ms, which most runs do without.
-    given = {argument.partition("=")[0] for argument in argv}
-    rare = any(word in option for option in given for word in _RARE)
-    if rare:
-        from scenario_runner.cli.rare_options import add_rare_options, check_rare_options
+    for option, (name, purpose) in _GRAPH_REPORTS.items():
+        parser.add_argument(option, dest=name, metavar="DIR", help=f"{purpose}, into an existing folder")
+    parser.add_argument(
+        "--neural-statistics-mode", type=int, choices=(0, 1), help="which statistics are written (default: 1)"
+    )
 
-        add_rare_options(parser, given)
-    options = parser.parse_args(argv)
-    options.rare = rare
-    if rare:
-        check_rare_options(options)
-    if options.repeat < 1:
-        raise UsageError(f"--repeat is {options.repeat}, expected 1 or more")
-    if getattr(options, "pipeline_caching", False) and not options.quiet and "--log-level" not in given:
-        options.log_level = "info"  # what is said of the caches is what they were asked for
-    return options
+
+def tool_arguments(options: argparse.Namespace, files: int) -> dict[str, Any]:
+    """The options for capture tools, caches and graphs as arguments of Runner, for a call with so many files.
+
+    gfxreconstruct is set up. Raises UsageError, UnsupportedError and FileError.
+    """
+    arguments: dict[str, Any] = {
+        "pipeline_cache": _pipeline_caching(options) or False,
+        "graph_reports": _graph_report_files(options, files),
+    }
+    if options.gfxr is not None:
+        from scenario_runner.run.capture_tools import set_up_gfxreconstruct
+
+        set_up_gfxreconstruct(options.gfxr)
+    if options.capture_frame is not None:
+        arguments["capture_frame"] = options.capture_frame
+        arguments["capture_frame_dir"] = options.capture_dir or options.output or "."
+    return arguments
+
+
+def _check_capture_options(options: argparse.Namespace) -> None:
+    """Refuse options that contradict each other. Raises UsageError.
+
+    --capture-frame is without a value in the reference runner, so that a file may follow it.
+    """
+    if options.capture_frame is not None and options.capture_frame.lower().endswith((".json", ".vgf")):
+        options.files.insert(0, options.capture_frame)
+        options.capture_frame = "run"
+    for name, value in (("--capture-frame", options.capture_frame), ("--gfxr", options.gfxr)):
+        if value is not None and options.dry_run:
+            raise UsageError(f"{name} and --dry-run contradict each other", help="a dry run submits nothing to capture")
+    if options.capture_frame is not None and options.gfxr is not None:
+        raise UsageError("--capture-frame and --gfxr contradict each other", help="capture with one tool at a time")
+
+
+def check_capture_file(options: argparse.Namespace) -> int:
+    """After the last instance: the exit code for a file of gfxreconstruct that is not whole, which is said; else 0."""
+    if options.gfxr is None:
+        return 0
+    from scenario_runner.run.capture_tools import check_gfxreconstruct
+
+    try:
+        check_gfxreconstruct(options.gfxr)
+    except FileError as error:
+        show_error(error)
+        return error.exit_code
+    return 0
+
+
+def _pipeline_caching(options: argparse.Namespace) -> PipelineCaching | None:
+    """The pipeline cache to use. Raises UsageError for options that exclude each other, FileError for the folder."""
+    if not options.pipeline_caching:
+        for option in ("clear_pipeline_cache", "fail_on_pipeline_cache_miss", "cache_path"):
+            if getattr(options, option):
+                write("warning", f"option --{option.replace('_', '-')} has no effect without --pipeline-caching")
+        return None
+    if options.clear_pipeline_cache and options.fail_on_pipeline_cache_miss:
+        raise UsageError(
+            "--clear-pipeline-cache and --fail-on-pipeline-cache-miss exclude each other: a cache that was cleared has"
+            " no pipelines",
+            help="fill the cache by a run with --pipeline-caching alone, then give --fail-on-pipeline-cache-miss",
+        )
+    from scenario_runner.run.pipeline_caching import PipelineCaching
+
+    return PipelineCaching(
+        options.cache_path, clear=options.clear_pipeline_cache, fail_on_miss=options.fail_on_pipeline_cache_miss
+    )
+
+
+def _graph_report_files(options: argparse.Namespace, files: int) -> GraphReportFiles | None:
+    """The files about data graphs, for a call with so many scenarios. Raises UsageError and FileError."""
+    folders = {name: getattr(options, name) for name, _ in _GRAPH_REPORTS.values()}
+    mode = options.neural_statistics_mode
+    if mode is not None and folders["neural_statistics_dir"] is None:
+        write("warning", "option --neural-statistics-mode has no effect without --neural-statistics-dump-dir")
+    given = [option for option, (name, _) in _GRAPH_REPORTS.items() if folders[name] is not None]
+    if not given:
+        return None
+    if files > 1:
+        raise UsageError(f"{given[0]} takes the files of one scenario", help="run the scenarios one by one")
+    from scenario_runner.run.graph_report_files import GraphReportFiles
+
+    return GraphReportFiles(**folders, neural_statistics_mode=1 if mode is None else mode)
+
+
+def dump_request(options: argparse.Namespace, files: int) -> DumpRequest | None:
+    """The dumps to write, for a call with so many scenarios. Raises UsageError."""
+    after, folder, everything = options.dump_after, options.dump_dir, options.dump_all
+    if after is None and folder is None and everything is None:
+        return None
+    if (after is None) != (folder is None):
+        raise UsageError(
+            "--dump-after needs --dump-dir" if folder is None else "--dump-dir needs --dump-after",
+            help="--dump-after 3:RESOURCE --dump-dir DIR, or --dump-all DIR for everything",
+        )
+    if after is not None and everything is not None:
+        raise UsageError(
+            "--dump-after and --dump-all exclude each other: --dump-all writes all that --dump-after can ask for"
+        )
+    into = "--dump-dir" if everything is None else "--dump-all"
+    for option in ("capture_frame", "gfxr", "shader_instrumentation"):
+        if getattr(options, option) is not None:
+            raise UsageError(
+                f"--{option.replace('_', '-')} and {into} contradict each other",
+                help="a dump takes frames apart, which would show: run the scenario twice",
+            )
+    if files > 1:
+        raise UsageError(f"{into} takes the files of one scenario", help="run the scenarios one by one")
+    from scenario_runner.run.dump_files import DumpRequest
+
+    return DumpRequest(folder or everything or "", tuple(map(_dumped, after or ())), everything is not None)
+
+
+def _dumped(text: str) -> Wanted:
+    """The commands and the resource that an argument of --dump-after names. Raises UsageError."""
+    from scenario_runner.plan.dumps import Wanted
+
+    commands, colon, uid = text.partition(":")
+    first, dash, last = commands.partition("-")
+    numbers = [first, last] if dash else [first]
+    if not all(each.isascii() and each.isdigit() and len(each) < 10 for each in numbers) or (colon and not uid):
+        raise UsageError(
+            f"--dump-after {text!r:.100}: expected COMMAND or COMMAND:RESOURCE, with the number of a command from 0 on"
+            " or a range such as 2-5",
+            help="--dump-after 3:result --dump-dir dumps",
+        )
+    if int(numbers[0]) > int(numbers[-1]):
+        raise UsageError(f"--dump-after {text!r:.100}: the range ends before it begins")
+    return Wanted(int(numbers[0]), int(numbers[-1]), uid or None)

@@ -8,6 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
+from scenario_runner.files.output import marker_path
+from scenario_runner.files.source import reason_of
+from scenario_runner.streams import is_stream, read_file
 
 if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario
@@ -18,7 +21,6 @@ _MOST_SHOWN = 10
 
 def read_streams(files: Sequence[str]) -> dict[str, Scenario | ScenarioRunnerError]:
     """The scenarios of standard input and pipes, which can be read only once; or what is wrong with them."""
-    from scenario_runner.streams import is_stream
 
     read: dict[str, Scenario | ScenarioRunnerError] = {}
     for file in files:
@@ -100,8 +102,6 @@ class RunOutputs:
 
     def clean(self, file: str) -> None:
         """Remove the outputs of a scenario. Raises FileError."""
-        from scenario_runner.files.output import marker_path
-        from scenario_runner.files.source import reason_of
 
         declared = self._declared(file)
         for path in declared.on_disk():
@@ -133,7 +133,6 @@ class RunOutputs:
         if scenario is not None:
             return declared_files(scenario.text or "", scenario.base_dir, self.output_dir(file))
         from scenario_runner.scenario.loader import MAX_FILE_BYTES
-        from scenario_runner.streams import read_file
 
         try:
             text = read_file(file, MAX_FILE_BYTES).decode(errors="replace")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.cli.arguments import Parser, add_compiler_options, compiler_arguments
+from scenario_runner.cli.messages import is_terminal, rich_console
 
 if TYPE_CHECKING:
     from scenario_runner.validation.shader_files import Table
@@ -56,8 +57,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _show(table: Table) -> None:
-    from scenario_runner.cli.messages import is_terminal
-
     if is_terminal(sys.stdout):
         _show_in_colour(table)
         return
@@ -74,8 +73,6 @@ def _show_in_colour(table: Table) -> None:
     from rich.padding import Padding
     from rich.table import Table as RichTable
     from rich.text import Text
-
-    from scenario_runner.cli.messages import rich_console
 
     console = rich_console(sys.stdout)
     console.print(Padding(Text(table.title, "bold"), (0, 0, 0, 2 * table.depth)))

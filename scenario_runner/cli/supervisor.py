@@ -14,14 +14,15 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from scenario_runner import progress, signals
 from scenario_runner.cli import COMMANDS
+from scenario_runner.errors import FenceTimeoutError
+from scenario_runner.signals import kill_when_closed
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from scenario_runner.run.crash import Crash
 
 # What follows these is a file that is written, whatever it is called.
@@ -149,7 +150,6 @@ class _Supervisor:
             if process:
                 return status
             time.sleep(_LOOK_S)
-        from scenario_runner.errors import FenceTimeoutError
 
         raise FenceTimeoutError(
             f"the process that ran the scenarios has not ended {_END_S:g} s after it was killed"
@@ -203,7 +203,6 @@ class _Supervisor:
 
     def _die_with_parent(self) -> None:
         """Have the system kill this process when the parent is gone: the parent alone holds the other end of a pipe."""
-        from scenario_runner.tied_process import kill_when_closed
 
         os.close(self._held)
         if sys.platform != "linux":

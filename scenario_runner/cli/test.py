@@ -10,24 +10,25 @@ from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from scenario_runner.cli.suite_reports import check_destinations, wants_reports, write_reports
-from scenario_runner.cli.test_options import parse, runner_arguments
+from scenario_runner import __version__
+from scenario_runner.cli.messages import set_up_logging
+from scenario_runner.cli.test_options import check_destinations, parse, runner_arguments, wants_reports, write_reports
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class
-from scenario_runner.visible import counted
+from scenario_runner.suite.records import Item, is_bad
+from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.temporary import temporary_folder
+from scenario_runner.text import counted
 
 if TYPE_CHECKING:
-    from scenario_runner.cli.suite_display import SuiteDisplay
-    from scenario_runner.cli.suite_summary import Summary
-    from scenario_runner.diagnostics import Diagnostic
+    from scenario_runner.cli.suite_display import SuiteDisplay, Summary
     from scenario_runner.suite.cluster.workers import ClusterWorkers
     from scenario_runner.suite.hashes import Hasher
     from scenario_runner.suite.journal import Ended, Header, Journal
     from scenario_runner.suite.lists import Lists, Patterns
     from scenario_runner.suite.merging import EarlierResults, MergedJournals
     from scenario_runner.suite.problems import SuiteProblems
-    from scenario_runner.suite.records import Item
     from scenario_runner.suite.reports.text import SuiteInfo
-    from scenario_runner.suite.running.options import WorkerOptions
     from scenario_runner.suite.running.workers import Workers
     from scenario_runner.suite.session import Session
 
@@ -43,7 +44,6 @@ def main(argv: Sequence[str]) -> int:
     """Returns 0 where every result is expected, 1 where some are not, or the exit code of what is wrong with the suite
     itself."""
     options = parse(argv)
-    from scenario_runner.cli.messages import set_up_logging
     from scenario_runner.cli.suite_display import suite_display
     from scenario_runner.suite.problems import SuiteProblems
 
@@ -148,7 +148,6 @@ class _Suite:
         from scenario_runner.suite.discovery import Discovery
         from scenario_runner.suite.lists import Selection
         from scenario_runner.suite.problems import refuse
-        from scenario_runner.suite.records import is_bad
 
         first: frozenset[str] = frozenset()
         if options.failed_first and earlier is not None:
@@ -186,7 +185,7 @@ class _Suite:
         stack: ExitStack,
     ) -> int:
         options = self._options
-        from scenario_runner.cli.suite_summary import Summary
+        from scenario_runner.cli.suite_display import Summary
         from scenario_runner.suite.journal import End
         from scenario_runner.suite.merging import EarlierResults
         from scenario_runner.suite.session import Limits, Session
@@ -278,7 +277,6 @@ class _Suite:
     def _worker_options(self) -> WorkerOptions:
         options = self._options
         from scenario_runner.suite.records import EvaluationOptions
-        from scenario_runner.suite.running.options import WorkerOptions
 
         worker_options = WorkerOptions(
             devices=options.devices,
@@ -323,8 +321,6 @@ class _Suite:
         if options.results is not None:
             self._folder = os.path.abspath(options.results)
         elif wants_reports(options):
-            from scenario_runner.temporary import temporary_folder
-
             self._folder = stack.enter_context(temporary_folder())
         else:
             return None, None, None
@@ -345,7 +341,6 @@ class _Suite:
     def _info(self) -> SuiteInfo:
         from socket import gethostname
 
-        from scenario_runner import __version__
         from scenario_runner.suite.reports.text import SuiteInfo
 
         command = ("scenario-runner", "test", *self._argv)

@@ -5,20 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from scenario_runner.cli.messages import write
-from scenario_runner.visible import counted, one_line
-
-if TYPE_CHECKING:
-    from scenario_runner.suite.records import Item, Outcome, OutputCheck
-    from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.suite.records import Item, Outcome, OutputCheck
+from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.suite.running.workers import Workers
+from scenario_runner.suite.update import DIGEST, FILE, TASK, UpdateOptions
+from scenario_runner.text import counted, one_line
 
 
 def update(options: argparse.Namespace, items: Iterable[Item], worker_options: WorkerOptions) -> int:
     """Returns 0, or 1 where some items gave nothing that could be expected."""
-    from scenario_runner.suite.running.workers import Workers
-    from scenario_runner.suite.update import TASK, UpdateOptions
 
     changed = failed = done = 0
     contents: dict[str, tuple[Item, OutputCheck]] = {}
@@ -41,7 +38,6 @@ def update(options: argparse.Namespace, items: Iterable[Item], worker_options: W
 def _contradicts(contents: dict[str, tuple[Item, OutputCheck]], item: Item, output: OutputCheck) -> bool:
     """Whether another item gives the same file another content, and one of the two changes it; it is said then.
     ``contents`` has the first item with each file, and its output."""
-    from scenario_runner.suite.update import DIGEST, FILE
 
     path = os.path.realpath(output.files[FILE])
     other, before = contents.setdefault(path, (item, output))
@@ -53,8 +49,6 @@ def _contradicts(contents: dict[str, tuple[Item, OutputCheck]], item: Item, outp
 
 
 def _show(item: Item, last: Outcome, changes: list[OutputCheck]) -> None:
-    from scenario_runner.suite.update import FILE
-
     if last.status != "Pass":
         print(f"{one_line(item.id)}: no change: {last.status}: {one_line(last.reason)}")
     elif not changes:

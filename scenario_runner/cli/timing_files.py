@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.files.output import OutputFile
+from scenario_runner.plan.model.plan import Plan
 from scenario_runner.run.timings import Timings
 from scenario_runner.timing.traces import counters, profile, trace
-
-if TYPE_CHECKING:
-    import argparse
-
-    from scenario_runner.plan.model.plan import Plan
 
 _WRITERS: dict[str, Callable[[Timings], str]] = {
     "--profiling-dump-path": profile,

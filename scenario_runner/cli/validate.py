@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from scenario_runner import __version__
 from scenario_runner.cli.arguments import (
     Parser,
     add_compiler_options,
@@ -12,7 +13,8 @@ from scenario_runner.cli.arguments import (
     add_sandbox_option,
     compiler_arguments,
 )
-from scenario_runner.visible import counted, one_line
+from scenario_runner.cli.messages import set_up_logging, write
+from scenario_runner.text import counted, one_line
 
 if TYPE_CHECKING:
     from scenario_runner.validation import Validation
@@ -41,7 +43,6 @@ def main(argv: Sequence[str]) -> int:
     add_sandbox_option(parser)
     add_logging_option(parser)
     options = parser.parse_args(argv)
-    from scenario_runner.cli.messages import set_up_logging
     from scenario_runner.plan.model.records import CompilerOptions
     from scenario_runner.validation import Options, validate_file
 
@@ -68,7 +69,6 @@ def main(argv: Sequence[str]) -> int:
 
 def _document(validations: Sequence[Validation], format: str) -> object:
     if format == "sarif":
-        from scenario_runner import __version__
         from scenario_runner.validation.model import sarif
 
         return sarif(validations, __version__)
@@ -78,8 +78,6 @@ def _document(validations: Sequence[Validation], format: str) -> object:
 
 
 def _show(validation: Validation) -> None:
-    from scenario_runner.cli.messages import write
-
     for problem in validation.findings:
         first, newline, rest = str(problem).partition("\n")
         write(problem.severity, f"{first} [{problem.code}]{newline}{rest}", problem.help)

@@ -9,7 +9,7 @@ from typing import Any
 
 from scenario_runner.cli.arguments import Parser
 from scenario_runner.errors import UsageError
-from scenario_runner.visible import counted, one_line, size_in_units
+from scenario_runner.text import counted, one_line, size_in_units
 
 _ACTIONS = ("show", "scenario", "extract")
 _CHUNK_BYTES = 16 << 20

@@ -1,21 +1,179 @@
-"""``scenario-runner view FILE…``: an image or tensor in the terminal or as a PNG, and where two of them differ."""
+"""``scenario-runner view FILE…``: show an image or tensor in the terminal or as a PNG, and where two of them differ."""
 
 from __future__ import annotations
 
+import argparse
 import math
+import os
+import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from scenario_runner.cli.arguments import Parser
-from scenario_runner.cli.tolerance_options import add_tolerance_options, element
-from scenario_runner.cli.viewed_file import check_picture, shown_content
+from scenario_runner.cli.arguments import Parser, add_tolerance_options, element
+from scenario_runner.cli.messages import is_terminal, rich_console, show_error
 from scenario_runner.errors import ScenarioRunnerError, UsageError
-from scenario_runner.visible import one_line
+from scenario_runner.text import counted, one_line
 
 if TYPE_CHECKING:
-    import argparse
-
     from scenario_runner.viewing.content import Channel, Content
+    from scenario_runner.viewing.difference import Difference, Error
+
+_PNG_SIDE = 65_535
+
+
+def shown_content(path: str, options: argparse.Namespace) -> Content:
+    from scenario_runner.viewing.reading import read_content
+
+    content = read_content(path, mip=options.mip, element=options.dtype, shape=options.shape)
+    return content if options.channel is None else content.select(options.channel)
+
+
+def check_picture(content: Content) -> None:
+    from scenario_runner.files.source import file_error
+
+    if not math.prod(content.shape) or not content.channels:
+        raise file_error(content.path, "is empty: there is no picture of it")
+    sides = content.shape[-1] if content.shape else 1, math.prod(content.shape[:-1])
+    if max(sides) > _PNG_SIDE:
+        raise file_error(
+            content.path,
+            f"makes a picture of {sides[0]}x{sides[1]}, expected at most {_PNG_SIDE} each way",
+            help="give it another shape: --shape",
+        )
+
+
+def color_console() -> Any:
+    """A rich console on standard output, where that can show colours; None where a picture would show nothing."""
+    if not is_terminal(sys.stdout):
+        return None
+    console = rich_console(sys.stdout)
+    return None if console.no_color or console.color_system is None else console
+
+
+def draw(console: Any, picture: Any, *, brightest: bool = False) -> None:
+    """Two texels in each character: the upper half block in the colour of the upper one, on that of the lower one.
+
+    ``brightest`` is as for `shrunk`.
+    """
+    from rich.style import Style
+    from rich.text import Text
+
+    from scenario_runner.viewing.picture import shrunk
+
+    has_blocks = console.encoding.lower().startswith("utf")
+    width, height = max(console.width, 1), max(2 * (console.height - 4), 8)
+    small = shrunk(picture, width, height, brightest=brightest).tolist()
+    step = 2 if has_blocks else 1
+    for row in range(0, len(small), step):
+        line = Text(no_wrap=True)
+        lower = small[row + 1] if has_blocks and row + 1 < len(small) else None
+        for column, upper in enumerate(small[row]):
+            color = _color(upper)
+            if not has_blocks:
+                line.append(" ", Style(bgcolor=color))
+            else:
+                line.append("▀", Style(color=color, bgcolor=_color(lower[column]) if lower else None))
+        console.print(line, soft_wrap=True)
+
+
+def _color(texel: Sequence[int]) -> str:
+    return f"#{texel[0]:02x}{texel[1]:02x}{texel[2]:02x}"
+
+
+DIFFERENT_EXIT_CODE = 1
+
+
+def show_difference(options: argparse.Namespace) -> int:
+    """Returns 0 where nothing differs by more than the tolerance, else 1. Raises FileError and UsageError."""
+    folders = [os.path.isdir(path) for path in options.diff]
+    if all(folders):
+        return _show_folders(options)
+    if any(folders):
+        raise UsageError(
+            f"{options.diff[folders.index(True)]!r} is a folder and the other is not: compare like with like"
+        )
+    one, other = options.diff
+    return _show_files(one, other, options)
+
+
+def _show_folders(options: argparse.Namespace) -> int:
+    """Compare the files of two folders by their names; a file that cannot be read does not keep others from it."""
+    from scenario_runner.viewing.folders import folder_pairs
+
+    if options.png:
+        raise UsageError("--png takes the errors of two files, not of folders")
+    one, other = options.diff
+    found = folder_pairs(one, other)
+    error_code = differing = 0
+    for name in found.both:
+        try:
+            differing += _show_files(os.path.join(one, name), os.path.join(other, name), options)
+        except ScenarioRunnerError as error:
+            show_error(error)
+            error_code = error_code or error.exit_code
+            differing += 1
+    for folder, names in ((one, found.only_one), (other, found.only_other)):
+        for name in names:
+            print(f"only in {one_line(folder)}: {one_line(name)}")
+    alone = len(found.only_one) + len(found.only_other)
+    equal = len(found.both) - differing
+    print(f"{len(found.both) + alone} files: {equal} equal, {differing} different, {alone} in one folder alone")
+    return error_code or (DIFFERENT_EXIT_CODE if differing or alone else 0)
+
+
+def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
+    from scenario_runner.viewing.difference import Tolerance, compare, error_map
+    from scenario_runner.viewing.picture import heat, write_picture
+
+    one, other = (shown_content(path, options) for path in (first, second))
+    found = compare(one, other, Tolerance(options.atol, options.rtol, options.ulp))
+    for line in report(found, one, other):
+        print(line)
+    console = None if found.is_equal else color_console()
+    if (options.png or console is not None) and found.mismatch is None and found.total:
+        if options.png:
+            check_picture(one)
+        greatest = options.range[1] if options.range else found.absolute.value if found.absolute else 1.0
+        picture = heat(error_map(one, other), greatest if math.isfinite(greatest) else 1.0)
+        if options.png:
+            write_picture(options.png, picture)
+        if console is not None:
+            draw(console, picture, brightest=True)
+    return 0 if found.is_equal else DIFFERENT_EXIT_CODE
+
+
+def report(found: Difference, one: Content, other: Content) -> Iterator[str]:
+    """What is printed of two files that were compared."""
+    names = f"{one_line(one.path)} and {one_line(other.path)}"
+    if found.mismatch is not None:
+        yield f"{names} cannot be compared: {found.mismatch}"
+        return
+    if found.is_equal:
+        tolerated = f", {found.tolerated} of them within the tolerance" if found.tolerated else ""
+        yield f"{names} are equal: {counted(found.total, 'element')}{tolerated}"
+    else:
+        share = 100 * found.count / found.total
+        tolerated = f", {found.tolerated} more within the tolerance" if found.tolerated else ""
+        yield f"{names} differ: {found.count} of {counted(found.total, 'element')} ({share:.3g} %){tolerated}"
+    if found.first is not None:
+        index, first, second = found.first
+        yield f"  first at       {list(index)}: {first} against {second}"
+    for label, error in (("absolute error", found.absolute), ("relative error", found.relative), ("ULP", found.ulp)):
+        if error is not None:
+            yield f"  {label:14} {_number(error)} at {list(error.index)}"
+    if found.psnr is not None:
+        yield f"  PSNR           {found.psnr:.2f} dB"
+    if any(found.nan_counts):
+        only_one, only_other, both = found.nan_counts
+        yield f"  NaN            {only_one} in the first alone, {only_other} in the second alone, {both} in both"
+    if found.box is not None:
+        top, left, bottom, right = found.box
+        yield f"  within         rows {top} to {bottom}, columns {left} to {right}"
+
+
+def _number(error: Error) -> str:
+    return str(error.value) if isinstance(error.value, int) else f"{error.value:.9g}"
+
 
 # Values of these may begin with a minus sign, which argparse would take for an option.
 _SIGNED = ("--range", "--shape")
@@ -27,10 +185,7 @@ def main(argv: Sequence[str]) -> int:
     """Returns 0, or the exit code of the first file that cannot be shown; with --diff 1 where the files differ."""
     options = _parse(argv)
     if options.diff:
-        from scenario_runner.cli.view_difference import show_difference
-
         return show_difference(options)
-    from scenario_runner.cli.messages import show_error
 
     code = 0
     for number, path in enumerate(options.files):
@@ -87,8 +242,6 @@ def _joined(argv: Sequence[str]) -> list[str]:
 
 
 def _range(text: str) -> tuple[float, float]:
-    import argparse
-
     least, _, greatest = text.partition(":")
     try:
         limits = float(least), float(greatest)
@@ -100,16 +253,12 @@ def _range(text: str) -> tuple[float, float]:
 
 
 def _level(text: str) -> int:
-    import argparse
-
     if not (text.isascii() and text.isdigit() and len(text) < 5):
         raise argparse.ArgumentTypeError(f"{text!r}: expected the number of a mip level, from 0 on")
     return int(text)
 
 
 def _shape(text: str) -> tuple[int, ...]:
-    import argparse
-
     try:
         shape = tuple(int(part) for part in text.replace("x", ",").split(",")) if len(text) < 200 else ()
     except ValueError:
@@ -120,7 +269,6 @@ def _shape(text: str) -> tuple[int, ...]:
 
 
 def _show(content: Content, options: argparse.Namespace) -> None:
-    from scenario_runner.cli.terminal_picture import color_console, draw
     from scenario_runner.viewing.picture import picture_of, shown_channels, value_range, write_picture
 
     print(f"{one_line(content.path)}: {content.title}")

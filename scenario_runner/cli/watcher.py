@@ -6,10 +6,11 @@ copied piece by piece. A shell is started without that. It cannot change how the
 
 from __future__ import annotations
 
+import faulthandler
 import os
 
 from scenario_runner import progress
-from scenario_runner.visible import one_line
+from scenario_runner.text import one_line
 
 # $1 is the file (or nothing), standard input a pipe that brings a line when the run ends by itself, $2 the descriptor
 # of what `progress` keeps, $3 that of what `faulthandler` says of the signal.
@@ -49,7 +50,6 @@ class Watcher:
             return
         os.close(read)
         self._held = held
-        import faulthandler
 
         faulthandler.enable(said, all_threads=False)
 

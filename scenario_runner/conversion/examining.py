@@ -12,11 +12,10 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scenario_runner.content_cache import ContentCache
+from scenario_runner.content_cache import ContentCache, program_version
 from scenario_runner.conversion.model import CustomOperation, Value
 from scenario_runner.custom_shader import Attributes, ValueType
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.program_version import program_version
 
 # What decides which compilers are found.
 _VARIABLES = ("PATH", "SCENARIO_RUNNER_GLSLANG", "SCENARIO_RUNNER_DXC", "SCENARIO_RUNNER_SPIRV_VAL")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.lazy_names import lazy_names
+from scenario_runner.kinds import lazy_names
 
 if TYPE_CHECKING:
     from scenario_runner.custom_shader.agreement import CheckedShader, check_shaders

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from scenario_runner.close_names import close_names, did_you_mean
 from scenario_runner.custom_shader.attributes import SAMPLER_NAMES, Attributes, SamplerSettings, View
 from scenario_runner.custom_shader.models import OTHER_DESCRIPTOR_TYPES, CustomShader, Resource, Sampler
 from scenario_runner.custom_shader.variables import read_push_constants
@@ -29,7 +28,7 @@ from scenario_runner.scenario.validators import build
 from scenario_runner.scenario.wording import close_match, findings, listed, shown
 from scenario_runner.shaders.source import own_include
 from scenario_runner.spirv.index import MAGIC
-from scenario_runner.visible import counted
+from scenario_runner.text import close_names, counted, did_you_mean
 
 _INDEXED = re.compile(r"(input|output)_([0-9]+)_(\w+)")
 _ALMOST_INDEXED = re.compile(r"(in(?:put)?|out(?:put)?)s?[_-]?([0-9]*)[_-]?(\w*)", re.IGNORECASE)

@@ -27,7 +27,7 @@ from scenario_runner.graphs.model import (
 from scenario_runner.scenario.wording import shown
 from scenario_runner.spirv import Block, DescriptorBinding, Interface
 from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Vector
-from scenario_runner.visible import counted
+from scenario_runner.text import counted
 
 TYPE_OF_KIND: Final = {
     "storage_buffer": STORAGE_BUFFER,

@@ -83,7 +83,7 @@ class SourceFile:
             status = os.fstat(self._descriptor)
         except (OSError, ValueError) as error:
             self.close()
-            from scenario_runner.close_names import close_files_help
+            from scenario_runner.text import close_files_help
 
             message = f"cannot be opened: {reason_of(error)}"
             problem = Diagnostic(

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from scenario_runner.byte_spans import overlap
-from scenario_runner.close_names import close_names, did_you_mean
+from scenario_runner.byte_data import overlap
 from scenario_runner.errors import UsageError
 from scenario_runner.plan.layouts import LevelLayouts
 from scenario_runner.plan.model.plan import FramePlan, Operation, Plan, memory_groups, span_of
 from scenario_runner.scenario import Scenario
 from scenario_runner.spirv import DescriptorBinding, read_module
 from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
+from scenario_runner.text import close_names, did_you_mean
 
 _Place = tuple[int, int]  # set and binding
 

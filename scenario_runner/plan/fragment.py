@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scenario_runner.byte_spans import overlap
+from scenario_runner.byte_data import overlap
 from scenario_runner.checks.bindings import check_bindings, slots_of
 from scenario_runner.checks.drawings import Attachment, Stage, check_attachments, check_stages, written_components
 from scenario_runner.checks.resources import Bound

@@ -15,8 +15,8 @@ import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from scenario_runner import clock
-from scenario_runner.content_cache import ContentCache
+from scenario_runner import progress
+from scenario_runner.content_cache import ContentCache, program_version
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.source import SourceFile, file_identity
@@ -24,7 +24,6 @@ from scenario_runner.kinds import load
 from scenario_runner.plan.model.commands import ConstantData, FilePart
 from scenario_runner.plan.model.plan import Plan
 from scenario_runner.plan.sources import NpySource, decoded_image_value, encoded_image_value
-from scenario_runner.program_version import program_version
 
 _LARGEST_TEXT_BYTES = 16 << 20
 _MOST_PLANS = 16384  # those of a suite must all fit: of one that is a little larger none would be found again
@@ -124,7 +123,7 @@ def _compiled(requests: Sequence[tuple[Any, ...]], settings: Settings) -> Sequen
     from scenario_runner.shaders import CompileRequest, compile_all
 
     wanted = [CompileRequest(*fields) for fields in requests]
-    with clock.phase("compile", "shaders"):
+    with progress.phase("compile", "shaders"):
         return compile_all(wanted, compiler=settings.compiler, cache_dir=settings.cache_dir)
 
 

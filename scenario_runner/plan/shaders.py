@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from scenario_runner import clock
+from scenario_runner import progress
 from scenario_runner.checks.shaders import check_blocks, check_workgroup, find_entry_point, module_features, specialize
 from scenario_runner.errors import ScenarioRunnerError, ShaderError
 from scenario_runner.files.source import Identity, SourceFile
@@ -131,7 +131,7 @@ def _compiled(
     uids = [shader.uid for shader in sources]
     compiler, cache_dir, use_cache = options.compiler, options.cache_dir, options.use_cache
     codes = {}
-    with clock.phase("compile", "shaders"):
+    with progress.phase("compile", "shaders"):
         each = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
     for uid, request, one in zip(uids, requests, each, strict=True):
         if isinstance(one, Compiled):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from scenario_runner.array_data import array_of, plain_bytes
+from scenario_runner.byte_data import array_of, plain_bytes
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.codec import codec_of
 from scenario_runner.files.image_file import check_source, open_image

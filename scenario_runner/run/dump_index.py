@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from scenario_runner.close_names import close_files_help
 from scenario_runner.errors import FileError
 from scenario_runner.files.source import file_error, reason_of
 from scenario_runner.streams import read_file
+from scenario_runner.text import close_files_help
 
 INDEX = "index.json"
 MARK = "scenario-runner dump"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from scenario_runner import clock
+from scenario_runner import progress
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.run.inputs import Inputs, by_uid, given_inputs
 
@@ -65,7 +65,7 @@ def with_inputs(scenario: AnyScenario, inputs: Any, more: tuple[Any, ...], *, to
 
         model = BareModel(os.fspath(scenario))
         return Given(model.scenario_with(model.by_uid(given), to_files=to_files), {}, model.by_uid)
-    with clock.phase("parse", "scenario"):
+    with progress.phase("parse", "scenario"):
         return Given(as_scenario(scenario), by_uid(given), by_uid)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner import clock, log
+from scenario_runner import log, progress
 from scenario_runner.errors import FileError, error_of
 from scenario_runner.files.output import CreateOutput, OutputFile, OutputSet
 from scenario_runner.run.resource_file import create_resource_file
@@ -94,7 +94,7 @@ class FileWriter:
             if kind is None:
                 raise
             return  # what ended the block came first
-        with clock.phase("store", "names"):
+        with progress.phase("store", "names"):
             self._pending.__exit__(kind, error, traceback)
 
 
@@ -115,7 +115,7 @@ class _Files:
     def receive(self, uid: str, view: memoryview) -> None:
         """Write a piece. Raises FileError with the pointer of the resource."""
         try:
-            with clock.phase("store", "file", uid):
+            with progress.phase("store", "file", uid):
                 self._receive(uid, view)
         except FileError as error:
             from scenario_runner.plan.destinations import at_pointer

@@ -21,13 +21,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from scenario_runner import clock, log, progress
-from scenario_runner.content_cache import default_cache_dir, is_trusted, read_own, replace_own, touch
+from scenario_runner import log, progress
+from scenario_runner.content_cache import KINDS, bound, default_cache_dir, is_trusted, read_own, replace_own, touch
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import DeviceError, FileError, PipelineCacheMissError, UnsupportedError
 from scenario_runner.files.existing_folder import check_existing_folder
 from scenario_runner.files.source import reason_of
-from scenario_runner.kept_files import KINDS, bound
 from scenario_runner.vulkan.pipelines.driver_cache import Creation, DriverCache
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ class PipelineCaching:
             _remove(path)
         folders = (self._cache_root(), self._folder()) if self._chosen is None else ()
         usable = all(map(is_trusted, folders))
-        with clock.phase("pipelines", "load"):
+        with progress.phase("pipelines", "load"):
             data = _load(path, device.physical) if usable else b""
         kept = _Kept(path, data, folders, device.physical)
 
@@ -112,7 +111,7 @@ class PipelineCaching:
                 tell = log.info if creation.hit or not checks else log.error
                 tell(__name__, "Pipeline cache %s for pipeline: %s%s", what, creation.label, took)
             if writes:
-                with clock.phase("pipelines", "store after setup"):
+                with progress.phase("pipelines", "store after setup"):
                     kept.store(cache)
             elif checks and any(not creation.hit for creation in self.creations):
                 raise _missed(self.creations, path, len(data))
@@ -132,7 +131,7 @@ class PipelineCaching:
             device.driver_cache = cache
             yield
             if writes:
-                with clock.phase("pipelines", "store"):
+                with progress.phase("pipelines", "store"):
                     kept.store(cache)
                 if self._chosen is None:
                     bound(self._cache_root(), FOLDER, _MOST_FILES, _MOST_KEPT_BYTES)

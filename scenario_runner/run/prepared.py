@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner import clock
+from scenario_runner import progress
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.run.given_scenario import give_places
 from scenario_runner.run.inputs import Inputs, given_inputs
@@ -93,7 +93,7 @@ class Prepared:
         options: Mapping[str, Any],
         timings: Timings | None,
     ) -> Result:
-        with clock.measuring(timings.clock if timings else None):
+        with progress.measuring(timings.clock if timings else None):
             result = self._measured(inputs, capture_dir, write_files, {**options, "timings": timings})
         result.timings = timings
         return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.visible import counted
+from scenario_runner.text import counted
 
 if TYPE_CHECKING:
     import numpy

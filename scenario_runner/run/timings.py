@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import log
-from scenario_runner.clock import PHASES, Clock
 from scenario_runner.kinds import MEASURED
+from scenario_runner.progress import PHASES, Clock
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from scenario_runner.array_data import array_of
+from scenario_runner.byte_data import array_of
 from scenario_runner.errors import ScenarioError
 from scenario_runner.scenario.entry import Resource
 from scenario_runner.scenario.memory import OptionalMemoryGroup

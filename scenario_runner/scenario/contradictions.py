@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.byte_spans import Span, collisions
+from scenario_runner.byte_data import Span, collisions
 from scenario_runner.diagnostics import Diagnostic, error
 
 if TYPE_CHECKING:

@@ -52,7 +52,7 @@ def load(path: str | os.PathLike[str]) -> Scenario:
     except OSError as error:
         if error.errno == errno.EFBIG:
             raise _too_large(f"{MAX_FILE_BYTES >> 20} MiB", name) from error
-        from scenario_runner.close_names import close_files_help
+        from scenario_runner.text import close_files_help
 
         reason = (error.strerror or str(error)).lower()
         problem = Diagnostic(

@@ -47,7 +47,7 @@ def close_match(name: Any, candidates: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` for the candidate most like a name, or nothing."""
     if not isinstance(name, str) or not name:
         return ""
-    from scenario_runner.close_names import close_names, did_you_mean
+    from scenario_runner.text import close_names, did_you_mean
 
     return did_you_mean(close_names(name, candidates, most=1))
 

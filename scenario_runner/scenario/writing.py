@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.array_data import array_of
+from scenario_runner.byte_data import array_of
 from scenario_runner.errors import ScenarioError
 from scenario_runner.files.codec import codec_for, codec_of
 from scenario_runner.files.output import OutputFile

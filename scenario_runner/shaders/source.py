@@ -130,7 +130,7 @@ def read_source(path: str) -> bytes:
             data = file.read(MAX_BYTES + 1) if status.st_size > MAX_BYTES else file.readall()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = (getattr(error, "strerror", None) or str(error)).lower()
-        from scenario_runner.close_names import close_files_help
+        from scenario_runner.text import close_files_help
 
         problem = Diagnostic(
             file_error_code(error),

@@ -10,11 +10,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, TypeAlias
 
-from scenario_runner.close_names import close_files_help
 from scenario_runner.files.source import reason_of
 from scenario_runner.streams import read_file
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import Item
+from scenario_runner.text import close_files_help
 
 # Files of a suite that are no scenarios, whatever is in them.
 _OTHER_NAMES: Final = frozenset({"manifest.json", "results.json"})

@@ -39,7 +39,7 @@ from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.records import EvaluationOptions, Item, Outcome, OutputCheck, Status
 from scenario_runner.suite.running.runners import Runners
 from scenario_runner.suite.tolerance.elements import Mismatch, Rule, compare
-from scenario_runner.visible import counted, distinct
+from scenario_runner.text import counted, distinct
 
 _DEFAULT = EvaluationOptions()
 

@@ -193,7 +193,7 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError as error:
         refuse("SR-SUITE-006", path, f"the list is not UTF-8 text: {error.reason}")
     except FileNotFoundError as error:
-        from scenario_runner.close_names import close_files_help
+        from scenario_runner.text import close_files_help
 
         refuse("SR-SUITE-006", path, "the list does not exist", close_files_help(path, error))
     except (OSError, ValueError) as error:

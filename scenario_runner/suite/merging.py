@@ -15,7 +15,6 @@ from typing import Annotated, Any, BinaryIO, Final, NamedTuple
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
-from scenario_runner.close_names import close_files_help
 from scenario_runner.errors import FileError
 from scenario_runner.files.source import reason_of
 from scenario_runner.streams import MAX_BYTES, is_stream
@@ -25,7 +24,7 @@ from scenario_runner.suite.records import Hashes, Item, Outcome, Result
 from scenario_runner.suite.reports.text import Repeat
 from scenario_runner.suite.tables import Row
 from scenario_runner.suite.verdicts import is_verdict, not_run
-from scenario_runner.visible import counted
+from scenario_runner.text import close_files_help, counted
 
 
 def _verdict(word: str) -> str:

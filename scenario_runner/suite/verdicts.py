@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, get_args
 
 from scenario_runner.suite.records import BAD, NOT_RUN, Outcome, Status, is_bad
-from scenario_runner.visible import counted
+from scenario_runner.text import counted
 
 STATUSES: Final[tuple[str, ...]] = get_args(Status)
 

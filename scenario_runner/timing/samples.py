@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from scenario_runner.clock import PHASES
 from scenario_runner.errors import FileError
+from scenario_runner.progress import PHASES
 from scenario_runner.streams import read_file
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from scenario_runner.graphs import read_vgf
 from scenario_runner.shaders import CompileRequest, compile_all
 from scenario_runner.spirv import read_module
 from scenario_runner.spirv.describe import describe
-from scenario_runner.visible import one_line
+from scenario_runner.text import one_line
 
 MAX_FILE_BYTES = 1 << 30
 _STAGES = {".vert": "vertex", ".frag": "fragment"}

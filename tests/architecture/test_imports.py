@@ -30,21 +30,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("files",),
     ("spirv",),
     ("program",),
-    (
-        "array_data",
-        "formats",
-        "sampling",
-        "byte_spans",
-        "content_cache",
-        "streams",
-        "system_limits",
-        "tied_process",
-        "program_version",
-    ),
-    ("kept_files", "codes", "temporary"),
-    ("errors", "kinds", "log", "progress", "clock", "close_names", "format_spellings", "arm_glslc", "system_packages"),
+    ("byte_data", "formats", "sampling", "content_cache", "streams", "system_limits"),
+    ("codes", "temporary"),
+    ("errors", "kinds", "log", "progress", "format_spellings", "arm_glslc", "system_packages"),
     ("diagnostics",),
-    ("visible", "lazy_names", "signals"),
+    ("text", "signals"),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.visible import one_line, visible
+from scenario_runner.text import one_line, visible
 from tests.program import COMMAND, Program, python_path
 from tests.scenes import Scene
 
@@ -150,9 +150,10 @@ def test_long_names_are_clipped(program: Program, tmp_path: Path, command: str, 
 def test_closed_and_replaced_streams(checkout: Path, tmp_path: Path) -> None:
     """Streams that are closed, or not text over bytes, are left alone."""
     code = (
-        "import io, sys; from scenario_runner.cli import streams\n"
+        "import io, sys; from scenario_runner.cli import messages\n"
         "sys.stdout = io.StringIO(); error, sys.stderr = sys.stderr, None\n"
-        "streams.set_up(); print('\\x1b'); sys.exit(sys.stderr is not None or sys.stdout.getvalue() != '\\x1b\\n')"
+        "messages.set_up_streams(); "
+        "print('\\x1b'); sys.exit(sys.stderr is not None or sys.stdout.getvalue() != '\\x1b\\n')"
     )
     environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
     assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0

@@ -17,10 +17,9 @@ import pytest
 
 import scenario_runner
 from scenario_runner import Runner
-from scenario_runner.content_cache import ContentCache, distrust
+from scenario_runner.content_cache import ContentCache, distrust, program_version
 from scenario_runner.errors import FileError, ScenarioError
 from scenario_runner.plan import plan_cache
-from scenario_runner.program_version import program_version
 from tests.program import Program, run_program
 from tests.scenes import Scene, assemble, glsl
 

@@ -6,8 +6,8 @@ import os
 from collections import OrderedDict
 from typing import NamedTuple
 
-from scenario_runner import clock
-from scenario_runner.array_data import plain_bytes
+from scenario_runner import progress
+from scenario_runner.byte_data import plain_bytes
 from scenario_runner.files.source import Identity, SourceFile
 from scenario_runner.graphs import Vgf, parse_vgf, read_open_vgf
 from scenario_runner.graphs.model import input_ports, output_ports
@@ -58,7 +58,7 @@ class VgfGraph:
         self.graph = graph
         self.pointer = scenario.resource_pointer(graph.uid)
         self.identity: Identity | None = None
-        with clock.phase("parse", "VGF", graph.uid):
+        with progress.phase("parse", "VGF", graph.uid):
             if graph.data is not None:
                 self.path = f"<data of {graph.uid!r}>"
                 self.vgf: Vgf = parse_vgf(plain_bytes(graph.data, graph.uid), name=self.path)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from scenario_runner.array_data import array_of
+from scenario_runner.byte_data import array_of
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.npy import read_header
 from scenario_runner.plan.graphs.model import VgfGraph

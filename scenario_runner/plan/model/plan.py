@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
-from scenario_runner.byte_spans import Span
+from scenario_runner.byte_data import Span
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.plan.model.commands import (
     Draw,

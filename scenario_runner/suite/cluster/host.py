@@ -27,11 +27,10 @@ from tempfile import TemporaryFile
 from typing import IO, Any, Final, NamedTuple
 
 from scenario_runner import __version__
-from scenario_runner.content_cache import default_cache_dir, distrust
+from scenario_runner.content_cache import bound, default_cache_dir, distrust
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.source import reason_of
-from scenario_runner.kept_files import bound
 from scenario_runner.suite.cluster.jobs import Job
 from scenario_runner.suite.hashes import file_hash, program_hash
 from scenario_runner.suite.records import Item

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.close_names import close_files_help
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ExpectationError, FileError
 from scenario_runner.files.codec import all_codecs, is_known
@@ -19,6 +18,7 @@ from scenario_runner.suite.expectations.outputs import MOST_CAPTURES, Output, Ou
 from scenario_runner.suite.expectations.reading import Expectations
 from scenario_runner.suite.tolerance.elements import Rule
 from scenario_runner.suite.tolerance.planes import Plane, blocks_of, ignored_elements, planes_of
+from scenario_runner.text import close_files_help
 from scenario_runner.viewing.element import ELEMENTS, Element
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from scenario_runner.close_names import close_names, did_you_mean
 from scenario_runner.suite.expectations.model import Check, Condition, Output
 from scenario_runner.suite.records import Status
+from scenario_runner.text import close_names, did_you_mean
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner.suite.tolerance.planes import Plane
-from scenario_runner.visible import distinct
+from scenario_runner.text import distinct
 
 if TYPE_CHECKING:
     import numpy

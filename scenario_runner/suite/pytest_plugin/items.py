@@ -20,7 +20,7 @@ from scenario_runner.suite.reports.text import Repeat, SuiteInfo, details, full_
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.suite.running.workers import Workers
 from scenario_runner.suite.verdicts import Rules
-from scenario_runner.visible import one_line, visible
+from scenario_runner.text import one_line, visible
 
 
 class Session:

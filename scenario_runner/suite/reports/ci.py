@@ -18,7 +18,7 @@ from xml.sax.saxutils import escape, quoteattr
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.records import BAD, NOT_RUN, Outcome, OutputCheck, Result
 from scenario_runner.suite.reports.text import FULL_TEXT_MAX, INCOMPLETE, SuiteInfo, full_text, kind_of, shortened
-from scenario_runner.visible import one_line, visible
+from scenario_runner.text import one_line, visible
 
 SPECIFICATION_VERSION: Final = "0.0.0"
 

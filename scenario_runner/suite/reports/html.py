@@ -22,7 +22,7 @@ from urllib.parse import quote
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.records import Outcome, OutputCheck, Result
 from scenario_runner.suite.reports.text import SuiteInfo, is_same, seconds_text, shortened
-from scenario_runner.visible import one_line, visible
+from scenario_runner.text import one_line, visible
 
 
 class Limits(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import MissingToolError
 from scenario_runner.suite.records import NOT_RUN, Outcome, OutputCheck, Result
-from scenario_runner.visible import counted, one_line, visible
+from scenario_runner.text import counted, one_line, visible
 
 INCOMPLETE: Final = "suite is incomplete"
 """The name of the failed test that CI systems are shown where not every item has a result."""

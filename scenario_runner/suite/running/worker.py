@@ -42,11 +42,11 @@ from scenario_runner.errors import (
     OutOfMemoryError,
     ScenarioRunnerError,
 )
+from scenario_runner.signals import kill_when_closed
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.channel import Channel
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.suite.running.runners import Runners
-from scenario_runner.tied_process import kill_when_closed
 from scenario_runner.vulkan.api.arm_types import known_types
 
 DESCRIPTORS: Final = 4

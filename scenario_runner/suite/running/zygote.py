@@ -29,7 +29,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Final, NoReturn
 
-from scenario_runner.program_version import program_version
+from scenario_runner.content_cache import program_version
 from scenario_runner.suite.running import large_pages, worker
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.vulkan.api.structs import prepare

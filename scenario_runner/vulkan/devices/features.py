@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import Any, Final, NamedTuple
 
-from scenario_runner.close_names import close_names, did_you_mean
 from scenario_runner.errors import UsageError
+from scenario_runner.text import close_names, did_you_mean
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api._generated.extension_names import DEVICE_EXTENSIONS
 from scenario_runner.vulkan.api._generated.features import ALIASES, CORE_FEATURES, FEATURES, ROLLED_UP

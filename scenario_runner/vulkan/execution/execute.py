@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner import clock, errors, log, progress
+from scenario_runner import errors, log, progress
 from scenario_runner.plan.model.plan import FramePlan, Plan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
@@ -61,7 +61,7 @@ class Execution:
         self.plan = plan
         progress.doing("creating its resources")
         watched = device.instance.watched
-        with clock.phase("create", "resources"):
+        with progress.phase("create", "resources"):
             self.resources = create_resources(
                 device, objects.memory, stack, plan.resources.values(), lambda: objects.samplers
             )
@@ -77,7 +77,7 @@ class Execution:
         if device.driver_cache is not None:
             device.driver_cache.pipelines_created()
         progress.doing("creating its descriptor sets")
-        with clock.phase("create", "descriptor sets"):
+        with progress.phase("create", "descriptor sets"):
             sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
         self.graphs = graphs
         self._flows: list[Any] = [graph for graph in graphs if graph.kind == "optical_flow"]
@@ -126,14 +126,14 @@ class Execution:
             from scenario_runner.vulkan.execution.timestamps import Timestamps
 
             self.timestamps = Timestamps(self.device, self._stack)
-        timer = clock.current()
+        timer = progress.current()
         transfer = self._transfer
         everything = list(self.resources.values())
         capture = options.capture
         if capture is not None:
             capture.begin_run()
         progress.doing("filling its resources")
-        with clock.phase("upload", "resources"):
+        with progress.phase("upload", "resources"):
             transfer.fill(everything, options.timeout_s)
         for iteration in range(options.repeat):
             if timer is not None:
@@ -142,7 +142,7 @@ class Execution:
                 self._start_flows()
             if iteration and not options.keep_state:
                 progress.doing("filling its resources again")
-                with clock.phase("upload", "resources"):
+                with progress.phase("upload", "resources"):
                     transfer.fill(everything, options.timeout_s)
             for index, frame in enumerate(self.plan.frames):
                 progress.doing(*_work(frame))
@@ -161,13 +161,13 @@ class Execution:
                     if log.hears(__name__, "INFO"):
                         _tell(part)
                     try:
-                        with clock.phase("submit", "frame", str(index)):
+                        with progress.phase("submit", "frame", str(index)):
                             boundary = self._boundary(iteration, frame) if is_last else None
                             self._submission.submit(commands, boundary)
-                        with clock.phase("wait", "frame", str(index)):
+                        with progress.phase("wait", "frame", str(index)):
                             self._submission.wait(frame.title, options.timeout_s)
                         if self.timestamps is not None:
-                            with clock.phase("readback", "timestamps"):
+                            with progress.phase("readback", "timestamps"):
                                 self.timestamps.collect(commands, iteration, index)
                         if capture is not None and not iteration:
                             capture.end(part, last=is_last)
@@ -181,7 +181,7 @@ class Execution:
                     self.instrumentation.collect(iteration, index, frame)
                 if on_frame is not None and (frame.boundary or frame.captures):
                     with (
-                        clock.phase("readback", "frame", str(index)),
+                        progress.phase("readback", "frame", str(index)),
                         closing(self._read(frame.captures, options.timeout_s)) as pieces,
                     ):
                         on_frame(iteration, frame, pieces)
@@ -190,7 +190,7 @@ class Execution:
         if on_outputs is not None and not options.dry_run:
             # closed at once when the receiver fails: what is still being copied must end before its memory goes
             with (
-                clock.phase("readback", "outputs"),
+                progress.phase("readback", "outputs"),
                 closing(self._read([output.uid for output in self.plan.outputs], options.timeout_s)) as pieces,
             ):
                 on_outputs(pieces)
@@ -230,7 +230,7 @@ class Execution:
         else:
             self._spare = commands
         labels = self._labels
-        with clock.phase("record", "frame", str(index)), self._pool.recording(commands):
+        with progress.phase("record", "frame", str(index)), self._pool.recording(commands):
             if labels is not None:
                 labels.begin_frame(commands, frame)
             if self.instrumentation is None:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from scenario_runner import clock
+from scenario_runner import progress
 from scenario_runner.kinds import MEASURED
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
@@ -137,7 +137,7 @@ class Timestamps:
         timed = self._runs[commands] = tuple(run for run in runs if run[0].kind in MEASURED)
         self._next = 0
         left = sum(len(run) + 1 for run in timed) if self._has_any else 0
-        with clock.phase("record", "reset query pool"):
+        with progress.phase("record", "reset query pool"):
             for number in range(-(-left // QUERIES_IN_POOL)):
                 if number == len(self._pools):
                     self._pools.append(self._create_pool())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner import clock, errors, progress
+from scenario_runner import errors, progress
 from scenario_runner.plan.model.records import DescriptorList, LayoutBinding, PipelinePlan, Specialization
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
@@ -46,7 +46,7 @@ class PipelineCache:
         pipeline = self._pipelines.get(content)
         if pipeline is None:
             progress.doing(f"creating the pipeline of shader {plan.label!r}", plan.pointer)
-            with clock.phase("pipelines", "compute pipeline", plan.label):
+            with progress.phase("pipelines", "compute pipeline", plan.label):
                 pipeline = self._pipelines[content] = self._create(plan)
             self._device.live["pipeline"] += 1
         else:

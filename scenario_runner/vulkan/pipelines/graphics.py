@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner import clock, errors, progress
+from scenario_runner import errors, progress
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check
@@ -49,7 +49,7 @@ class GraphicsCache:
         if pipeline is None:
             progress.doing(f"creating the pipeline of {_label(plan)}", plan.pointer)
             try:
-                with clock.phase("pipelines", "graphics pipeline", plan.fragment.label):
+                with progress.phase("pipelines", "graphics pipeline", plan.fragment.label):
                     pipeline = self._pipelines[content] = self._create(plan)
             except errors.ScenarioRunnerError as error:
                 raise error.at(pointer=plan.pointer) from None

@@ -7,9 +7,9 @@ from collections.abc import Hashable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner import clock, errors, progress
+from scenario_runner import errors, progress
 from scenario_runner.plan.model.commands import GraphConstantPlan, GraphPipelinePlan, in_memory
-from scenario_runner.visible import one_line
+from scenario_runner.text import one_line
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.pipelines.compute import PipelineCache, create_shader_module
@@ -84,7 +84,7 @@ class GraphCache:
         if pipeline is None:
             progress.doing(f"creating the pipeline of {one_line(plan.label)}", plan.pointer)
             name = plan.name if plan.kind == "graph" else plan.label
-            with clock.phase("pipelines", f"{plan.kind.replace('_', ' ')} pipeline", name):
+            with progress.phase("pipelines", f"{plan.kind.replace('_', ' ')} pipeline", name):
                 pipeline = self._pipelines[content] = self._make(plan)
         else:
             self._pipelines.move_to_end(content)

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
-from scenario_runner.byte_spans import overlap
+from scenario_runner.byte_data import overlap
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.kinds import RESOURCES, load
 from scenario_runner.plan.model.plan import ResourcePlan, memory_groups

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scenario_runner import errors
 from scenario_runner.system_limits import control_groups
-from scenario_runner.visible import size_in_units
+from scenario_runner.text import size_in_units
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.result import check, error_class, result_name
 from scenario_runner.vulkan.api.structs import new

@@ -1,9 +1,10 @@
-"""Arrays that callers of the Python API give: NumPy's, those of other libraries, and bytes."""
+"""Bytes: of arrays that callers of the Python API give, and spans of them in one memory that overlap."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 from scenario_runner.errors import UsageError
 
@@ -43,3 +44,22 @@ def plain_bytes(data: Any, name: str) -> memoryview:
             " __dlpack__ (tensors of PyTorch and JAX), or bytes"
         ) from None
     return view.cast("B") if view.c_contiguous and view.ndim == 1 else memoryview(view.tobytes())
+
+
+Span = tuple[int, int]
+_Owner = TypeVar("_Owner")
+
+
+def overlap(one: Span, other: Span) -> bool:
+    """Whether both have a byte in common."""
+    return max(one[0], other[0]) < min(one[1], other[1])
+
+
+def collisions(spans: Iterable[tuple[Span, _Owner]]) -> Iterator[tuple[_Owner, _Owner]]:
+    """Owners of spans that overlap: each one with the one before it, in the order of their starts, that ends last."""
+    furthest: tuple[Span, _Owner] | None = None
+    for each in sorted(spans, key=lambda each: each[0][0]):
+        if furthest is not None and overlap(each[0], furthest[0]):
+            yield each[1], furthest[1]
+        if furthest is None or each[0][1] > furthest[0][1]:
+            furthest = each
