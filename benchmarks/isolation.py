@@ -23,7 +23,7 @@ import numpy
 from scenario_runner.suite.evaluation import run_item
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.options import WorkerOptions
-from scenario_runner.suite.running.runners import Runners
+from scenario_runner.suite.running.worker import Runners
 from scenario_runner.suite.running.workers import Workers
 from scenario_runner.system_limits import processors
 

@@ -37,7 +37,7 @@ from scenario_runner.suite.expectations.model import Check
 from scenario_runner.suite.expectations.outputs import ResultsSink, expects_frames, outputs_of_plan
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.records import EvaluationOptions, Item, Outcome, OutputCheck, Status
-from scenario_runner.suite.running.runners import Runners
+from scenario_runner.suite.running.worker import Runners
 from scenario_runner.suite.tolerance.elements import Mismatch, Rule, compare
 from scenario_runner.text import counted, distinct
 

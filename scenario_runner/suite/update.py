@@ -31,7 +31,7 @@ from scenario_runner.suite.expectations.outputs import (
 )
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.records import Item, Outcome, OutputCheck, Status
-from scenario_runner.suite.running.runners import Runners
+from scenario_runner.suite.running.worker import Runners
 
 
 class Change(NamedTuple):

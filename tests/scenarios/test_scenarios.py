@@ -16,7 +16,7 @@ from scenario_runner.suite.evaluation import EvaluationOptions, run_item
 from scenario_runner.suite.expectations.reading import load
 from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.records import Item
-from scenario_runner.suite.running.runners import Runners
+from scenario_runner.suite.running.worker import Runners
 from scenarios.generate import HERE, cases, compute_expected, make_inputs, read_inputs
 
 Array = NDArray[Any]

@@ -12,7 +12,7 @@ import pytest
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.evaluation import EvaluationOptions, run_item
 from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.runners import Runners
+from scenario_runner.suite.running.worker import Runners
 from tests.scenes import Scene
 
 

@@ -15,7 +15,7 @@ import pytest
 from scenario_runner.suite.evaluation import EvaluationOptions, run_item
 from scenario_runner.suite.evidence import item_folder
 from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.runners import Runners
+from scenario_runner.suite.running.worker import Runners
 from tests.scenes import Scene, glsl
 
 DOUBLE = glsl("x[gl_GlobalInvocationID.x] *= 2.0;", "layout(set=0,binding=0) buffer X { float x[]; };", local_size=4)

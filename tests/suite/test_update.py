@@ -17,7 +17,7 @@ from scenario_runner.formats import format_named
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.evaluation import run_item
 from scenario_runner.suite.records import Item
-from scenario_runner.suite.running.runners import Runners
+from scenario_runner.suite.running.worker import Runners
 from scenario_runner.suite.update import Change, update
 from tests.scenes import Scene, glsl
 

@@ -19,8 +19,8 @@ from scenario_runner.suite.cluster import host
 from scenario_runner.suite.cluster.host import Piece
 from scenario_runner.suite.cluster.jobs import Job
 from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.devices import Device
 from scenario_runner.suite.running.options import Finished
+from scenario_runner.suite.running.process import Device
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -6,6 +6,8 @@ A worker's memory may be damaged by its driver: what it sends is checked, and re
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 from contextlib import suppress
 from typing import Any, Final
@@ -13,7 +15,11 @@ from typing import Any, Final
 MOST_BYTES: Final = 64 << 20
 """The longest line."""
 
+STACK_SIGNAL: Final = signal.SIGUSR2
+"""Lets a worker that hangs write its Python stack."""
+
 _PIECE_BYTES: Final = 1 << 16
+_MOST_TEXT_BYTES: Final = 16 << 10
 _dumps: Final = json.JSONEncoder(separators=(",", ":")).encode
 _loads: Final = json.JSONDecoder().raw_decode
 
@@ -65,3 +71,9 @@ def _list(line: bytes) -> list[Any]:
     if not isinstance(value, list) or not value:
         raise GarbageError(f"{line[:40]!r}")
     return value
+
+
+def end_of(descriptor: int) -> str:
+    """Read the last 16 KiB of a memory file as text."""
+    size = os.fstat(descriptor).st_size
+    return os.pread(descriptor, _MOST_TEXT_BYTES, max(0, size - _MOST_TEXT_BYTES)).decode("utf-8", "replace")

@@ -1,14 +1,19 @@
-"""The worker processes of all devices: started, watched, ended. Which item runs where is not its matter.
+"""The worker processes of all devices: start, watch and end them. Does not schedule items; `Workers` does.
 
-It waits for sockets and pipes, and for nothing else. What a worker does wrong (it dies, hangs, sends garbage, cannot be
-started, cannot be ended) costs the item that it was running, and the worker.
+Waits for sockets only. A worker that dies, hangs, sends invalid data, or cannot be started or ended fails its current
+item and is replaced. With core dumps, gdb reads the native stack of a crash from the core file.
 """
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 import selectors
+import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections import deque
 from contextlib import suppress
@@ -17,15 +22,60 @@ from typing import Any, Final, Protocol
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import error_class
+from scenario_runner.files.source import reason_of
+from scenario_runner.program import Program
 from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.channel import GarbageError
-from scenario_runner.suite.running.devices import UsedDevice, start_error
-from scenario_runner.suite.running.forks import Forks
-from scenario_runner.suite.running.native_stack import native_stack
+from scenario_runner.suite.running.channel import STACK_SIGNAL, GarbageError
 from scenario_runner.suite.running.options import WorkerOptions
-from scenario_runner.suite.running.process import WorkerProcess, counted_kills
-from scenario_runner.suite.running.worker import STACK_SIGNAL
+from scenario_runner.suite.running.process import Forks, Given, UsedDevice, WorkerProcess, counted_kills, start_error
 from scenario_runner.system_limits import refusal
+
+_MOST_FRAMES: Final = 40
+_LIMIT_S: Final = 60.0
+_HANDLER: Final = "<signal handler called>"
+_FRAME: Final = re.compile(r"#\d+ ")
+_INTERPRETER: Final = re.compile(r"(?: in |#\d+\s+)(?:_?Py|cfunction_|method_vectorcall|object_vacall)")
+
+
+def native_stack(process: int) -> str:
+    """The frames of the thread that crashed, down to the Python interpreter, and the path of the core file."""
+    core, pattern = _core_of(process)
+    if not core:
+        return f"no core file was found; /proc/sys/kernel/core_pattern is {pattern!r}: see core(5)"
+    gdb = shutil.which("gdb")
+    lines = _frames(gdb, core) if gdb else ["gdb is not installed, which shows the stack"]
+    return "\n".join([*lines, f"core file: {core}"])
+
+
+def _core_of(process: int) -> tuple[str, str]:
+    """The core file of a process, empty where there is none, and the system's pattern for such files."""
+    try:
+        with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as file:
+            pattern = file.read().strip()
+        with open("/proc/sys/kernel/core_uses_pid", encoding="ascii") as file:
+            has_suffix = file.read().strip() == "1" and "%p" not in pattern
+    except OSError as error:
+        return "", reason_of(error)
+    if pattern.startswith("|"):
+        return "", pattern
+    name = re.sub("%(.)", lambda found: str(process) if found[1] == "p" else "*", glob.escape(pattern))
+    found = glob.glob(os.path.abspath(name + (f".{process}" if has_suffix else "")))
+    return max(found, key=os.path.getmtime, default=""), pattern
+
+
+def _frames(gdb: str, core: str) -> list[str]:
+    command = [gdb, "-batch", "-nx", "-ex", f"bt {_MOST_FRAMES}", sys.executable, core]
+    with Program(
+        command, _LIMIT_S, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as program:
+        shown = program.communicate()[0].decode("utf-8", "replace")
+    frames = [line for line in shown.splitlines() if _FRAME.match(line)]
+    # gdb shows the first frame twice; those above the handler are of faulthandler
+    start = next((at for at, line in enumerate(frames, 1) if line.endswith(_HANDLER)), 1)
+    frames = frames[start:]
+    end = next((at for at, line in enumerate(frames) if _INTERPRETER.search(line)), len(frames))
+    return frames[:end] or [f"gdb {program.failure or 'shows no frame'}"]
+
 
 _TICK_S: Final = 0.25  # between two looks at the deadlines
 _STACK_TICK_S: Final = 0.02  # the same while a worker writes its Python stack
@@ -41,11 +91,14 @@ _MOST_ZYGOTES: Final = 3
 class Events(Protocol):
     """What a fleet tells whoever uses it."""
 
-    def outcome(self, worker: WorkerProcess, outcome: Outcome, *, spoiled: bool) -> None:
-        """The item of a worker has ended; ``spoiled``: so has the worker, since it may have been harmed."""
+    def began(self, worker: WorkerProcess) -> None:
+        """A worker runs the first of its items."""
 
-    def back(self, item: Item, attempts: tuple[Outcome, ...]) -> None:
-        """A worker has ended that had not begun with this item."""
+    def outcome(self, worker: WorkerProcess, given: Given, outcome: Outcome, *, spoiled: bool) -> None:
+        """An item of a worker has ended; ``spoiled``: so has the worker, since it may have been harmed."""
+
+    def back(self, given: Given, *, is_next: bool) -> None:
+        """A worker has ended that had not begun with this item, though it was the next one, or after another one."""
 
     def found(self, device: UsedDevice, devices: list[str]) -> None:
         """The devices that were asked for in ``device``."""
@@ -91,7 +144,7 @@ class Fleet:
     @property
     def busy(self) -> bool:
         """Whether an item is being run."""
-        return any(each.item is not None for each in self.workers.values())
+        return any(each.given for each in self.workers.values())
 
     def start(self, device: UsedDevice) -> bool:
         """Start a worker; false where so many are starting, or where the system refuses it for now.
@@ -109,7 +162,6 @@ class Fleet:
         device.workers += 1
         device.starting += 1
         self._selector.register(worker.channel.connection, selectors.EVENT_READ, (self._hear, worker))
-        self._selector.register(worker.messages, selectors.EVENT_READ, (self._listen, worker))
         return True
 
     def _refused(self, why: str) -> bool:
@@ -122,15 +174,32 @@ class Fleet:
         return False
 
     def run(self, worker: WorkerProcess, item: Item, attempts: tuple[Outcome, ...]) -> bool:
-        """Hand an item to an idle worker; false where that has ended meanwhile."""
+        """Hand an item to a worker, to be run after what it runs; false where that has ended meanwhile."""
         try:
-            worker.run(item, attempts, next(self._runs), self._options)
+            worker.give(Given(next(self._runs), item, attempts))
         except OSError:
-            self.leave(worker)
+            if worker.state == "idle":
+                self.leave(worker)
             return False
-        self.idle.remove(worker)
-        self._next_tick = min(self._next_tick, worker.deadline)
+        if worker.state == "idle":
+            self.idle.remove(worker)
+            self._begin(worker)
         return True
+
+    def _begin(self, worker: WorkerProcess) -> None:
+        worker.begin(self._options)
+        self._next_tick = min(self._next_tick, worker.deadline)
+        self._events.began(worker)
+
+    def stop(self, *, now: bool) -> None:
+        """Have workers end after what they run, or ``now``, without an outcome, where they have a further item."""
+        for each in list(self.workers.values()):
+            if now and each.given:
+                each.given.clear()
+                self.kill(each, "was not needed any more")
+            elif len(each.given) > 1:
+                each.given.pop()
+                each.is_last = True
 
     def leave(self, worker: WorkerProcess) -> None:
         """Have a worker end that runs nothing."""
@@ -145,8 +214,9 @@ class Fleet:
         worker.why = worker.why or why
         self._set(worker, "killed", self._options.kill_wait_s)
         self._forks.signal(worker.number, signal.SIGKILL)
-        if worker.item is not None:
-            self._events.outcome(worker, worker.ended(), spoiled=True)
+        if worker.given:
+            self._events.outcome(worker, *worker.ended(), spoiled=True)
+        self._give_back(worker)
 
     def _retire(self, worker: WorkerProcess) -> None:
         """Count it no more among those of its device."""
@@ -177,6 +247,7 @@ class Fleet:
         if now >= self._next_tick:
             self._next_tick = now + _TICK_S
             for each in list(self.workers.values()):
+                each.bound_output()
                 if each.state != "idle" or each.closed:
                     self._look_at(each, now)
 
@@ -220,10 +291,6 @@ class Fleet:
                 self.leave(each) if each.state == "idle" else self.kill(each, "was not needed any more")
 
     # What workers send
-
-    def _listen(self, worker: WorkerProcess) -> None:
-        if not worker.listen():
-            self._selector.unregister(worker.messages)
 
     def _hear(self, worker: WorkerProcess) -> None:
         try:
@@ -281,15 +348,26 @@ class Fleet:
             self.kill(worker, f"sent something that is no result ({error})")
 
     def _done(self, worker: WorkerProcess, outcome: Outcome, state: str) -> None:
-        outcome = worker.done(outcome)
+        given, outcome = worker.done(outcome)
+        self._events.outcome(worker, given, outcome, spoiled=state == "spoiled")
         if state:  # it ends by itself
             self._retire(worker)
+            self._give_back(worker)
+        elif worker.is_last:
+            self.kill(worker, "was not needed any more")
+        elif worker.given:
+            self._begin(worker)
         else:
             worker.state = "idle"
             self.idle.append(worker)
             if worker.device.given_up:
                 self.leave(worker)
-        self._events.outcome(worker, outcome, spoiled=state == "spoiled")
+
+    def _give_back(self, worker: WorkerProcess, *, is_next: bool = False) -> None:
+        """Give back what a worker does not run; the last item first, so that they keep their order."""
+        while worker.given:
+            given = worker.given.pop()
+            self._events.back(given, is_next=is_next and not worker.given)
 
     # How workers end
 
@@ -313,17 +391,18 @@ class Fleet:
                 for message in messages:
                     self._take(worker, message)
         how = worker.how(status)
-        state, item, attempts = worker.state, worker.item, worker.attempts
+        state, has_item = worker.state, bool(worker.given)
         self._retire(worker)
-        if item is not None and worker.has_begun:
+        if has_item and worker.has_begun:
             stack = self._native_stack(process) if self._options.core_dumps and os.WCOREDUMP(status) else ""
-            self._events.outcome(worker, worker.ended(status, self._kills, stack), spoiled=True)
-        elif item is not None:
-            self._events.back(item, attempts)
+            self._events.outcome(worker, *worker.ended(status, self._kills, stack), spoiled=True)
+        elif has_item:
+            self._give_back(worker, is_next=True)
         elif state == "starting" or worker.start_failed:
             worker.device.failed(start_error(how, worker.work()[0]), worker.driver)
         elif state == "idle":
             self._events.note(f"process {worker.place} on {worker.device} {how} while it ran nothing")
+        self._give_back(worker)
         self._forget(worker)
 
     def _native_stack(self, process: int) -> str:
@@ -334,9 +413,8 @@ class Fleet:
 
     def _forget(self, worker: WorkerProcess) -> None:
         self.workers.pop(worker.number, None)
-        for each in (worker.channel.connection, worker.messages):
-            if each in self._selector.get_map():
-                self._selector.unregister(each)
+        if worker.channel.connection in self._selector.get_map():
+            self._selector.unregister(worker.channel.connection)
         worker.close()
 
     def _zygote_ended(self) -> None:
@@ -345,8 +423,7 @@ class Fleet:
         error = self._forks.end()
         self._forks.close()
         for each in list(self.workers.values()):
-            if each.item is not None:
-                self._events.back(each.item, each.attempts)
+            self._give_back(each, is_next=True)
             self._retire(each)
             self._forget(each)
         if self._closing:

@@ -1,6 +1,6 @@
-"""A worker: a process that runs one item after the other on one device, and may die of any of them.
+"""A worker: a process that runs items one after the other on one device, and may die of any of them.
 
-It is a fork of the zygote. The supervisor sends an item and gets the outcome, see `channel`::
+It is a fork of the zygote. The supervisor sends items, at most one ahead, and gets outcomes, see `channel`::
 
     [number of the run, id, path, expectations]     ["ready", physical device]
                                                     ["limit", seconds, who set it]  where these are not the
@@ -25,10 +25,10 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from scenario_runner import progress
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, drivers
@@ -43,27 +43,71 @@ from scenario_runner.errors import (
     ScenarioRunnerError,
 )
 from scenario_runner.signals import kill_when_closed
-from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.channel import Channel
+from scenario_runner.suite.records import BAD, Item, Outcome
+from scenario_runner.suite.running.channel import STACK_SIGNAL, Channel, end_of
 from scenario_runner.suite.running.options import WorkerOptions
-from scenario_runner.suite.running.runners import Runners
 from scenario_runner.vulkan.api.arm_types import known_types
 
+if TYPE_CHECKING:
+    from scenario_runner.runner import Runner
+
+
+class Runners:
+    """Gives the Runner of a worker to its task.
+
+    Life cycle: made with the worker; the device is opened when it is first needed and stays open; closed by the end of
+    the process.
+    """
+
+    def __init__(
+        self,
+        arguments: Mapping[str, Any],
+        timeout_s: float,
+        timeout_origin: str = "",
+        announce: Callable[[float, str], None] = lambda seconds, origin: None,
+    ) -> None:
+        """``arguments`` are those of `Runner`. ``announce`` is told of a limit that is not ``timeout_s``."""
+        self._arguments = arguments
+        self._default = timeout_s, timeout_origin
+        self._announce = announce
+        self.limit = self._default
+        """The time limit of the item that runs now in seconds, and who set it."""
+        self._runners: dict[bool, Runner] = {}
+
+    def runner(self, timeout_s: float | None = None, origin: str = "", *, robustness: bool | None = None) -> Runner:
+        """The Runner for the item that runs now, which may take ``timeout_s`` as ``origin`` says (None: the default),
+        with robust access to buffers and images (None: as the arguments say)."""
+        self.limit = self._default if timeout_s is None else (timeout_s, origin)
+        if self.limit != self._default:
+            self._announce(*self.limit)
+        robust = bool(self._arguments.get("robustness") if robustness is None else robustness)
+        runner = self._runners.get(robust)
+        if runner is None:
+            from scenario_runner.runner import Runner
+
+            runner = self._runners[robust] = Runner(**{**self._arguments, "robustness": robust})
+        runner.timeout_s = self.limit[0]
+        return runner
+
+    def close(self) -> None:
+        """Close the devices that are open, where the process goes on without them."""
+        for runner in self._runners.values():
+            runner.close()
+
+
 DESCRIPTORS: Final = 4
-"""A worker is given so many: a socket to the supervisor, a pipe for what is written to standard output and standard
-error, and two memory files, for `progress` and for `faulthandler`."""
+"""A worker is given so many: a socket to the supervisor, and memory files for what is written to standard output and
+standard error, for `progress` and for `faulthandler`."""
 
 Asked = str | tuple[str, ...] | None
 """A device by its index or UUID, several as the user names them, or the one that a run would take."""
-
-STACK_SIGNAL: Final = signal.SIGUSR2
-"""Lets a worker that hangs write its Python stack."""
 
 # After one of these the device, its driver or the process cannot be relied upon.
 _SPOILED: Final = frozenset(
     each.exit_code for each in (DeviceError, OutOfMemoryError, FenceTimeoutError, DeviceLostError, LimitError)
 )
 _SHARED: Final = ("libLLVM", "libvulkan", "libVkLayer_MESA")
+_SAID: Final = 2  # the descriptor of standard error, and of standard output
 _TELLING: Final = 2  # the first so many workers tell of them: one may only tell which devices there are
 _LOOKED_AT: Final = 64  # after so many items the size of the process is looked at
 
@@ -75,13 +119,13 @@ def main(
 
     ``driver`` is the manifest of the only driver to open, or empty. ``alive`` is a pipe whose end is this process's,
     too. Returns the exit code of the process."""
-    connection, messages, kept, faults = descriptors
+    connection, said, kept, faults = descriptors
     _die_with(alive)
     most_bytes = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (most_bytes if options.core_dumps else 0, most_bytes))
     for standard in (1, 2):
-        os.dup2(messages, standard)
-    os.close(messages)
+        os.dup2(said, standard)
+    os.close(said)
     progress.share(kept)
     os.close(kept)
     if driver:
@@ -158,8 +202,12 @@ class _Worker:
     def serve(self) -> None:
         while True:
             for number, *item in self._channel.receive():
+                if os.fstat(_SAID).st_size:
+                    os.ftruncate(_SAID, 0)  # that of the item before
                 progress.started(number)
                 outcome = self._outcome(Item(*item))
+                if outcome.status in BAD and not outcome.output:
+                    outcome = outcome._replace(output=end_of(_SAID))
                 end = self._end(outcome)
                 if self._count & (self._count - 1) == 0:  # 1, 2, 4, 8…
                     self._tell_used()

@@ -12,10 +12,9 @@ from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.devices import Device, UsedDevice
 from scenario_runner.suite.running.fleet import Fleet
 from scenario_runner.suite.running.options import Again, Finished, OnStart, WorkerOptions
-from scenario_runner.suite.running.process import WorkerProcess
+from scenario_runner.suite.running.process import Device, Given, UsedDevice, WorkerProcess
 
 _MOST_BACK: Final = 3  # so often an item is given back that no worker had begun with
 _AWAY_S: Final = 0.05  # as long may the caller take for an item without the workers' deadlines being moved
@@ -126,11 +125,7 @@ class Workers:
         """Have `run` end: no further item is started. Those that run end in their time, or are killed ``now`` and are
         not given. A handler of signals may call this."""
         self._stopping = True
-        if now:
-            for each in list(self._fleet.workers.values()):
-                if each.item is not None:
-                    each.item = None
-                    self._fleet.kill(each, "was not needed any more")
+        self._fleet.stop(now=now)
 
     def close(self) -> None:
         """End all workers; what they run is lost. Doing so again does nothing."""
@@ -158,8 +153,6 @@ class Workers:
                 continue
             if not fleet.run(worker, job.item, job.attempts):
                 self._waiting.appendleft(job)
-            elif self._on_start is not None:
-                self._on_start(job.item, worker.place)
         missing = sum(max(0, each.wanted - each.workers) for each in self._devices)
         if missing:
             starting = fleet.starting
@@ -173,6 +166,22 @@ class Workers:
                     break
         elif self._waiting and fleet.idle and not fleet.starting:
             fleet.leave(fleet.idle[0])  # what waits is for a worker that has run nothing before
+        self._hand_out_ahead()
+
+    def _hand_out_ahead(self) -> None:
+        """Give quick workers a second item, so that they need not wait between two. What ran before has nothing behind
+        it, since it may well end its process again; what waits for a worker that starts is left to that."""
+        for worker in list(self._fleet.workers.values()):
+            if worker.state != "busy" or not worker.is_quick or len(worker.given) != 1 or worker.given[0].attempts:
+                continue
+            if self._waiting and not self._fleet.starting and not self._waiting[0].attempts:
+                job = self._waiting.popleft()
+            elif (item := next(self._queue, None)) is not None:
+                job = _Job(item)
+            else:
+                return
+            if not self._fleet.run(worker, job.item, job.attempts):
+                self._waiting.appendleft(job)
 
     def _job_for(self, worker: WorkerProcess) -> _Job | None:
         for index, job in enumerate(self._waiting):
@@ -193,15 +202,20 @@ class Workers:
 
     # What the fleet tells
 
-    def outcome(self, worker: WorkerProcess, outcome: Outcome, *, spoiled: bool) -> None:
-        item, attempts, device = worker.ran, (*worker.attempts, outcome), worker.device
+    def began(self, worker: WorkerProcess) -> None:
+        if self._on_start is not None:
+            self._on_start(worker.given[0].item, worker.place)
+
+    def outcome(self, worker: WorkerProcess, given: Given, outcome: Outcome, *, spoiled: bool) -> None:
+        item, attempts, device = given.item, (*given.attempts, outcome), worker.device
         if not self._stopping and self._again is not None and self._again(item, attempts):
             self._waiting.appendleft(_Job(item, attempts, fresh=spoiled))
         else:
             self._finished.append(Finished(item, attempts, device.uuid, device.driver))
 
-    def back(self, item: Item, attempts: tuple[Outcome, ...]) -> None:
-        self._backs[item.id] += 1
+    def back(self, given: Given, *, is_next: bool) -> None:
+        _, item, attempts = given
+        self._backs[item.id] += is_next
         if self._backs[item.id] < _MOST_BACK:
             self._waiting.appendleft(_Job(item, attempts))
         else:

@@ -30,7 +30,7 @@ from importlib import import_module
 from typing import Final, NoReturn
 
 from scenario_runner.content_cache import program_version
-from scenario_runner.suite.running import large_pages, worker
+from scenario_runner.suite.running import worker
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.vulkan.api.structs import prepare
 
@@ -100,7 +100,6 @@ class Zygote:
                 for name in names:
                     _load(name)
                 gc.freeze()
-                large_pages.make_room()
         return True
 
     def _fork(self, number: int, device: worker.Asked, driver: str, descriptors: list[int]) -> None:
@@ -185,5 +184,4 @@ def main(descriptor: int) -> None:
     gc.set_threshold(_FREED_SELDOM)
     gc.collect()
     gc.freeze()  # so that no search for garbage writes to memory that all workers share
-    large_pages.make_room()
     Zygote(control, options).serve()

@@ -12,7 +12,7 @@ from typing import Any
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES
 from scenario_runner.errors import FenceTimeoutError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.suite.records import Item, Outcome, Status
-from scenario_runner.suite.running.runners import Runners
+from scenario_runner.suite.running.worker import Runners
 from scenario_runner.vulkan.api.arm_types import known_types
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from scenario_runner.errors import DriverCrashError, LimitError
 from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.forks import Forks
 from scenario_runner.suite.running.options import Finished
+from scenario_runner.suite.running.process import Forks
 from scenario_runner.suite.running.workers import Workers
 from tests.suite.running.conftest import TROUBLES, Folder, once_more, options
 from tests.suite.running.test_workers import is_running

@@ -17,7 +17,7 @@ import pytest
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, drivers
 from scenario_runner.errors import NoDeviceError
 from scenario_runner.suite.records import Item
-from scenario_runner.suite.running.devices import UsedDevice
+from scenario_runner.suite.running.process import UsedDevice
 from scenario_runner.suite.running.workers import Workers
 from tests.program import python_path
 from tests.suite.running.conftest import Folder, once_more, options
@@ -137,7 +137,7 @@ _SUPERVISOR = """
 import sys
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.running.options import WorkerOptions
-from scenario_runner.suite.running.devices import UsedDevice
+from scenario_runner.suite.running.process import UsedDevice
 from scenario_runner.suite.running.workers import Workers
 with Workers(WorkerOptions(jobs=1, task="tests.suite.running.tasks:show_process")) as workers:
     for finished in workers.run([Item("a", sys.argv[1])]):
