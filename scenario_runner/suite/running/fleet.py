@@ -81,7 +81,8 @@ _TICK_S: Final = 0.25  # between two looks at the deadlines
 _STACK_TICK_S: Final = 0.02  # the same while a worker writes its Python stack
 _STACK_S: Final = 1.0  # for the Python stack of a worker that hangs
 _LEAVE_S: Final = 5.0  # for a worker that has been told to end
-_CLOSED_S: Final = 1.0  # for a worker whose end of the connection is closed
+_CLOSED_S: Final = 5.0  # for a worker whose end of the connection is closed, to be known to have ended
+_CLOSE_S: Final = 1.0  # for workers that had been killed before the fleet is closed
 _AGAIN_S: Final = 1.0  # until the next try where the system refuses a process
 _MOST_STARTING: Final = 64  # at a time: the socket to the zygote holds some hundred requests, and more would be lost
 _MOST_REFUSALS: Final = 10  # while there is no worker: what was ended may need a while to be gone
@@ -440,7 +441,7 @@ class Fleet:
         for each in list(self.workers.values()):
             self.leave(each) if each.state == "idle" else self.kill(each, "was not needed any more")
         self._closing = True
-        until = time.monotonic() + _CLOSED_S
+        until = time.monotonic() + _CLOSE_S
         while any(number not in late or time.monotonic() < until for number in self.workers):
             self.wait()
         for each in list(self.workers.values()):
