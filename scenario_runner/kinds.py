@@ -1,17 +1,18 @@
 """The registry of kinds: each resource and each command of the format, with the classes that deal with it.
 
-Classes and functions are named as "module:name", the module counted from this package, and imported when one of their
-kind is first met (`load`). So every layer can look a kind up here, and a run imports only what its scenario uses.
-Names of packages are imported in the same way (`lazy_names`). Standard library only.
+Classes and functions are named here as "module:name", the module counted from this package, and imported when they are
+first asked for: ``COMMANDS["dispatch_compute"].resolver`` is the class itself. So every layer can look a kind up here,
+and a run imports only what its scenario uses. Names of packages are imported in the same way (`lazy_names`). Standard
+library only.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
@@ -28,35 +29,68 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     return find
 
 
-class ResourceKind(NamedTuple):
-    """A kind of resource, and its key in the JSON.
+class _Kind:
+    """A kind of entry, its ``key`` in the JSON, and the classes that deal with it."""
 
-    ``model`` is its pydantic model. ``resolver`` (a `plan.context.ResourceResolver`) makes its plan, whose ``kind``
-    is ``key``; ``device`` is the function that creates all resources of the kind (see `vulkan.resources.creation`).
-    Kinds without memory on the device have none: the commands that name them look at their models.
+    def __init__(self, key: str, model: str, resolver: str) -> None:
+        self.key = key
+        self._model = model
+        self._resolver = resolver
+
+    @cached_property
+    def model(self) -> Any:
+        """The pydantic model."""
+        return load(self._model)
+
+    @cached_property
+    def resolver(self) -> Any:
+        """The class that plans what is of this kind, see `plan.context`; None where nothing is planned."""
+        return load(self._resolver) if self._resolver else None
+
+
+class ResourceKind(_Kind):
+    """A kind of resource; its ``key`` is also the ``kind`` of its plan.
+
+    Kinds without memory on the device have only a model: the commands that name them look at it.
     """
 
-    key: str
-    model: str
-    resolver: str = ""
-    device: str = ""
+    def __init__(self, key: str, model: str, resolver: str = "", device: str = "") -> None:
+        super().__init__(key, model, resolver)
+        self._device = device
+
+    @cached_property
+    def device(self) -> Any:
+        """The function that creates all resources of the kind (see `vulkan.resources.creation`), or None."""
+        return load(self._device) if self._device else None
 
 
-class CommandKind(NamedTuple):
-    """A kind of command, its key in the JSON, and ``older`` spellings of it.
+class CommandKind(_Kind):
+    """A kind of command, and ``older`` spellings of its key.
 
-    ``resolver`` (a `plan.context.CommandResolver`) turns commands into operations.
-    ``recorder`` (a `vulkan.execution.prepared.Recorder`) records the operations whose ``kind`` is ``operation``.
-    ``measured`` is what profiles call them, empty for those whose time is not measured.
+    Its resolver turns commands into operations whose ``kind`` is ``operation``. ``measured`` is what profiles call
+    them, empty for those whose time is not measured.
     """
 
-    key: str
-    model: str
-    resolver: str
-    operation: str = ""
-    recorder: str = ""
-    measured: str = ""
-    older: tuple[str, ...] = ()
+    def __init__(
+        self,
+        key: str,
+        model: str,
+        resolver: str,
+        operation: str = "",
+        recorder: str = "",
+        measured: str = "",
+        older: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(key, model, resolver)
+        self.operation = operation
+        self._recorder = recorder
+        self.measured = measured
+        self.older = older
+
+    @cached_property
+    def recorder(self) -> Any:
+        """The `vulkan.execution.prepared.Recorder` of its operations; None where it has none."""
+        return load(self._recorder) if self._recorder else None
 
 
 _RESOURCES = (
@@ -67,7 +101,7 @@ _RESOURCES = (
     ResourceKind(
         "buffer", "scenario.buffers:Buffer", "plan.resources:Buffers", "vulkan.resources.buffers:create_buffers"
     ),
-    ResourceKind("raw_data", "scenario.raw_data:RawData", "plan.resources:RawDatas"),
+    ResourceKind("raw_data", "scenario.raw_data:RawData"),
     ResourceKind("shader", "scenario.shaders:Shader"),
     ResourceKind("graph", "scenario.graphs:Graph"),
     ResourceKind("graph_constant", "scenario.graphs:GraphConstant"),
@@ -134,8 +168,8 @@ RESOURCES = {kind.key: kind for kind in _RESOURCES}
 COMMANDS = {key: kind for kind in _COMMANDS for key in (kind.key, *kind.older)}
 """The kinds of commands by their keys in the JSON, old and new ones alike."""
 
-RECORDERS = {kind.operation: kind.recorder for kind in _COMMANDS if kind.recorder}
-"""The ``kind`` of an operation in a plan → what records it."""
+OPERATIONS = {kind.operation: kind for kind in _COMMANDS if kind.operation}
+"""A kind of command that becomes operations, by the ``kind`` of these."""
 
 MEASURED = {kind.operation: kind.measured for kind in _COMMANDS if kind.measured}
 """The ``kind`` of an operation whose time is measured → what profiles call it: the reference runner's names."""
@@ -143,6 +177,6 @@ MEASURED = {kind.operation: kind.measured for kind in _COMMANDS if kind.measured
 
 @cache
 def load(name: str) -> Any:
-    """The class or function that a registry entry names. Raises ImportError and AttributeError where there is none."""
+    """Import a class or function that is named as here. Raises ImportError and AttributeError where there is none."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(f"scenario_runner.{module}"), attribute)

@@ -81,7 +81,7 @@ def text() -> str:
 
 
 def _model(kind: ResourceKind | CommandKind) -> str:
-    return kind.model.partition(":")[2]
+    return kind.model.__name__
 
 
 def _names(kinds: Mapping[str, ResourceKind | CommandKind]) -> dict[str, list[str]]:

@@ -6,7 +6,7 @@ Assignment".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from scenario_runner.checks.resources import Bound, check_image, check_tensor
@@ -128,6 +128,12 @@ class Slot(NamedTuple):
     variables: tuple[tuple[str, DescriptorBinding], ...]
 
     @property
+    def has_place(self) -> bool:
+        """Tell whether the layout has a descriptor for it: where an entry point only lists a variable, drivers crash on
+        a set that is not bound for it, and the emulation layers on a tensor that has no place."""
+        return self.kind in RESOURCE_OF and (self.used or self.kind == "tensor")
+
+    @property
     def shader(self) -> str:
         """uid of the shader of the deciding variable."""
         return self.variables[0][0]
@@ -212,13 +218,13 @@ def check_bindings(
     slots: Slots,
     shaders: str,
     bindings: Iterable[Binding],
-    resource: Callable[[str], Bound | None],
+    resources: Mapping[str, Bound],
     pointer: str,
 ) -> list[Diagnostic]:
     """What is wrong with the bindings of one command at ``pointer``.
 
-    ``shaders`` says whose bindings these are ("shader 'add' does"); ``resource`` gives what a uid stands for, None
-    where that is not known because something else is wrong with it.
+    ``shaders`` says whose bindings these are ("shader 'add' does"); ``resources`` lacks those that
+    something else is wrong with.
     """
     found: list[Diagnostic] = []
     bindings = list(bindings)
@@ -227,7 +233,7 @@ def check_bindings(
     for index, binding in enumerate(bindings):
         slot = slots.get((binding.set, binding.id))
         if slot is None:
-            meant = _meant(binding, missing, resource(binding.resource_ref))
+            meant = _meant(binding, missing, resources.get(binding.resource_ref))
             if meant is not None:
                 missing.remove(meant)
                 found.append(_misplaced(binding, meant, shaders, f"{pointer}/bindings/{index}"))
@@ -242,7 +248,7 @@ def check_bindings(
                 )
             )
             continue
-        what = resource(binding.resource_ref)
+        what = resources.get(binding.resource_ref)
         if what is not None:
             found += _check_binding(slot, binding, what, f"{pointer}/bindings/{index}")
     found += [

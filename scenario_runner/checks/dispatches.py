@@ -24,11 +24,6 @@ def declared_size(interface: Interface) -> int:
     return 0 if block is None else -(-block.size_bytes // 4) * 4
 
 
-def layout_size(size: int, interface: Interface) -> int:
-    """Bytes of a pipeline layout's range, which covers the block: push_constants_size may be less, or left out."""
-    return max(size, declared_size(interface))
-
-
 def check_size(uid: str, interface: Interface, size: int, pointer: str) -> list[Diagnostic]:
     """A shader's push_constants_size, ``size`` (0: the shader's own), against what it reads; ``pointer`` is the
     shader's."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from scenario_runner.plan.context import CommandResolver, PlanContext
-from scenario_runner.plan.layouts import LayoutTracker
-from scenario_runner.plan.model.plan import AnyBarrier, Barrier, Operation, ResourcePlan, frame_folder
-from scenario_runner.plan.model.records import BufferBarrier, MemoryBarrier
+from scenario_runner.plan.context import CommandContext, CommandResolver
+from scenario_runner.plan.model.plan import AnyBarrier, Barrier, Operation, frame_folder
+from scenario_runner.plan.model.records import Access, BufferBarrier, MemoryBarrier, Stage
 from scenario_runner.plan.model.resources import TensorBarrier
-from scenario_runner.scenario import DispatchBarrier, MarkBoundary, Scenario
+from scenario_runner.scenario import DispatchBarrier, MarkBoundary
 
 # VK_WHOLE_SIZE: all from the offset on
 _WHOLE_SIZE = 2**64 - 1
@@ -20,62 +19,34 @@ class Barriers(CommandResolver):
     """Resolves dispatch_barrier."""
 
     def resolve(self, command: DispatchBarrier, index: int) -> tuple[Barrier, ...]:
-        context = self.context
-        found = _barriers(context.scenario, command, context.tables.resources, context.layouts)
-        return (Barrier(found, index),) if found else ()
-
-
-def _barriers(
-    scenario: Scenario,
-    command: DispatchBarrier,
-    resources: Mapping[str, ResourcePlan],
-    layouts: LayoutTracker | None,
-) -> tuple[AnyBarrier, ...]:
-    """The barriers of one command; ``layouts`` is needed where there are images."""
-    found: list[AnyBarrier] = []
-    for uid in command.memory_barrier_refs:
-        barrier: Any = scenario.resource(uid)
-        found.append(MemoryBarrier(barrier.src_stage, barrier.dst_stage, barrier.src_access, barrier.dst_access))
-    for uid in command.buffer_barrier_refs:
-        barrier = scenario.resource(uid)
-        buffer = resources.get(barrier.buffer_resource)
-        if buffer is None:
-            continue
-        # that it stays inside its buffer was checked with the scenario
-        size = buffer.size_bytes - barrier.offset if barrier.size == _WHOLE_SIZE else barrier.size
-        found.append(
-            BufferBarrier(
-                barrier.src_stage,
-                barrier.dst_stage,
-                barrier.src_access,
-                barrier.dst_access,
-                buffer.uid,
-                barrier.offset,
-                size,
-            )
-        )
-    if layouts is not None:
-        for uid in command.image_barrier_refs:
-            found += layouts.barriers(scenario.resource(uid), scenario.resource_pointer(uid))
-    if command.tensor_barrier_refs:
+        scenario, resources, layouts = self.context.scenario, self.context.tables.resources, self.context.layouts
+        found: list[AnyBarrier] = []
+        for uid in command.memory_barrier_refs:
+            found.append(MemoryBarrier(*_scope(scenario.resource(uid))))
+        for uid in command.buffer_barrier_refs:
+            barrier: Any = scenario.resource(uid)
+            buffer = resources.get(barrier.buffer_resource)
+            if buffer is not None:
+                # that it stays inside its buffer was checked with the scenario
+                size = buffer.size_bytes - barrier.offset if barrier.size == _WHOLE_SIZE else barrier.size
+                found.append(BufferBarrier(*_scope(barrier), buffer.uid, barrier.offset, size))
+        if layouts is not None:
+            for uid in command.image_barrier_refs:
+                found += layouts.barriers(scenario.resource(uid), scenario.resource_pointer(uid))
         for uid in command.tensor_barrier_refs:
             barrier = scenario.resource(uid)
-            found.append(
-                TensorBarrier(
-                    barrier.src_stage,
-                    barrier.dst_stage,
-                    barrier.src_access,
-                    barrier.dst_access,
-                    barrier.tensor_resource,
-                )
-            )
-    return tuple(found)
+            found.append(TensorBarrier(*_scope(barrier), barrier.tensor_resource))
+        return (Barrier(tuple(found), index),) if found else ()
+
+
+def _scope(barrier: Any) -> tuple[tuple[Stage, ...], tuple[Stage, ...], Access, Access]:
+    return barrier.src_stage, barrier.dst_stage, barrier.src_access, barrier.dst_access
 
 
 class Boundaries(CommandResolver):
     """Resolves mark_boundary."""
 
-    def __init__(self, context: PlanContext) -> None:
+    def __init__(self, context: CommandContext) -> None:
         super().__init__(context)
         self._known: dict[int, tuple[int, int]] = {}  # frame ids, each with its first command and how many have it
 

@@ -3,145 +3,124 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from scenario_runner.checks.bindings import RESOURCE_OF, Slot, Slots, check_bindings, slots_of
-from scenario_runner.checks.dispatches import Extent, check_data, check_missing_data, check_size, layout_size, padded
+from scenario_runner.checks.bindings import RESOURCE_OF, Slots, check_bindings, slots_of
+from scenario_runner.checks.dispatches import check_data, check_missing_data, check_size, declared_size, padded
 from scenario_runner.checks.resources import Bound
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.model.plan import ResourcePlan
-from scenario_runner.plan.model.records import Descriptor, DescriptorKind, LayoutBinding, ShaderStage, Source
-from scenario_runner.plan.model.resources import ImagePlan
+from scenario_runner.plan.model.records import Descriptor, DescriptorKind, LayoutBinding, Source
 from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.shaders import LoadedShader
 from scenario_runner.scenario import Binding, Scenario
 
-
-def image_descriptor(binding: Binding, kind: DescriptorKind, image: ImagePlan) -> Descriptor:
-    """The descriptor for an image: the level that the binding names, or all; a storage image is the first one then."""
-    level = binding.lod
-    if image.mips == 1 or (level is None and kind == "storage_image"):
-        level = 0
-    return Descriptor(binding.set, binding.id, kind, image.uid, None if kind == "sampler" else level)
-
-
 SetLayouts = tuple[tuple[LayoutBinding, ...], ...]
 
 
-def set_layouts(shader: LoadedShader, problems: Problems) -> SetLayouts | None:
-    """The descriptor set layouts that the shader asks for, from set 0 on, gaps as empty sets; None where we cannot.
+class Declared(NamedTuple):
+    """Bindings that shaders declare that run together; ``subject`` begins sentences about them.
 
-    They come from the shader alone: every descriptor that it uses has its place, and nothing else.
+    ``layouts`` are the descriptor set layouts that they ask for, from set 0 on, gaps as empty sets; None where nothing
+    can be bound to them. Every descriptor that they use has its place, and nothing else.
     """
-    slots, findings = slots_of([(shader.uid, shader.interface)], shader.pointer)
-    return layouts_of(slots) if problems.report(findings) else None
+
+    subject: str
+    slots: Slots
+    layouts: SetLayouts | None
 
 
-def layouts_of(slots: Slots, stages: Mapping[str, tuple[ShaderStage, ...]] | None = None) -> SetLayouts:
-    """The same from what was found to be right; ``stages`` are those of each shader, compute without.
-
-    Variables other than tensors that an entry point only lists have no place: drivers crash on the sets that are
-    not bound for them.
-    """
+def declared_by(shaders: Sequence[LoadedShader], pointer: str, problems: Problems) -> Declared:
+    """Look at the bindings of shaders; what is wrong with them is noted at ``pointer``."""
+    slots, findings = slots_of([(shader.uid, shader.interface) for shader in shaders], pointer)
+    names = " and ".join([repr(shader.uid) for shader in shaders])
+    subject = f"shader {names} does" if len(shaders) == 1 else f"the shaders {names} do"
+    if not problems.report(findings):
+        return Declared(subject, slots, None)
+    stages = {shader.uid: shader.stage for shader in shaders}
     by_set: dict[int, list[LayoutBinding]] = {}
     for slot in slots.values():  # in the order of sets and bindings
-        if not _has_place(slot):
-            continue
-        kind: DescriptorKind = slot.kind  # type: ignore[assignment]
-        place = LayoutBinding(slot.binding, kind)
-        if stages is not None:
-            seen_by = dict.fromkeys(stage for uid, _ in slot.variables for stage in stages[uid])
-            place = place._replace(stages=tuple(sorted(seen_by)))
-        by_set.setdefault(slot.set, []).append(place)
-    return tuple(tuple(by_set.get(number, ())) for number in range(max(by_set) + 1)) if by_set else ()
-
-
-def _has_place(slot: Slot) -> bool:
-    """Whether a variable has a place in the layout: the emulation layers crash where tensors have none, used or not."""
-    return slot.used or slot.kind == "tensor"
+        if slot.has_place:
+            kind: DescriptorKind = slot.kind  # type: ignore[assignment]
+            seen_by = tuple(sorted({stages[uid] for uid, _ in slot.variables}))
+            by_set.setdefault(slot.set, []).append(LayoutBinding(slot.binding, kind, seen_by))
+    return Declared(subject, slots, tuple([tuple(by_set.get(set, ())) for set in range(max(by_set, default=-1) + 1)]))
 
 
 def descriptors(
-    shader: LoadedShader,
-    bindings: Sequence[Binding],
+    declared: Declared,
+    bindings: Iterable[Binding],
     resources: Mapping[str, ResourcePlan],
     pointer: str,
     problems: Problems,
     readonly: Collection[str] = (),
 ) -> tuple[Descriptor, ...]:
-    """The descriptors of one dispatch, checked against the shader. What is wrong goes into ``problems``.
+    """The descriptors of a command at ``pointer``; none where something is wrong with a binding, which is noted.
 
     ``readonly`` are the resources that the scenario calls so.
     """
-    slots, _ = slots_of([(shader.uid, shader.interface)], pointer)  # what is wrong with them, `set_layouts` says
-
-    def bound(uid: str) -> Bound | None:
-        resource = resources.get(uid)
-        return None if resource is None else bound_of(resource, uid in readonly)
-
-    good = problems.report(check_bindings(slots, f"shader {shader.uid!r} does", bindings, bound, pointer))
-    return descriptors_of(slots, bindings, resources) if good else ()
-
-
-def descriptors_of(
-    slots: Slots, bindings: Sequence[Binding], resources: Mapping[str, ResourcePlan]
-) -> tuple[Descriptor, ...]:
-    """What stands at each binding that the shaders use, once it is known to be right."""
-    result = []
+    bound: dict[str, Bound] = {}
     for binding in bindings:
-        slot = slots.get((binding.set, binding.id))
-        resource = resources.get(binding.resource_ref)
-        if slot is None or not _has_place(slot) or resource is None or slot.kind not in RESOURCE_OF:
-            continue
-        kind: DescriptorKind = slot.kind  # type: ignore[assignment]
-        if RESOURCE_OF[kind] == "image":
-            result.append(image_descriptor(binding, kind, resource))  # type: ignore[arg-type]
-        else:
-            result.append(Descriptor(binding.set, binding.id, kind, resource.uid))
-    return tuple(result)
+        plan = resources.get(binding.resource_ref)
+        if plan is not None:
+            dims = plan.dims if plan.kind == "tensor" else ()
+            bound[plan.uid] = Bound(plan.uid, plan.kind, plan.size_bytes, plan.format, dims, plan.uid in readonly)
+    if not problems.report(check_bindings(declared.slots, declared.subject, bindings, bound, pointer)):
+        return ()
+    found = []
+    for binding in bindings:
+        slot = declared.slots.get((binding.set, binding.id))
+        if slot is not None and slot.has_place and binding.resource_ref in bound:
+            kind: DescriptorKind = slot.kind  # type: ignore[assignment]
+            level = _level(binding, kind, resources[binding.resource_ref]) if RESOURCE_OF[kind] == "image" else None
+            found.append(Descriptor(binding.set, binding.id, kind, binding.resource_ref, level))
+    return tuple(found)
 
 
-def extents_of(bindings: Iterable[Binding], resources: Mapping[str, ResourcePlan]) -> list[Extent]:
-    """How much there is to work on in each resource that is bound."""
+def _level(binding: Binding, kind: DescriptorKind, image: Any) -> int | None:
+    """The mip level that the binding names, or all (None); of a storage image the first one then."""
+    if kind == "sampler":
+        return None
+    return 0 if image.mips == 1 or (binding.lod is None and kind == "storage_image") else binding.lod
 
-    planned = [(resources.get(binding.resource_ref), binding.lod) for binding in bindings]
-    return [Extent(plan.uid, plan.kind, plan.extent(lod)) for plan, lod in planned if plan is not None]
+
+def binding_key(bindings: Iterable[Binding]) -> tuple[tuple[Any, ...], ...]:
+    """All that tells the bindings of two commands apart."""
+    return tuple([(each.set, each.id, each.resource_ref, each.lod, each.descriptor_type) for each in bindings])
 
 
-def bound_of(resource: ResourcePlan, readonly: bool = False) -> Bound:
-    """A planned resource as the rules look at it."""
-    dims = resource.dims if resource.kind == "tensor" else ()
-    return Bound(resource.uid, resource.kind, resource.size_bytes, resource.format, dims, readonly)
+def range_size(shaders: Sequence[LoadedShader]) -> int:
+    """Bytes of push constants in the pipeline layout of shaders that run together."""
+    return max([max(shader.push_constants_size, declared_size(shader.interface)) for shader in shaders])
 
 
 class PushConstants:
-    """Reads each raw_data once, and only when a dispatch uses it; what is wrong goes into ``problems``.
+    """Reads each raw_data once, and only when a command uses it; what is wrong goes into ``problems``.
 
-    ``read`` are the bytes of those that were read, by uid.
+    ``sources`` are those of all raw_data by uid; ``read`` has the bytes of those that were read.
     """
 
     def __init__(self, scenario: Scenario, sources: Mapping[str, Source], problems: Problems) -> None:
         self._scenario = scenario
-        self._sources = sources
+        self.sources = sources
         self._problems = problems
         self.read: dict[str, bytes] = {}
         self._fits: dict[tuple[str, int], bool] = {}
 
     def of(self, command: Any, shaders: Sequence[LoadedShader], pointer: str) -> bytes:
-        """The push constants that the shaders of a dispatch see, empty where something is wrong with them.
-
-        ``command`` is a dispatch_compute or a dispatch_fragment.
-        """
-        size = self._given_size(shaders)
-        uid: str | None = command.push_data_ref
-        fits = [self._check(shader, size) for shader in shaders]
+        """The push constants of a dispatch_compute or dispatch_fragment; empty where something is wrong with them."""
+        size = max([shader.push_constants_size for shader in shaders])
+        if size:  # those that leave it out have what their blocks need
+            size = max([shader.push_constants_size or declared_size(shader.interface) for shader in shaders])
+        fits = [self._fit(shader, size) for shader in shaders]
         if not all(fits):
             return b""
+        uid: str | None = command.push_data_ref
         if uid is None:
             for shader in shaders:
                 self._problems.report(check_missing_data(shader.uid, shader.interface, pointer))
-            return bytes(self.size(shaders))
-        source = self._sources.get(uid)
+            return bytes(range_size(shaders))
+        source = self.sources.get(uid)
         if source is None:
             return b""  # reported where the raw_data is
         label = ("shader " if len(shaders) == 1 else "shaders ") + " and ".join(repr(each.uid) for each in shaders)
@@ -151,7 +130,7 @@ class PushConstants:
 
     def data(self, uid: str) -> bytes | None:
         """The bytes of a raw_data; None where something is wrong with it, which is reported there."""
-        source = self._sources.get(uid)
+        source = self.sources.get(uid)
         if source is None:
             return None
         if uid not in self.read:
@@ -163,24 +142,9 @@ class PushConstants:
             self.read[uid] = bytes(data)
         return self.read[uid]
 
-    def size(self, shaders: Sequence[LoadedShader]) -> int:
-        """Bytes of the range in the pipeline layout of shaders that run together."""
-        size = self._given_size(shaders)
-        return max(layout_size(size, shader.interface) for shader in shaders)
-
-    def _given_size(self, shaders: Sequence[LoadedShader]) -> int:
-        """The largest push_constants_size of the shaders; 0 where all leave it out."""
-        given = {
-            shader.uid: getattr(self._scenario.resource(shader.uid), "push_constants_size", 0) for shader in shaders
-        }
-        if not any(given.values()):
-            return 0
-        return max(given[shader.uid] or layout_size(0, shader.interface) for shader in shaders)
-
-    def _check(self, shader: LoadedShader, size: int) -> bool:
-        """Whether a shader can have push constants of this size; what is wrong is noted once."""
+    def _fit(self, shader: LoadedShader, size: int) -> bool:
+        """Tell whether a shader can have push constants of this size; what is wrong is noted once."""
         key = (shader.uid, size)
         if key not in self._fits:
-            findings = check_size(shader.uid, shader.interface, size, shader.pointer)
-            self._fits[key] = self._problems.report(findings)
+            self._fits[key] = self._problems.report(check_size(shader.uid, shader.interface, size, shader.pointer))
         return self._fits[key]

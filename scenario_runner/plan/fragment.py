@@ -10,11 +10,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from scenario_runner.byte_data import overlap
-from scenario_runner.checks.bindings import check_bindings, slots_of
 from scenario_runner.checks.drawings import Attachment, Stage, check_attachments, check_stages, written_components
-from scenario_runner.checks.resources import Bound
-from scenario_runner.plan.bindings import bound_of, descriptors_of, layouts_of
-from scenario_runner.plan.context import CommandResolver, PlanContext
+from scenario_runner.plan.bindings import binding_key, declared_by, descriptors, range_size
+from scenario_runner.plan.context import CommandContext, CommandResolver
 from scenario_runner.plan.images import fitted_to_images
 from scenario_runner.plan.model.commands import Draw, GraphicsPipelinePlan, ShaderStagePlan, Target
 from scenario_runner.plan.model.plan import ResourcePlan, span_of
@@ -92,7 +90,7 @@ class Drawings(CommandResolver):
     ``planned`` are all drawings, in order.
     """
 
-    def __init__(self, context: PlanContext) -> None:
+    def __init__(self, context: CommandContext) -> None:
         super().__init__(context)
         self._scenario = context.scenario
         self._problems = context.problems
@@ -101,7 +99,7 @@ class Drawings(CommandResolver):
         self._features: dict[NeededFeature, None] = {}
         self.planned: list[Drawing] = []
 
-    def features(self) -> tuple[NeededFeature, ...]:
+    def finish(self) -> tuple[NeededFeature, ...]:
         return tuple(self._features)
 
     def resolve(self, command: DispatchFragment, index: int) -> tuple[Draw, ...]:
@@ -111,14 +109,13 @@ class Drawings(CommandResolver):
         images = self.context.layouts
         attached = [(each.resource_ref, each.lod) for each in command.color_attachment_refs]
         if images is not None:
-            bound = [(each.resource_ref, each.lod) for each in command.bindings]
-            images.check_shader_access(bound, f"{pointer}/bindings")
+            images.check_bindings(command, index)
             images.check_shader_access(attached, f"{pointer}/color_attachment_refs")
         key = (
             command.vertex_shader_ref,
             command.fragment_shader_ref,
             command.push_data_ref,
-            tuple((each.set, each.id, each.resource_ref, each.lod, each.descriptor_type) for each in command.bindings),
+            binding_key(command.bindings),
             tuple(attached),
             command.render_extent,
         )
@@ -140,55 +137,46 @@ class Drawings(CommandResolver):
         attachments = tuple(self._attachment(target) for target in command.color_attachment_refs)
         if len(loaded) < len(pair):  # reported where the shader is
             return Drawing(index, loaded, (), attachments, None)
-
-        def bound(uid: str) -> Bound | None:
-            resource = resources.get(uid)
-            readonly = getattr(self._scenario.resource(uid), "shader_access", "") == "readonly"
-            return None if resource is None else bound_of(resource, readonly)
-
         pushed = push_constants.of(command, loaded, pointer)
-        slots, findings = slots_of([(each.uid, each.interface) for each in loaded], pointer)
-        bindable = problems.report(findings)
-        names = " and ".join(repr(each.uid) for each in loaded)
-        good = problems.report(check_bindings(slots, f"the shaders {names} do", command.bindings, bound, pointer))
+        declared = declared_by(loaded, pointer, problems)
+        found = descriptors(declared, command.bindings, resources, pointer, problems, self.context.readonly)
         vertex, fragment = (self._stage(each) for each in loaded)
         findings, needs = check_stages(vertex, fragment, pointer)
         problems.report(findings)
         for need in needs:
             self._features[NeededFeature(*need, pointer)] = None
-        descriptors = descriptors_of(slots, command.bindings, resources) if good else ()
-        images = [(each.uid, each.level) for each in descriptors if each.kind != "sampler"]
+        images = [(each.uid, each.level) for each in found if each.kind != "sampler"]
         problems.report(check_attachments(attachments, fragment, command.render_extent, images, pointer))
         known = [each for each in attachments if each is not None]
         attached = [each.uid for each in known]
-        check_drawn_memory(attached, [each.uid for each in descriptors], resources, pointer, problems)
-        if not bindable or len(known) < len(attachments):
-            return Drawing(index, loaded, descriptors, attachments, None)
+        check_drawn_memory(attached, [each.uid for each in found], resources, pointer, problems)
+        if declared.layouts is None or len(known) < len(attachments):
+            return Drawing(index, loaded, found, attachments, None)
         loaded = tuple(fitted_to_images(each, command.bindings, tables, pointer, problems) for each in loaded)
         masks = _write_masks(fragment, len(known))
         if len(set(masks)) > 1:
             self._features[NeededFeature(*_INDEPENDENT_MASKS, pointer)] = None
-        layouts = layouts_of(slots, {vertex.uid: ("vertex",), fragment.uid: ("fragment",)})
         pipeline = GraphicsPipelinePlan(
             _stage_plan(loaded[0], vertex),
             _stage_plan(loaded[1], fragment),
-            layouts,
-            push_constants.size(loaded),
+            declared.layouts,
+            range_size(loaded),
             tuple(each.format.value for each in known),
             masks,
             pointer,
         )
+        wanted = DescriptorList(declared.layouts, found)
         extent = command.render_extent or (known[0].width, known[0].height)
         draw = Draw(
-            pipeline=tables.graphics_pipeline(pipeline),
-            descriptors=tables.descriptor_list(DescriptorList(layouts, descriptors)),
+            pipeline=tables.graphics_pipelines.add(pipeline, pipeline.content),
+            descriptors=tables.lists.add(wanted, wanted),
             targets=tuple(Target(each.uid, each.level) for each in known),
             extent=(extent[0], extent[1]),
             push_constants=pushed,
             barrier_after=command.implicit_barrier,
             command=index,
         )
-        return Drawing(index, loaded, descriptors, attachments, draw)
+        return Drawing(index, loaded, found, attachments, draw)
 
     def _stage(self, shader: LoadedShader) -> Stage:
         found = self._stages.get(shader.uid)

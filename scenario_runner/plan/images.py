@@ -16,7 +16,7 @@ from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.image_file import check_destination, stored_levels
 from scenario_runner.formats import Format, format_named, full_mip_count
-from scenario_runner.plan.context import PlanContext, ResourceResolver, Tables
+from scenario_runner.plan.context import ResourceContext, ResourceResolver, Tables
 from scenario_runner.plan.model.plan import FramePlan, ResourcePlan
 from scenario_runner.plan.model.records import DescriptorList, NeededFeature
 from scenario_runner.plan.model.resources import ImagePlan, ImageUsage, SamplerPlan, TexelAccess, image_parts
@@ -78,7 +78,7 @@ _WITH_SAMPLER = frozenset({"combined_image_sampler", "sampler"})
 class Images(ResourceResolver):
     """Resolves image resources."""
 
-    def __init__(self, context: PlanContext) -> None:
+    def __init__(self, context: ResourceContext) -> None:
         super().__init__(context)
         groups = (getattr(resource, "memory_group", None) for resource in context.scenario.resources)
         self._members = Counter(group.id for group in groups if group is not None)

@@ -49,8 +49,9 @@ class LevelLayouts:
 class LayoutTracker(LevelLayouts):
     """Follows every image that barriers of a scenario move; at the end they are brought back to "general"."""
 
-    def __init__(self, resources: Mapping[str, ResourcePlan], problems: Problems) -> None:
+    def __init__(self, resources: Mapping[str, ResourcePlan], scenario: Scenario, problems: Problems) -> None:
         super().__init__(resources)
+        self._scenario = scenario
         self._problems = problems
 
     def barriers(self, barrier: Any, pointer: str) -> list[ImageBarrier]:
@@ -101,6 +102,12 @@ class LayoutTracker(LevelLayouts):
                 )
             )  # fmt: skip
         return result
+
+    def check_bindings(self, command: Any, index: int) -> None:
+        """Note an error where the command number ``index`` binds an image in a layout that is not for shaders."""
+        if self._moved:
+            bound = [(each.resource_ref, each.lod) for each in command.bindings]
+            self.check_shader_access(bound, f"{self._scenario.command_pointer(index)}/bindings")
 
     def check_shader_access(
         self, uids: Iterable[tuple[str, int | None]], pointer: str, names: Sequence[str] = ()

@@ -13,9 +13,9 @@ from scenario_runner.checks.optical_flow import (
     check_flow_access,
     descriptor_kind,
 )
-from scenario_runner.plan.context import CommandResolver, PlanContext, Tables
+from scenario_runner.plan.context import CommandContext, CommandResolver, Tables
 from scenario_runner.plan.model.commands import Connection, FlowConnection, OpticalFlowDispatch, OpticalFlowPlan
-from scenario_runner.plan.model.records import Descriptor, DescriptorKind, DescriptorList, LayoutBinding
+from scenario_runner.plan.model.records import Descriptor, DescriptorKind, DescriptorList, LayoutBinding, NeededFeature
 from scenario_runner.plan.model.resources import ImagePlan, ImageUsage
 from scenario_runner.plan.problems import Problems
 from scenario_runner.scenario import Binding, DispatchOpticalFlow
@@ -42,7 +42,7 @@ _USAGE: Final[dict[Connection, tuple[ImageUsage, ...]]] = {
 class OpticalFlows(CommandResolver):
     """Resolves dispatch_optical_flow; dispatches of equal content share a pipeline and its session."""
 
-    def __init__(self, context: PlanContext) -> None:
+    def __init__(self, context: CommandContext) -> None:
         super().__init__(context)
         self._started: set[int] = set()
         self._usage: dict[str, set[ImageUsage]] = {}
@@ -60,13 +60,14 @@ class OpticalFlows(CommandResolver):
         self.context.tables.names[index] = (command.kind,)
         return (found,)
 
-    def finish(self) -> None:
-        """Tell the images what they are used for."""
+    def finish(self) -> tuple[NeededFeature, ...]:
+        """Add what they are used for to the plans of the images."""
         resources = self.context.tables.resources
         for uid, uses in self._usage.items():
             image = resources[uid]
             assert isinstance(image, ImagePlan)
             resources[uid] = image._replace(usage=image.usage | uses)
+        return ()
 
     def _dispatch(self, command: DispatchOpticalFlow, index: int) -> OpticalFlowDispatch | None:
         scenario, tables, problems = self.context.scenario, self.context.tables, self.context.problems
@@ -108,9 +109,10 @@ class OpticalFlows(CommandResolver):
         set_layouts = (tuple(LayoutBinding(each.binding, each.kind) for each in descriptors),)
         size = command.width, command.height
         plan = OpticalFlowPlan(*size, grid, command.performance_level, set_layouts, connections, command.work, pointer)
+        wanted = DescriptorList(set_layouts, descriptors)
         return OpticalFlowDispatch(
-            tables.graph_pipeline(plan),
-            tables.descriptor_list(DescriptorList(set_layouts, descriptors)),
+            tables.graph_pipelines.add(plan, plan.content),
+            tables.lists.add(wanted, wanted),
             command.implicit_barrier,
             index,
             command.execution_flags,

@@ -9,33 +9,19 @@ image (`vulkan.resources.creation`).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from scenario_runner.byte_data import collisions, overlap
 from scenario_runner.errors import ScenarioRunnerError, UsageError
-from scenario_runner.kinds import RESOURCES, load
-from scenario_runner.plan.context import PlanContext, ResourceResolver
+from scenario_runner.kinds import RESOURCES
+from scenario_runner.plan.context import ResourceContext, ResourceResolver
 from scenario_runner.plan.model.plan import Plan, ResourcePlan, memory_groups, span_of
 from scenario_runner.plan.model.records import BufferPlan, Source
 from scenario_runner.plan.model.resources import ImagePlan, TensorPlan
 from scenario_runner.plan.problems import Problems
-from scenario_runner.plan.sources import ArraySource, NpySource
-from scenario_runner.scenario import Buffer, GraphConstant, RawData, Scenario, Tensor
-
-
-def source_of(
-    scenario: Scenario, resource: Buffer | RawData | Tensor | GraphConstant, inputs: Mapping[str, Any]
-) -> Source | None:
-    """Where the bytes of a resource come from: ``inputs`` before its data before its file; None for zeros."""
-    if resource.uid in inputs:
-        return ArraySource(inputs[resource.uid], resource.uid)
-    if resource.data is not None:
-        return ArraySource(resource.data, resource.uid)
-    if resource.src is not None:
-        return NpySource(os.path.join(scenario.base_dir, resource.src))
-    return None
+from scenario_runner.plan.sources import ArraySource, NpySource, source_of
+from scenario_runner.scenario import Buffer, RawData, Scenario
 
 
 class Buffers(ResourceResolver):
@@ -67,15 +53,6 @@ class Buffers(ResourceResolver):
     def replaced(planned: BufferPlan, scenario: Scenario, data: Any) -> BufferPlan | None:
         source = ArraySource(data, planned.uid)
         return planned._replace(source=source) if source.size_bytes == planned.size_bytes else None
-
-
-class RawDatas(ResourceResolver):
-    """Resolves raw_data: commands read its bytes, and nothing of it is on the device."""
-
-    def resolve(self, resource: RawData, pointer: str) -> None:
-        source = source_of(self.context.scenario, resource, self.context.inputs)
-        assert source is not None, "the model sees to it"
-        self.context.raw_data[resource.uid] = source
 
 
 def check_offsets(resources: Iterable[ResourcePlan], problems: Problems) -> None:
@@ -249,34 +226,42 @@ def _report_mismatch(tensor: TensorPlan, image: Any, why: str, problems: Problem
     )
 
 
-def resolve_resources(context: PlanContext) -> None:
-    """Plan everything that gets memory on the device, and find the sources of raw_data.
+class Resources(NamedTuple):
+    """Planned resources by uid: ``plans`` of those with memory on the device, ``raw_data`` as sources of bytes."""
 
-    What is wrong goes into the problems of the context.
-    """
-    scenario, problems, planned = context.scenario, context.problems, context.tables.resources
-    resolvers: dict[str, ResourceResolver | None] = {}
+    plans: dict[str, ResourcePlan]
+    raw_data: dict[str, Source]
+
+
+def resolve_resources(context: ResourceContext) -> Resources:
+    """Plan the resources of a scenario; what is wrong with one is noted, and it is left out."""
+    scenario, problems = context.scenario, context.problems
+    planned: dict[str, ResourcePlan] = {}
+    raw_data: dict[str, Source] = {}
+    resolvers: dict[str, ResourceResolver] = {}
     for index, resource in enumerate(scenario.resources):
-        if resource.kind not in resolvers:
-            name = RESOURCES[resource.kind].resolver
-            resolvers[resource.kind] = load(name)(context) if name else None
-        resolver = resolvers[resource.kind]
-        if resolver is None:
-            continue
-        pointer = scenario.resource_pointer(index)
+        kind, pointer = resource.kind, scenario.resource_pointer(index)
+        resolver_class = RESOURCES[kind].resolver
+        if resolver_class is not None and kind not in resolvers:
+            resolvers[kind] = resolver_class(context)
         try:
-            plan = resolver.resolve(resource, pointer)
+            if isinstance(resource, RawData):
+                source = source_of(scenario, resource, context.inputs)
+                assert source is not None, "the model sees to it"
+                raw_data[resource.uid] = source
+            elif kind in resolvers:
+                plan = resolvers[kind].resolve(resource, pointer)
+                if plan is not None:
+                    planned[resource.uid] = plan
         except ScenarioRunnerError as error:
             problems.add_error(error, f"{pointer}/src")
-        else:
-            if plan is not None:
-                planned[resource.uid] = plan
     if any(plan.group is not None for plan in planned.values()):
         check_offsets(planned.values(), problems)
         if any(resource.kind == "image" for resource in scenario.resources):
             check_groups(planned, problems)
         if any(plan.kind == "tensor" for plan in planned.values()):
             join_groups(planned, problems)
+    return Resources(planned, raw_data)
 
 
 def with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, Any]) -> Plan | None:
@@ -297,7 +282,9 @@ def _with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, Any]) -> P
     for uid, data in inputs.items():
         planned = resources.get(uid)
         if planned is not None:
-            replaced = _replaced(planned, scenario, data)
+            if planned.group is not None:
+                return None  # who fills shared memory is a matter of the whole group
+            replaced: ResourcePlan | None = RESOURCES[planned.kind].resolver.replaced(planned, scenario, data)
             if replaced is None:
                 return None
             resources[uid] = replaced
@@ -308,14 +295,6 @@ def _with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, Any]) -> P
             push_constants[uid] = bytes(content)
     plan = plan._replace(resources=resources)
     return _with_push_constants(plan, scenario, push_constants) if push_constants else plan
-
-
-def _replaced(planned: ResourcePlan, scenario: Scenario, data: Any) -> ResourcePlan | None:
-    """A resource with other content; None where that takes more than another source."""
-    if planned.group is not None:
-        return None  # who fills shared memory is a matter of the whole group
-    replaced: ResourcePlan | None = load(RESOURCES[planned.kind].resolver).replaced(planned, scenario, data)
-    return replaced
 
 
 def _with_push_constants(plan: Plan, scenario: Scenario, given: Mapping[str, bytes]) -> Plan | None:

@@ -10,10 +10,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner import progress
+from scenario_runner.checks.dispatches import declared_size
 from scenario_runner.checks.shaders import check_blocks, check_workgroup, find_entry_point, module_features, specialize
 from scenario_runner.errors import ScenarioRunnerError, ShaderError
 from scenario_runner.files.source import Identity, SourceFile
-from scenario_runner.plan.model.records import CompilerOptions, NeededFeature, Specialization
+from scenario_runner.plan.model.records import (
+    CompilerOptions,
+    LayoutBinding,
+    NeededFeature,
+    PipelinePlan,
+    ShaderStage,
+    Specialization,
+)
 from scenario_runner.plan.problems import Problems
 from scenario_runner.scenario import Scenario, Shader
 from scenario_runner.spirv import EntryPoint, Interface, Module, read_module
@@ -42,6 +50,22 @@ class LoadedShader(NamedTuple):
     specialization: Specialization
     features: tuple[NeededFeature, ...]
     includes: list[str]
+    stage: ShaderStage
+    push_constants_size: int
+
+    def pipeline(self, set_layouts: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int) -> PipelinePlan:
+        """The compute pipeline of the shader; its range of push constants covers the block in any case."""
+        return PipelinePlan(
+            code=self.code,
+            entry=self.entry.name,
+            specialization=self.specialization,
+            set_layouts=set_layouts,
+            push_constants_size=max(push_constants_size, declared_size(self.interface)),
+            label=self.uid,
+            pointer=self.pointer,
+            local_size=self.interface.local_size() or (1, 1, 1),
+            workgroup_memory_bytes=self.interface.workgroup_memory_bytes,
+        )
 
 
 def used_shaders(scenario: Scenario) -> list[Shader]:
@@ -224,5 +248,16 @@ def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Prob
     if not problems.report([*check_workgroup(interface, shader.stage, shader.uid, pointer), *findings]):
         return None
     features = tuple(NeededFeature(*need, pointer) for need in (*needs, *module_features(entry, shader.uid)))
-    specialization = Specialization(tuple(entries), data)
-    return LoadedShader(shader.uid, pointer, code, module, entry, interface, specialization, features, includes)
+    return LoadedShader(
+        shader.uid,
+        pointer,
+        code,
+        module,
+        entry,
+        interface,
+        Specialization(tuple(entries), data),
+        features,
+        includes,
+        shader.stage,
+        shader.push_constants_size,
+    )

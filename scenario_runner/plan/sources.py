@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from scenario_runner.byte_data import array_of, plain_bytes
@@ -76,6 +78,17 @@ class ArraySource:
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         destination[:] = self._view[offset : offset + len(destination)]
+
+
+def source_of(scenario: Any, resource: Any, inputs: Mapping[str, Any]) -> NpySource | ArraySource | None:
+    """The bytes of a resource of a scenario: ``inputs`` before its data before its file; None for zeros."""
+    if resource.uid in inputs:
+        return ArraySource(inputs[resource.uid], resource.uid)
+    if resource.data is not None:
+        return ArraySource(resource.data, resource.uid)
+    if resource.src is not None:
+        return NpySource(os.path.join(scenario.base_dir, resource.src))
+    return None
 
 
 class ImageFileSource:

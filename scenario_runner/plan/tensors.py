@@ -10,8 +10,7 @@ from scenario_runner.plan.context import ResourceResolver
 from scenario_runner.plan.model.records import Source
 from scenario_runner.plan.model.resources import TensorPlan
 from scenario_runner.plan.problems import Problems
-from scenario_runner.plan.resources import source_of
-from scenario_runner.plan.sources import ArraySource, NpySource
+from scenario_runner.plan.sources import ArraySource, NpySource, source_of
 from scenario_runner.scenario import Scenario, Tensor
 
 # Above what any device offers (the device's own limits are checked later), yet far from where 64 bits overflow.

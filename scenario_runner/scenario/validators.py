@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.kinds import CommandKind, ResourceKind, load
+from scenario_runner.kinds import CommandKind, ResourceKind
 
 if TYPE_CHECKING:
     from scenario_runner.scenario.model import Model
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def model_of(kind: ResourceKind | CommandKind) -> type[Model]:
     """The model class of a kind, ready to validate."""
-    model: type[Model] = load(kind.model)
+    model: type[Model] = kind.model
     if not model.__pydantic_complete__:
         build(model)
     return model

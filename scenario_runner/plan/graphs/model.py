@@ -1,10 +1,10 @@
-"""Graph resources that are VGF files: models, read once for as long as their files do not change, and their parts."""
+"""Graph resources: VGF files, read once for as long as they do not change, and SPIR-V modules that hold a graph."""
 
 from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scenario_runner import progress
 from scenario_runner.byte_data import plain_bytes
@@ -12,8 +12,10 @@ from scenario_runner.files.source import Identity, SourceFile
 from scenario_runner.graphs import Vgf, parse_vgf, read_open_vgf
 from scenario_runner.graphs.model import input_ports, output_ports
 from scenario_runner.graphs.module import GraphModule
+from scenario_runner.plan.graphs.interface import graph_entry
 from scenario_runner.plan.model.commands import ConstantData, FilePart
-from scenario_runner.scenario import Graph, Scenario
+from scenario_runner.plan.shaders import identified_spirv
+from scenario_runner.scenario import DispatchGraph, Graph, Scenario, Shader
 
 # A process that runs one model after the other must not keep all of them.
 _MOST_KEPT = 4
@@ -112,3 +114,54 @@ class VgfGraph:
                 module = self.vgf.modules[segment.module_index].name
                 found[segment.name] = found.get(segment.name, frozenset()) | {module}
         return found | {name: frozenset({name}) for name in self.compute_names()}
+
+    def shader_of(self, command: DispatchGraph, name: str, scenario: Scenario) -> Shader | None:
+        """The shader that runs as the compute module ``name``: a substitute, the file's own, or None without code."""
+        targets = self.targets()
+        specialization = next(
+            (
+                each.specialization_constants
+                for each in self.graph.specialization_constants_map
+                if name in targets.get(each.shader_target, ())
+            ),
+            None,
+        )
+        for substitution in (*command.shader_substitutions, *self.graph.shader_substitutions):
+            if name in targets.get(substitution.target, ()):
+                shader: Any = scenario.resource(substitution.shader_ref)
+                if specialization is None:
+                    return shader  # type: ignore[no-any-return]
+                update = {
+                    "uid": f"{shader.uid} as {name!r} of {self.graph.uid}",
+                    "specialization_constants": specialization,
+                }
+                return shader.model_copy(update=update)  # type: ignore[no-any-return]
+        module = next(module for module in self.vgf.modules if module.name == name and module.type == "compute")
+        if module.code is None or module.language is None:
+            return None
+        return Shader(
+            uid=f"{self.graph.uid}/{name}",
+            type=module.language,
+            source=module.code,
+            # GLSL has no other name for it, whatever the file says
+            entry="main" if module.language == "GLSL" else module.entry_point,
+            specialization_constants=specialization or (),
+        )
+
+
+class SpirvGraph:
+    """A shader resource that holds a graph."""
+
+    def __init__(self, scenario: Scenario, shader: Shader) -> None:
+        """Raises FileError, SpirvError, and ShaderError where there is no such graph."""
+        self.uid = shader.uid
+        self.pointer = scenario.resource_pointer(shader.uid)
+        code, self.identity = identified_spirv(scenario, shader)
+        self.path = os.path.join(scenario.base_dir, shader.src or "")
+        self.body = GraphModule(code, shader.src or shader.uid)
+        self.module = self.body.module
+        name = shader.entry
+        entries = self.module.graph_entry_points
+        if len(entries) == 1 and "entry" not in shader.model_fields_set:
+            name = entries[0].name  # the only one there is, unless the scenario insists on another
+        self.entry = graph_entry(self.module, name, f"shader {shader.uid!r}")

@@ -13,9 +13,8 @@ from typing import Any
 from scenario_runner.byte_data import array_of
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.npy import read_header
-from scenario_runner.plan.graphs.model import VgfGraph
+from scenario_runner.plan.graphs.model import SpirvGraph, VgfGraph
 from scenario_runner.plan.graphs.shapes import row_shapes
-from scenario_runner.plan.graphs.spirv import SpirvGraph
 from scenario_runner.plan.problems import Problems
 from scenario_runner.scenario import Scenario
 

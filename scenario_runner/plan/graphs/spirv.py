@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.graphs.module import GraphModule, shape_problems
+from scenario_runner.graphs.module import shape_problems
 from scenario_runner.plan.context import Tables
-from scenario_runner.plan.graphs.interface import binding_problems, constant_problems, graph_entry, graph_resources
+from scenario_runner.plan.graphs.interface import binding_problems, constant_problems, graph_resources
+from scenario_runner.plan.graphs.model import SpirvGraph
 from scenario_runner.plan.model.commands import (
     ConstantData,
     FilePart,
@@ -20,29 +20,9 @@ from scenario_runner.plan.model.plan import Operation
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, LayoutBinding, Source
 from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
 from scenario_runner.plan.problems import Problems
-from scenario_runner.plan.shaders import identified_spirv
-from scenario_runner.plan.sources import ArraySource, NpySource
+from scenario_runner.plan.sources import NpySource, source_of
 from scenario_runner.plan.tensors import check_content, tensor_format
-from scenario_runner.scenario import DispatchSpirvGraph, Scenario, Shader
-
-
-class SpirvGraph:
-    """A shader resource that holds a graph."""
-
-    def __init__(self, scenario: Scenario, shader: Shader) -> None:
-        """Raises FileError, SpirvError, and ShaderError where there is no such graph."""
-
-        self.uid = shader.uid
-        self.pointer = scenario.resource_pointer(shader.uid)
-        code, self.identity = identified_spirv(scenario, shader)
-        self.path = os.path.join(scenario.base_dir, shader.src or "")
-        self.body = GraphModule(code, shader.src or shader.uid)
-        self.module = self.body.module
-        name = shader.entry
-        entries = self.module.graph_entry_points
-        if len(entries) == 1 and "entry" not in shader.model_fields_set:
-            name = entries[0].name  # the only one there is, unless the scenario insists on another
-        self.entry = graph_entry(self.module, name, f"shader {shader.uid!r}")
+from scenario_runner.scenario import DispatchSpirvGraph, Scenario
 
 
 def resolve_spirv_dispatch(
@@ -107,25 +87,30 @@ def resolve_spirv_dispatch(
         tuple(LayoutBinding(number, "tensor") for owner, number in sorted(declared) if owner == each)
         for each in range(max(owner for owner, _ in declared) + 1)
     )
-    pipeline = tables.graph_pipeline(
-        GraphPipelinePlan(
-            code=fixed.code,
-            entry=graph.entry.name,
-            set_layouts=layouts,
-            resources=graph_resources(graph.entry, given),
-            constants=tuple(constants.values()),
-            label=f"graph {graph.uid!r}",
-            pointer=graph.pointer,
-            largest=fixed.largest,
-            unbuildable=graph.body.unbuildable,
-            name=graph.uid,
-        )
+    pipeline = GraphPipelinePlan(
+        code=fixed.code,
+        entry=graph.entry.name,
+        set_layouts=layouts,
+        resources=graph_resources(graph.entry, given),
+        constants=tuple(constants.values()),
+        label=f"graph {graph.uid!r}",
+        pointer=graph.pointer,
+        largest=fixed.largest,
+        unbuildable=graph.body.unbuildable,
+        name=graph.uid,
     )
     tables.graph_modules[f"graph {graph.uid!r}"] = graph.module, graph.pointer
     found = tuple(Descriptor(*place, "tensor", uid) for place, uid in uids.items())
-    wanted = tables.descriptor_list(DescriptorList(layouts, found))
+    wanted = DescriptorList(layouts, found)
     tables.names[index] = (graph.uid,)
-    return [GraphDispatch(pipeline, wanted, command.implicit_barrier, index)]
+    return [
+        GraphDispatch(
+            tables.graph_pipelines.add(pipeline, pipeline.content),
+            tables.lists.add(wanted, wanted),
+            command.implicit_barrier,
+            index,
+        )
+    ]
 
 
 def _constants(
@@ -137,7 +122,8 @@ def _constants(
         place = scenario.resource_pointer(uid)
         try:
             format = tensor_format(constant.format, f"{place}/format", problems)
-            source = _source(scenario, constant)
+            source = source_of(scenario, constant, {})
+            assert source is not None, "the model sees to it"
             if format is not None and check_content(
                 source, format, constant.dims, f"graph constant {uid!r}", place, problems
             ):
@@ -146,12 +132,6 @@ def _constants(
         except ScenarioRunnerError as error:
             problems.add_error(error, f"{place}/src")
     return found
-
-
-def _source(scenario: Scenario, constant: Any) -> Source:
-    if constant.data is not None:
-        return ArraySource(constant.data, constant.uid)
-    return NpySource(os.path.join(scenario.base_dir, constant.src))
 
 
 def _data(source: Source) -> ConstantData:

@@ -12,8 +12,8 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.graphs import Segment
 from scenario_runner.graphs.model import descriptor_type_name, format_name, known_format
 from scenario_runner.graphs.module import shape_problems
-from scenario_runner.plan.bindings import descriptors, set_layouts
-from scenario_runner.plan.context import PlanContext
+from scenario_runner.plan.bindings import declared_by, descriptors
+from scenario_runner.plan.context import CommandContext
 from scenario_runner.plan.graphs.interface import (
     binding_problems,
     constant_problems,
@@ -31,7 +31,7 @@ from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispa
 from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
 from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.shaders import LoadedShader
-from scenario_runner.scenario import DispatchGraph, Scenario, Shader
+from scenario_runner.scenario import DispatchGraph, Shader
 
 # The name of a segment that says nothing but its number.
 _COUNTED = re.compile(r"compute_segment_[0-9]+")
@@ -78,41 +78,6 @@ class _Inside(Problems):
         )
 
 
-def shader_of(graph: VgfGraph, command: DispatchGraph, name: str, scenario: Scenario) -> Shader | None:
-    """The shader that runs as the compute module ``name``: a substitute, the file's own, or None where it has none."""
-
-    targets = graph.targets()
-    specialization = next(
-        (
-            each.specialization_constants
-            for each in graph.graph.specialization_constants_map
-            if name in targets.get(each.shader_target, ())
-        ),
-        None,
-    )
-    for substitution in (*command.shader_substitutions, *graph.graph.shader_substitutions):
-        if name in targets.get(substitution.target, ()):
-            shader: Any = scenario.resource(substitution.shader_ref)
-            if specialization is None:
-                return shader  # type: ignore[no-any-return]
-            update = {
-                "uid": f"{shader.uid} as {name!r} of {graph.graph.uid}",
-                "specialization_constants": specialization,
-            }
-            return shader.model_copy(update=update)  # type: ignore[no-any-return]
-    module = next(module for module in graph.vgf.modules if module.name == name and module.type == "compute")
-    if module.code is None or module.language is None:
-        return None
-    return Shader(
-        uid=f"{graph.graph.uid}/{name}",
-        type=module.language,
-        source=module.code,
-        # GLSL has no other name for it, whatever the file says
-        entry="main" if module.language == "GLSL" else module.entry_point,
-        specialization_constants=specialization or (),
-    )
-
-
 def check_targets(graph: VgfGraph, command: DispatchGraph, pointer: str, problems: Problems) -> None:
     """Note names of shaders that the model does not have, and modules without code."""
     targets = graph.targets()
@@ -140,7 +105,7 @@ def check_targets(graph: VgfGraph, command: DispatchGraph, pointer: str, problem
 class VgfDispatch:
     """Resolves one dispatch_graph command."""
 
-    def __init__(self, graph: VgfGraph, command: DispatchGraph, index: int, context: PlanContext) -> None:
+    def __init__(self, graph: VgfGraph, command: DispatchGraph, index: int, context: CommandContext) -> None:
         self._graph = graph
         self._command = command
         self._index = index
@@ -247,7 +212,7 @@ class VgfDispatch:
     ) -> Dispatch | None:
         graph = self._graph
         name = graph.vgf.modules[segment.module_index].name
-        wanted = shader_of(graph, self._command, name, self._scenario)
+        wanted = graph.shader_of(self._command, name, self._scenario)
         if wanted is None:
             self._problems.error(
                 "SR-GRAPH-009",
@@ -260,19 +225,19 @@ class VgfDispatch:
         shader = self._shaders.get(wanted.uid)
         if shader is None:
             return None  # it did not compile
-        layouts = set_layouts(shader, inside)
+        declared = declared_by([shader], shader.pointer, inside)
         bindings: Any = bound
-        found = descriptors(shader, bindings, self._tables.resources, self._pointer, inside)
+        found = descriptors(declared, bindings, self._tables.resources, self._pointer, inside)
         push_constants = self._push_constants(segment, name, wanted, shader)
         workgroups = segment.dispatch_shape
         if 0 in workgroups:
             inside.error("SR-GRAPH-006", "", f"it has {workgroups} workgroups, which runs nothing")
-        if layouts is None or push_constants is None:
+        if declared.layouts is None or push_constants is None:
             return None
         shader = fitted_to_images(shader, bindings, self._tables, self._pointer, inside)
-        pipeline = self._tables.pipeline(shader, layouts, len(push_constants))
-        descriptor_list = self._tables.descriptor_list(DescriptorList(layouts, found))
-        return Dispatch(pipeline, descriptor_list, workgroups, push_constants, barrier, self._index)
+        plan, sets = shader.pipeline(declared.layouts, len(push_constants)), DescriptorList(declared.layouts, found)
+        pipeline = self._tables.pipelines.add(plan, plan.content)
+        return Dispatch(pipeline, self._tables.lists.add(sets, sets), workgroups, push_constants, barrier, self._index)
 
     def _push_constants(self, segment: Segment, name: str, shader: Shader, loaded: LoadedShader) -> bytes | None:
         """The push constants of a compute segment; their size is the scenario's, else the file's, else the shader's."""
@@ -346,24 +311,26 @@ class VgfDispatch:
             tuple(LayoutBinding(binding, "tensor") for (owner, binding) in sorted(given) if owner == number)
             for number in range(max((owner for owner, _ in given), default=-1) + 1)
         )
-        pipeline = self._tables.graph_pipeline(
-            GraphPipelinePlan(
-                code=fixed.code,
-                entry=entry.name,
-                set_layouts=layouts,
-                resources=graph_resources(entry, given),
-                constants=tuple(constants.values()),
-                label=where,
-                pointer=graph.pointer,
-                largest=fixed.largest,
-                unbuildable=module.unbuildable,
-                name=module_plan.name,
-            )
+        pipeline = GraphPipelinePlan(
+            code=fixed.code,
+            entry=entry.name,
+            set_layouts=layouts,
+            resources=graph_resources(entry, given),
+            constants=tuple(constants.values()),
+            label=where,
+            pointer=graph.pointer,
+            largest=fixed.largest,
+            unbuildable=module.unbuildable,
+            name=module_plan.name,
         )
         self._tables.graph_modules[where] = module.module, graph.pointer
         found = tuple(Descriptor(each.set, each.id, "tensor", each.resource_ref) for each in bound)
+        wanted = DescriptorList(layouts, found)
         return GraphDispatch(
-            pipeline, self._tables.descriptor_list(DescriptorList(layouts, found)), barrier, self._index
+            self._tables.graph_pipelines.add(pipeline, pipeline.content),
+            self._tables.lists.add(wanted, wanted),
+            barrier,
+            self._index,
         )
 
     def _constants(self, segment: Segment) -> Iterator[GraphConstantPlan]:

@@ -154,11 +154,7 @@ class GraphPipelinePlan(NamedTuple):
     largest: tuple[str, tuple[int, ...]] = ("", ())
     unbuildable: tuple[str, str] = ("", "")
     name: str = ""
-
-    @property
-    def kind(self) -> Literal["graph"]:
-        """Which kind of pipeline it is."""
-        return "graph"
+    kind: Literal["graph"] = "graph"
 
     @property
     def content(self) -> Hashable:
@@ -173,11 +169,7 @@ class GraphDispatch(NamedTuple):
     descriptors: int
     barrier_after: bool
     command: int
-
-    @property
-    def kind(self) -> Literal["graph_dispatch"]:
-        """Which kind of operation it is."""
-        return "graph_dispatch"
+    kind: Literal["graph_dispatch"] = "graph_dispatch"
 
 
 # VkDataGraphPipelineNodeConnectionTypeARM, without its prefix.
@@ -223,11 +215,7 @@ class OpticalFlowPlan(NamedTuple):
     connections: tuple[FlowConnection, ...]
     label: str
     pointer: str
-
-    @property
-    def kind(self) -> Literal["optical_flow"]:
-        """Which kind of pipeline it is."""
-        return "optical_flow"
+    kind: Literal["optical_flow"] = "optical_flow"
 
     @property
     def resources(self) -> tuple[FlowConnection, ...]:
@@ -256,11 +244,7 @@ class OpticalFlowDispatch(NamedTuple):
     command: int
     flags: tuple[str, ...] = ()
     mean_flow_l1_norm_hint: int = 0
-
-    @property
-    def kind(self) -> Literal["optical_flow_dispatch"]:
-        """Which kind of operation it is."""
-        return "optical_flow_dispatch"
+    kind: Literal["optical_flow_dispatch"] = "optical_flow_dispatch"
 
 
 class ShaderStagePlan(NamedTuple):
@@ -320,8 +304,4 @@ class Draw(NamedTuple):
     push_constants: bytes
     barrier_after: bool
     command: int
-
-    @property
-    def kind(self) -> Literal["draw"]:
-        """Which kind of operation it is."""
-        return "draw"
+    kind: Literal["draw"] = "draw"

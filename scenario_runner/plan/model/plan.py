@@ -42,11 +42,7 @@ class Barrier(NamedTuple):
 
     barriers: tuple[AnyBarrier, ...]
     command: int
-
-    @property
-    def kind(self) -> Literal["barrier"]:
-        """Which kind of operation it is."""
-        return "barrier"
+    kind: Literal["barrier"] = "barrier"
 
 
 Operation: TypeAlias = Dispatch | GraphDispatch | OpticalFlowDispatch | Draw | Barrier

@@ -44,7 +44,10 @@ class CompilerOptions(NamedTuple):
 
 
 class BufferPlan(NamedTuple):
-    """A buffer of ``size_bytes``; members of one ``group`` share memory, each at its own ``offset_bytes``."""
+    """A buffer of ``size_bytes``; members of one ``group`` share memory, each at its own ``offset_bytes``.
+
+    It has no ``format``: the shader decides what its bytes mean.
+    """
 
     uid: str
     pointer: str
@@ -53,16 +56,8 @@ class BufferPlan(NamedTuple):
     offset_bytes: int = 0
     source: Source | None = None
     zero_fill: bool = True
-
-    @property
-    def kind(self) -> Literal["buffer"]:
-        """Which kind of resource it is."""
-        return "buffer"
-
-    @property
-    def format(self) -> None:
-        """The format of its items: the shader decides what the bytes of a buffer mean."""
-        return None
+    kind: Literal["buffer"] = "buffer"
+    format: None = None
 
     @property
     def npy(self) -> tuple[str, tuple[int, ...]]:
@@ -134,11 +129,7 @@ class Dispatch(NamedTuple):
     push_constants: bytes
     barrier_after: bool
     command: int
-
-    @property
-    def kind(self) -> Literal["dispatch"]:
-        """Which kind of operation it is."""
-        return "dispatch"
+    kind: Literal["dispatch"] = "dispatch"
 
 
 class MemoryBarrier(NamedTuple):
@@ -148,11 +139,7 @@ class MemoryBarrier(NamedTuple):
     dst_stages: tuple[Stage, ...]
     src_access: Access
     dst_access: Access
-
-    @property
-    def kind(self) -> Literal["memory"]:
-        """Which kind of barrier it is."""
-        return "memory"
+    kind: Literal["memory"] = "memory"
 
 
 class BufferBarrier(NamedTuple):
@@ -165,11 +152,7 @@ class BufferBarrier(NamedTuple):
     uid: str
     offset_bytes: int
     size_bytes: int
-
-    @property
-    def kind(self) -> Literal["buffer"]:
-        """Which kind of barrier it is."""
-        return "buffer"
+    kind: Literal["buffer"] = "buffer"
 
 
 class ImageBarrier(NamedTuple):
@@ -188,11 +171,7 @@ class ImageBarrier(NamedTuple):
     base_level: int
     level_count: int
     barrier: str = ""
-
-    @property
-    def kind(self) -> Literal["image"]:
-        """Which kind of barrier it is."""
-        return "image"
+    kind: Literal["image"] = "image"
 
 
 # Feature structures of the extensions that emulation layers can bring to a device.

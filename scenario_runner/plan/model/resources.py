@@ -91,11 +91,7 @@ class ImagePlan(NamedTuple):
     source_levels: int = 0
     zero_fill: bool = True
     without_format: frozenset[TexelAccess] = frozenset()
-
-    @property
-    def kind(self) -> Literal["image"]:
-        """Which kind of resource it is."""
-        return "image"
+    kind: Literal["image"] = "image"
 
     @property
     def npy(self) -> None:
@@ -191,11 +187,7 @@ class TensorPlan(NamedTuple):
     offset_bytes: int = 0
     source: Source | None = None
     zero_fill: bool = True
-
-    @property
-    def kind(self) -> Literal["tensor"]:
-        """Which kind of resource it is."""
-        return "tensor"
+    kind: Literal["tensor"] = "tensor"
 
     @property
     def npy(self) -> tuple[str, tuple[int, ...]]:
@@ -226,8 +218,4 @@ class TensorBarrier(NamedTuple):
     src_access: Access
     dst_access: Access
     uid: str
-
-    @property
-    def kind(self) -> Literal["tensor"]:
-        """Which kind of barrier it is."""
-        return "tensor"
+    kind: Literal["tensor"] = "tensor"

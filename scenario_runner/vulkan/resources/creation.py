@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner import errors
 from scenario_runner.byte_data import overlap
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.kinds import RESOURCES, load
+from scenario_runner.kinds import RESOURCES
 from scenario_runner.plan.model.plan import ResourcePlan, memory_groups
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.resources.images import Image
@@ -146,7 +146,7 @@ def create_resources(
     made: dict[str, Any] = {}
     for kind in RESOURCES:  # images before the tensors that see them
         if kind in by_kind:
-            made |= load(RESOURCES[kind].device)(device, stack, by_kind[kind], made, samplers)
+            made |= RESOURCES[kind].device(device, stack, by_kind[kind], made, samplers)
     resources = {plan.uid: made[plan.uid] for plan in plans}
     if by_kind.keys() - {"buffer"}:
         check_aliases(device, resources)
