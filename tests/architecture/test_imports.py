@@ -8,8 +8,6 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
 
 # From the top to the bottom. A part imports parts below its own line only; parts on one line do not know each other.
@@ -155,36 +153,6 @@ def test_only_the_command_line_speaks() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
-    "name, source, expected",
-    [
-        ("plan/x.py", "from scenario_runner.vulkan import device", "scenario_runner.vulkan, which is not below it"),
-        ("spirv/x.py", "def f():\n    from ..plan import model", "scenario_runner.plan, which is not below it"),
-        ("files/x.py", "from scenario_runner import cli", "scenario_runner.cli, which is not below it"),
-        ("files/x.py", "from scenario_runner.graphs import reader", "scenario_runner.graphs, which is not below it"),
-        ("vulkan/x.py", "import scenario_runner.files.npy", "scenario_runner.files.npy, which it must not know"),
-        ("plan/x.py", "import pydantic", "pydantic; only custom_shader, scenario, suite may"),
-        ("runner.py", "from vulkan import VkBuffer", "vulkan; only vulkan may"),
-        ("plan/x.py", "from scenario_runner import Runner", "scenario_runner, which is not below it"),
-    ],
-)
-def test_a_forbidden_import_is_seen(tmp_path: Path, name: str, source: str, expected: str) -> None:
-    """The reading of imports finds upward, sideways, lazy, relative and foreign ones."""
-    package = tmp_path / "scenario_runner"
-    (package / "cli").mkdir(parents=True)
-    path = package / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(source, encoding="utf-8")
-    (complaint,) = complaints(path, package)
-    assert complaint.split(" imports ")[1] == expected
-
-
-def test_speaking_is_seen() -> None:
-    """The search for prints and exits finds each way to do so."""
-    source = "import sys\nprint(1)\nsys.exit(2)\nsys.stderr.write('x')\nraise SystemExit\n"
-    assert [line for line, _ in sorted(spoken(ast.parse(source)))] == [2, 3, 4, 5]
-
-
 def imported_files(path: Path, package: Path = PACKAGE) -> set[str]:
     """The modules of the package that the file at `path` imports, `from package import module` included."""
 
@@ -215,29 +183,6 @@ def circle(package: Path = PACKAGE) -> list[str]:
 def test_no_files_import_each_other() -> None:
     """No file imports one that needs it, neither at once nor lazily nor for its types."""
     assert circle() == []
-
-
-@pytest.mark.parametrize(
-    "back",
-    [
-        "from scenario_runner.plan.a import A",
-        "from scenario_runner.plan import a",
-        "def f():\n    import scenario_runner.plan.a",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from scenario_runner.plan.a import A",
-    ],
-)
-def test_a_circle_is_seen(tmp_path: Path, back: str) -> None:
-    """The search for circles finds lazy and type-only ones, too."""
-    package = tmp_path / "scenario_runner"
-    (package / "plan").mkdir(parents=True)
-    for folder in (package, package / "plan"):
-        (folder / "__init__.py").touch()
-    (package / "plan" / "a.py").write_text("from scenario_runner.plan.b import B\n", encoding="utf-8")
-    (package / "plan" / "b.py").write_text("B = 1\n", encoding="utf-8")
-    assert circle(package) == []
-    (package / "plan" / "b.py").write_text(back, encoding="utf-8")
-    tree_of.cache_clear()
-    assert set(circle(package)) == {"scenario_runner.plan.a", "scenario_runner.plan.b"}
 
 
 def test_vulkan_is_built_from_the_bindings_up() -> None:
