@@ -282,7 +282,6 @@ class ContentCache:
 
     def evict(self) -> None:
         """Drop the entries used longest ago while there are too many, down to three quarters. Called after writing."""
-
         bound(self.root, self._kind, self._max_entries, self._max_total_bytes)
 
     def _warn(self, error: Exception) -> None:

@@ -31,7 +31,6 @@ def start(thread: threading.Thread) -> None:
 
 def processors() -> int:
     """How many processors this process may use, which in a container can be fewer than there are."""
-
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for folder in control_groups("cpu"):
         try:
@@ -57,7 +56,6 @@ def refusal(what: str) -> LimitError:
 
 def _limits() -> Iterator[Limit]:
     """The limits of this process that can be read on this system, a stack being what a thread asks for."""
-
     try:
         import resource
     except ImportError:  # not on this system
@@ -95,7 +93,6 @@ def _number(path: str) -> int | None:
 
 def _open_files(most: int) -> int:
     """How many files this process has open. None can be opened to tell where ``most`` are."""
-
     try:
         return len(os.listdir("/proc/self/fd")) - 1
     except OSError:
@@ -104,7 +101,6 @@ def _open_files(most: int) -> int:
 
 def _threads(user: int | None) -> int:
     """How many threads there are in the processes that this one can see: all, or those of a (real) user id."""
-
     count = 0
     try:
         entries = os.listdir("/proc")

@@ -52,7 +52,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _failed(error: BaseException) -> int:
     """Say what ended a command; returns the exit code."""
-
     if isinstance(error, SystemExit):  # --help
         return error.code if isinstance(error.code, int) else 0
     # NumPy's import, for one, makes an ImportError of an interrupt.
@@ -105,7 +104,6 @@ def _interrupted() -> int:
 
 def _system_refused(error: OSError) -> int:
     """Say what the system refused: standard output, where it was refused to those who write there."""
-
     reason = (error.strerror or str(error)).lower()
     last = error.__traceback__
     while last is not None and last.tb_next is not None:

@@ -33,7 +33,6 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """The help text; long ones have options in groups."""
-
         group_options(self)
         text = super().format_help()
         return with_commands(text, self.commands) if self.commands else text
@@ -52,7 +51,6 @@ class Parser(argparse.ArgumentParser):
 
     def _meant(self, message: str) -> str:
         """The options or words that may have been meant by those that argparse refuses."""
-
         choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message)
         if choice:
             return did_you_mean(close_names(choice[1], (each.strip(" '") for each in choice[2].split(",")), most=1))

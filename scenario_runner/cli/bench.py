@@ -48,6 +48,11 @@ _MOST_NAME_COLUMNS = 40
 _MOST_DISPATCHES = 20
 _HEADINGS = ("", "min", "median", "p95", "spread", "")
 
+_SLOWER_EXIT_CODE = 1
+_HOST_RESOLUTION_NS = 1000.0  # what the host's clock and its interruptions leave unclear
+_WARMUP, _REPEAT = 3, 20
+_THRESHOLD_PERCENT = 2.0
+
 
 def show(samples: ScenarioSamples) -> None:
     """Print what one scenario took."""
@@ -82,7 +87,7 @@ def _table(title: str, rows: Sequence[Row]) -> None:
         scale = greatest if row is not rows[-1] else each.p95
         times = (duration(each.min), duration(each.median), duration(each.p95), f"{each.spread_percent:.1f} %")
         lines.append((name, *times, plot(each, scale, columns, unicode=unicode)))
-    print_table((title, *_HEADINGS[1:]), lines)
+    _print_table((title, *_HEADINGS[1:]), lines)
 
 
 def _plot_columns(names: Sequence[str]) -> int:
@@ -113,7 +118,7 @@ def duration(nanoseconds: float) -> str:
     return f"{nanoseconds:.0f} ns"
 
 
-def print_table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+def _print_table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     """A table by rich on a terminal, aligned columns elsewhere. The first column is text, the last one a plot."""
     if is_terminal(sys.stdout):
         from rich.table import Table
@@ -136,12 +141,7 @@ def print_table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> None
         print("  " + "  ".join(cells).rstrip())
 
 
-SLOWER_EXIT_CODE = 1
-# What the host's clock and its interruptions leave unclear.
-_HOST_RESOLUTION_NS = 1000.0
-
-
-def show_comparison(before_path: str, after_path: str, *, threshold_percent: float) -> int:
+def _show_comparison(before_path: str, after_path: str, *, threshold_percent: float) -> int:
     """Print every change; returns 1 where something is slower, else 0. Raises FileError."""
     before, after = read(before_path), read(after_path)
     pairs, alone = _pairs(before, after)
@@ -152,7 +152,7 @@ def show_comparison(before_path: str, after_path: str, *, threshold_percent: flo
         slower += _show(one, other, threshold_percent)
     for name in alone:
         print(f"{one_line(name)}: only in one of the files")
-    return SLOWER_EXIT_CODE if slower else 0
+    return _SLOWER_EXIT_CODE if slower else 0
 
 
 def _pairs(
@@ -202,16 +202,12 @@ def _show(before: ScenarioSamples, after: ScenarioSamples, threshold_percent: fl
         if change.verdict in ("slower", "faster")
     ]
     if lines:
-        print_table(("", "before", "after", "change", "noise", ""), lines)
+        _print_table(("", "before", "after", "change", "noise", ""), lines)
     unknown = f", {counts['unknown']} with fewer than {MIN_SAMPLES} samples" if counts["unknown"] else ""
     lost = len(rows.keys() ^ others.keys())
     different = f", {lost} in one file alone" if lost else ""
     print(f"  {counts['slower']} slower, {counts['faster']} faster, {counts['same']} unchanged{unknown}{different}")
     return counts["slower"]
-
-
-_WARMUP, _REPEAT = 3, 20
-_THRESHOLD_PERCENT = 2.0
 
 
 def main(argv: Sequence[str]) -> int:
@@ -224,7 +220,7 @@ def main(argv: Sequence[str]) -> int:
         if options.files:
             raise UsageError("--compare takes two files of --json and no scenario")
         threshold = _THRESHOLD_PERCENT if options.threshold is None else options.threshold
-        return show_comparison(*options.compare, threshold_percent=threshold)
+        return _show_comparison(*options.compare, threshold_percent=threshold)
     if not options.files:
         raise UsageError("no scenario file was given", help="scenario-runner bench test.json")
     if options.threshold is not None:

@@ -30,7 +30,6 @@ def _outputs_of(plan: Plan) -> str:
 
 def announce(options: argparse.Namespace) -> None:
     """What is to be said, and waited for, before the first scenario."""
-
     if options.dry_run and options.repeat > 1:
         write("warning", "a dry run runs nothing, so --repeat is 1")
     if options.wait_for_key_stroke_before_run:

@@ -21,7 +21,6 @@ _MOST_SHOWN = 10
 
 def read_streams(files: Sequence[str]) -> dict[str, Scenario | ScenarioRunnerError]:
     """The scenarios of standard input and pipes, which can be read only once; or what is wrong with them."""
-
     read: dict[str, Scenario | ScenarioRunnerError] = {}
     for file in files:
         if file not in read and is_stream(file):
@@ -102,7 +101,6 @@ class RunOutputs:
 
     def clean(self, file: str) -> None:
         """Remove the outputs of a scenario. Raises FileError."""
-
         declared = self._declared(file)
         for path in declared.on_disk():
             try:

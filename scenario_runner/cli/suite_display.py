@@ -55,6 +55,7 @@ _STYLES: Final = {
     "Skip": "dim",
 }
 _UNKNOWN_STYLE: Final = "bold magenta"  # UnexpectedImprovement
+_MOST_FAILURES: Final = 50
 
 
 def suite_display(*, verbose: bool = False, stream: TextIO | None = None) -> SuiteDisplay:
@@ -295,9 +296,6 @@ def _in_order(counts: dict[str, int]) -> list[tuple[str, int]]:
     """Counts by verdict: Pass first, then as in the table, others last."""
     order = list(_STYLES)
     return sorted(counts.items(), key=lambda each: order.index(each[0]) if each[0] in order else len(order))
-
-
-_MOST_FAILURES: Final = 50
 
 
 class Summary:

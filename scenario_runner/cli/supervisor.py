@@ -203,7 +203,6 @@ class _Supervisor:
 
     def _die_with_parent(self) -> None:
         """Have the system kill this process when the parent is gone: the parent alone holds the other end of a pipe."""
-
         os.close(self._held)
         if sys.platform != "linux":
             return

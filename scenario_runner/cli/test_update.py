@@ -16,7 +16,6 @@ from scenario_runner.text import counted, one_line
 
 def update(options: argparse.Namespace, items: Iterable[Item], worker_options: WorkerOptions) -> int:
     """Returns 0, or 1 where some items gave nothing that could be expected."""
-
     changed = failed = done = 0
     contents: dict[str, tuple[Item, OutputCheck]] = {}
     worker_options = worker_options._replace(task=TASK, task_options=UpdateOptions(not options.dry_run))

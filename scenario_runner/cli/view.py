@@ -19,16 +19,21 @@ if TYPE_CHECKING:
     from scenario_runner.viewing.difference import Difference, Error
 
 _PNG_SIDE = 65_535
+_TABLE_ROWS = 16
+_TEXEL_CHANNELS = 4
+_DIFFERENT_EXIT_CODE = 1
+# Values of these may begin with a minus sign, which argparse would take for an option.
+_SIGNED = ("--range", "--shape")
 
 
-def shown_content(path: str, options: argparse.Namespace) -> Content:
+def _content(path: str, options: argparse.Namespace) -> Content:
     from scenario_runner.viewing.reading import read_content
 
     content = read_content(path, mip=options.mip, element=options.dtype, shape=options.shape)
     return content if options.channel is None else content.select(options.channel)
 
 
-def check_picture(content: Content) -> None:
+def _check_picture(content: Content) -> None:
     from scenario_runner.files.source import file_error
 
     if not math.prod(content.shape) or not content.channels:
@@ -42,7 +47,7 @@ def check_picture(content: Content) -> None:
         )
 
 
-def color_console() -> Any:
+def _color_console() -> Any:
     """A rich console on standard output, where that can show colours; None where a picture would show nothing."""
     if not is_terminal(sys.stdout):
         return None
@@ -50,7 +55,7 @@ def color_console() -> Any:
     return None if console.no_color or console.color_system is None else console
 
 
-def draw(console: Any, picture: Any, *, brightest: bool = False) -> None:
+def _draw(console: Any, picture: Any, *, brightest: bool = False) -> None:
     """Two texels in each character: the upper half block in the colour of the upper one, on that of the lower one.
 
     ``brightest`` is as for `shrunk`.
@@ -80,10 +85,7 @@ def _color(texel: Sequence[int]) -> str:
     return f"#{texel[0]:02x}{texel[1]:02x}{texel[2]:02x}"
 
 
-DIFFERENT_EXIT_CODE = 1
-
-
-def show_difference(options: argparse.Namespace) -> int:
+def _show_difference(options: argparse.Namespace) -> int:
     """Returns 0 where nothing differs by more than the tolerance, else 1. Raises FileError and UsageError."""
     folders = [os.path.isdir(path) for path in options.diff]
     if all(folders):
@@ -118,28 +120,28 @@ def _show_folders(options: argparse.Namespace) -> int:
     alone = len(found.only_one) + len(found.only_other)
     equal = len(found.both) - differing
     print(f"{len(found.both) + alone} files: {equal} equal, {differing} different, {alone} in one folder alone")
-    return error_code or (DIFFERENT_EXIT_CODE if differing or alone else 0)
+    return error_code or (_DIFFERENT_EXIT_CODE if differing or alone else 0)
 
 
 def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
     from scenario_runner.viewing.difference import Tolerance, compare, error_map
     from scenario_runner.viewing.picture import heat, write_picture
 
-    one, other = (shown_content(path, options) for path in (first, second))
+    one, other = (_content(path, options) for path in (first, second))
     found = compare(one, other, Tolerance(options.atol, options.rtol, options.ulp))
     for line in report(found, one, other):
         print(line)
-    console = None if found.is_equal else color_console()
+    console = None if found.is_equal else _color_console()
     if (options.png or console is not None) and found.mismatch is None and found.total:
         if options.png:
-            check_picture(one)
+            _check_picture(one)
         greatest = options.range[1] if options.range else found.absolute.value if found.absolute else 1.0
         picture = heat(error_map(one, other), greatest if math.isfinite(greatest) else 1.0)
         if options.png:
             write_picture(options.png, picture)
         if console is not None:
-            draw(console, picture, brightest=True)
-    return 0 if found.is_equal else DIFFERENT_EXIT_CODE
+            _draw(console, picture, brightest=True)
+    return 0 if found.is_equal else _DIFFERENT_EXIT_CODE
 
 
 def report(found: Difference, one: Content, other: Content) -> Iterator[str]:
@@ -175,24 +177,18 @@ def _number(error: Error) -> str:
     return str(error.value) if isinstance(error.value, int) else f"{error.value:.9g}"
 
 
-# Values of these may begin with a minus sign, which argparse would take for an option.
-_SIGNED = ("--range", "--shape")
-_TABLE_ROWS = 16
-_TEXEL_CHANNELS = 4
-
-
 def main(argv: Sequence[str]) -> int:
     """Returns 0, or the exit code of the first file that cannot be shown; with --diff 1 where the files differ."""
     options = _parse(argv)
     if options.diff:
-        return show_difference(options)
+        return _show_difference(options)
 
     code = 0
     for number, path in enumerate(options.files):
         if number:
             print()
         try:
-            _show(shown_content(path, options), options)
+            _show(_content(path, options), options)
         except ScenarioRunnerError as error:
             show_error(error)
             code = code or error.exit_code
@@ -274,12 +270,12 @@ def _show(content: Content, options: argparse.Namespace) -> None:
     print(f"{one_line(content.path)}: {content.title}")
     for line in _table(content):
         print(line)
-    console = color_console()
+    console = _color_console()
     if console is None:
         for line in _corner(content):
             print(line)
     if options.png:
-        check_picture(content)
+        _check_picture(content)
     elif console is None or not math.prod(content.shape) or not content.channels:
         return
     limits = options.range or value_range(content)
@@ -288,7 +284,7 @@ def _show(content: Content, options: argparse.Namespace) -> None:
     if options.png:
         write_picture(options.png, picture)
     if console is not None:
-        draw(console, picture)
+        _draw(console, picture)
 
 
 def _names(shown: Sequence[Channel], content: Content) -> str:

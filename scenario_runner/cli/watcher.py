@@ -2,6 +2,9 @@
 
 A parent process costs such a run a twentieth of its time (see `supervisor`): the memory that both have after a fork is
 copied piece by piece. A shell is started without that. It cannot change how the run ends, which is by the signal.
+
+A handler in the process itself cannot do this: faulthandler writes nothing but its own lines, and Python code that runs
+in a crashed process may wait forever for a lock that the driver held.
 """
 
 from __future__ import annotations
