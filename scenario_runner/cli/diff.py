@@ -14,8 +14,7 @@ from scenario_runner.text import counted, one_line
 
 if TYPE_CHECKING:
     from scenario_runner.run.dump_index import DumpEntry, DumpIndex
-    from scenario_runner.viewing.difference import Difference, Error
-    from scenario_runner.viewing.dump_difference import Compared, Scenarios
+    from scenario_runner.viewing.difference import Compared, Difference, Error, Scenarios
     from scenario_runner.viewing.element import Element
 
 DIFFERENT_EXIT_CODE = 1
@@ -42,8 +41,7 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     elements = dict(map(_typed, options.dtype))
     from scenario_runner.run.dump_index import read_index
-    from scenario_runner.viewing.difference import Tolerance
-    from scenario_runner.viewing.dump_difference import compared, scenarios
+    from scenario_runner.viewing.difference import Tolerance, compared, scenarios
 
     one, other = map(read_index, options.folders)
     resources = {entry.resource for index in (one, other) for entry in index.entries if entry.format is None}

@@ -100,7 +100,7 @@ def _show_difference(options: argparse.Namespace) -> int:
 
 def _show_folders(options: argparse.Namespace) -> int:
     """Compare the files of two folders by their names; a file that cannot be read does not keep others from it."""
-    from scenario_runner.viewing.folders import folder_pairs
+    from scenario_runner.viewing.difference import folder_pairs
 
     if options.png:
         raise UsageError("--png takes the errors of two files, not of folders")
@@ -295,7 +295,7 @@ def _names(shown: Sequence[Channel], content: Content) -> str:
 
 
 def _table(content: Content) -> Iterator[str]:
-    from scenario_runner.viewing.statistics import statistics_of
+    from scenario_runner.viewing.content import statistics_of
 
     rows: list[tuple[str, ...]] = [("channel", "min", "max", "mean", "NaN", "infinite")]
     for channel in content.channels[:_TABLE_ROWS]:
@@ -318,8 +318,8 @@ def _table(content: Content) -> Iterator[str]:
 
 def _corner(content: Content) -> Iterator[str]:
     """The first texels of the first rows, their channels with commas between them."""
+    from scenario_runner.viewing.content import corner
     from scenario_runner.viewing.picture import shown_channels
-    from scenario_runner.viewing.statistics import corner
 
     channels = content.channels if len(content.channels) <= _TEXEL_CHANNELS else shown_channels(content)
     if not channels:

@@ -1,7 +1,6 @@
 """TOSA FlatBuffers: their shaders as a `Function`, and the same file with placeholders for its shaders.
 
-Source: the schema of TOSA FlatBuffers (tosa.fbs of the TOSA serialization library), and the FlatBuffers file format:
-tables begin with the distance to a table of the offsets of their fields, and refer forwards only.
+Source: the schema of TOSA FlatBuffers (tosa.fbs of the TOSA serialization library). Tables refer forwards only.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import NamedTuple
 
 from scenario_runner.conversion.model import CustomOperation, Function, TensorType, Value
 from scenario_runner.files.source import SourceFile
+from scenario_runner.flatbuffers import DamagedError, Tables
 
 _GRAPH_REGIONS = _REGION_BLOCKS = _BLOCK_OPERATORS = 1
 _BLOCK_TENSORS, _BLOCK_INPUTS, _BLOCK_OUTPUTS = 2, 3, 4
@@ -26,91 +26,26 @@ _ALIGNMENT = 16
 _PART_BYTES = 1 << 20
 
 
-class DamagedError(Exception):
-    """The file is damaged: the end of a sentence that begins with its path."""
-
-    def __init__(self, message: str = "is damaged or was cut short") -> None:
-        super().__init__(message)
-
-
-def _size(content: bytes | SourceFile) -> int:
-    return len(content) if isinstance(content, bytes) else content.size_bytes
-
-
-def _part(content: bytes | SourceFile, at: int, size: int) -> bytes:
-    return content[at : at + size] if isinstance(content, bytes) else content.read(size, at)
-
-
 def contains(content: bytes | SourceFile, word: bytes) -> bool:
     """Whether a word is anywhere in a file."""
+    if isinstance(content, bytes):
+        return word in content
     step = _PART_BYTES - len(word) + 1
-    return any(word in _part(content, at, _PART_BYTES) for at in range(0, _size(content), step))
+    return any(word in content.read(_PART_BYTES, at) for at in range(0, content.size_bytes, step))
 
 
-class _Reader:
-    """The file; every offset is checked. Positions of tables and vectors are 0 where there is none."""
+def _tables(content: bytes | SourceFile) -> Tables:
+    if isinstance(content, bytes):
+        return Tables.of(content)
+    return Tables(lambda at, size: content.read(size, at), content.size_bytes)
 
-    def __init__(self, content: bytes | SourceFile) -> None:
-        self._content = content
-        self._size_bytes = _size(content)
-        self._elements_left = self._size_bytes  # damaged vectors may overlap
 
-    def part(self, at: int, size: int) -> bytes:
-        if not 0 <= at <= self._size_bytes - size:
-            raise DamagedError
-        return _part(self._content, at, size)
-
-    def number(self, at: int, format: str = "I") -> int:
-        return int(struct.unpack(f"<{format}", self.part(at, struct.calcsize(format)))[0])
-
-    def field(self, table: int, index: int) -> int:
-        """The position of a field of a table."""
-        vtable = table - self.number(table, "i")
-        entry = 4 + 2 * index
-        if entry >= self.number(vtable, "H"):
-            return 0
-        offset = self.number(vtable + entry, "H")
-        return table + offset if offset else 0
-
-    def at(self, field: int) -> int:
-        """The position that a field refers to."""
-        return field + self.number(field) if field else 0
-
-    def child(self, table: int, index: int) -> int:
-        """The table, vector or string in a field."""
-        return self.at(self.field(table, index))
-
-    def elements(self, table: int, index: int) -> Iterator[int]:
-        """The tables or strings in a vector."""
-        vector = self.child(table, index)
-        for i in range(self.number(vector) if vector else 0):
-            self._elements_left -= 1
-            if self._elements_left < 0:
-                raise DamagedError
-            yield self.at(vector + 4 + 4 * i)
-
-    def content(self, vector: int) -> bytes:
-        """The bytes of a vector or string."""
-        return self.part(vector + 4, self.number(vector)) if vector else b""
-
-    def text(self, string: int) -> str:
-        return self.content(string).decode(errors="replace")
-
-    def texts(self, table: int, index: int) -> tuple[str, ...]:
-        return tuple(self.text(string) for string in self.elements(table, index))
-
-    def table(self, at: int) -> tuple[bytes, bytes]:
-        """A table and its table of offsets."""
-        vtable = at - self.number(at, "i")
-        sizes = self.number(vtable, "H"), self.number(vtable + 2, "H")
-        return self.part(at, sizes[1]), self.part(vtable, sizes[0])
-
-    def block(self) -> int:
-        """The block that the converter converts: the first one of the first region."""
-        for region in self.elements(self.number(0), _GRAPH_REGIONS):
-            for block in self.elements(region, _REGION_BLOCKS):
-                return block
-        raise DamagedError
+def _block(file: Tables) -> int:
+    """The block that the converter converts: the first one of the first region."""
+    for region in file.elements(file.number(0), _GRAPH_REGIONS):
+        for block in file.elements(region, _REGION_BLOCKS):
+            return block
+    raise DamagedError
 
 
 class _Operator(NamedTuple):
@@ -121,20 +56,19 @@ class _Operator(NamedTuple):
     custom: int
 
 
-def _operators(file: _Reader, block: int) -> Iterator[_Operator]:
+def _operators(file: Tables, block: int) -> Iterator[_Operator]:
     for table in file.elements(block, _BLOCK_OPERATORS):
-        op = file.field(table, _OPERATOR_OP)
         yield _Operator(
             file.texts(table, _OPERATOR_INPUTS),
             file.texts(table, _OPERATOR_OUTPUTS),
-            file.child(table, _OPERATOR_ATTRIBUTE) if op and file.number(op) == _CUSTOM else 0,
+            file.child(table, _OPERATOR_ATTRIBUTE) if file.value(table, _OPERATOR_OP) == _CUSTOM else 0,
         )
 
 
 def block_names(content: bytes | SourceFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names of the inputs and outputs. Raises DamagedError."""
-    file = _Reader(content)
-    block = file.block()
+    file = _tables(content)
+    block = _block(file)
     return file.texts(block, _BLOCK_INPUTS), file.texts(block, _BLOCK_OUTPUTS)
 
 
@@ -144,8 +78,8 @@ def parse_flatbuffer(content: bytes | SourceFile) -> Function:
     Raises DamagedError, also for operators that read what none before them makes, which ends the converter without a
     word.
     """
-    file = _Reader(content)
-    block = file.block()
+    file = _tables(content)
+    block = _block(file)
     types = {
         file.text(file.child(table, _TENSOR_NAME)): _tensor_type(file, table)
         for table in file.elements(block, _BLOCK_TENSORS)
@@ -197,15 +131,12 @@ def parse_flatbuffer(content: bytes | SourceFile) -> Function:
     )
 
 
-def _tensor_type(file: _Reader, table: int) -> TensorType:
-    field = file.field(table, _TENSOR_TYPE)
-    number = file.number(field) if field else 0
+def _tensor_type(file: Tables, table: int) -> TensorType:
+    number = file.value(table, _TENSOR_TYPE)
     element = _ELEMENTS[number] if number < len(_ELEMENTS) else "?"
-    unranked = file.field(table, _TENSOR_IS_UNRANKED)
-    if unranked and file.number(unranked, "B"):
+    if file.value(table, _TENSOR_IS_UNRANKED, "B"):
         return TensorType(f"tensor<*x{element}>", None, element)
-    vector = file.child(table, _TENSOR_SHAPE)
-    sizes = [file.number(vector + 4 + 4 * i, "i") for i in range(file.number(vector) if vector else 0)]
+    sizes = file.numbers(table, _TENSOR_SHAPE)
     text = "".join(f"{'?' if size < 0 else size}x" for size in sizes)
     return TensorType(f"tensor<{text}{element}>", tuple(None if size < 0 else size for size in sizes), element)
 
@@ -216,18 +147,18 @@ def placeholder_front(content: bytes | SourceFile, function: Function, attribute
 
     The tables around the operators are written anew, and refer to all others in ``content``.
     """
-    file = _Reader(content)
+    file = _tables(content)
     front = _Front(file)
     graph = front.copy(0, file.number(0))
     regions = front.vector(front.field(graph, _GRAPH_REGIONS), file.elements(file.number(0), _GRAPH_REGIONS))
     old = file.at(file.child(file.number(0), _GRAPH_REGIONS) + 4)
     region = front.copy(regions[0], old)
     blocks = front.vector(front.field(region, _REGION_BLOCKS), file.elements(old, _REGION_BLOCKS))
-    block = front.copy(blocks[0], file.block())
+    block = front.copy(blocks[0], _block(file))
     shaders = {shader.span[0]: number for number, shader in enumerate(function.shaders)}
     operators: list[int] = []
     new: list[tuple[int, int, int]] = []
-    for number, table in enumerate(file.elements(file.block(), _BLOCK_OPERATORS)):
+    for number, table in enumerate(file.elements(_block(file), _BLOCK_OPERATORS)):
         results = len(attributes[shaders[number]]) if number in shaders else 1
         if number in shaders:
             new += [(len(operators) + result, shaders[number], result) for result in range(results)]
@@ -246,7 +177,7 @@ def placeholder_front(content: bytes | SourceFile, function: Function, attribute
 class _Front:
     """New tables, each written behind the reference to it, and references from them into the old file."""
 
-    def __init__(self, file: _Reader) -> None:
+    def __init__(self, file: Tables) -> None:
         self._file = file
         self._data = bytearray(bytes(4) + _IDENTIFIER)
         self._old: dict[int, int] = {}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from scenario_runner.conversion.converter import ConverterFailedError, ConverterRefusedError, Input, dump
-from scenario_runner.conversion.flatbuffer import DamagedError, block_names, contains, parse_flatbuffer
+from scenario_runner.conversion.flatbuffer import block_names, contains, parse_flatbuffer
 from scenario_runner.conversion.model import Model
 from scenario_runner.conversion.syntax import NotUnderstoodError
 from scenario_runner.conversion.text_model import parse_text
@@ -17,6 +17,7 @@ from scenario_runner.custom_shader.attributes import DOMAIN
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.source import SourceFile
+from scenario_runner.flatbuffers import DamagedError
 from scenario_runner.graphs import Vgf
 
 _BYTECODE = b"ML\xefR"

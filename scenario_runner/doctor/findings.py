@@ -254,8 +254,6 @@ _NOTHING: dict[str, Any] = {
     "extensions": {},
     "features": {},
     "properties": {},
-    "spirv": {"capabilities": [], "extensions": []},
-    "queue_families": [],
 }
 
 

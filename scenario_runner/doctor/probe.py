@@ -17,12 +17,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from scenario_runner.errors import NoDeviceError, ScenarioRunnerError, UnsupportedError
+from scenario_runner.errors import NoDeviceError, ScenarioRunnerError
 from scenario_runner.formats import all_formats
-from scenario_runner.plan.model.records import Requirements
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
-from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import library_of, load
 from scenario_runner.vulkan.api.result import check
@@ -32,7 +30,6 @@ from scenario_runner.vulkan.devices.instance import Instance, version_text
 from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER
 from scenario_runner.vulkan.devices.ml_emulation import open_layered, reason_against
 from scenario_runner.vulkan.devices.physical_device import PhysicalDevice, choose
-from scenario_runner.vulkan.devices.requirements import enabled_for
 from scenario_runner.vulkan.pipelines.instrumentation import capability_of, required
 
 
@@ -165,8 +162,6 @@ ML_EXTENSIONS = (
     "VK_ARM_data_graph_neural_accelerator_statistics",
 )
 
-DATA_GRAPH = 0x400  # VK_QUEUE_DATA_GRAPH_BIT_ARM
-
 _1_2, _1_3 = 1 << 22 | 2 << 12, 1 << 22 | 3 << 12
 # Structures that extend VkPhysicalDeviceProperties2: the core version that has them, or else the extension.
 _PROPERTIES = {
@@ -182,7 +177,7 @@ _PROPERTIES = {
     "VkPhysicalDeviceTensorPropertiesARM": (0, "VK_ARM_tensors"),
     "VkPhysicalDeviceShaderInstrumentationPropertiesARM": (0, "VK_ARM_shader_instrumentation"),
 }
-_QUEUE_FLAGS = {0x1: "graphics", 0x2: "compute", 0x4: "transfer", 0x8: "sparse_binding", DATA_GRAPH: "data_graph"}
+_QUEUE_FLAGS = {0x1: "graphics", 0x2: "compute", 0x4: "transfer", 0x8: "sparse_binding", 0x400: "data_graph"}
 _MEMORY_FLAGS = {
     0x1: "device_local",
     0x2: "host_visible",
@@ -237,7 +232,6 @@ def describe(physical: PhysicalDevice) -> dict[str, Any]:
         "features": features(physical),
         "extensions": dict(sorted(physical.extensions.items())),
         "subgroup_operations": _names(physical.vulkan11_properties.subgroupSupportedOperations, _SUBGROUP_FLAGS),
-        "spirv": _spirv(physical),
         "memory": {
             "heaps": [
                 {
@@ -266,8 +260,6 @@ def ml_facts(physical: PhysicalDevice) -> dict[str, Any]:
         "extensions": dict(sorted(extensions.items())),
         "features": features(physical, only=extensions),
         "properties": {name: value for name, value in _properties(physical).items() if "Tensor" in name},
-        "spirv": {kind: [name for name in names if "ARM" in name] for kind, names in _spirv_names(physical).items()},
-        "queue_families": [index for index, family in enumerate(physical.queue_families) if family[0] & DATA_GRAPH],
     }
 
 
@@ -316,28 +308,6 @@ def _properties(physical: PhysicalDevice) -> dict[str, dict[str, Any]]:
         physical.fn.vkGetPhysicalDeviceProperties2(physical.handle, head)
         found[name] = _members(values)
     return found
-
-
-def _spirv(physical: PhysicalDevice) -> dict[str, Any]:
-    """What modules may declare: the newest version, and every capability and extension of the registry that works."""
-    versions = [(1, minor) for minor in range(10)]
-    newest = max(version for version in versions if _works(physical, Requirements({}, {}, version)))
-    return {"version": f"{newest[0]}.{newest[1]}", **_spirv_names(physical)}
-
-
-def _spirv_names(physical: PhysicalDevice) -> dict[str, list[str]]:
-    return {
-        "capabilities": sorted(name for name in CAPABILITIES if _works(physical, Requirements({name: ""}, {}))),
-        "extensions": sorted(name for name in EXTENSIONS if _works(physical, Requirements({}, {name: ""}))),
-    }
-
-
-def _works(physical: PhysicalDevice, requirements: Requirements) -> bool:
-    try:
-        enabled_for(physical, requirements)
-    except UnsupportedError:
-        return False
-    return True
 
 
 def _formats(physical: PhysicalDevice) -> dict[str, dict[str, int]]:

@@ -10,18 +10,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from importlib.metadata import PackageNotFoundError, version
-from typing import IO, Any
+from tempfile import TemporaryFile
+from typing import Any, NamedTuple
 
-from scenario_runner import __version__, system_limits, temporary
+from scenario_runner import __version__, temporary
 from scenario_runner.conversion import converter
 from scenario_runner.doctor import system
 from scenario_runner.doctor.findings import findings, ml_path
@@ -33,14 +32,13 @@ from scenario_runner.doctor.manifests import (
     explicit_layers,
     find_emulation_layers,
 )
-from scenario_runner.doctor.supports import supports
 from scenario_runner.doctor.system import compilers
 from scenario_runner.errors import LimitError
 from scenario_runner.program import Program
 from scenario_runner.shaders import default_cache_dir
 from scenario_runner.vulkan.devices.layers import PACKAGE
 
-SCHEMA = 1
+SCHEMA = 2
 TIMEOUT_S = 30.0
 _ALONE_TIMEOUT_S = 10.0
 _ALONE_MAX = 16
@@ -252,7 +250,6 @@ def _devices(
             emulation,
             environ.get("VK_INSTANCE_LAYERS", ""),
         )
-        ordered["supports"] = supports(device, ordered["ml"])
         found.append({**ordered, **device})
     return found
 
@@ -288,21 +285,19 @@ def _converter() -> dict[str, Any]:
     return {"path": converter.find_converter(), "version": found}
 
 
-_FACTS_BYTES = 64 << 20
 _MESSAGES_BYTES = 256 << 10
 _MESSAGES_LINES = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a probe said. ``failure`` says how the process ended when it did not end well, after announcing ``step``."""
+class Outcome(NamedTuple):
+    """The facts that a probe reported, by name. ``failure`` tells how the process ended if not well, in ``step``."""
 
     facts: Mapping[str, list[Any]]
     step: str
     failure: str = ""
     signal: str | None = None
     timed_out: bool = False
-    messages: list[str] = field(default_factory=list)
+    messages: Sequence[str] = ()
 
     def first(self, key: str) -> Any:
         """The first fact of this name, or None."""
@@ -318,38 +313,31 @@ class Outcome:
 
 
 class Child:
-    """A running probe: started at once, read in the background, `finish` waits for it."""
+    """A running `probe`, bounded in time; a crash of it is a fact for the report."""
 
     def __init__(self, request: Mapping[str, Any], *, timeout_s: float, environment: Mapping[str, str]) -> None:
-        self._output = _Reader(_FACTS_BYTES)
-        self._messages = _Reader(_MESSAGES_BYTES)
         self._program: Program | None = None
         self._refused = ""
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        try:
-            self._program = Program(
-                [sys.executable, "-P", "-m", "scenario_runner.doctor.probe", json.dumps(dict(request))],
-                timeout_s,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**environment, "PYTHONPATH": path},
-            )
-        except OSError as error:
-            self._refused = f"could not be started ({(error.strerror or str(error)).lower()})"
-            return
-        except LimitError as error:
-            self._refused = f"could not be started: {error}"
-            return
-        assert self._program.stdout is not None
-        assert self._program.stderr is not None
-        try:
-            self._output.start(self._program.stdout)
-            self._messages.start(self._program.stderr)
-        except LimitError as error:
-            self.stop()
-            self._program = None
-            self._refused = f"could not be read: {error}"
+        with ExitStack() as stack:
+            try:
+                self._facts = stack.enter_context(TemporaryFile())
+                self._messages = stack.enter_context(TemporaryFile())
+                self._program = stack.enter_context(
+                    Program(
+                        [sys.executable, "-P", "-m", "scenario_runner.doctor.probe", json.dumps(dict(request))],
+                        timeout_s,
+                        stdin=subprocess.DEVNULL,
+                        stdout=self._facts,
+                        stderr=self._messages,
+                        env={**environment, "PYTHONPATH": path},
+                    )
+                )
+            except OSError as error:
+                self._refused = f"could not be started ({(error.strerror or str(error)).lower()})"
+            except LimitError as error:
+                self._refused = f"could not be started: {error}"
+            self._stack = stack.pop_all()
 
     def finish(self) -> Outcome:
         """Wait until it ends, or its time is over."""
@@ -357,9 +345,11 @@ class Child:
         if program is None:
             return Outcome({}, "starting the process", self._refused)
         code = program.wait()
-        facts, step = _parse(self._output.text())
-        messages = [line.rstrip() for line in self._messages.text().splitlines() if line.strip()]
-        self.stop()
+        self._facts.seek(0)
+        self._messages.seek(0)
+        facts, step = _parse(self._facts.read())
+        text = self._messages.read(_MESSAGES_BYTES).decode("utf-8", "replace")
+        messages = [line.rstrip() for line in text.splitlines() if line.strip()]
         failure = program.failure or (f"ended with exit code {code}" if code else "")
         if not failure and "done" not in facts:
             failure = "ended early"
@@ -367,39 +357,11 @@ class Child:
         return Outcome(facts, step, failure, name, program.timed_out, messages[:_MESSAGES_LINES])
 
     def stop(self) -> None:
-        """End the process and whatever it started; doing so again does nothing."""
-        if self._program is not None:
-            self._program.end()
+        """End the process and all that it started; doing so again does nothing."""
+        self._stack.close()
 
 
-class _Reader:
-    """Reads a pipe to its end on a thread and keeps the first bytes of it."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
-        self._chunks: list[bytes] = []
-        self._thread: threading.Thread | None = None
-
-    def start(self, stream: IO[bytes]) -> None:
-        self._thread = threading.Thread(target=self._drain, args=(stream,), daemon=True)
-        system_limits.start(self._thread)
-
-    def text(self) -> str:
-        """What was read; a process that holds the pipe beyond its parent's end is not waited for."""
-        if self._thread is not None:
-            self._thread.join(1.0)
-        return b"".join(self._chunks)[: self._limit_bytes].decode("utf-8", "replace")
-
-    def _drain(self, stream: IO[bytes]) -> None:
-        size = 0
-        with contextlib.suppress(OSError, ValueError), stream:
-            while chunk := os.read(stream.fileno(), 1 << 16):
-                if size < self._limit_bytes:
-                    self._chunks.append(chunk)
-                    size += len(chunk)
-
-
-def _parse(text: str) -> tuple[dict[str, list[Any]], str]:
+def _parse(text: bytes) -> tuple[dict[str, list[Any]], str]:
     """Facts by name, and the last step; a line that was cut off is left out."""
     facts: dict[str, list[Any]] = {}
     step = "starting the process"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from scenario_runner.plan.limits import NAMES
-
 
 class Row(NamedTuple):
     """``state`` is "ok", "bad" (broken or missing), or ``""`` for what is neither."""
@@ -21,29 +19,6 @@ class Section(NamedTuple):
 
     title: str
     rows: list[Row]
-
-
-# Beside those that every plan is checked against: what memory, images, samplers and time stamps run into.
-_LIMITS = (
-    *NAMES,
-    "maxStorageBufferRange",
-    "minStorageBufferOffsetAlignment",
-    "minUniformBufferOffsetAlignment",
-    "nonCoherentAtomSize",
-    "maxMemoryAllocationCount",
-    "maxPerStageDescriptorSampledImages",
-    "maxPerStageDescriptorStorageImages",
-    "maxPerStageDescriptorSamplers",
-    "maxPerStageResources",
-    "maxImageDimension1D",
-    "maxImageDimension2D",
-    "maxImageDimension3D",
-    "maxImageArrayLayers",
-    "maxSamplerAnisotropy",
-    "maxSamplerLodBias",
-    "maxSamplerAllocationCount",
-    "timestampPeriod",
-)
 
 
 def headline(report: Mapping[str, Any]) -> Row:
@@ -133,22 +108,12 @@ def _device(device: Mapping[str, Any]) -> Iterator[Row]:
         stamps = f"timestamps of {family['timestamp_valid_bits']} bits"
         stamps = stamps if family["timestamp_valid_bits"] else "no timestamps"
         yield Row("queues", f"{family['count']} with {', '.join(family['flags']) or 'nothing'}; {stamps}")
-    spirv = device["spirv"]
-    yield Row("SPIR-V", f"up to {spirv['version']}, {len(spirv['capabilities'])} capabilities")
-    yield Row("extensions", f"{len(device['extensions'])} (--json lists them)")
+    yield Row("extensions", f"{len(device['extensions'])} (--json lists them, limits and features)")
     measured = device["shader_instrumentation"]
     if measured["supported"]:
         names = ", ".join(metric["name"] for metric in measured["metrics"])
         each = "basic block" if measured["per_basic_block"] else "shader"
         yield Row("instrumentation", f"{len(measured['metrics'])} metrics for each {each}: {names}")
-    for group, entries in device["supports"].items():
-        has = [name.replace("_", " ") for name, there in entries.items() if there]
-        lacks = [name.replace("_", " ") for name, there in entries.items() if not there]
-        text = ", ".join(has) or "none"
-        yield Row(group.replace("_", " "), text + (f"; not: {', '.join(lacks)}" if lacks else ""))
-    for name in dict.fromkeys(_LIMITS):
-        if name in device["limits"]:
-            yield Row(name, _limit(device["limits"][name]))
 
 
 def _compilers(report: Mapping[str, Any]) -> Iterator[Row]:
@@ -198,12 +163,6 @@ def _ml(report: Mapping[str, Any]) -> Iterator[Row]:
 
 def _state(good: bool) -> str:
     return "ok" if good else "bad"
-
-
-def _limit(value: Any) -> str:
-    if isinstance(value, list):
-        return " x ".join(_limit(each) for each in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _bytes(count: int) -> str:

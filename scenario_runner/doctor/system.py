@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
-import tempfile
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
@@ -51,7 +51,6 @@ _PREFIXES = (
     "LP_",
     "MESA_VK_",
 )
-_ENTRIES_MAX = 100_000
 
 
 def system() -> dict[str, Any]:
@@ -128,39 +127,23 @@ def cache(folder: str) -> dict[str, Any]:
 
 
 def _size(folder: str) -> tuple[int, int]:
-    count, size_bytes = 0, 0
-    waiting = [folder]
-    while waiting and count < _ENTRIES_MAX:
-        try:
-            with os.scandir(waiting.pop()) as scan:
-                for item in scan:
-                    if item.is_dir(follow_symlinks=False):
-                        waiting.append(item.path)
-                    elif item.is_file(follow_symlinks=False):
-                        count += 1
-                        size_bytes += item.stat(follow_symlinks=False).st_size
-        except (OSError, ValueError):
-            continue
-    return count, size_bytes
+    """The number of files in a folder, and their bytes."""
+    sizes = []
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):  # another process may have removed it
+                sizes.append(os.lstat(os.path.join(parent, name)).st_size)
+    return len(sizes), sum(sizes)
 
 
 def _write_problem(folder: str) -> str | None:
-    """Why no file can be made in ``folder``, or None. A folder that does not exist is not made."""
-
-    try:
-        if os.path.isdir(folder):
-            with tempfile.TemporaryFile(dir=folder):
-                return None
-        parent = os.path.abspath(folder)
-        while not os.path.lexists(parent) and os.path.dirname(parent) != parent:
-            parent = os.path.dirname(parent)
-        if not os.path.isdir(parent):
-            return f"{parent!r} is not a folder"
-        if not os.access(parent, os.W_OK | os.X_OK):
-            return f"{parent!r} cannot be written"
-    except (OSError, ValueError) as error:
-        return (getattr(error, "strerror", None) or str(error)).lower()
-    return None
+    """The reason why no file can be made in ``folder``, or None. A folder that does not exist is not made."""
+    parent = os.path.abspath(folder)
+    while not os.path.lexists(parent) and os.path.dirname(parent) != parent:
+        parent = os.path.dirname(parent)
+    if not os.path.isdir(parent):
+        return f"{parent!r} is not a folder"
+    return None if os.access(parent, os.W_OK | os.X_OK) else f"{parent!r} cannot be written"
 
 
 _LANGUAGES: tuple[Literal["GLSL", "HLSL"], ...] = ("GLSL", "HLSL")

@@ -1,17 +1,17 @@
 """ExecuTorch programs (.pte): the VGF models in them, verbatim, and the order in which a program calls them.
 
-Source: the schema of ExecuTorch (program.fbs) and the FlatBuffers format: a table begins with the distance to the table
-of the offsets of its fields. An extended header tells where the FlatBuffer ends and where the segments begin.
+Source: the schema of ExecuTorch (program.fbs). An extended header tells where the FlatBuffer ends and segments begin.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from scenario_runner.files.source import SourceFile, file_error
+from scenario_runner.flatbuffers import DamagedError, Tables
 from scenario_runner.graphs.model import ModelResource, Segment, Slot, Vgf
 
 _BACKEND = "VgfBackend"
@@ -61,7 +61,7 @@ def read_program(file: SourceFile) -> Program:
     """The first method of the program. Raises FileError for a damaged one, and where it calls no VGF model."""
     try:
         program = _read(file)
-    except (struct.error, IndexError, StopIteration) as error:
+    except (DamagedError, struct.error, IndexError, StopIteration) as error:
         raise file_error(file.path, "is a damaged ExecuTorch program, or was cut short", code="SR-FILE-013") from error
     if not program.calls:
         runs = ", ".join(dict.fromkeys(program.others)) or "nothing"
@@ -76,24 +76,24 @@ def read_program(file: SourceFile) -> Program:
 def _read(file: SourceFile) -> Program:
     magic, _, size_bytes, segments_at, _ = struct.unpack("<4sIQQQ", file.read(32, 8))
     is_extended = magic == _EXTENDED
-    tables = _Tables(file.read(min(size_bytes if is_extended else file.size_bytes, _MOST_PROGRAM_BYTES)))
-    root = tables.number(0, "I")
+    tables = Tables.of(file.read(min(size_bytes if is_extended else file.size_bytes, _MOST_PROGRAM_BYTES)))
+    root = tables.number(0)
     plan = next(tables.elements(root, _PLANS))
     segments = [
         Part(segments_at + tables.value(each, 0, "Q"), tables.value(each, 1, "Q"))
         for each in tables.elements(root, _SEGMENTS)
     ]
-    inline = [tables.vector(each, 0) for each in tables.elements(root, _INLINE)]
+    inline = [Part(*tables.vector(each, 0)) for each in tables.elements(root, _INLINE)]
     parts = []
     for delegate in tables.elements(plan, _DELEGATES):
-        data = tables.at(tables.field(delegate, 1))
+        data = tables.child(delegate, 1)
         places = segments if tables.value(data, 0, "b") else inline
-        parts.append((tables.text(delegate, 0), places[tables.value(data, 1, "I")]))
-    operators = [tables.text(each, 0) for each in tables.elements(plan, _OPERATORS)]
+        parts.append((tables.text(tables.child(delegate, 0)), places[tables.value(data, 1)]))
+    operators = [tables.text(tables.child(each, 0)) for each in tables.elements(plan, _OPERATORS)]
     calls, others = [], []
     for chain in tables.elements(plan, _CHAINS):
         for instruction in tables.elements(chain, _INSTRUCTIONS):
-            kind, what = tables.value(instruction, 0, "B"), tables.at(tables.field(instruction, 1))
+            kind, what = tables.value(instruction, 0, "B"), tables.child(instruction, 1)
             index = tables.value(what, 0, "i")
             if kind == _DELEGATE_CALL and parts[index][0] == _BACKEND:
                 calls.append(Call(parts[index][1], tables.numbers(what, 1)))
@@ -181,50 +181,3 @@ def _segment(segment: Segment, whole: Vgf) -> Segment:
             replace(each, constant_index=len(whole.constants) + each.constant_index) for each in segment.constants
         ),
     )
-
-
-class _Tables:
-    """A FlatBuffer. What leads out of it raises `struct.error`; the position of an absent field is 0."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-
-    def number(self, at: int, format: str) -> int:
-        if at < 0:
-            raise struct.error("before the start")
-        return int(struct.unpack_from(f"<{format}", self._content, at)[0])
-
-    def field(self, table: int, index: int) -> int:
-        vtable = table - self.number(table, "i")
-        entry = 4 + 2 * index
-        offset = self.number(vtable + entry, "H") if entry < self.number(vtable, "H") else 0
-        return table + offset if offset else 0
-
-    def value(self, table: int, index: int, format: str) -> int:
-        field = self.field(table, index)
-        return self.number(field, format) if field else 0
-
-    def at(self, field: int) -> int:
-        """The table or vector that a field refers to."""
-        return field + self.number(field, "I")
-
-    def vector(self, table: int, index: int) -> Part:
-        """Where the elements of a vector begin, and how many there are."""
-        field = self.field(table, index)
-        start = self.at(field) if field else 0
-        count = self.number(start, "I") if field else 0
-        if count > len(self._content):
-            raise struct.error("more elements than bytes")
-        return Part(start + 4, count)
-
-    def elements(self, table: int, index: int) -> Iterator[int]:
-        start, count = self.vector(table, index)
-        return (self.at(start + 4 * i) for i in range(count))
-
-    def numbers(self, table: int, index: int) -> tuple[int, ...]:
-        start, count = self.vector(table, index)
-        return struct.unpack_from(f"<{count}i", self._content, start) if count else ()
-
-    def text(self, table: int, index: int) -> str:
-        start, count = self.vector(table, index)
-        return self._content[start : start + count].decode(errors="replace")

@@ -21,7 +21,7 @@ from scenario_runner.suite.tolerance.planes import Plane
 from scenario_runner.viewing.content import Channel, Content, image
 from scenario_runner.viewing.difference import error_map
 from scenario_runner.viewing.picture import IGNORED_COLOR, heat, picture_of, shrunk, value_range, write_picture
-from scenario_runner.viewing.texels import channels_of, is_decodable
+from scenario_runner.viewing.reading import channels_of, is_decodable
 
 if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[Any]]

@@ -1,9 +1,11 @@
-"""What a file holds, taken apart into channels of numbers."""
+"""The contents of a file as channels of numbers, and their statistics."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy
 
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.codec import all_codecs
@@ -11,8 +13,6 @@ from scenario_runner.files.source import file_error
 from scenario_runner.viewing.element import Element
 
 if TYPE_CHECKING:
-    import numpy
-
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 
@@ -85,3 +85,44 @@ def no_level(path: str, count: int, level: int) -> FileError:
     return file_error(
         path, f"has {has}, so that there is no level {level}", help=f"{' and '.join(others)} files may have more levels"
     )
+
+
+_CORNER = 4
+
+
+class Statistics(NamedTuple):
+    """Least, greatest and mean of the values that are finite (None where there are none), and how many are not."""
+
+    least: Any
+    greatest: Any
+    mean: float | None
+    nan_count: int
+    infinite_count: int
+
+
+def statistics_of(channel: Channel) -> Statistics:
+    """Of all values of a channel; the mean is computed in double precision."""
+
+    values = channel.numbers
+    nan_count = infinite_count = 0
+    if channel.element.is_float:
+        nan_count = int(numpy.isnan(values).sum())
+        infinite_count = int(numpy.isinf(values).sum())
+        if nan_count or infinite_count:
+            values = values[numpy.isfinite(values)]
+    if not values.size:
+        return Statistics(None, None, None, nan_count, infinite_count)
+    with numpy.errstate(over="ignore"):
+        mean = float(values.mean(dtype=numpy.float64))
+    return Statistics(values.min(), values.max(), mean, nan_count, infinite_count)
+
+
+def corner(channel: Channel) -> Array:
+    """The first values of the first rows, at most four each way: two axes, the outer ones at 0."""
+    values = channel.raw
+    if values.ndim < 2:
+        values = values.reshape(1, -1)
+    if not values.size:
+        return values.reshape(0, 0)
+    values = values[(0,) * (values.ndim - 2)]
+    return channel.element.numbers(values[:_CORNER, :_CORNER])

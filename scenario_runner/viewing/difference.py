@@ -1,20 +1,24 @@
-"""Where two files differ, and by how much."""
+"""Where two files, two dumps of a scenario or two folders of results differ, and by how much."""
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.files.codec import codec_of
-from scenario_runner.viewing.element import distance
+import numpy
+
+from scenario_runner.files.codec import all_codecs, codec_of, is_known
+from scenario_runner.files.source import file_error, reason_of
+from scenario_runner.run.dump_index import DumpEntry, DumpIndex
+from scenario_runner.viewing.content import Channel, Content
+from scenario_runner.viewing.element import ELEMENTS, Element, distance
+from scenario_runner.viewing.reading import read_content
 
 if TYPE_CHECKING:
-    import numpy
-
-    from scenario_runner.viewing.content import Channel, Content
-
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 
@@ -69,7 +73,6 @@ class Difference:
 
 def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Difference:
     """Compare values as numbers: NaN equals NaN, and both zeros are equal. Outer axes of length 1 do not count."""
-    import numpy
 
     mismatch = _mismatch(one, other)
     if mismatch is not None:
@@ -128,7 +131,6 @@ def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Diff
 
 def error_map(one: Content, other: Content) -> Array:
     """The greatest absolute error over the channels, (height, width); NaN where only one side is a number."""
-    import numpy
 
     width = one.shape[-1] if one.shape else 1
     errors = numpy.zeros(int(numpy.prod(one.shape, dtype=numpy.int64)))
@@ -141,7 +143,6 @@ def error_map(one: Content, other: Content) -> Array:
 
 
 def _is_within(errors: dict[str, Array], tolerance: Tolerance) -> Array:
-    import numpy
 
     within = numpy.zeros(errors["absolute"].shape, bool)
     for name, limit in (("absolute", tolerance.absolute), ("relative", tolerance.relative), ("ulp", tolerance.ulp)):
@@ -157,7 +158,6 @@ def _peak(channel: Channel) -> float:
 
 def _errors(a: Channel, b: Channel, where: Array) -> dict[str, Array]:
     """Errors of each kind, of elements that are numbers on both sides."""
-    import numpy
 
     values, wanted = a.raw.reshape(-1)[where], b.raw.reshape(-1)[where]
     numbers, expected = a.element.numbers(values), b.element.numbers(wanted)
@@ -193,14 +193,12 @@ def _pairs(one: Content, other: Content) -> list[tuple[Channel, Channel]]:
 
 
 def _is_nan(channel: Channel, values: Array) -> Array:
-    import numpy
 
     return numpy.isnan(values) if channel.element.is_float else numpy.zeros(values.shape, bool)
 
 
 def unequal(values: Array, wanted: Array) -> Array:
     """Whether numbers differ, exactly also between 64-bit integers and floats; NaN differs from everything."""
-    import numpy
 
     if values.dtype.kind == "f" and wanted.dtype.kind in "iu":
         values, wanted = wanted, values
@@ -218,7 +216,6 @@ def unequal(values: Array, wanted: Array) -> Array:
 
 def _are_integers(integers: Array, floats: Array) -> Array:
     """Whether floats are the integers (of 64 bits) beside them, exactly."""
-    import numpy
 
     least, beyond = (-(2.0**63), 2.0**63) if integers.dtype.kind == "i" else (0.0, 2.0**64)
     fits = (floats >= least) & (floats < beyond) & (floats == numpy.floor(floats))
@@ -238,3 +235,135 @@ def _joined(
     if one is None or other is None:
         return one or other
     return min(one[0], other[0]), min(one[1], other[1]), max(one[2], other[2]), max(one[3], other[3])
+
+
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One resource after one command in both dumps; of an image one ``mip`` level where it has several.
+
+    ``one`` and ``other`` are None where the files are the same bytes, which are not looked at.
+    """
+
+    entry: DumpEntry
+    mip: int | None
+    difference: Difference
+    one: Content | None = None
+    other: Content | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scenarios:
+    """What is not the same in both: ``commands`` has (number, kind in the first, kind in the second, None for none)."""
+
+    commands: tuple[tuple[int, str | None, str | None], ...]
+    only_one: tuple[DumpEntry, ...]
+    only_other: tuple[DumpEntry, ...]
+
+    @property
+    def are_equal(self) -> bool:
+        return not (self.commands or self.only_one or self.only_other)
+
+
+def scenarios(one: DumpIndex, other: DumpIndex) -> Scenarios:
+    """How the scenarios of two dumps, or what was dumped of them, differ."""
+    kinds = [
+        tuple(index.commands[number] if number < len(index.commands) else None for index in (one, other))
+        for number in range(max(len(one.commands), len(other.commands)))
+    ]
+    first, second = ({entry.key for entry in index.entries} for index in (one, other))
+    return Scenarios(
+        tuple((number, kind[0], kind[1]) for number, kind in enumerate(kinds) if kind[0] != kind[1]),
+        tuple(entry for entry in one.entries if entry.key not in second),
+        tuple(entry for entry in other.entries if entry.key not in first),
+    )
+
+
+def compared(
+    one: DumpIndex, other: DumpIndex, tolerance: Tolerance, elements: Mapping[str | None, Element]
+) -> Iterator[Compared]:
+    """What both dumps have, in order. ``elements`` say what the bytes of buffers are, by uid, or all others by None.
+
+    Raises FileError for files that are not there, or not those of the index.
+    """
+    others = {entry.key: entry for entry in other.entries}
+    for entry in one.entries:
+        counterpart = others.get(entry.key)
+        if counterpart is None:
+            continue
+        paths = [os.path.join(index.folder, each.file) for index, each in ((one, entry), (other, counterpart))]
+        for path, each in zip(paths, (entry, counterpart), strict=True):
+            _check(path, each.sha256)
+        levels = entry.mips or 1 if entry.mip is None else 1
+        for level in range(levels):
+            mip = level if levels > 1 else entry.mip
+            if entry.sha256 == counterpart.sha256:
+                yield Compared(entry, mip, Difference())
+                continue
+            first, second = (
+                read_content(path, mip=level, element=_element_of_dump(path, entry, counterpart, elements))
+                for path in paths
+            )
+            yield Compared(entry, mip, compare(first, second, tolerance), first, second)
+
+
+def _element_of_dump(
+    path: str, entry: DumpEntry, counterpart: DumpEntry, elements: Mapping[str | None, Element]
+) -> Element | None:
+    """What the items of a file are, where the file does not say so itself."""
+    if not codec_of(path).is_array:
+        return None
+    if entry.format is not None:
+        return ELEMENTS["float8_e5m2"] if "FLOAT8E5M2" in entry.format else None
+    wanted = elements.get(entry.resource, elements.get(None))
+    if wanted is None and entry.element == counterpart.element and entry.element is not None:
+        wanted = ELEMENTS.get(entry.element)
+    size = os.path.getsize(path)
+    return wanted if wanted is not None and (size % wanted.size_bytes == 0 or entry.resource in elements) else None
+
+
+def _check(path: str, sha256: str) -> None:
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                digest.update(chunk)
+    except OSError as error:
+        raise file_error(path, f"cannot be read: {reason_of(error)}") from error
+    if digest.hexdigest() != sha256:
+        raise file_error(path, "is not the file that the index of the dump lists: its SHA-256 is another one")
+
+
+class FolderPairs(NamedTuple):
+    """Paths of files relative to their folder, sorted: those in both, and those in one alone."""
+
+    both: tuple[str, ...]
+    only_one: tuple[str, ...]
+    only_other: tuple[str, ...]
+
+
+def folder_pairs(one: str, other: str) -> FolderPairs:
+    """Pair the files of two folders that can be shown, and of all folders in them, by their relative paths.
+
+    Hidden files and folders do not count. Raises FileError for a folder that cannot be read, or where both have none.
+    """
+    first, second = _files(one), _files(other)
+    if not first and not second:
+        known = ", ".join(codec.extension for codec in all_codecs())
+        raise file_error(one, f"and {other!r} hold none of the files that can be compared: {known}")
+    return FolderPairs(*(tuple(sorted(names)) for names in (first & second, first - second, second - first)))
+
+
+def _files(folder: str) -> set[str]:
+    def fail(error: OSError) -> None:
+        raise file_error(error.filename or folder, f"cannot be opened: {reason_of(error)}") from error
+
+    found = set()
+    for place, folders, names in os.walk(folder, onerror=fail):
+        folders[:] = [name for name in folders if name[:1] != "."]
+        for name in names:
+            if name[:1] != "." and is_known(name):
+                found.add(os.path.relpath(os.path.join(place, name), folder))
+    return found

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.viewing.statistics import statistics_of
+import numpy
+
+from scenario_runner.files.png import write_png
+from scenario_runner.formats import format_named
+from scenario_runner.viewing.content import Channel, Content, statistics_of
 
 if TYPE_CHECKING:
-    import numpy
-
-    from scenario_runner.viewing.content import Channel, Content
-
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 NAN_COLOR = (255, 0, 255)
@@ -53,7 +53,6 @@ def picture_of(content: Content, limits: tuple[float, float]) -> Array:
     ``limits`` are the values for black and white, of the channel with the most bits; fewer bits scale them. The outer
     axes of an array lie under each other; an array of one axis is a row. Values that are not numbers are magenta.
     """
-    import numpy
 
     channels = shown_channels(content)
     shape = content.shape
@@ -83,7 +82,6 @@ def picture_of(content: Content, limits: tuple[float, float]) -> Array:
 
 def heat(errors: Array, greatest: float) -> Array:
     """Colours of errors (height, width): black where there is none, then red, yellow and white at ``greatest``."""
-    import numpy
 
     with numpy.errstate(all="ignore"):
         share = numpy.clip(errors / (greatest or 1.0), 0, 1)
@@ -98,7 +96,6 @@ def heat(errors: Array, greatest: float) -> Array:
 def shrunk(picture: Array, width: int, height: int, *, brightest: bool = False) -> Array:
     """The picture at no more than this size, its proportions kept: means of the texels that fall together, or of each
     channel the ``brightest``, so that no single error (`heat`) is lost."""
-    import numpy
 
     found_height, found_width = picture.shape[:2]
     scale = max(found_width / width, found_height / height, 1.0)
@@ -120,8 +117,6 @@ def shrunk(picture: Array, width: int, height: int, *, brightest: bool = False) 
 
 def write_picture(path: str, picture: Array) -> None:
     """Write 8-bit colours of three or four channels as a .png file. Raises FileError."""
-    from scenario_runner.files.png import write_png
-    from scenario_runner.formats import format_named
 
     height, width, count = picture.shape
     format = format_named("VK_FORMAT_R8G8B8_UNORM" if count == 3 else "VK_FORMAT_R8G8B8A8_UNORM")
@@ -129,7 +124,6 @@ def write_picture(path: str, picture: Array) -> None:
 
 
 def _shades(values: Array, limits: Sequence[float], channel: Channel) -> Array:
-    import numpy
 
     least, greatest = limits
     with numpy.errstate(all="ignore"):  # also the cast, about NaN that signal

@@ -1,20 +1,31 @@
-"""Reading files into `Content`, by what their codec says: images, or arrays whose items a viewer may reinterpret."""
+"""Reading files into `Content`: arrays, whose items a viewer may reinterpret, and images of any format.
+
+Source: Vulkan specification, "Formats" (bits of packed formats, small floats, the shared exponent of E5B9G9R9).
+"""
 
 from __future__ import annotations
 
+import io
 import os
+import warnings
+from dataclasses import replace
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.errors import UsageError
-from scenario_runner.files.codec import codec_of
+import numpy
+
+from scenario_runner.errors import FileError, UsageError
+from scenario_runner.files.codec import Codec, codec_of
+from scenario_runner.files.dds_header import format_header
+from scenario_runner.files.npy import read_array, read_header
 from scenario_runner.files.source import file_error
-from scenario_runner.viewing.content import Channel, Content, no_level
-from scenario_runner.viewing.element import Element, element_of
+from scenario_runner.formats import Format, format_named
+from scenario_runner.plan.model.resources import ImagePart
+from scenario_runner.viewing.content import Channel, Content, image, no_level
+from scenario_runner.viewing.element import ELEMENTS, Element, element_of
 
 if TYPE_CHECKING:
-    import numpy
-
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 
@@ -30,7 +41,6 @@ def read_content(
     if not codec.is_array:
         if element is not None or shape is not None:
             raise UsageError(f"--dtype and --shape are for .npy files; {path} says itself what it holds")
-        from scenario_runner.viewing.texels import read_image
 
         return read_image(path, codec, mip)
     if mip:
@@ -39,7 +49,6 @@ def read_content(
 
 
 def _read_array(path: str, element: Element | None, shape: tuple[int, ...] | None) -> Content:
-    from scenario_runner.files.npy import read_array, read_header
 
     header = read_header(path)
     stored = element_of(header.kind, header.item_size_bytes)
@@ -91,3 +100,154 @@ def _whole_shape(path: str, shape: tuple[int, ...], count: int) -> tuple[int, ..
         wanted = "x".join("?" if length == -1 else str(length) for length in shape)
         raise file_error(os.fspath(path), f"holds {count} elements, which are not {wanted}")
     return shape
+
+
+_UNDECODABLE = ("VK_FORMAT_BC4_SNORM_BLOCK",)  # by Pillow
+
+
+def read_image(path: str, codec: Codec, mip: int) -> Content:
+    """One level of an image file that says which format its texels have. Raises FileError."""
+
+    format, width, height, count = codec.read_header(path)
+    assert format is not None
+    if mip >= count:
+        raise no_level(path, count, mip)
+    parts: list[Array] = []
+    with codec.open_image(path, format, width, height, count) as reader:
+        for aspect in format.aspects:
+            data = numpy.empty(reader.level_size_bytes(mip, aspect), "u1")
+            reader.read_into(data.data, mip, aspect=aspect)
+            parts.append(data)
+    width, height = max(1, width >> mip), max(1, height >> mip)
+    name, channel_names = codec.shown_format(format)
+    title = f"{width}x{height} texels of {name}"
+    if count > 1:
+        title += f", level {mip} of {count}"
+    if format.is_compressed:
+        title += ", decoded to 8 bits a channel"
+    channels = _channels(path, format, width, height, parts)
+    if channel_names is not None:
+        channels = tuple(channel._replace(name=name) for channel, name in zip(channels, channel_names, strict=True))
+    return image(path, title, channels)
+
+
+def is_decodable(format: Format) -> bool:
+    """Whether texels have channels that can be shown."""
+    return format.name not in _UNDECODABLE
+
+
+def has_numbers(format: Format) -> bool:
+    """Whether channels of texels have the numbers that the format stores: Pillow gives blocks of signed numbers and of
+    floats the colours of a screen."""
+    return not format.is_compressed or format.numeric in ("unorm", "srgb")
+
+
+def channels_of(
+    name: str, format: Format, part: ImagePart, data: memoryview | bytes | bytearray
+) -> tuple[Channel, ...]:
+    """The channels of one part of an image, from the bytes that a device hands back. Raises FileError."""
+
+    array = numpy.frombuffer(data, "u1")
+    if "depth" in format.aspects or "stencil" in format.aspects:
+        return (_depth(part.aspect, format, array, part.width, part.height),)
+    return _channels(name, format, part.width, part.height, [array])
+
+
+def _channels(path: str, format: Format, width: int, height: int, parts: list[Array]) -> tuple[Channel, ...]:
+    if format.is_compressed:
+        return _decoded(path, format, width, height, parts[0].tobytes())
+    if "depth" in format.aspects or "stencil" in format.aspects:
+        return tuple(
+            _depth(aspect, format, part, width, height) for aspect, part in zip(format.aspects, parts, strict=True)
+        )
+    assert format.numpy_dtype is not None
+    array = parts[0].view(format.numpy_dtype).reshape(height, width, format.numpy_items)
+    if format.is_packed:
+        return _unpacked(format, array[..., 0])
+    element = element_of(format.numpy_dtype[1], int(format.numpy_dtype[2:]))
+    assert element is not None
+    is_color = format.numeric in ("unorm", "srgb")
+    channels = {
+        name: Channel(name, array[..., number], element, (0, (1 << bits) - 1) if is_color else None)
+        for number, (name, bits) in enumerate(zip(format.channels, format.channel_bits, strict=True))
+    }
+    return tuple(channels[name] for name in "RGBA" if name in channels)
+
+
+def _depth(aspect: str, format: Format, part: Array, width: int, height: int) -> Channel:
+    if aspect == "stencil":
+        return Channel("stencil", part.reshape(height, width), ELEMENTS["uint8"])
+    assert format.numpy_dtype is not None
+    array = part.view(format.numpy_dtype).reshape(height, width)
+    if format.numpy_dtype == "<u4":
+        return Channel("depth", array & 0xFF_FFFF, _narrow("uint32", 8))
+    element = element_of(format.numpy_dtype[1], int(format.numpy_dtype[2:]))
+    assert element is not None
+    return Channel("depth", array, element)
+
+
+@cache
+def _narrow(name: str, unused_bits: int) -> Element:
+    """The numbers of a part of a packed texel: one object for each kind."""
+    return replace(ELEMENTS[name], unused_bits=unused_bits) if unused_bits else ELEMENTS[name]
+
+
+def _unpacked(format: Format, packed: Array) -> tuple[Channel, ...]:
+    """Channels of one integer a texel; ``channel_bits`` count from its highest bit down."""
+
+    fields: dict[str, tuple[Array, int]] = {}
+    offset = sum(format.channel_bits)
+    for name, bits in zip(format.channels, format.channel_bits, strict=True):
+        offset -= bits
+        fields[name] = (packed >> offset & ((1 << bits) - 1), bits)
+    channels = []
+    for name in "RGBA":
+        if name not in fields:
+            continue
+        field, bits = fields[name]
+        size = 8 if bits <= 8 else 16
+        full_range = None
+        if "E" in fields:  # a fraction of nine bits without a hidden one; the exponent is shared, its bias is 15
+            element = ELEMENTS["float32"]
+            values = numpy.ldexp(field.astype("<f4"), fields["E"][0].astype("<i4") - 15 - bits)
+        elif format.numeric == "ufloat":  # a half float without its sign and the end of its fraction
+            element = _narrow("float16", 15 - bits)
+            values = (field << element.unused_bits).astype("<u2").view(element.dtype)
+        elif format.numeric in ("snorm", "sscaled", "sint"):
+            element = _narrow(f"int{size}", size - bits)
+            values = (field << element.unused_bits).astype(f"<u{size // 8}").view(element.dtype) >> element.unused_bits
+        else:
+            element = _narrow(f"uint{size}", size - bits)
+            values = field.astype(element.dtype)
+            if format.numeric in ("unorm", "srgb"):
+                full_range = (0, (1 << bits) - 1)
+        channels.append(Channel(name, values, element, full_range))
+    return tuple(channels)
+
+
+def _decoded(path: str, format: Format, width: int, height: int, data: bytes) -> tuple[Channel, ...]:
+    """Blocks as 8-bit channels; Pillow decodes them, given a file of this one level."""
+    from PIL import Image
+
+    plain = format_named(format.name.replace("_SRGB_", "_UNORM_"))  # Pillow does not know all the others
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about large images: this one is as large as its file says
+            with Image.open(io.BytesIO(format_header(plain, width, height, 1) + data), formats=("DDS",)) as picture:
+                array = numpy.asarray(picture)
+    except Exception as error:  # Pillow raises whatever its parsers run into
+        raise _undecodable(path, format) from error
+    array = array.reshape(height, width, -1)
+    if array.dtype != numpy.uint8 or array.shape[2] < len(format.channels):
+        raise _undecodable(path, format)
+    return tuple(
+        Channel(name, array[..., number], ELEMENTS["uint8"], (0, 255)) for number, name in enumerate(format.channels)
+    )
+
+
+def _undecodable(path: str, format: Format) -> FileError:
+    return file_error(
+        os.fspath(path),
+        f"holds blocks of {format.name!r}, which cannot be shown",
+        help="let a shader copy the texels into an uncompressed image",
+    )

@@ -1,4 +1,4 @@
-"""Which way tensors and graphs run on a device, and why; the groups of features for people."""
+"""Which way tensors and graphs run on a device, and why."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from scenario_runner.doctor.findings import ml_path
-from scenario_runner.doctor.supports import GROUPS
-from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 
 ML = {
     "extensions": {"VK_ARM_tensors": 2, "VK_ARM_data_graph": 1},
@@ -121,12 +119,3 @@ def test_emulated_facts_are_the_path_s() -> None:
     """What tensors find is what the layers report where they are the path."""
     assert ml_path(device(), None, NO_ML, ML, LAYERS, "")["extensions"] == ML["extensions"]
     assert ml_path(device(usable=False), None, ML, ML, LAYERS, "")["extensions"] == {}
-
-
-def test_groups_name_features_that_exist() -> None:
-    """Every entry names structures and a member of the registry, so that none is false by misspelling."""
-    for entries in GROUPS.values():
-        for _, structures, member in entries:
-            for structure in structures:
-                members = CORE_FEATURES if structure == "VkPhysicalDeviceFeatures" else FEATURES[structure][3]
-                assert member in members, (structure, member)

@@ -14,7 +14,7 @@ from scenario_runner.files.codec import all_codecs, codec_for, codec_of, is_know
 from scenario_runner.formats import format_named
 from scenario_runner.scenario.declared_files import declared_files
 from scenario_runner.validation import validate_file
-from scenario_runner.viewing.folders import folder_pairs
+from scenario_runner.viewing.difference import folder_pairs
 from scenario_runner.viewing.reading import read_content
 from tests.files import flat_codec
 from tests.scenes import Scene

@@ -102,4 +102,4 @@ def test_doctor_reports_a_thread_that_cannot_be_started(limited: Limited, scene:
     launcher, named = LAUNCHERS["ulimit -v"]
     ended = limited(launcher(), "doctor")
     assert ended.code == 1
-    assert re.search(rf"could not be read: the system refuses to start another thread \({named}\)", ended.out)
+    assert re.search(rf"could not be started: the system refuses to start another thread \({named}\)", ended.out)

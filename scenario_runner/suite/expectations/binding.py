@@ -409,7 +409,7 @@ class _Binder:
                 self._add("SR-EXPECT-008", "/mask" if bound.mask is not None else "/border", str(error))
         resource = bound.output.resource
         if bound.needs_numbers and resource is not None and resource.kind == "image":
-            from scenario_runner.viewing.texels import has_numbers
+            from scenario_runner.viewing.reading import has_numbers
 
             if not has_numbers(resource.format):
                 keys = ", ".join(repr(key) for key in Expected.model_fields if key in bound.expected.model_fields_set)

@@ -78,7 +78,7 @@ class Plane(NamedTuple):
         if self.image is None or self.part is None:
             assert self.element is not None
             return [Channel("", numpy.frombuffer(data, self.element.dtype), self.element)]
-        from scenario_runner.viewing.texels import channels_of
+        from scenario_runner.viewing.reading import channels_of
 
         found = channels_of(self.image.uid, self.image.format, self.part, data)
         return [Channel(each.name, each.raw.reshape(-1), each.element, each.full_range) for each in found]

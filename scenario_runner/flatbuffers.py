@@ -1,0 +1,95 @@
+"""Read FlatBuffers: a table begins with the distance to the table of the offsets of its fields."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+
+
+class DamagedError(Exception):
+    """An offset leads out of the file: the end of a sentence that begins with its path."""
+
+    def __init__(self, message: str = "is damaged or was cut short") -> None:
+        super().__init__(message)
+
+
+class Tables:
+    """A FlatBuffer. Every offset is checked; the position of an absent field, table, vector or string is 0."""
+
+    def __init__(self, read: Callable[[int, int], bytes], size_bytes: int) -> None:
+        """``read`` is given a position and a size, which lie within ``size_bytes``."""
+        self._read = read
+        self._size_bytes = size_bytes
+        self._elements_left = size_bytes  # damaged vectors may overlap
+
+    @classmethod
+    def of(cls, content: bytes) -> Tables:
+        """The tables of a FlatBuffer in memory."""
+        return cls(lambda at, size: content[at : at + size], len(content))
+
+    def part(self, at: int, size: int) -> bytes:
+        """``size`` bytes at a position."""
+        if not 0 <= at <= self._size_bytes - size:
+            raise DamagedError
+        return self._read(at, size)
+
+    def number(self, at: int, format: str = "I") -> int:
+        """The number at a position; ``format`` is a letter of `struct`."""
+        return int(struct.unpack(f"<{format}", self.part(at, struct.calcsize(format)))[0])
+
+    def field(self, table: int, index: int) -> int:
+        """The position of a field of a table."""
+        vtable = table - self.number(table, "i")
+        entry = 4 + 2 * index
+        offset = self.number(vtable + entry, "H") if entry < self.number(vtable, "H") else 0
+        return table + offset if offset else 0
+
+    def value(self, table: int, index: int, format: str = "I") -> int:
+        """The number in a field, 0 where it is absent."""
+        field = self.field(table, index)
+        return self.number(field, format) if field else 0
+
+    def at(self, field: int) -> int:
+        """The position that a field refers to."""
+        return field + self.number(field) if field else 0
+
+    def child(self, table: int, index: int) -> int:
+        """The table, vector or string in a field."""
+        return self.at(self.field(table, index))
+
+    def vector(self, table: int, index: int) -> tuple[int, int]:
+        """The position of the elements of a vector, and their number."""
+        vector = self.child(table, index)
+        return vector + 4, self.number(vector) if vector else 0
+
+    def elements(self, table: int, index: int) -> Iterator[int]:
+        """The tables or strings in a vector."""
+        start, count = self.vector(table, index)
+        for i in range(count):
+            self._elements_left -= 1
+            if self._elements_left < 0:
+                raise DamagedError
+            yield self.at(start + 4 * i)
+
+    def numbers(self, table: int, index: int) -> tuple[int, ...]:
+        """The elements of a vector of 32-bit integers."""
+        start, count = self.vector(table, index)
+        return struct.unpack(f"<{count}i", self.part(start, 4 * count)) if count else ()
+
+    def content(self, vector: int) -> bytes:
+        """The bytes of a vector or string."""
+        return self.part(vector + 4, self.number(vector)) if vector else b""
+
+    def text(self, string: int) -> str:
+        """A string."""
+        return self.content(string).decode(errors="replace")
+
+    def texts(self, table: int, index: int) -> tuple[str, ...]:
+        """A vector of strings."""
+        return tuple(self.text(string) for string in self.elements(table, index))
+
+    def table(self, at: int) -> tuple[bytes, bytes]:
+        """The bytes of a table, and of its table of offsets."""
+        vtable = at - self.number(at, "i")
+        sizes = self.number(vtable, "H"), self.number(vtable + 2, "H")
+        return self.part(at, sizes[1]), self.part(vtable, sizes[0])
