@@ -20,7 +20,7 @@ from scenario_runner.text import one_line
 if TYPE_CHECKING:
     from scenario_runner.suite.merging import MergedJournals
     from scenario_runner.suite.problems import SuiteProblems
-    from scenario_runner.suite.tables import Comparison
+    from scenario_runner.suite.verdicts import Comparison
 
 _MOST_SHOWN: Final = 50
 
@@ -61,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
             help = "a suite that ended before its first result has written it; run it again"
             refuse("SR-SUITE-011", None, f"there is no result in {', '.join(map(repr, options.journals))}", help)
         if options.csv is not None:
-            from scenario_runner.suite.tables import write_tables
+            from scenario_runner.suite.verdicts import write_tables
 
             write_tables(options.csv, merged.rows())
         not_run = merged.not_run()
@@ -101,7 +101,7 @@ def _show_failures(bad: Sequence[str], merged: MergedJournals) -> None:
 def _compare(old: str, merged: MergedJournals, problems: SuiteProblems) -> list[str]:
     """Print what has changed since an older journal; the items that are failures only now."""
     from scenario_runner.suite.merging import MergedJournals
-    from scenario_runner.suite.tables import compare
+    from scenario_runner.suite.verdicts import compare
 
     with MergedJournals([old], problems) as before:
         comparison = compare(before.rows(), merged.rows())

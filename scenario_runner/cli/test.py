@@ -365,7 +365,7 @@ class _Suite:
         if journal is not None and journal.is_lost:  # nothing is left to report, nor a folder to write to
             return lines
         if options.results is not None:
-            from scenario_runner.suite.tables import write_tables
+            from scenario_runner.suite.verdicts import write_tables
 
             try:
                 write_tables(options.results, session.rows)

@@ -292,7 +292,7 @@ def _measured(
     bound: Bound, content: Content, actual: memoryview, ignored: Any, metrics: dict[str, float], status: str
 ) -> tuple[str, list[str]]:
     """The verdict on all metrics, joined with the one before; their values go into ``metrics``."""
-    from scenario_runner.suite.metrics.table import METRICS, pairs_of, verdict
+    from scenario_runner.suite.tolerance.metrics import METRICS, pairs_of, verdict
 
     held = memoryview(bytearray(bound.output.size_bytes))
     content.read_into(held, 0)

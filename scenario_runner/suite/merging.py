@@ -22,8 +22,7 @@ from scenario_runner.suite.journal import FILE_NAME, VERSION, End, Header
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Hashes, Item, Outcome, Result
 from scenario_runner.suite.reports.text import Repeat
-from scenario_runner.suite.tables import Row
-from scenario_runner.suite.verdicts import is_verdict, not_run
+from scenario_runner.suite.verdicts import Row, is_verdict, not_run
 from scenario_runner.text import close_files_help, counted
 
 

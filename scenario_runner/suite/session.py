@@ -13,8 +13,7 @@ from scenario_runner.suite.lists import Lists
 from scenario_runner.suite.merging import EarlierResults
 from scenario_runner.suite.records import Hashes, Item, Outcome, Result, is_bad
 from scenario_runner.suite.running.options import Again, Finished
-from scenario_runner.suite.tables import Row
-from scenario_runner.suite.verdicts import Rules
+from scenario_runner.suite.verdicts import Row, Rules
 
 _LOOKED_AHEAD: Final = 4  # so many items are found, and their files read, before a worker is free for them
 

@@ -12,8 +12,8 @@ import pytest
 from scenario_runner.errors import error_class
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.expectations.validation import check
-from scenario_runner.suite.metrics import table
 from scenario_runner.suite.records import Item
+from scenario_runner.suite.tolerance import metrics
 from tests.codes.case import Case, Codes, Input
 
 
@@ -39,7 +39,7 @@ def _output(uid: str = "x", **keys: Any) -> Input:
 
 def _without_package(case: Case) -> Codes:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "find_spec", lambda name: None)
+        patch.setattr(metrics, "find_spec", lambda name: None)
         return _output("i", values=0, metrics={"flip": {"max": 0.1}})(case)
 
 

@@ -1,4 +1,4 @@
-"""suite/tables.py and suite/tables.py: two runs side by side, and the files of deqp-runner."""
+"""suite/verdicts.py and suite/verdicts.py: two runs side by side, and the files of deqp-runner."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from scenario_runner.errors import FileError
 from scenario_runner.suite.lists import read_baselines
-from scenario_runner.suite.tables import Change, Row, compare, write_tables
+from scenario_runner.suite.verdicts import Change, Row, compare, write_tables
 from tests.suite.collected import Collected
 
 

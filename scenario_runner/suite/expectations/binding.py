@@ -416,7 +416,7 @@ class _Binder:
                 message = f"blocks of {resource.format.name} are not decoded to numbers, which {keys} would need"
                 self._add("SR-EXPECT-009", "", message, "let a shader copy them into an uncompressed image")
         if bound.expected.metrics is not None:
-            from scenario_runner.suite.metrics.table import METRICS
+            from scenario_runner.suite.tolerance.metrics import METRICS
 
             for name in bound.expected.metrics.model_fields_set:
                 for code, message, help in METRICS[name].misfits(bound.planes):

@@ -319,7 +319,7 @@ def _of_output(output: Output) -> Iterator[Diagnostic]:
 
 
 def _of_metrics(metrics: Any) -> Iterator[Diagnostic]:
-    from scenario_runner.suite.metrics.table import METRICS
+    from scenario_runner.suite.tolerance.metrics import METRICS
 
     for name in metrics.model_fields_set:
         bounds: Most | Least = getattr(metrics, name)

@@ -13,8 +13,8 @@ from scenario_runner.suite.expectations.devices import VENDORS, merged
 from scenario_runner.suite.expectations.model import Check
 from scenario_runner.suite.expectations.outputs import expected_files, outputs_of_scenario
 from scenario_runner.suite.expectations.reading import load
-from scenario_runner.suite.metrics.table import METRICS
 from scenario_runner.suite.records import Item
+from scenario_runner.suite.tolerance.metrics import METRICS
 
 
 def check(item: Item) -> list[Diagnostic]:

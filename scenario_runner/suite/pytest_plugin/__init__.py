@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
-    from scenario_runner.suite.pytest_plugin.fixture import ScenarioRunner
-    from scenario_runner.suite.pytest_plugin.items import ScenarioFile
+    from scenario_runner.suite.pytest_plugin.items import ScenarioFile, ScenarioRunner
 
 _LISTS: Final = {
     "scenario_baseline": "files of lines 'name,status': expected results, such as failures.csv",
@@ -90,7 +89,7 @@ def _lacking(config: pytest.Config) -> list[str]:
 @pytest.fixture(scope="session")
 def scenario_runner(request: pytest.FixtureRequest) -> Iterator[ScenarioRunner]:
     """Runs scenarios in this process, on one device that stays open: see `ScenarioRunner`."""
-    from scenario_runner.suite.pytest_plugin.fixture import ScenarioRunner
+    from scenario_runner.suite.pytest_plugin.items import ScenarioRunner
 
     with ScenarioRunner(device_of(request.config)) as runner:
         yield runner

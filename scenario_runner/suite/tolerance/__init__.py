@@ -1,3 +1,3 @@
-"""Comparing the elements of two contents of one type and shape: which are wrong, and how badly."""
+"""Compare outputs: element by element, or by metrics of all elements."""
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy
 
-from scenario_runner.suite.metrics.table import Pair
+from scenario_runner.suite.tolerance.metrics import Pair
 
 if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[Any]]

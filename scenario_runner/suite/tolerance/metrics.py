@@ -100,7 +100,7 @@ class Metric(NamedTuple):
 
     def value(self, pairs: Sequence[Pair]) -> float:
         """The metric of channels. Raises ValueError with the reason where these values have none."""
-        measures = import_module("scenario_runner.suite.metrics.measures")
+        measures = import_module("scenario_runner.suite.tolerance.measures")
         return float(getattr(measures, self.name)(pairs))
 
     def misfits(self, planes: Sequence[Plane]) -> Iterator[tuple[str, str, str | None]]:
