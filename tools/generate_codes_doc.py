@@ -14,7 +14,7 @@ def page() -> str:
     lines = [
         "# Codes of findings",
         "",
-        "Each entry has the title, the severity, the exit code of an error, the meaning and what to do.",
+        "Each entry has the title, the severity, the exit code of an error and the meaning, then what to do.",
         "`scenario-runner explain CODE` prints it with the section of the specification that has the rule.",
         "This page is generated from `scenario_runner/codes.toml` by `python tools/generate_codes_doc.py`.",
     ]
@@ -24,7 +24,7 @@ def page() -> str:
             if code.code.split("-")[1] == family:
                 severity = f"error {code.exit_code}" if code.exit_code else code.severity
                 title = f"{code.title[:1].upper()}{code.title[1:]}"
-                lines += ["", f"### {code.code}", "", f"**{title}** ({severity}). {code.meaning}", f"*Fix:* {code.fix}"]
+                lines += ["", f"### {code.code}", "", f"**{title}** ({severity}). {code.meaning}", "", code.fix]
     return "\n".join(lines) + "\n"
 
 

@@ -23,21 +23,16 @@ EXAMPLES = DOCS / "format_examples.json"
 INTRODUCTION = """\
 # The JSON format
 
-All keys of a scenario file. This page is generated from the JSON Schema that `scenario-runner schema` prints, by
-`python tools/generate_format_doc.py`. How to write a scenario is in [scenarios.md](scenarios.md).
+All keys of a scenario file, generated from the JSON Schema (`scenario-runner schema`) by
+`python tools/generate_format_doc.py`. [scenarios.md](scenarios.md) describes how to write a scenario.
 
-- The file is JSON in UTF-8: no comments, no trailing commas. A key that appears twice in one object is an error, and so
-  is a misspelt key, `null`, a number in quotes, and a fraction where an integer is expected. Keys that are not listed
-  here have no effect ([scenarios.md](scenarios.md#dialects)).
-- A key marked **required** must be given. Every other key may be left out; its default, if it has one, is shown.
-- Paths are absolute or relative to the folder of the scenario file. A relative `dst` is relative to `--output`, if that
-  option is given. An empty `src` or `dst` is the same as none.
-- A reference is the `uid` of a resource of the kind that its description names. An empty `push_data_ref` is the same as
-  none.
-- The examples are the entries of one scenario, [format_examples.json](format_examples.json). They show every key; most
-  scenarios need few of them.
-- Where a kind or a value has a second spelling, from another dialect of the format, both mean the same
-  ([list](#spellings-of-the-dialects)).
+- The file is UTF-8 JSON without comments and trailing commas. Errors: a repeated or misspelt key, `null`, a number in
+  quotes, and a fraction for an integer. Unknown keys have no effect ([scenarios.md](scenarios.md#dialects)).
+- Keys are optional unless marked **required**.
+- Paths are absolute or relative to the scenario's folder; a relative `dst` is relative to `--output`, if given.
+- A reference is the `uid` of a resource. An empty `src`, `dst` or `push_data_ref` is the same as none.
+- The examples are one scenario, [format_examples.json](format_examples.json), with every key.
+- Kinds and values may have a [second spelling](#spellings-of-the-dialects) from another dialect.
 
 ## The file
 
@@ -47,7 +42,7 @@ An object with these keys:
 SPELLINGS = """\
 ## Spellings of the dialects
 
-Each line is one kind, key or value under all its names. They may be mixed in one file.
+The names of a kind, key or value, which may be mixed in one file.
 
 | spelling | also |
 |---|---|
