@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from scenario_runner.conversion.convert import ConvertedModel, convert
     from scenario_runner.diagnostics import Diagnostic
     from scenario_runner.errors import ScenarioRunnerError
-    from scenario_runner.run.graph_report_files import GraphReportFiles
     from scenario_runner.run.pipeline_caching import PipelineCaching
-    from scenario_runner.run.prepared import Prepared
-    from scenario_runner.run.result import Frame, Result
+    from scenario_runner.run.report_files import GraphReportFiles
+    from scenario_runner.run.result import Frame, Prepared, Result
     from scenario_runner.runner import Runner
     from scenario_runner.scenario import Scenario, from_dict, load, loads
 
@@ -45,9 +44,9 @@ _HOME = {
     "ConvertedModel": "conversion.convert",
     "Diagnostic": "diagnostics",
     "Frame": "run.result",
-    "GraphReportFiles": "run.graph_report_files",
+    "GraphReportFiles": "run.report_files",
     "PipelineCaching": "run.pipeline_caching",
-    "Prepared": "run.prepared",
+    "Prepared": "run.result",
     "Result": "run.result",
     "Runner": "runner",
     "Scenario": "scenario",

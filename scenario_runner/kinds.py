@@ -89,7 +89,7 @@ class CommandKind(_Kind):
 
     @cached_property
     def recorder(self) -> Any:
-        """The `vulkan.execution.prepared.Recorder` of its operations; None where it has none."""
+        """The `vulkan.execution.recording.Recorder` of its operations; None where it has none."""
         return load(self._recorder) if self._recorder else None
 
 
@@ -138,7 +138,7 @@ _COMMANDS = (
         "scenario.fragment:DispatchFragment",
         "plan.fragment:Drawings",
         "draw",
-        "vulkan.execution.drawing_recording:DrawingRecorder",
+        "vulkan.execution.recorders:DrawingRecorder",
         "GraphicsDispatch",
     ),
     CommandKind(
@@ -154,7 +154,7 @@ _COMMANDS = (
         "scenario.barriers:DispatchBarrier",
         "plan.barriers:Barriers",
         "barrier",
-        "vulkan.execution.barrier_recording:BarrierRecorder",
+        "vulkan.execution.recorders:BarrierRecorder",
         older=("pipeline_barrier",),
     ),
     CommandKind(

@@ -1,7 +1,7 @@
 """The Runner: one device, many scenarios.
 
 A scenario becomes a plan (or the plan of an earlier run serves again), the device carries it out, and results go where
-they are wanted: into arrays, into files, or both. When the device is opened and closed is `opened_device`'s matter.
+they are wanted: into arrays, into files, or both. `run.session` opens and closes the device.
 """
 
 from __future__ import annotations
@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     from scenario_runner.run.capture_tools import RenderDocCaptures
     from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.run.dump_files import DumpRequest
-    from scenario_runner.run.graph_report_files import GraphReportFiles
-    from scenario_runner.run.instrumentation_file import InstrumentationFile
+    from scenario_runner.run.output_files import Sink
     from scenario_runner.run.pipeline_caching import PipelineCaching
-    from scenario_runner.run.prepared import Prepared
-    from scenario_runner.run.result import Result
+    from scenario_runner.run.report_files import GraphReportFiles, InstrumentationFile
+    from scenario_runner.run.result import Prepared, Result
     from scenario_runner.run.session import Validation
-    from scenario_runner.run.sink import Sink
     from scenario_runner.run.timings import Timings
     from scenario_runner.vulkan.devices.ml_emulation import Mode
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
@@ -131,7 +129,7 @@ class Runner:
             graphics=capture_frame is not None,
         )
         if isinstance(shader_instrumentation, str | os.PathLike):
-            from scenario_runner.run.instrumentation_file import InstrumentationFile
+            from scenario_runner.run.report_files import InstrumentationFile
 
             shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
         self._measured = shader_instrumentation
@@ -201,7 +199,7 @@ class Runner:
 
         The arguments and the errors are those of `run`.
         """
-        from scenario_runner.run.prepared import Prepared
+        from scenario_runner.run.result import Prepared
 
         given = with_inputs(scenario, inputs, more, to_files=output_dir is not None)
         loaded = given.scenario
@@ -282,7 +280,7 @@ class Runner:
                 plan = self._plan_for_files(scenario, _text(output_dir))
             try:
                 if dump is not None:
-                    from scenario_runner.run.dump_run import run_with_dump
+                    from scenario_runner.run.dump_files import run_with_dump
 
                     given, device = as_scenario(scenario), lambda: self._opened.opened_name
                     return run_with_dump(partial(self._execute, given), given, plan, dump, capture_dir, device, options)

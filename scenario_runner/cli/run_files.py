@@ -20,7 +20,7 @@ from scenario_runner.text import counted, one_line
 
 if TYPE_CHECKING:
     from scenario_runner.cli.timing_files import TimingFiles
-    from scenario_runner.run.instrumentation_file import InstrumentationFile
+    from scenario_runner.run.report_files import InstrumentationFile
     from scenario_runner.scenario import Scenario
 
 
@@ -124,7 +124,7 @@ def _instrumentation_file(path: str | None) -> InstrumentationFile | None:
     """One for all scenarios, also where a device is lost or a process crashes in between."""
     if path is None:
         return None
-    from scenario_runner.run.instrumentation_file import InstrumentationFile
+    from scenario_runner.run.report_files import InstrumentationFile
 
     return InstrumentationFile(path, keep=progress.number(progress.MEASURED))
 

@@ -21,8 +21,8 @@ from scenario_runner.errors import FileError, UsageError
 if TYPE_CHECKING:
     from scenario_runner.plan.dumps import Wanted
     from scenario_runner.run.dump_files import DumpRequest
-    from scenario_runner.run.graph_report_files import GraphReportFiles
     from scenario_runner.run.pipeline_caching import PipelineCaching
+    from scenario_runner.run.report_files import GraphReportFiles
 
 _MODEL_OPTIONS = {
     "--input": "of a model: the file of an input (.npy), by its name or binding number ('scenario-runner vgf show')",
@@ -248,7 +248,7 @@ def _graph_report_files(options: argparse.Namespace, files: int) -> GraphReportF
         return None
     if files > 1:
         raise UsageError(f"{given[0]} takes the files of one scenario", help="run the scenarios one by one")
-    from scenario_runner.run.graph_report_files import GraphReportFiles
+    from scenario_runner.run.report_files import GraphReportFiles
 
     return GraphReportFiles(**folders, neural_statistics_mode=1 if mode is None else mode)
 

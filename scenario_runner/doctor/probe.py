@@ -22,8 +22,7 @@ from scenario_runner.formats import all_formats
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import library_of, load
-from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.loader import check, library_of, load
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.features import CORE
 from scenario_runner.vulkan.devices.instance import Instance, version_text

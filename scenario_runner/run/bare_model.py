@@ -13,7 +13,6 @@ from scenario_runner.graphs import find_port, input_ports, output_ports
 from scenario_runner.graphs.model import format_name
 from scenario_runner.graphs.scenario_template import COMMAND, scenario_for
 from scenario_runner.plan.graphs.model import read_model
-from scenario_runner.run.inputs import Inputs
 from scenario_runner.scenario import Scenario, from_dict, loads
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class BareModel:
                     help="write a scenario with 'scenario-runner vgf scenario', and the size of the buffer in it",
                 )
 
-    def by_uid(self, inputs: Inputs) -> dict[str, Any]:
+    def by_uid(self, inputs: Mapping[Any, Any] | tuple[Any, ...]) -> dict[str, Any]:
         """Arrays that are given by position, name or binding number, by the uids of their resources.
 
         The push constants of a shader are the input ``<shader>_push_constants``. Raises FileError and UsageError.

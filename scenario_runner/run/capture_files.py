@@ -1,39 +1,136 @@
-"""Captured frames to files, written while the next frame runs.
+"""Captured frames in files, written while the next frame runs.
 
 What a frame captures is copied out of the device's memory at once; a thread writes it. At most `_MOST_BYTES` wait to be
 written: then the run waits. The files of a frame get their names together when the frame is complete, so that those
-before a failure stay, and `manifest.json` lists them.
+before a failure stay, and `manifest.json` lists them. Names and folders are checked before the run.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
+import hashlib
+import json
 import os
 import threading
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import system_limits
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError
 from scenario_runner.files.codec import all_codecs, codec_for
-from scenario_runner.files.output import OutputFile, OutputSet
+from scenario_runner.files.existing_folder import check_folder_to_write
+from scenario_runner.files.output import OutputFile, OutputSet, check_destination
+from scenario_runner.files.source import file_error
+from scenario_runner.plan.destinations import at_pointer
 from scenario_runner.plan.model.plan import frame_folder
-from scenario_runner.run.capture_manifest import write_manifest
-from scenario_runner.run.file_names import FileNames
-from scenario_runner.run.hashed_file import HashedFile
-from scenario_runner.run.resource_file import create_resource_file
+from scenario_runner.run.resource_files import FileNames, create_resource_file
+from scenario_runner.streams import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scenario_runner.plan.model.plan import FramePlan, Plan, ResourcePlan
 
+MANIFEST = "manifest.json"
+_MARK = "scenario-runner captures"
+_VERSION = 1
+
+
+def check_manifest(folder: str) -> None:
+    """Refuse a folder whose manifest cannot be written, or is a file of somebody else. Raises FileError."""
+    path = os.path.join(folder, MANIFEST)
+    check_destination(path)
+    if os.path.exists(path) and _read(path) is None:
+        raise file_error(path, "is not a list of captures, which would replace it", help="choose another folder")
+
+
+def write_manifest(folder: str, entries: Sequence[dict[str, Any]]) -> None:
+    """List these files, and those of earlier runs that are still there. Raises FileError."""
+    path = os.path.join(folder, MANIFEST)
+    own = {entry["file"] for entry in entries}
+    earlier = [
+        entry
+        for entry in _read(path) or ()
+        if entry["file"] not in own and os.path.isfile(os.path.join(folder, entry["file"]))
+    ]
+    text = json.dumps({"kind": _MARK, "version": _VERSION, "files": [*earlier, *entries]}, indent=1)
+    with OutputFile(path) as file:
+        file.write(text.encode() + b"\n")
+
+
+def _read(path: str) -> list[dict[str, Any]] | None:
+    """The entries of a manifest, None for what is none."""
+    try:
+        found = json.loads(read_file(path))
+        if found["kind"] != _MARK:
+            return None
+        return [entry for entry in found["files"] if isinstance(entry["file"], str)]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def check_captures(plan: Plan, folder: str, repeat: int, outputs: dict[str, str]) -> None:
+    """Refuse captures that cannot be written, or would overwrite what the scenario reads or one of its ``outputs``.
+
+    Problems of a frame's files have the pointer of the resource. Raises FileError.
+    """
+    inside = os.path.join(os.path.realpath(folder), "")
+    others = {os.path.realpath(path): "reads" for path in plan.reads}
+    others |= {os.path.realpath(path): "has as a dst" for path in outputs.values()}
+    taken = {path: why for path, why in others.items() if path.startswith(inside)}
+    _refuse(os.path.join(folder, MANIFEST), "the list of captures", taken)
+    check_manifest(folder)
+    if os.path.lexists(folder):  # in a new folder nothing is in the way
+        _check_files(plan, folder, repeat, taken)
+    check_folder_to_write(folder)
+
+
+def _check_files(plan: Plan, folder: str, repeat: int, taken: dict[str, str]) -> None:
+    names = CaptureNames(plan, folder, repeat)
+    for iteration in range(repeat):
+        for frame in plan.frames:
+            for uid, files in names.files(iteration, frame).items():
+                for file in files:
+                    if taken:
+                        _refuse(file.path, f"a frame of {uid!r}", taken)
+                    if not os.path.lexists(os.path.dirname(file.path)):
+                        continue
+                    try:
+                        check_destination(file.path)
+                    except FileError as error:
+                        pointer = plan.resources[uid].pointer
+                        error.problems = tuple(at_pointer(problem, pointer) for problem in error.problems)
+                        raise
+
+
+def _refuse(path: str, what: str, taken: dict[str, str]) -> None:
+    why = taken.get(os.path.realpath(path)) if taken else None
+    if why is not None:
+        message = f"is where {what} would be written, but the scenario {why} this file"
+        help = "choose another folder for captures"
+        raise FileError(Diagnostic("SR-FILE-001", "error", None, message, help, path=path))
+
+
 _MOST_BYTES = 192 << 20
 _CHUNK_BYTES = 8 << 20
 _LEAST_BYTES = 4096  # what a small piece counts, with all that belongs to it
 _BESIDE_BYTES = 1 << 20  # from this size on, a chunk is hashed while it is written
+
+
+class HashedFile(OutputFile):
+    """A file whose content is hashed (SHA-256) as it is written."""
+
+    def __init__(self, path: str | os.PathLike[str], size_bytes: int, *, files: OutputSet | None = None) -> None:
+        super().__init__(path, size_bytes, files=files)
+        self.digest = hashlib.sha256()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        super().write(data)
+        self.digest.update(data)
 
 
 class _File(NamedTuple):

@@ -33,8 +33,7 @@ class RenderDocCaptures:
     """
 
     def __init__(self, what: str, folder: str) -> None:
-        from scenario_runner.vulkan.devices.renderdoc import RenderDoc
-        from scenario_runner.vulkan.execution.frame_capture import wanted
+        from scenario_runner.vulkan.execution.frame_capture import RenderDoc, wanted
 
         self._what = wanted(what)
         self.folder = folder

@@ -1,10 +1,13 @@
-"""Dumps as files: a folder for each point of the run, and an index of them all."""
+"""Dumps: a folder of files for each point of a run, and an index of them all.
+
+The plan of a run with dumps is split at these points; dumps and captured frames are told apart where they arrive.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,12 +20,13 @@ from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.source import file_error, reason_of
 from scenario_runner.plan.destinations import at_pointer
 from scenario_runner.plan.dumps import START, Changes, DumpPoint, Wanted, dump_points, with_dumps, with_whole_images
+from scenario_runner.run.capture_files import HashedFile
 from scenario_runner.run.dump_index import INDEX, GrowingIndex, index_text, is_index
-from scenario_runner.run.file_names import FileNames
-from scenario_runner.run.hashed_file import HashedFile
+from scenario_runner.run.output_files import FileWriter
+from scenario_runner.run.resource_files import FileNames
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.plan.model.plan import FramePlan, Plan
     from scenario_runner.scenario import Scenario
 
 _NO_HASH = "0" * 64
@@ -300,3 +304,45 @@ class _Receiver:
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.__exit__(KeyboardInterrupt, None, None)
+
+
+class DumpSink:
+    """Hands frames with a boundary and outputs to ``writer``, the others to ``dump``."""
+
+    captures = True
+
+    def __init__(self, writer: FileWriter, dump: DumpFiles) -> None:
+        self._writer = writer
+        self._dump = dump
+
+    def frame(self, iteration: int, frame: FramePlan) -> Any:
+        return self._writer.frame(iteration, frame) if frame.boundary else self._dump.frame(iteration)
+
+    def outputs(self) -> Any:
+        return self._writer.outputs()
+
+
+def run_with_dump(
+    execute: Callable[..., None],
+    scenario: Scenario,
+    plan: Plan,
+    request: DumpRequest,
+    capture_dir: str | os.PathLike[str] | None,
+    device: Callable[[], str | None],
+    options: Mapping[str, Any],
+) -> Plan:
+    """Carry out a plan for its files, and dump; returns that plan.
+
+    ``execute`` takes a plan, sinks and ``options``; ``device`` gives the name of the device at the end.
+
+    Raises UsageError for what does not exist, and FileError; what is complete of the dump stays then.
+    """
+    repeat: int = options["repeat"]
+    dump = DumpFiles(scenario, plan, request, repeat, device)
+    folder = None if capture_dir is None else os.fspath(capture_dir)
+    with FileWriter(dump.whole, capture_dir=folder, repeat=repeat) as writer:
+        writer.check()
+        dump.check()
+        with nullcontext() if options["dry_run"] else dump:
+            execute(dump.plan, (DumpSink(writer, dump),), **options)
+    return plan

@@ -1,4 +1,8 @@
-"""Scenarios as callers of the Python API give them: a path, a `Scenario`, or a mapping like the JSON."""
+"""Scenarios and inputs as callers of the Python API give them.
+
+A scenario is a path, a `Scenario`, a mapping like the JSON, or the path of a model, which runs in a scenario of its own
+(`run.bare_model`). Inputs are given by name in a mapping, or those of a model by position.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from scenario_runner import progress
-from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.run.inputs import Inputs, by_uid, given_inputs
+from scenario_runner.errors import ScenarioRunnerError, UsageError
 
 if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario
@@ -18,6 +21,31 @@ AnyScenario: TypeAlias = "StrPath | Scenario | Mapping[str, Any]"
 
 # What the files of models are called; ExecuTorch programs hold one, TOSA models have to be converted.
 _MODELS = (".vgf", ".pte", ".tosa")
+
+
+Inputs: TypeAlias = Mapping[Any, Any] | tuple[Any, ...]
+"""By name, or by position."""
+
+
+def given_inputs(inputs: Any, more: tuple[Any, ...]) -> Inputs:
+    """The inputs of a call: one mapping, or arrays. Raises UsageError for both."""
+    if isinstance(inputs, Mapping):
+        if more:
+            raise UsageError("inputs are given both by name and by position, expected one mapping, or arrays")
+        return inputs
+    return () if inputs is None and not more else (inputs, *more)
+
+
+def by_uid(inputs: Inputs) -> Mapping[str, Any]:
+    """The inputs of a scenario. Raises UsageError for those that are given by position."""
+    if isinstance(inputs, Mapping):
+        return inputs
+    if inputs:
+        raise UsageError(
+            f"inputs[0] is a {type(inputs[0]).__name__}, expected a mapping: only the inputs of models have positions",
+            help="give the inputs of a scenario by uid: {'x': array}",
+        )
+    return {}
 
 
 class Given(NamedTuple):

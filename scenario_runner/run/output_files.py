@@ -1,20 +1,44 @@
-"""Results to files: outputs of a run and captures of its frames, which appear complete or not at all."""
+"""Sinks of results, and the files that outputs and captured frames are written to: complete or not at all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from scenario_runner import log, progress
 from scenario_runner.errors import FileError, error_of
 from scenario_runner.files.output import CreateOutput, OutputFile, OutputSet
-from scenario_runner.run.resource_file import create_resource_file
+from scenario_runner.run.resource_files import create_resource_file
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import FramePlan, Plan
     from scenario_runner.run.capture_files import CaptureFiles, CaptureReceiver
-    from scenario_runner.run.resource_file import Writer
+    from scenario_runner.run.resource_files import Writer
+
+
+class Receiver(Protocol):
+    """Takes resources one after the other, each in pieces that are valid during the call."""
+
+    def receive(self, uid: str, view: memoryview) -> None:
+        """The next piece of a resource."""
+
+    def finish(self) -> None:
+        """All is there."""
+
+
+class Sink(Protocol):
+    """What a run is given to put its results into."""
+
+    @property
+    def captures(self) -> bool:
+        """Whether frames are wanted."""
+
+    def frame(self, iteration: int, frame: FramePlan) -> Receiver:
+        """Where the captures of a frame go."""
+
+    def outputs(self) -> Receiver:
+        """Where the outputs go."""
 
 
 class FileWriter:
@@ -55,7 +79,7 @@ class FileWriter:
             if mixed is not None:
                 log.warning(__name__, "%s", mixed._replace(path=self._plan.name))
         if self._capture_dir is not None and any(frame.captures for frame in self._plan.frames):
-            from scenario_runner.run.capture_check import check_captures
+            from scenario_runner.run.capture_files import check_captures
 
             check_captures(self._plan, self._capture_dir, self._repeat, self._destinations)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.instance import Checks, Instance
     from scenario_runner.vulkan.devices.ml_emulation import Mode
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
-    from scenario_runner.vulkan.execution.device_objects import DeviceObjects
+    from scenario_runner.vulkan.execution.execute import DeviceObjects
     from scenario_runner.vulkan.pipelines.graph_reports import GraphReports
 
 
@@ -195,7 +195,7 @@ class OpenedDevice:
         same = (warm.physical.index, warm.physical.uuid) == (physical.index, physical.uuid)
         if not same or self._objects is not None or self._options.staging:
             return False
-        from scenario_runner.vulkan.execution.device_objects import DeviceObjects
+        from scenario_runner.vulkan.execution.execute import DeviceObjects
 
         self._opened = warm.instance, warm.physical
         self._objects = DeviceObjects(warm.device)
@@ -213,7 +213,7 @@ class OpenedDevice:
         ``timed``: a device that is opened now can tell how its clock and the host's relate.
         """
         from scenario_runner.vulkan.devices.requirements import enabled_for
-        from scenario_runner.vulkan.execution.device_objects import DeviceObjects
+        from scenario_runner.vulkan.execution.execute import DeviceObjects
 
         if self._objects is not None and not self._objects.device.usable:
             log.warning(__name__, "the device was lost or did not finish its work; it is opened again")
@@ -254,7 +254,7 @@ class OpenedDevice:
 
             problems = exceeded_tensor_limits(plan, physical, emulated=bool(instance.layers))
             if any(pipeline.kind == "optical_flow" for pipeline in plan.graph_pipelines):
-                from scenario_runner.vulkan.devices.optical_flow import flow_problems
+                from scenario_runner.vulkan.pipelines.optical_flow import flow_problems
 
                 problems += flow_problems(plan, physical)
             if problems:

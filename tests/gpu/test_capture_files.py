@@ -131,7 +131,7 @@ def test_a_file_that_cannot_be_written(scene: Scene, runner: Runner, monkeypatch
     path = adding(scene, 6).write()
     folder = scene.folder / "captured"
     (folder / "frame_3" / "x.npy").mkdir(parents=True)
-    monkeypatch.setattr("scenario_runner.run.capture_check.check_captures", nothing_in_the_way)
+    monkeypatch.setattr("scenario_runner.run.capture_files.check_captures", nothing_in_the_way)
     with pytest.raises(
         FileError, match=r"scenario\.json:\d+:\d+: /resources/1/buffer: .*x\.npy: is a folder"
     ) as caught:
@@ -149,7 +149,7 @@ def test_one_of_several_files_that_cannot_be_written(
     keys = {"dims": [1, 4, 4, 1], "format": "VK_FORMAT_R8G8B8A8_UNORM", "shader_access": "readwrite"}
     scene.resource("image", uid="picture", **keys).command("mark_boundary", resources=["picture"])
     (scene.folder / "captured/frame_0/picture.png").mkdir(parents=True)
-    monkeypatch.setattr("scenario_runner.run.capture_check.check_captures", nothing_in_the_way)
+    monkeypatch.setattr("scenario_runner.run.capture_files.check_captures", nothing_in_the_way)
     with pytest.raises(FileError, match=r"picture\.png: is a folder"):
         runner.run_to_files(scene.write(), capture_dir=scene.folder / "captured")
     assert [path.name for path in (scene.folder / "captured/frame_0").iterdir()] == ["picture.png"]

@@ -11,12 +11,11 @@ from scenario_runner.plan.model.records import Requirements
 from scenario_runner.vulkan.api._generated.extensions import DEPENDENCIES
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
-from scenario_runner.vulkan.devices.dependencies import IMPLIED, dependent_extensions
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.devices.features import CORE
 from scenario_runner.vulkan.devices.instance import Instance
 from scenario_runner.vulkan.devices.physical_device import PhysicalDevice, choose
-from scenario_runner.vulkan.devices.requirements import Enabled, enabled_for
+from scenario_runner.vulkan.devices.requirements import IMPLIED, Enabled, dependent_extensions, enabled_for
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 from scenario_runner import GraphReportFiles, Runner
 from scenario_runner.errors import FileError, MissingFileError, UnsupportedError, UsageError
-from scenario_runner.run.graph_report_files import _rows
+from scenario_runner.run.report_files import _rows
 from tests.program import Program
 
 ROW = re.compile(r"\n([0-9A-F]{8}):   ((?:[0-9A-F]{2} ){1,16})")

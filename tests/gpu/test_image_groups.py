@@ -198,5 +198,5 @@ def test_an_offset_that_the_device_does_not_take(scene: Scene, runner: Runner) -
     """An image at an offset that breaks its alignment is an error that names the alignment."""
     add_image(scene, "x", "R32_SFLOAT", size=(WIDTH, HEIGHT), **group(4))
     scene.buffer("b", size=1024, **group())
-    with pytest.raises(ScenarioError, match="offset 4, which is not a multiple of the alignment"):
+    with pytest.raises(UnsupportedError, match="offset 4, which is not a multiple of the alignment"):
         runner.run(scene.write())

@@ -8,7 +8,7 @@ import numpy as np
 
 from scenario_runner import Runner
 from scenario_runner.vulkan.devices.features import Feature
-from scenario_runner.vulkan.pipelines.pipeline_robustness import behaviours
+from scenario_runner.vulkan.pipelines.pipeline import behaviours
 
 ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"
 

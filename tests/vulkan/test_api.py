@@ -100,7 +100,7 @@ def test_types_are_shared_with_an_earlier_import_of_the_package() -> None:
     """When the `vulkan` package is there first, its types are taken."""
     done = python(
         "import vulkan\n"
-        "from scenario_runner.vulkan.api.arm_types import arm_ffi\n"
+        "from scenario_runner.vulkan.api.loader import arm_ffi\n"
         "from scenario_runner.vulkan.api.ffi import ffi\n"
         "print(vulkan.ffi is ffi, arm_ffi().typeof('VkDevice') is vulkan.ffi.typeof('VkDevice'))\n"
     )

@@ -15,7 +15,7 @@ from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.source import reason_of
 from scenario_runner.formats import find_format
 from scenario_runner.plan.model.records import BufferPlan
-from scenario_runner.run.file_names import FileNames
+from scenario_runner.run.resource_files import FileNames
 from scenario_runner.scenario import Scenario
 from scenario_runner.viewing.element import Element
 
@@ -204,7 +204,7 @@ def expected_files(folder: str) -> dict[str, list[str]]:
 
 
 class ResultsSink:
-    """A sink of a run (`run.sink.Sink`). ``take`` is called with a name and bytes that are valid during the call.
+    """Sink of a run (`run.output_files.Sink`). ``take`` is called with a name and bytes that are valid during the call.
 
     ``captures`` tells whether captured frames are wanted.
     """
@@ -281,7 +281,7 @@ def write_output(
 ) -> None:
     """Write the bytes of an output. A buffer has items of the type of ``element``, by default signed bytes, as the
     file of its ``dst`` has. Raises FileError."""
-    from scenario_runner.run.resource_file import create_resource_file
+    from scenario_runner.run.resource_files import create_resource_file
 
     resource = output.resource
     assert resource is not None

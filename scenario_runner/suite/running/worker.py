@@ -46,7 +46,7 @@ from scenario_runner.signals import kill_when_closed
 from scenario_runner.suite.records import BAD, Item, Outcome
 from scenario_runner.suite.running.channel import STACK_SIGNAL, Channel, end_of
 from scenario_runner.suite.running.options import WorkerOptions
-from scenario_runner.vulkan.api.arm_types import known_types
+from scenario_runner.vulkan.api.loader import known_types
 
 if TYPE_CHECKING:
     from scenario_runner.runner import Runner

@@ -1,4 +1,4 @@
-"""The types of the Vulkan C API through cffi: those of the `vulkan` package.
+"""Types of the Vulkan C API through cffi: those of the `vulkan` package.
 
 Of the package only the generated type module is loaded: its wrappers cost three times as much to import and open the
 loader on the way. Both ways of loading give the same types in one process.

@@ -1,4 +1,8 @@
-"""The Vulkan loader library and its commands, looked up once each and called without trampolines."""
+"""The Vulkan loader library, its commands with their types, and the errors that their results stand for.
+
+The `vulkan` package lacks the types of the Arm extensions: these are generated (`arm_ffi`), and mix with the package's.
+Commands are looked up once each and called without trampolines. Results: Vulkan specification, "Return Codes".
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from scenario_runner import errors
 from scenario_runner.errors import NoDeviceError, UnsupportedError
-from scenario_runner.vulkan.api.arm_types import type_source
+from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 
 LOADER_VARIABLE = "SCENARIO_RUNNER_VULKAN_LOADER"
@@ -124,3 +129,97 @@ class Functions:
         function = self._look_up(name)
         self.__dict__[name] = function
         return function
+
+
+_OUT_OF_MEMORY = frozenset(
+    {
+        vk.ERROR_OUT_OF_HOST_MEMORY,
+        vk.ERROR_OUT_OF_DEVICE_MEMORY,
+        vk.ERROR_MEMORY_MAP_FAILED,
+        vk.ERROR_TOO_MANY_OBJECTS,
+        vk.ERROR_FRAGMENTED_POOL,
+        vk.ERROR_OUT_OF_POOL_MEMORY,
+        vk.ERROR_FRAGMENTATION,
+        vk.ERROR_COMPRESSION_EXHAUSTED_EXT,
+    }
+)
+_UNSUPPORTED = frozenset(
+    {
+        vk.ERROR_LAYER_NOT_PRESENT,
+        vk.ERROR_EXTENSION_NOT_PRESENT,
+        vk.ERROR_FEATURE_NOT_PRESENT,
+        vk.ERROR_FORMAT_NOT_SUPPORTED,
+    }
+)
+
+
+def result_name(result: int) -> str:
+    """The registry's name of a VkResult; unknown numbers are shown as they are."""
+    from scenario_runner.vulkan.api._generated.results import RESULTS  # which only an error pays
+
+    return str(RESULTS.get(result, f"VkResult {result}"))
+
+
+def error_class(result: int) -> type[errors.ScenarioRunnerError]:
+    """The class of ours that a negative VkResult maps to; what has no class of its own is a `errors.DeviceError`."""
+    if result in _OUT_OF_MEMORY:
+        return errors.OutOfMemoryError
+    if result == vk.ERROR_DEVICE_LOST:
+        return errors.DeviceLostError
+    if result == vk.ERROR_INCOMPATIBLE_DRIVER:
+        return errors.NoDeviceError
+    if result in _UNSUPPORTED:
+        return errors.UnsupportedError
+    if result == vk.ERROR_INVALID_SHADER_NV:
+        return errors.ShaderError
+    return errors.DeviceError
+
+
+def check(result: int, call: str, purpose: str = "") -> int:
+    """Return a VkResult that is not an error; raise the class it maps to otherwise, naming the call and its purpose."""
+    if result < 0:
+        what = f" ({purpose})" if purpose else ""
+        help = None
+        if result == vk.ERROR_DEVICE_LOST:
+            help = "a shader that reads or writes out of bounds is the usual cause; the system's log may say more"
+        raise error_class(result)(f"{call} failed with {result_name(result)}{what}", help=help)
+    return result
+
+
+@cache
+def arm_ffi() -> Any:
+    """FFI object with the Arm extensions and what else the package lacks; imported on first use (1 ms).
+
+    Of the package's types it knows the names of those that its own structures and commands use, not all.
+    """
+    from scenario_runner.vulkan.api._generated import arm
+
+    return arm.ffi
+
+
+known_types: dict[str, Any] = {}
+"""The types that were looked up so far, and the FFI object of each."""
+
+
+def type_source(name: str) -> Any:
+    """The FFI object that declares the C type ``name``, such as ``VkTensorARM`` or ``PFN_vkCreateBuffer``.
+
+    Raises LookupError when neither does.
+    """
+    source = known_types.get(name)
+    if source is None:
+        source = known_types[name] = _declaring(name)
+    return source
+
+
+def _declaring(name: str) -> Any:
+    try:
+        ffi.typeof(name)
+        return ffi
+    except ffi.error:
+        pass
+    try:
+        arm_ffi().typeof(name)
+        return arm_ffi()
+    except ffi.error:
+        raise LookupError(f"no C type is called {name!r}") from None

@@ -12,8 +12,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from scenario_runner.vulkan.api._generated.structures import SPELLINGS, STRUCTURES
-from scenario_runner.vulkan.api.arm_types import type_source
 from scenario_runner.vulkan.api.ffi import NULL, ffi
+from scenario_runner.vulkan.api.loader import type_source
 
 _alive: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 """What each structure points to; entries go with the structure."""
@@ -43,7 +43,7 @@ _layout = cache(_Layout)
 
 
 def prepare(name: str) -> None:
-    """Look a type up that a process knows (`arm_types.known_types`): one that is forked from this one need not."""
+    """Look a type up that a process knows (`loader.known_types`): one that is forked from this one need not."""
     with suppress(LookupError, TypeError):
         (type_source if name.startswith("PFN_") else _layout)(name)
 

@@ -9,10 +9,11 @@ Life cycle:
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable
 from contextlib import ExitStack
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from scenario_runner import log
 from scenario_runner.errors import ScenarioRunnerError
@@ -20,8 +21,7 @@ from scenario_runner.plan.model.records import NeededFeature, Requirements
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import Functions
-from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.loader import Functions, check
 from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.devices.features import chain_of
 from scenario_runner.vulkan.devices.ml_emulation import DATA_GRAPH, TENSORS, open_layered, reason_against, wanted_layers
@@ -32,6 +32,52 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.instance import Checks, Instance
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
     from scenario_runner.vulkan.devices.requirements import Enabled
+
+
+_Object = TypeVar("_Object")
+
+
+class Kept(Generic[_Object]):
+    """Objects made once for their content: the ``most`` used last, of ``most_bytes`` together.
+
+    `get` has an object made with an ExitStack that destroys it. Nothing is destroyed but in `trim` and `close`, which
+    are for the time between runs, when nothing is in use.
+    """
+
+    def __init__(self, most: int, most_bytes: int | None = None) -> None:
+        self._most, self._most_bytes = most, most_bytes
+        self._entries: OrderedDict[Hashable, tuple[_Object, ExitStack]] = OrderedDict()
+
+    def get(self, content: Hashable, make: Callable[[ExitStack], _Object]) -> _Object:
+        """The object of this content, made now if it is new."""
+        entry = self._entries.get(content)
+        if entry is None:
+            with ExitStack() as stack:
+                made = make(stack)
+                entry = self._entries[content] = made, stack.pop_all()
+        else:
+            self._entries.move_to_end(content)
+        return entry[0]
+
+    def trim(self) -> None:
+        """Destroy the objects used longest ago. Those of a table with ``most_bytes`` tell their ``size_bytes``."""
+        while len(self._entries) > self._most:
+            self._drop_oldest()
+        if self._most_bytes is not None:
+            while sum(made.size_bytes for made, _ in self._entries.values()) > self._most_bytes:  # type: ignore[attr-defined]
+                self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        self._entries.popitem(last=False)[1][1].close()
+
+    def close(self) -> None:
+        """Destroy all objects, the newest first; calling it again does nothing."""
+        while self._entries:
+            self._entries.popitem()[1][1].close()
+
+
+# Drivers allow 4000 samplers at least (maxSamplerAllocationCount), far fewer with custom border colors.
+_MOST_SAMPLERS = 256
 
 
 class Device:
@@ -53,6 +99,7 @@ class Device:
         self.memory_bytes = 0
         self.graph_reports: Any = None  # `pipelines.graph_reports.GraphReports`, where wanted
         self.driver_cache: Any = None  # `pipelines.driver_cache.DriverCache` of a run, where wanted
+        self.samplers: Kept[Any] = Kept(_MOST_SAMPLERS)
         self._stack = ExitStack()
         family = physical.queue_family(graphics=enabled.graphics)
         assert family is not None, "choose() lets no such device through"

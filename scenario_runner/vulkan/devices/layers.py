@@ -16,7 +16,7 @@ from typing import Any
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import new
 
 PACKAGE = "ai_ml_emulation_layer_for_vulkan"

@@ -10,8 +10,7 @@ from scenario_runner import errors
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import Functions
-from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.loader import Functions, check
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.features import FeatureTable
 from scenario_runner.vulkan.devices.layers import present_layers

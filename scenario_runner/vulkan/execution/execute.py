@@ -1,9 +1,10 @@
-"""Carrying out one plan on one device, frame by frame."""
+"""Carry out one plan on one device, frame by frame, with the objects that all runs on the device share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import errors, log, progress
@@ -11,20 +12,62 @@ from scenario_runner.plan.model.plan import FramePlan, Plan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.devices.layers import FRAME_BOUNDARY
-from scenario_runner.vulkan.execution.device_objects import DeviceObjects
-from scenario_runner.vulkan.execution.prepared import Prepared
-from scenario_runner.vulkan.execution.recording import memory_barrier, record_frame
-from scenario_runner.vulkan.execution.submission import CommandPool
+from scenario_runner.vulkan.execution.recording import Prepared, memory_barrier, record_frame
+from scenario_runner.vulkan.execution.submission import CommandPool, Submission
+from scenario_runner.vulkan.execution.transfer import Transfer
 from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
+from scenario_runner.vulkan.pipelines.pipeline import PipelineCache
 from scenario_runner.vulkan.resources.creation import create_resources
+from scenario_runner.vulkan.resources.memory import MemoryBlocks
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.execution.flow_inputs import FlowInputs
+    from scenario_runner.plan.model.commands import GraphPipelinePlan, OpticalFlowPlan
     from scenario_runner.vulkan.execution.frame_capture import FrameCapture
     from scenario_runner.vulkan.execution.recording import Labels
     from scenario_runner.vulkan.execution.timestamps import Timestamps
     from scenario_runner.vulkan.pipelines.instrumentation import Instrumentation
+    from scenario_runner.vulkan.pipelines.optical_flow import FlowInputs
+
+
+class DeviceObjects:
+    """The caches of an open device. `close` destroys them; it must come before the device's own."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._stack = ExitStack()
+        self.pipelines = PipelineCache(device)
+        self._stack.callback(self.pipelines.close)
+        self._stack.callback(device.samplers.close)
+        self.memory = MemoryBlocks(device)
+        self._stack.callback(self.memory.close)
+
+    @cached_property
+    def submission(self) -> Submission:
+        """What submits the frames of one run after the other."""
+        submission = Submission(self.device)
+        self._stack.callback(submission.close)
+        return submission
+
+    @cached_property
+    def transfer(self) -> Transfer:
+        """The way in and out of resources, with its staging memory."""
+        transfer = Transfer(self.device)
+        self._stack.callback(transfer.close)
+        return transfer
+
+    def trim(self) -> None:
+        """Drop what was used longest ago; only between runs, when nothing is in use."""
+        self.pipelines.trim()
+        self.device.samplers.trim()
+
+    def close(self) -> None:
+        """Destroy everything, unless the device is abandoned; calling it again does nothing."""
+        if self.device.abandoned:
+            self._stack.pop_all()
+        self._stack.close()
+
 
 # Pieces of resources, in order: (uid, bytes). A piece is valid until the next one is asked for.
 Pieces = Generator[tuple[str, memoryview], None, None]
@@ -62,18 +105,16 @@ class Execution:
         progress.doing("creating its resources")
         watched = device.instance.watched
         with progress.phase("create", "resources"):
-            self.resources = create_resources(
-                device, objects.memory, stack, plan.resources.values(), lambda: objects.samplers
-            )
+            self.resources = create_resources(device, objects.memory, stack, plan.resources.values())
         if plan.declared:
             from scenario_runner.vulkan.resources.image_support import lacks_formatless
 
             images = (each for each in self.resources.values() if each.plan.kind == "image")
             if any(lacks_formatless(device, each.plan, each.tiling) for each in images):
                 plan = plan.as_declared()
-        pipelines = [objects.pipelines.get(pipeline) for pipeline in watched(plan.pipelines)]
-        graphs = [objects.graphs.get(graph, self.resources) for graph in watched(plan.graph_pipelines)]
-        graphics = [objects.graphics.get(each) for each in watched(plan.graphics_pipelines)]
+        pipelines = [objects.pipelines.compute(pipeline) for pipeline in watched(plan.pipelines)]
+        graphs = [self._graph(objects.pipelines, graph) for graph in watched(plan.graph_pipelines)]
+        graphics = [objects.pipelines.graphics(each) for each in watched(plan.graphics_pipelines)]
         if device.driver_cache is not None:
             device.driver_cache.pipelines_created()
         progress.doing("creating its descriptor sets")
@@ -83,7 +124,7 @@ class Execution:
         self._flows: list[Any] = [graph for graph in graphs if graph.kind == "optical_flow"]
         inputs: Mapping[int, FlowInputs] = {}
         if self._flows:
-            from scenario_runner.vulkan.execution.flow_inputs import flow_inputs
+            from scenario_runner.vulkan.pipelines.optical_flow import flow_inputs
 
             inputs = flow_inputs(device, stack, plan, self.resources, objects.pipelines.set_layouts)
         self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics, inputs)
@@ -103,6 +144,16 @@ class Execution:
         self._recorded: dict[int, Any] = {}
         self._spare: Any = None
         self._moved: set[str] = set()
+
+    def _graph(self, pipelines: PipelineCache, plan: GraphPipelinePlan | OpticalFlowPlan) -> Any:
+        """The pipeline of a graph or of an optical flow."""
+        if plan.kind == "graph":
+            from scenario_runner.vulkan.pipelines.graphs import graph_pipeline
+
+            return graph_pipeline(pipelines, plan, self.resources)
+        from scenario_runner.vulkan.pipelines.optical_flow import flow_pipeline
+
+        return flow_pipeline(pipelines, plan)
 
     @property
     def session_bytes(self) -> list[int]:

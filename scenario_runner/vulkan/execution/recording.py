@@ -1,14 +1,14 @@
-"""Recording the operations of one frame into one command buffer, with labels where a layer or an option asks for them.
+"""Record the operations of one frame into one command buffer, with labels where a layer or an option asks for them.
 
 This is the hot path of scenarios with many commands. Labels and names use VK_EXT_debug_utils.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from scenario_runner.kinds import OPERATIONS
 from scenario_runner.plan.model.plan import FramePlan
@@ -16,12 +16,57 @@ from scenario_runner.plan.model.records import Dispatch
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.devices.layers import with_ml_emulation
-from scenario_runner.vulkan.execution.prepared import Prepared, Recorder
+from scenario_runner.vulkan.pipelines.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Operation, Plan
     from scenario_runner.vulkan.execution.timestamps import Timestamps
+
+
+class Prepared(NamedTuple):
+    """Operations name pipelines, graphs and descriptor lists by their index in the plan, resources by uid.
+
+    ``pipelines`` are those of compute shaders, ``graphics`` those of drawings, ``graphs`` `GraphPipeline` objects;
+    ``descriptor_sets`` are (VkDescriptorSet*, count) of each list. ``flow_inputs`` has `FlowInputs` by the index of the
+    list that they replace.
+    """
+
+    device: Device
+    resources: Mapping[str, Any]
+    pipelines: Sequence[Pipeline]
+    graphs: Sequence[Any]
+    descriptor_sets: Sequence[tuple[Any, int]]
+    graphics: Sequence[Pipeline] = ()
+    flow_inputs: Mapping[int, Any] = {}
+
+
+class Recorder:
+    """Records the operations of one kind into the command buffer of one frame; the registry of kinds names it.
+
+    ``alone`` says that the frame has nothing but dispatches of compute shaders and barriers: else a barrier after an
+    operation has to cover the stages of other work as well. ``binds`` says whether it binds pipelines and descriptors,
+    ``keeps_open`` whether a part of an operation may be recorded after those that follow it.
+    """
+
+    binds: ClassVar[bool] = True
+    keeps_open: ClassVar[bool] = False
+
+    def __init__(self, prepared: Prepared, commands: Any, alone: bool) -> None:
+        self.prepared = prepared
+        self.commands = commands
+
+    def record(self, operations: Iterable[Any]) -> None:
+        """Record operations that follow each other, with the implicit barriers after them.
+
+        Without ``keeps_open`` an operation is recorded before the next one is asked for: ``operations`` may record
+        something in between.
+        """
+        raise NotImplementedError
+
+    def disturbed(self) -> None:
+        """Called when another recorder may have bound something else."""
 
 
 END_OF_FRAME = "vr-marker,frame_end,type,application"
@@ -210,7 +255,7 @@ def record_frame(
         if timestamps is None:
             target.record(run)
         else:
-            timestamps.record(target, command_buffer, run)
+            timestamps.record(target.record, command_buffer, run, keeps_open=target.keeps_open)
 
 
 class DispatchRecorder(Recorder):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,7 +22,7 @@ from scenario_runner import progress
 from scenario_runner.kinds import MEASURED
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.devices.requirements import Enabled
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Operation
     from scenario_runner.vulkan.devices.device import Device
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
-    from scenario_runner.vulkan.execution.prepared import Recorder
 
 EXTENSIONS: Final = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps")
 # The clock of time.perf_counter_ns, where the system has clocks of POSIX.
@@ -144,15 +143,22 @@ class Timestamps:
                 count = min(left - number * QUERIES_IN_POOL, QUERIES_IN_POOL)
                 self._device.fn.vkCmdResetQueryPool(commands, self._pools[number], 0, count)
 
-    def record(self, recorder: Recorder, commands: Any, operations: Sequence[Operation]) -> None:
-        """Let ``recorder`` record operations that follow each other, with a timestamp before and after each."""
+    def record(
+        self,
+        record: Callable[[Iterable[Operation]], None],
+        commands: Any,
+        operations: Sequence[Operation],
+        *,
+        keeps_open: bool,
+    ) -> None:
+        """Let `Recorder.record` record operations that follow each other, with a timestamp before and after each."""
         if not self._has_any or operations[0].kind not in MEASURED:
-            recorder.record(operations)
-        elif recorder.keeps_open:
+            record(operations)
+        elif keeps_open:
             for operation in self._between(commands, operations):
-                recorder.record([operation])
+                record([operation])
         else:
-            recorder.record(self._between(commands, operations))
+            record(self._between(commands, operations))
 
     def _between(self, commands: Any, operations: Sequence[Operation]) -> Iterator[Operation]:
         """The operations; the timestamp before one is written when it is asked for."""

@@ -23,7 +23,7 @@ from scenario_runner.vulkan.resources.memory import Allocation, align, allocate,
 if TYPE_CHECKING:
     from scenario_runner.plan.model.records import Source
     from scenario_runner.vulkan.devices.device import Device
-    from scenario_runner.vulkan.resources.placement import Resource
+    from scenario_runner.vulkan.resources.creation import Resource
 
 # Half of the staging buffer: no more than this, and no less than the other.
 _LARGEST_HALF_BYTES = 16 << 20

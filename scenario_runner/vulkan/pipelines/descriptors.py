@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner.plan.model.records import DescriptorList, LayoutBinding
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import new
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.device import Device
-    from scenario_runner.vulkan.resources.placement import Resource
+    from scenario_runner.vulkan.resources.creation import Resource
 
 DESCRIPTOR_TYPES = {
     "sampler": vk.DESCRIPTOR_TYPE_SAMPLER,

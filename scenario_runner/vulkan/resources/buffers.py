@@ -1,24 +1,23 @@
-"""Buffers of a scenario."""
+"""Buffers of a scenario, and copies between buffers."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
 from scenario_runner.plan.model.records import BufferPlan, Descriptor
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import new
-from scenario_runner.vulkan.resources.memory import Allocation, align, readable_size
-from scenario_runner.vulkan.resources.placement import Needs
+from scenario_runner.vulkan.resources.memory import Allocation, Needs, align, readable_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from scenario_runner.vulkan.devices.device import Device
-    from scenario_runner.vulkan.resources.samplers import SamplerCache
 
 _USAGE = (
     vk.BUFFER_USAGE_TRANSFER_SRC_BIT
@@ -36,7 +35,6 @@ def create_buffers(
     stack: ExitStack,
     plans: Iterable[BufferPlan],
     others: Mapping[str, Any],
-    samplers: Callable[[], SamplerCache],
 ) -> dict[str, Buffer]:
     """Every buffer of a scenario by its uid. Raises OutOfMemoryError with the place."""
     return {plan.uid: Buffer(device, stack, plan) for plan in device.instance.watched(plans)}
@@ -124,3 +122,59 @@ def copy_region(source_offset: int, destination_offset: int, size: int) -> Any:
     region = ffi.new("VkBufferCopy*")
     region.srcOffset, region.dstOffset, region.size = source_offset, destination_offset, size
     return region
+
+
+class Rows:
+    """Runs of elements side by side: one where they are packed, else one for each index of the outer dimensions.
+
+    ``end_bytes`` is where the last element ends in the memory.
+    """
+
+    def __init__(
+        self, dims: tuple[int, ...], strides: tuple[int, ...] | None, size_bytes: int, start_bytes: int = 0
+    ) -> None:
+        """``size_bytes`` is that of the packed elements, ``start_bytes`` where the first lies. No strides: packed."""
+        self._size_bytes = size_bytes
+        self._start_bytes = start_bytes
+        self._counts: tuple[int, ...] = ()
+        self._strides: tuple[int, ...] = ()
+        self._run_bytes = size_bytes
+        if strides is not None:
+            run = element = size_bytes // prod(dims)
+            outer = len(dims)
+            while outer and (strides[outer - 1] == run or dims[outer - 1] == 1):
+                outer -= 1
+                run *= dims[outer]
+            self._run_bytes = max(run, element)
+            self._counts, self._strides = dims[:outer], strides[:outer]
+        last = sum((count - 1) * stride for count, stride in zip(self._counts, self._strides, strict=True))
+        self.end_bytes = start_bytes + last + self._run_bytes
+
+    def portion(self, offset_bytes: int, room_bytes: int) -> int:
+        """How many of the packed bytes from ``offset_bytes`` on to move at once: whole runs where there are several."""
+        room = min(self._size_bytes - offset_bytes, room_bytes)
+        return room - room % self._run_bytes if self._counts else room
+
+    def regions(self, staging_offset: int, offset_bytes: int, size: int, *, into_staging: bool) -> Any:
+        """VkBufferCopy[] between packed bytes in a staging buffer and their places."""
+        if not self._counts:
+            places = [self._start_bytes + offset_bytes]
+            length = size
+        else:
+            first = offset_bytes // self._run_bytes
+            places = [self._place(number) for number in range(first, first + size // self._run_bytes)]
+            length = self._run_bytes
+        regions = ffi.new("VkBufferCopy[]", len(places))
+        for number, place in enumerate(places):
+            region, staged = regions[number], staging_offset + number * length
+            region.srcOffset, region.dstOffset = (place, staged) if into_staging else (staged, place)
+            region.size = length
+        return regions
+
+    def _place(self, number: int) -> int:
+        """Where a run begins."""
+        place = self._start_bytes
+        for count, stride in zip(reversed(self._counts), reversed(self._strides), strict=True):
+            number, index = divmod(number, count)
+            place += index * stride
+        return place

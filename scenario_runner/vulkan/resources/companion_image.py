@@ -3,7 +3,7 @@
 A LINEAR image that shares memory with buffers or tensors is not drawn into itself: a driver may leave what it draws in
 a compressed form that the others do not know of (see `images.Image`), and some devices draw into OPTIMAL images only.
 Before a drawing the texels are copied into the companion, and after it back. What optical flows read has companions
-where a driver reads levels wrongly (`execution.flow_inputs`).
+where a driver reads levels wrongly (`pipelines.optical_flow`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from scenario_runner import errors
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import new
-from scenario_runner.vulkan.resources.image_layouts import Transition, create_view, image_barriers
+from scenario_runner.vulkan.resources.image_support import Transition, create_view, image_barriers
 from scenario_runner.vulkan.resources.memory import allocate, choose_type
 
 if TYPE_CHECKING:

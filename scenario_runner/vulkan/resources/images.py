@@ -3,45 +3,43 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
-from scenario_runner.plan.model.resources import ImagePart, ImagePlan
+from scenario_runner.plan.model.resources import ImagePart, ImagePlan, SamplerPlan
+from scenario_runner.sampling import ADDRESS_MODES, BORDER_COLORS, FILTERS
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import new
-from scenario_runner.vulkan.resources.buffers import WORD_SIZE_BYTES, bind_buffer, create_buffer
-from scenario_runner.vulkan.resources.image_layouts import (
+from scenario_runner.vulkan.resources.buffers import WORD_SIZE_BYTES, Rows, bind_buffer, create_buffer
+from scenario_runner.vulkan.resources.image_support import (
     ASPECTS,
     NAMED,
-    Transition,
-    create_view,
-    image_barriers,
-    record_mip_levels,
-    runs,
-)
-from scenario_runner.vulkan.resources.image_support import (
     TILINGS,
     Tiling,
+    Transition,
     choose_tilings,
     create_flags,
+    create_view,
     flow_info,
+    image_barriers,
     interpolates,
     needs_companion,
+    record_mip_levels,
+    runs,
     usage_flags,
 )
-from scenario_runner.vulkan.resources.memory import Rows, align, readable_size
-from scenario_runner.vulkan.resources.placement import Needs
+from scenario_runner.vulkan.resources.memory import Needs, align, readable_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from scenario_runner.plan.model.records import Descriptor, ImageBarrier, ImageLayout
     from scenario_runner.vulkan.devices.device import Device
     from scenario_runner.vulkan.resources.companion_image import CompanionImage
     from scenario_runner.vulkan.resources.memory import Allocation
-    from scenario_runner.vulkan.resources.samplers import SamplerCache
 
 
 def create_images(
@@ -49,11 +47,10 @@ def create_images(
     stack: ExitStack,
     plans: list[ImagePlan],
     others: Mapping[str, Any],
-    samplers: Callable[[], SamplerCache],
 ) -> dict[str, Image]:
     """Every image of a scenario by its uid. Raises UnsupportedError with all that the device cannot have."""
-    tilings, cache = choose_tilings(device, plans), samplers()
-    return {plan.uid: Image(device, stack, plan, tilings[plan.uid], cache) for plan in device.instance.watched(plans)}
+    tilings = choose_tilings(device, plans)
+    return {plan.uid: Image(device, stack, plan, tilings[plan.uid]) for plan in device.instance.watched(plans)}
 
 
 class Image:
@@ -68,13 +65,10 @@ class Image:
     NVIDIA H100 with driver 580: they read garbage, and what they wrote was read wrong by storage images).
     """
 
-    def __init__(
-        self, device: Device, stack: ExitStack, plan: ImagePlan, tiling: Tiling, samplers: SamplerCache
-    ) -> None:
+    def __init__(self, device: Device, stack: ExitStack, plan: ImagePlan, tiling: Tiling) -> None:
         """Raises OutOfMemoryError and DeviceError with the place."""
         self._device = device
         self._stack = stack
-        self._samplers = samplers
         self.plan = plan
         self.tiling = tiling
         self.aspect_mask = 0
@@ -269,9 +263,10 @@ class Image:
             self._change(source, self._layouts, commands, before_copy=False)
 
     def write_descriptor(self, write: Any, descriptor: Descriptor) -> Any:
+        device, plan = self._device, self.plan.sampler
         info = ffi.new("VkDescriptorImageInfo*")
         if descriptor.kind in ("sampler", "combined_image_sampler"):
-            info.sampler = self._samplers.get(self.plan.sampler)
+            info.sampler = device.samplers.get(plan, partial(create_sampler, device, plan))
         if descriptor.kind != "sampler":
             info.imageView = self.image_view(descriptor.level)
             info.imageLayout = self.rest_layout
@@ -339,3 +334,28 @@ class Image:
             barriers = image_barriers(changed, vk.ACCESS_TRANSFER_WRITE_BIT, anything)
             stages = vk.PIPELINE_STAGE_TRANSFER_BIT, vk.PIPELINE_STAGE_ALL_COMMANDS_BIT
         self._device.fn.vkCmdPipelineBarrier(commands, *stages, 0, 0, ffi.NULL, 0, ffi.NULL, len(changed), barriers)
+
+
+def create_sampler(device: Device, plan: SamplerPlan, stack: ExitStack) -> Any:
+    """A VkSampler, destroyed with ``stack``."""
+    address_mode = ADDRESS_MODES[plan.address_mode]
+    info = new(
+        "VkSamplerCreateInfo",
+        magFilter=FILTERS[plan.mag_filter],
+        minFilter=FILTERS[plan.min_filter],
+        mipmapMode=FILTERS[plan.mip_filter],
+        addressModeU=address_mode,
+        addressModeV=address_mode,
+        addressModeW=address_mode,
+        maxLod=vk.LOD_CLAMP_NONE,  # the view says how many levels there are
+        borderColor=BORDER_COLORS[plan.border_color],
+    )
+    if plan.custom_color:
+        member = "uint32" if plan.border_color.startswith("INT") else "float32"
+        custom = new("VkSamplerCustomBorderColorCreateInfoEXT", format=plan.custom_format)
+        setattr(custom.customBorderColor, member, plan.custom_color)
+        info.pNext = ffi.cast("void*", custom)  # alive until the sampler is made
+    handle = ffi.new("VkSampler*")
+    check(device.fn.vkCreateSampler(device.handle, info, ffi.NULL, handle), "vkCreateSampler")
+    device.own(stack, "sampler", device.fn.vkDestroySampler, handle[0])
+    return handle[0]

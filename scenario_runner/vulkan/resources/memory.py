@@ -10,14 +10,13 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from functools import cache
-from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.system_limits import control_groups
 from scenario_runner.text import size_in_units
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.result import check, error_class, result_name
+from scenario_runner.vulkan.api.loader import check, error_class, result_name
 from scenario_runner.vulkan.api.structs import new
 
 if TYPE_CHECKING:
@@ -126,6 +125,27 @@ class Allocation:
     def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
         """The mapped bytes [offset, offset + size); only for a mapped allocation."""
         return memoryview(ffi.buffer(self.mapped + offset_bytes, size_bytes))
+
+
+class Needs(NamedTuple):
+    """What a Vulkan object asks of its memory (VkMemoryRequirements).
+
+    Memory that is not ``linear`` (that of OPTIMAL images) must keep a distance from memory that is.
+    """
+
+    size_bytes: int
+    alignment: int
+    type_bits: int
+    linear: bool = True
+
+    def also(self, other: Needs) -> Needs:
+        """What this object and another one over the same bytes ask for together."""
+        return Needs(
+            max(self.size_bytes, other.size_bytes),
+            max(self.alignment, other.alignment),  # powers of two
+            self.type_bits & other.type_bits,
+            self.linear,
+        )
 
 
 def readable_size(size_bytes: int) -> str:
@@ -277,59 +297,3 @@ class MemoryBlocks:
         """Free all that is not in use; calling it again does nothing."""
         while self._free:
             self._free.pop()[1].close()
-
-
-class Rows:
-    """Runs of elements side by side: one where they are packed, else one for each index of the outer dimensions.
-
-    ``end_bytes`` is where the last element ends in the memory.
-    """
-
-    def __init__(
-        self, dims: tuple[int, ...], strides: tuple[int, ...] | None, size_bytes: int, start_bytes: int = 0
-    ) -> None:
-        """``size_bytes`` is that of the packed elements, ``start_bytes`` where the first lies. No strides: packed."""
-        self._size_bytes = size_bytes
-        self._start_bytes = start_bytes
-        self._counts: tuple[int, ...] = ()
-        self._strides: tuple[int, ...] = ()
-        self._run_bytes = size_bytes
-        if strides is not None:
-            run = element = size_bytes // prod(dims)
-            outer = len(dims)
-            while outer and (strides[outer - 1] == run or dims[outer - 1] == 1):
-                outer -= 1
-                run *= dims[outer]
-            self._run_bytes = max(run, element)
-            self._counts, self._strides = dims[:outer], strides[:outer]
-        last = sum((count - 1) * stride for count, stride in zip(self._counts, self._strides, strict=True))
-        self.end_bytes = start_bytes + last + self._run_bytes
-
-    def portion(self, offset_bytes: int, room_bytes: int) -> int:
-        """How many of the packed bytes from ``offset_bytes`` on to move at once: whole runs where there are several."""
-        room = min(self._size_bytes - offset_bytes, room_bytes)
-        return room - room % self._run_bytes if self._counts else room
-
-    def regions(self, staging_offset: int, offset_bytes: int, size: int, *, into_staging: bool) -> Any:
-        """VkBufferCopy[] between packed bytes in a staging buffer and their places."""
-        if not self._counts:
-            places = [self._start_bytes + offset_bytes]
-            length = size
-        else:
-            first = offset_bytes // self._run_bytes
-            places = [self._place(number) for number in range(first, first + size // self._run_bytes)]
-            length = self._run_bytes
-        regions = ffi.new("VkBufferCopy[]", len(places))
-        for number, place in enumerate(places):
-            region, staged = regions[number], staging_offset + number * length
-            region.srcOffset, region.dstOffset = (place, staged) if into_staging else (staged, place)
-            region.size = length
-        return regions
-
-    def _place(self, number: int) -> int:
-        """Where a run begins."""
-        place = self._start_bytes
-        for count, stride in zip(reversed(self._counts), reversed(self._strides), strict=True):
-            number, index = divmod(number, count)
-            place += index * stride
-        return place

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -10,19 +10,16 @@ from scenario_runner import errors
 from scenario_runner.plan.model.records import Descriptor
 from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.arm_types import arm_ffi
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.result import check
+from scenario_runner.vulkan.api.loader import arm_ffi, check
 from scenario_runner.vulkan.api.structs import chain, new
-from scenario_runner.vulkan.resources.buffers import WORD_SIZE_BYTES, bind_buffer, create_buffer
-from scenario_runner.vulkan.resources.memory import Allocation, Rows, align, allocate, choose_type, readable_size
-from scenario_runner.vulkan.resources.placement import Needs
+from scenario_runner.vulkan.resources.buffers import WORD_SIZE_BYTES, Rows, bind_buffer, create_buffer
+from scenario_runner.vulkan.resources.memory import Allocation, Needs, align, allocate, choose_type, readable_size
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.device import Device
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
     from scenario_runner.vulkan.resources.images import Image
-    from scenario_runner.vulkan.resources.samplers import SamplerCache
 
 USAGE_TRANSFER = vk.TENSOR_USAGE_TRANSFER_SRC_BIT_ARM | vk.TENSOR_USAGE_TRANSFER_DST_BIT_ARM
 _ACCESS_MEMORY = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
@@ -255,7 +252,6 @@ def create_tensors(
     stack: ExitStack,
     plans: Iterable[TensorPlan],
     others: Mapping[str, Any],
-    samplers: Callable[[], SamplerCache],
 ) -> dict[str, Tensor]:
     """Every tensor of a scenario by its uid; ``others`` has the images. Raises what `Tensor` raises."""
     made = {}
