@@ -107,7 +107,7 @@ class _Suite:
                 from scenario_runner.cli.test_update import update
 
                 chosen = (item for item in chain(ahead, items) if not lists.skips.match(item.id))
-                return update(options, chosen, self._worker_options()) or self._problems.exit_code
+                return update(options, chosen, self._worker_options(), self._problems) or self._problems.exit_code
             return self._run(ahead, items, lists, include, earlier, stack)
 
     @contextmanager

@@ -20,6 +20,7 @@ _MOST_KEPT: Final = 20_000
 _MISSING: Final = "missing"
 # Files that expectations name; in JSON a quote inside of a string is escaped, so that these can only be keys.
 _EXPECTED: Final = re.compile(rb'"(?:file|mask)"\s*:\s*("(?:[^"\\]|\\.)+")')
+_MASK: Final = re.compile(rb'"mask"\s*:\s*("(?:[^"\\]|\\.)+")')
 _INCLUDE_DIRS: Final = re.compile(rb'"include_dirs"\s*:\s*(\[[^\]]*\])')
 _BUILD_OPTIONS: Final = re.compile(rb'"build_options"\s*:\s*("(?:[^"\\]|\\.)+")')
 _INCLUDE_OPTION: Final = re.compile(r"""(?:^|\s)-I(?:\s+([^\s"']+)|([^\s"']+))""")
@@ -77,6 +78,16 @@ def files_of(item: Item) -> Iterator[tuple[str, str]]:
     for path, digest in (*_inputs(item.path, text), *_expected(item.path, text + check)):
         if digest:
             yield path, digest.hex()
+
+
+def inputs_of(item: Item) -> Iterator[str]:
+    """The files that an item only reads: those that its scenario names as sources, and masks."""
+    text, check = _content(item.path) or b"", _content(item.expectations) or b""
+    folder = os.path.dirname(item.path)
+    yield from declared_files(text.decode("utf-8", "replace"), folder).reads
+    for found in _MASK.findall(text + check):
+        for name in _strings(b"[" + found + b"]"):
+            yield os.path.join(folder, name)
 
 
 def file_hash(path: str) -> str:

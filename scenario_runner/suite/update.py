@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
@@ -16,8 +16,8 @@ from scenario_runner.files.output import OutputSet, check_destination
 from scenario_runner.plan.model.plan import Plan
 from scenario_runner.scenario.syntax import escape, scan
 from scenario_runner.suite.evaluation import check_output
-from scenario_runner.suite.expectations.binding import Bound, Replaced, bind, element_of_output, path_of
-from scenario_runner.suite.expectations.content import decoded
+from scenario_runner.suite.expectations.binding import Bound, Replaced, bind, bind_content, element_of_output, path_of
+from scenario_runner.suite.expectations.content import HeldContent, decoded
 from scenario_runner.suite.expectations.devices import Device, for_device, matching, refusal
 from scenario_runner.suite.expectations.model import Check, shape_of
 from scenario_runner.suite.expectations.outputs import (
@@ -30,14 +30,18 @@ from scenario_runner.suite.expectations.outputs import (
     write_output,
 )
 from scenario_runner.suite.expectations.reading import Expectations, load
+from scenario_runner.suite.hashes import inputs_of
 from scenario_runner.suite.records import Item, Outcome, OutputCheck, Status
 from scenario_runner.suite.running.worker import Runners
+from scenario_runner.suite.tolerance.planes import planes_of
+from scenario_runner.viewing.element import ELEMENTS
 
 
 class Change(NamedTuple):
     """One expectation that becomes another: of an ``output``, in the file ``path``; ``message`` says what was wrong.
 
-    ``digest`` is the SHA-256 of what the output gives, where the file has nothing else in it. One that is "kept" does
+    ``digest`` is the SHA-256 of what the output gives, of its shape too where it has one; "" where the file has more
+    in it. One that is "kept" does
     not change, since the output is right.
     """
 
@@ -55,8 +59,8 @@ def update(item: Item, runners: Runners, *, write: bool = True) -> list[Change]:
     and codes change in the place where they are; what is new goes into the folder of expected files. Files appear
     together, when the run has ended well; without ``write`` none does.
 
-    Raises ExpectationError for what no run can put right (unknown keys, names of no output), and whatever the run
-    raises where no error is expected.
+    Raises ExpectationError for what no run can put right (unknown keys, names of no output), for files that the item
+    reads, and for content that would not pass; and whatever the run raises where no error is expected.
     """
     return [change for change in update_or_keep(item, runners, write=write) if change.kind != "kept"]
 
@@ -74,7 +78,7 @@ def update_or_keep(item: Item, runners: Runners, *, write: bool = True) -> list[
         expectations = expectations._replace(condition=index)
         where = "" if index is None else f"/when/{index}"
     with OutputSet() as files:
-        work = _Update(expectations, check, where, files if write else None)
+        work = _Update(item, expectations, check, where, files if write else None)
         refused: UnsupportedError | None = None
 
         def receive(plan: Plan) -> ResultsSink:
@@ -94,6 +98,8 @@ def update_or_keep(item: Item, runners: Runners, *, write: bool = True) -> list[
         except ScenarioRunnerError as error:
             if not expectations.expects_failure or error is refused:
                 raise
+            if isinstance(error, MissingToolError) and error.problems[0].code not in (check.codes or ()):
+                raise
             work.failed(error)
         else:
             if expectations.expects_failure:
@@ -108,7 +114,10 @@ def update_or_keep(item: Item, runners: Runners, *, write: bool = True) -> list[
 class _Update:
     """One update; ``files`` get what changes, None where nothing is written."""
 
-    def __init__(self, expectations: Expectations, check: Check, where: str, files: OutputSet | None) -> None:
+    def __init__(
+        self, item: Item, expectations: Expectations, check: Check, where: str, files: OutputSet | None
+    ) -> None:
+        self._item = item
         self._expectations = expectations
         self._check = check
         self._where = where
@@ -172,12 +181,27 @@ class _Update:
             message = found.message
         else:
             message = "; ".join(problem.message for problem in replaced.misfits) if replaced is not None else ""
+        self._check_passes(output, bound, actual)
         if expected is not None and expected.sha256 is not None:
             self._set(self._pointer(name, "sha256"), name, hashlib.sha256(actual).hexdigest(), message)
         elif expected is not None and expected.values is not None:
             self._set(self._pointer(name, "values"), name, self._as_values(name, actual), message)
         else:
             self._write(output, bound, actual, message)
+
+    def _check_passes(self, output: Output, bound: Bound | None, actual: memoryview) -> None:
+        """Refuse content that would not pass once it is expected."""
+        expected = self._check.outputs.get(output.name)
+        if expected is not None and expected.sha256 is not None:
+            return
+        # what `write_output` writes
+        element = bound.element if bound is not None else element_of_output(output, expected) or ELEMENTS["int8"]
+        found = check_output(bind_content(self._expectations, expected, output, HeldContent(actual, element)), actual)
+        if found.status == "Fail":
+            message = f"this run would not pass even with its own content expected: {found.message}"
+            help = "correct these keys of the expectation, or the scenario"
+            pointer = f"/outputs/{escape(output.name)}"
+            raise ExpectationError(self._expectations.problem("SR-EXPECT-012", pointer, message, help))
 
     def _pointer(self, name: str, key: str) -> str:
         """Where a key of an output is written: in the entry of ``when`` that counts, if it is there."""
@@ -214,6 +238,8 @@ class _Update:
             message = f"cannot hold the output {output.name!r:.100}: its format, or all of its levels"
             help = f"expect a {extension_of(output)} file: remove this one, or name another"
             raise ExpectationError(Diagnostic("SR-EXPECT-008", "error", None, message, help, path=path))
+        if os.path.realpath(path) in map(os.path.realpath, inputs_of(self._item)):
+            raise ExpectationError(_overwritten(path, self._item.id))
         check_destination(path)  # so that a dry run says the same
         is_written = any(each.kind != "kept" for each in self._by_path.get(path, ()))
         self._add(path, output, "changed" if os.path.lexists(path) else "new", message, actual)
@@ -225,7 +251,7 @@ class _Update:
         self, path: str, output: Output, kind: Literal["new", "changed", "kept"], message: str, actual: memoryview
     ) -> None:
         """Note what a file must hold. Raises ExpectationError where another output must give it another content."""
-        change = Change(path, output.name, kind, message, hashlib.sha256(actual).hexdigest())
+        change = Change(path, output.name, kind, message, _digest(output, actual))
         others = self._by_path.setdefault(path, [])
         for other in others:
             if other.digest != change.digest and not other.kind == kind == "kept":
@@ -234,6 +260,47 @@ class _Update:
                 raise ExpectationError(Diagnostic("SR-EXPECT-006", "error", None, message, help, path=path))
         others.append(change)
         self.changes.append(change)
+
+
+def _digest(output: Output, actual: memoryview) -> str:
+    digest = hashlib.sha256(actual)
+    resource = output.resource
+    if resource is not None and resource.kind != "buffer":
+        shapes = [plane.shape for plane in planes_of(resource, output.size_bytes, ELEMENTS["uint8"])]
+        digest.update(f"{resource.format.name} {shapes}".encode())
+    return digest.hexdigest()
+
+
+def _overwritten(path: str, reader: str) -> Diagnostic:
+    message = f"is an input of {reader!r:.200}, and would be overwritten"
+    return Diagnostic("SR-EXPECT-011", "error", None, message, "expect a file of its own", path=path)
+
+
+def refused(updates: Iterable[tuple[Item, Outcome]]) -> tuple[list[Diagnostic], set[str]]:
+    """Why updates must not be written, and the ids of their items: a file is an input of another item, or other items
+    would give it another content. The updates are the outcomes of `update_item`."""
+    inputs: dict[str, str] = {}
+    contents: dict[str, list[tuple[Item, OutputCheck]]] = {}
+    for item, outcome in updates:
+        for path in inputs_of(item):
+            inputs.setdefault(os.path.realpath(path), item.id)
+        for output in outcome.outputs:
+            contents.setdefault(os.path.realpath(output.files[FILE]), []).append((item, output))
+    problems, ids = [], set[str]()
+    for path, users in contents.items():
+        writers = {item.id for item, output in users if output.status != "Pass"}
+        (first, output), *others = users
+        other = next((item for item, each in others if each.files[DIGEST] != output.files[DIGEST]), None)
+        if writers and path in inputs:
+            problems.append(_overwritten(os.path.relpath(path), inputs[path]))
+        elif writers and other is not None:
+            message = f"is what both {first.id!r:.200} and {other.id!r:.200} must give, but they differ"
+            help = "expect a file of its own of each"
+            problems.append(Diagnostic("SR-EXPECT-006", "error", None, message, help, path=os.path.relpath(path)))
+        else:
+            continue
+        ids |= writers
+    return problems, ids
 
 
 FILE = "file"

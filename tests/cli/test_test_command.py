@@ -207,8 +207,8 @@ def test_expectations_are_written_from_a_run(suite: Path, program: Program) -> N
 
 
 def test_a_file_that_two_items_expect(tmp_path: Path, program: Program) -> None:
-    """Where both would write it, and not the same, this is said: each update would change it again. So it is where one
-    of them is right with what is there."""
+    """Where both would write it, and not the same, it stays, and the others are written: each update would change it
+    again. So it does where one of them is right with what is there."""
     numpy.save(tmp_path / "shared.npy", numpy.zeros(4, "uint32"))
     for name in ("one", "two", "three"):
         item(tmp_path / name, name, {"outputs": {"x": {"file": "../shared.npy"}}})
@@ -217,12 +217,63 @@ def test_a_file_that_two_items_expect(tmp_path: Path, program: Program) -> None:
     numpy.save(sources, numpy.ones(4, "uint32"))
     ended = program("test", "one", "three", "--update", "--dry-run")
     assert ended.code == 1
-    said = "^error: shared.npy: is what both '(one|three)/.* must give, but they differ$"
+    said = r"^error: shared.npy: is what both '(one|three)/.* must give, but they differ \[SR-EXPECT-006\]$"
     assert re.search(said, ended.err, re.M)
+    assert ended.out == "0 expectations of 2 items would change\n"
+    item(tmp_path / "four", "four", {"outputs": {"x": {"file": "own.npy"}}})
+    ended = program("test", "one", "three", "four", "--update")
+    assert (ended.code, ended.out.splitlines()[-1]) == (1, "1 expectation of 3 items changed")
+    assert numpy.load(tmp_path / "four" / "own.npy").view("uint32").tolist() == [0, 2, 4, 6]
+    assert numpy.load(tmp_path / "shared.npy").tolist() == [0, 0, 0, 0]
     assert program("test", "one", "two", "--update").code == 0
     ended = program("test", "two", "one", "three", "--update", "--dry-run")
-    assert (ended.code, ended.out.splitlines()[-1]) == (1, "1 expectation of 3 items would change")
+    assert (ended.code, ended.out.splitlines()[-1]) == (1, "0 expectations of 3 items would change")
     assert re.search(said.replace("one", "one|two"), ended.err, re.M)
+
+
+@pytest.mark.parametrize("reader", ["source", "mask", "own source"])
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_an_update_overwrites_no_input(tmp_path: Path, program: Program, reader: str, options: tuple[str, ...]) -> None:
+    """Neither a source nor a mask, of the item itself or of another one; what else changes is written."""
+    item(tmp_path / "a", "one", {"outputs": {"x": {"file": "../file.npy", "dtype": "uint32"}}})
+    item(tmp_path / "b", "two", {"outputs": {"x": {"values": 0, "dtype": "uint32"}}})
+    if reader == "mask":
+        mask = {"values": 0, "dtype": "uint32", "mask": "../file.npy"}
+        item(tmp_path / "c", "three", {"outputs": {"x": mask}})
+    else:
+        scene = "a/one.json" if reader == "own source" else "b/two.json"
+        text = json.loads((tmp_path / scene).read_text())
+        (source,) = (each["buffer"] for each in text["resources"] if "buffer" in each)
+        source["src"] = "../file.npy"
+        (tmp_path / scene).write_text(json.dumps(text))
+    numpy.save(tmp_path / "file.npy", numpy.arange(4, dtype="uint32"))
+    before = (tmp_path / "file.npy").read_bytes()
+    ended = program("test", ".", "--update", *options)
+    assert (tmp_path / "file.npy").read_bytes() == before
+    assert ended.code == 1
+    assert "file.npy: is an input of " in ended.out + ended.err
+    count = 3 if reader == "mask" else 2
+    changes = "would change" if options else "changed"
+    assert ended.out.endswith(f"b/two.check.json\n1 expectation of {count} items {changes}\n")
+
+
+def test_an_update_that_would_not_pass(tmp_path: Path, program: Program) -> None:
+    """NaN that are an error stay one, with a new file and with values; elements of no known type have no tolerance."""
+    scene = Scene(tmp_path).shader("s", glsl("data[gl_GlobalInvocationID.x] = 0xffffffff;", DATA))
+    scene.buffer("x", numpy.zeros(4, "f4"), dst="out.npy").dispatch("s", ["x"], [4]).write("s.json")
+    for keys, message in (
+        ({"dtype": "float32", "nan": "error"}, "this run would not pass even with its own content expected: 4 of 4"),
+        ({"dtype": "float32", "nan": "error", "values": 0}, "this run would not pass even with its own content"),
+        ({"atol": 1}, "has elements of one byte (int8), as every file of a buffer that a run writes; 'atol'"),
+    ):
+        check = scene.file("s.check.json", json.dumps({"outputs": {"x": keys}}))
+        before = sorted(tmp_path.rglob("*")), check.read_bytes()
+        for options in (("--dry-run",), ()):
+            ended = program("test", "s.json", "--update", *options)
+            assert (ended.code, ended.err) == (1, "")
+            assert "s.json: no change: Missing: s.check.json:1:" in ended.out.replace(f"{tmp_path}/", "")
+            assert message in ended.out
+        assert (sorted(tmp_path.rglob("*")), check.read_bytes()) == before
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from scenario_runner.errors import error_class
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.records import Item
+from scenario_runner.suite.running.worker import Runners
 from scenario_runner.suite.tolerance import metrics
+from scenario_runner.suite.update import update
 from tests.codes.case import Case, Codes, Input
 
 
@@ -43,6 +46,21 @@ def _without_package(case: Case) -> Codes:
         return _output("i", values=0, metrics={"flip": {"max": 0.1}})(case)
 
 
+def _update(**keys: Any) -> Input:
+    """An update of an item with two buffers, of zeros and of NaN, and these keys for the latter."""
+
+    def codes(case: Case) -> Codes:
+        case.scene.npy("zeros.npy", numpy.zeros(4, numpy.float32))
+        case.scene.resource("buffer", uid="zeros", size=16, shader_access="readonly", src="zeros.npy")
+        case.scene.buffer("x", numpy.full(4, numpy.nan, numpy.float32), dst="out.npy")
+        path = str(case.scene.write())
+        check = case.scene.file("check.json", json.dumps({"outputs": {"x": keys}}))
+        with closing(Runners({}, 60.0)) as runners:
+            return case.raised(lambda: update(Item("item", path, str(check)), runners))
+
+    return codes
+
+
 INPUTS: dict[str, Input] = {
     "SR-EXPECT-001": lambda case: _codes_of(case, "{"),
     "SR-EXPECT-002": lambda case: _codes_of(case, '{ "repeats": 3 }'),
@@ -54,4 +72,6 @@ INPUTS: dict[str, Input] = {
     "SR-EXPECT-008": _output(values=[1, 2], dtype="float32"),
     "SR-EXPECT-009": _output("i", values=0, metrics={"ssim": {"min": 0.9}}),
     "SR-EXPECT-010": _without_package,
+    "SR-EXPECT-011": _update(file="zeros.npy"),
+    "SR-EXPECT-012": _update(dtype="float32", nan="error"),
 }

@@ -185,6 +185,15 @@ def bind(
     return found
 
 
+def bind_content(expectations: Expectations, expected: Expected | None, output: Output, content: Content) -> Bound:
+    """An output with this content in the place of what is expected. Raises ExpectationError with every misfit."""
+    problems: list[Diagnostic] = []
+    bound = _Binder(expectations, output, expected or _PLAIN, None, problems, content).bound(keep_open=True)
+    if bound is None:
+        raise ExpectationError(problems)
+    return bound
+
+
 def _is_replaced(misfit: Diagnostic) -> bool:
     return misfit.code in _REPLACED and not (misfit.pointer or "").endswith(_NOT_REPLACED)
 
@@ -270,13 +279,14 @@ class _Binder:
         expected: Expected,
         stored: str | None,
         problems: list[Diagnostic],
+        content: Content | None = None,
     ) -> None:
-
         self._expectations = expectations
         self._output = output
         self._expected = expected
         self._stored = stored
         self._problems = problems
+        self._content = content  # in the place of what is expected
         self._pointer = f"/outputs/{escape(output.name)}"
 
     def bound(self, *, keep_open: bool) -> Bound | None:
@@ -294,14 +304,16 @@ class _Binder:
         if output.resource is not None and element is None and expected.dtype is not None:
             return None
         path = self._stored if expected.file is None else _path(self._expectations, expected.file)
-        if path is None and expected.values is None:
+        if path is None and expected.values is None and self._content is None:
             self._add("SR-EXPECT-005", "", "has neither 'file', 'values' nor 'sha256', and no file in 'expected'")
             return None
         if output.resource is None:
             if expected.values is None and path is not None and not os.path.isfile(path):
                 self._lacking(path, "/file")
             return None
-        content = self._held(element) if path is None or expected.values is not None else self._opened(path)
+        content = self._content
+        if content is None:
+            content = self._held(element) if path is None or expected.values is not None else self._opened(path)
         if content is None:
             return None
         if element is None and output.resource.kind == "buffer":

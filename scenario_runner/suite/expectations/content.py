@@ -34,7 +34,7 @@ class Content(Protocol):
 class HeldContent:
     """Bytes in memory."""
 
-    def __init__(self, data: bytes, element: Element | None) -> None:
+    def __init__(self, data: bytes | memoryview, element: Element | None) -> None:
         self._data = memoryview(data)
         self.element = element
 
