@@ -62,3 +62,8 @@ def warning(code: str, pointer: str, message: str, help: str | None = None) -> D
 def note(code: str, pointer: str, message: str, help: str | None = None) -> Diagnostic:
     """What is worth knowing, at a place of the scenario."""
     return Diagnostic(code, "note", pointer, message, help)
+
+
+def escape(key: str) -> str:
+    """A key as one step of a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")

@@ -94,17 +94,17 @@ class CommandKind(_Kind):
 
 
 _RESOURCES = (
-    ResourceKind("image", "scenario.images:Image", "plan.images:Images", "vulkan.resources.images:create_images"),
+    ResourceKind("image", "scenario.storage:Image", "plan.images:Images", "vulkan.resources.images:create_images"),
     ResourceKind(
-        "tensor", "scenario.tensors:Tensor", "plan.tensors:Tensors", "vulkan.resources.tensors:create_tensors"
+        "tensor", "scenario.storage:Tensor", "plan.tensors:Tensors", "vulkan.resources.tensors:create_tensors"
     ),
     ResourceKind(
-        "buffer", "scenario.buffers:Buffer", "plan.resources:Buffers", "vulkan.resources.buffers:create_buffers"
+        "buffer", "scenario.storage:Buffer", "plan.resources:Buffers", "vulkan.resources.buffers:create_buffers"
     ),
-    ResourceKind("raw_data", "scenario.raw_data:RawData"),
+    ResourceKind("raw_data", "scenario.storage:RawData"),
     ResourceKind("shader", "scenario.shaders:Shader"),
-    ResourceKind("graph", "scenario.graphs:Graph"),
-    ResourceKind("graph_constant", "scenario.graphs:GraphConstant"),
+    ResourceKind("graph", "scenario.shaders:Graph"),
+    ResourceKind("graph_constant", "scenario.shaders:GraphConstant"),
     ResourceKind("memory_barrier", "scenario.barriers:MemoryBarrier"),
     ResourceKind("buffer_barrier", "scenario.barriers:BufferBarrier"),
     ResourceKind("image_barrier", "scenario.barriers:ImageBarrier"),
@@ -120,22 +120,22 @@ _GRAPHS = (
 _COMMANDS = (
     CommandKind(
         "dispatch_compute",
-        "scenario.compute:DispatchCompute",
+        "scenario.commands:DispatchCompute",
         "plan.dispatches:Dispatches",
         "dispatch",
         "vulkan.execution.recording:DispatchRecorder",
         "ComputeDispatch",
     ),
-    CommandKind("dispatch_graph", "scenario.graph_commands:DispatchGraph", *_GRAPHS, older=("dispatch_vgf",)),
+    CommandKind("dispatch_graph", "scenario.commands:DispatchGraph", *_GRAPHS, older=("dispatch_vgf",)),
     CommandKind(
         "dispatch_spirv_graph",
-        "scenario.graph_commands:DispatchSpirvGraph",
+        "scenario.commands:DispatchSpirvGraph",
         *_GRAPHS,
         older=("dispatch_data_graph",),
     ),
     CommandKind(
         "dispatch_fragment",
-        "scenario.fragment:DispatchFragment",
+        "scenario.commands:DispatchFragment",
         "plan.fragment:Drawings",
         "draw",
         "vulkan.execution.recorders:DrawingRecorder",
@@ -143,7 +143,7 @@ _COMMANDS = (
     ),
     CommandKind(
         "dispatch_optical_flow",
-        "scenario.optical_flow:DispatchOpticalFlow",
+        "scenario.commands:DispatchOpticalFlow",
         "plan.optical_flow:OpticalFlows",
         "optical_flow_dispatch",
         "vulkan.execution.graph_recording:OpticalFlowRecorder",
@@ -158,7 +158,7 @@ _COMMANDS = (
         older=("pipeline_barrier",),
     ),
     CommandKind(
-        "mark_boundary", "scenario.boundary:MarkBoundary", "plan.barriers:Boundaries", older=("frame_boundary",)
+        "mark_boundary", "scenario.commands:MarkBoundary", "plan.barriers:Boundaries", older=("frame_boundary",)
     ),
 )
 

@@ -45,7 +45,7 @@ def _of_scenario(method: _Method) -> _Method:
     def confined(self: Runner, scenario: AnyScenario, *args: Any, **kwargs: Any) -> Any:
         if not self.sandbox:
             return method(self, scenario, *args, **kwargs)
-        from scenario_runner.files import sandbox
+        from scenario_runner.files.source import confined
 
         folders = [kwargs[name] for name in ("output_dir", "capture_dir") if kwargs.get(name) is not None]
         folders += () if self._graph_reports is None else self._graph_reports.folders
@@ -56,7 +56,7 @@ def _of_scenario(method: _Method) -> _Method:
             files.append(scenario)
         else:
             folders.append(getattr(scenario, "base_dir", "."))
-        with sandbox.confined(folders, files):
+        with confined(folders, files):
             return method(self, scenario, *args, **kwargs)
 
     @wraps(method)

@@ -10,10 +10,10 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
-from tests.vgf.vgf_samples import model_of_two_inputs
+from tests.graphs.vgf_samples import model_of_two_inputs
 
-MODELS = Path(__file__).parent / "vgf" / "models"
-FIXTURES = Path(__file__).parent / "vgf" / "fixtures"
+MODELS = Path(__file__).parent / "graphs" / "models"
+FIXTURES = Path(__file__).parent / "graphs" / "fixtures"
 
 
 @pytest.fixture(scope="module")

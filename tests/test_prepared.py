@@ -20,7 +20,7 @@ INVERT = glsl(
     "ivec2 at = ivec2(gl_WorkGroupID.xy); imageStore(image, at, vec4(1.0) - imageLoad(image, at));",
     "layout(binding = 0, rgba8) uniform image2D image;\n",
 )
-MODEL = Path(__file__).parent / "vgf" / "models" / "classifier"
+MODEL = Path(__file__).parent / "graphs" / "models" / "classifier"
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from typing import Any
 
 from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
 from scenario_runner.scenario import json_schema
-from scenario_runner.scenario.dialects import VALUES
+from scenario_runner.scenario.model_base import VALUES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE = DOCS / "format.md"

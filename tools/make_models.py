@@ -23,7 +23,7 @@ from scenario_runner.graphs import read_vgf
 from scenario_runner.graphs.scenario_template import scenario_for
 
 Array = NDArray[Any]
-DEFAULT = Path(__file__).parent.parent / "tests" / "vgf" / "models"
+DEFAULT = Path(__file__).parent.parent / "tests" / "graphs" / "models"
 
 # y = x * sigmoid(x), one invocation for each float, in place of an operator that the model's author wrote by hand.
 SWISH = """#version 450

@@ -14,7 +14,7 @@ from scenario_runner.streams import is_stream, read_file
 
 if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario
-    from scenario_runner.scenario.declared_files import DeclaredFiles
+    from scenario_runner.scenario.syntax import DeclaredFiles
 
 _MOST_SHOWN = 10
 
@@ -123,7 +123,7 @@ class RunOutputs:
         return f"{file}: these outputs are from an earlier run: {', '.join(left[:_MOST_SHOWN])}{more}"
 
     def _declared(self, file: str) -> DeclaredFiles:
-        from scenario_runner.scenario.declared_files import DeclaredFiles, declared_files
+        from scenario_runner.scenario.syntax import DeclaredFiles, declared_files
 
         scenario = self._streams.get(file)
         if isinstance(scenario, ScenarioRunnerError):

@@ -14,8 +14,8 @@ from scenario_runner.custom_shader.attributes import DOMAIN, Attributes, Origin
 from scenario_runner.custom_shader.reading import Reader
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import error_of
+from scenario_runner.scenario.model_base import shown
 from scenario_runner.scenario.syntax import line_and_column, scan
-from scenario_runner.scenario.wording import shown
 
 _ABOUT_KEYS = frozenset({"SR-JSON-002", "SR-CUSTOM-002", "SR-CUSTOM-007"})
 """Codes whose place is a key, not its value."""

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from scenario_runner.custom_shader.attributes import SAMPLER_NAMES, Attributes, SamplerSettings, View
 from scenario_runner.custom_shader.models import OTHER_DESCRIPTOR_TYPES, CustomShader, Resource, Sampler
 from scenario_runner.custom_shader.variables import read_push_constants
-from scenario_runner.diagnostics import Diagnostic, error, warning
+from scenario_runner.diagnostics import Diagnostic, error, escape, warning
 from scenario_runner.formats import Format, find_format, format_help
 from scenario_runner.graphs.model import (
     COMBINED_IMAGE_SAMPLER,
@@ -23,9 +23,8 @@ from scenario_runner.graphs.model import (
     UNIFORM_BUFFER,
     descriptor_type_named,
 )
-from scenario_runner.scenario.syntax import escape
-from scenario_runner.scenario.validators import build
-from scenario_runner.scenario.wording import close_match, findings, listed, shown
+from scenario_runner.scenario.model import build
+from scenario_runner.scenario.model_base import close_match, findings, listed, shown
 from scenario_runner.shaders.source import own_include
 from scenario_runner.spirv.index import MAGIC
 from scenario_runner.text import close_names, counted, did_you_mean

@@ -24,7 +24,7 @@ from scenario_runner.graphs.model import (
     UNIFORM_BUFFER,
     descriptor_type_name,
 )
-from scenario_runner.scenario.wording import shown
+from scenario_runner.scenario.model_base import shown
 from scenario_runner.spirv import Block, DescriptorBinding, Interface
 from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Vector
 from scenario_runner.text import counted

@@ -1,4 +1,4 @@
-"""The table of file formats, and what a class of one says and does.
+"""Files of images and arrays: the table of their formats, and the classes that a format implements.
 
 Adding a format is a class in a file of its own and a line in `_CLASSES`.
 """
@@ -7,41 +7,161 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from types import TracebackType
+from typing import ClassVar, NamedTuple, Protocol
 
+from scenario_runner.errors import FileError
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.source import file_error
+from scenario_runner.formats import Format
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import TracebackType
-    from typing import Protocol
 
-    from scenario_runner.errors import FileError
-    from scenario_runner.files.image_reader import ImageHeader, ImageReader
-    from scenario_runner.files.image_writer import ImageWriter
-    from scenario_runner.formats import Format
+class ImageHeader(NamedTuple):
+    """What an image file says that it holds; ``format`` is None where it says only the type of its items."""
 
-    class ArrayWriter(Protocol):
-        """A file that is written by chunks; a context manager that stores it when its block ends well."""
+    format: Format | None
+    width: int
+    height: int
+    mip_count: int = 1
 
-        def write(self, data: bytes | bytearray | memoryview) -> None:
-            """Append the next bytes. Raises `FileError`; ``ValueError`` for more than was announced."""
 
-        def __enter__(self) -> object: ...
+class ImageReader(ABC):
+    """An open image file that fits what was declared; a context manager.
 
-        def __exit__(
-            self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-        ) -> None: ...
+    ``mip_count`` levels can be read, each as a Vulkan buffer-to-image copy takes it: tightly packed, the aspect that is
+    the format's first unless another is named.
+    """
+
+    mip_count = 1
+
+    @abstractmethod
+    def level_size_bytes(self, level: int = 0, aspect: str | None = None) -> int:
+        """Bytes of one level."""
+
+    @abstractmethod
+    def read_into(
+        self,
+        destination: memoryview,
+        level: int = 0,
+        offset: int = 0,
+        size: int | None = None,
+        aspect: str | None = None,
+    ) -> int:
+        """Put ``size`` bytes of a level, from its byte ``offset`` on, at the start of ``destination``.
+
+        ``size`` defaults to all from ``offset`` on, and is what is returned. Stencils that the file has no room for are
+        zeros. Raises `FileError` where the file is broken, ``ValueError`` for a range outside the level or a
+        destination that is too small.
+        """
+
+    def close(self) -> None:  # noqa: B027 - what holds nothing open has nothing to close
+        """Close the file; may be called twice."""
+
+    def __enter__(self) -> ImageReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def check_extent(path: str, found_width: int, found_height: int, width: int, height: int) -> None:
+    """Raise `FileError` where a file has another extent than the scenario declares."""
+    if (found_width, found_height) == (width, height):
+        return
+    raise mismatch(
+        path,
+        f"has {found_width}x{found_height} texels, but the scenario declares {width}x{height} (width x height)",
+    )
+
+
+def mismatch(path: str, message: str) -> FileError:
+    """The error for a file that holds something else than the scenario declares."""
+    return file_error(path, message, code="SR-FILE-002")
+
+
+class ImageWriter(ABC):
+    """An image file being written; a context manager that stores the file when its block ends well.
+
+    ``planes`` are the sizes in bytes of what is written, in order: for each level one for each of the ``aspects`` of
+    the format. The file appears complete or not at all; missing folders are created. Raises FileError.
+    """
+
+    def __init__(self, planes: tuple[int, ...], aspects: int) -> None:
+        self._planes = planes
+        self._aspects = aspects
+        self._plane = 0  # which one is being written, and how much of it was
+        self._done = 0
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append the next bytes of the image; cut anywhere."""
+        view = memoryview(data)
+        while len(view):
+            part = view[: self._planes[self._plane] - self._done]
+            self._write_part(self._plane, part)
+            self._done += len(part)
+            view = view[len(part) :]
+            if self._done == self._planes[self._plane]:
+                self._plane += 1
+                self._done = 0
+
+    def __enter__(self) -> ImageWriter:
+        return self
+
+    @abstractmethod
+    def _write_part(self, plane: int, part: memoryview) -> None:
+        """Take the next bytes of a plane."""
+
+    @abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Store the file, or discard it where the block failed."""
+
+
+class HeldImageWriter(ImageWriter):
+    """Keeps the planes of the first level, for a file that is written as a whole by `_store`."""
+
+    def __init__(self, planes: tuple[int, ...], aspects: int) -> None:
+        super().__init__(planes, aspects)
+        self._held = [bytearray() for _ in range(aspects)]
+
+    def _write_part(self, plane: int, part: memoryview) -> None:
+        if plane < self._aspects:
+            self._held[plane] += part
+
+    @abstractmethod
+    def _store(self, held: list[bytearray]) -> None:
+        """Write the file; ``held`` has the bytes of each aspect."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._store(self._held)
+        self._held = []
+
+
+class ArrayWriter(Protocol):
+    """A file that is written by chunks; a context manager that stores it when its block ends well."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append the next bytes. Raises `FileError`; ``ValueError`` for more than was announced."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
 
 
 # Extension, module and class of each file format. Where several can hold a content, the first one is chosen for it.
 _CLASSES = {
-    ".npy": ("npy_codec", "NpyCodec"),
-    ".dds": ("dds_codec", "DdsCodec"),
-    ".png": ("png_codec", "PngCodec"),
+    ".npy": ("npy_images", "NpyCodec"),
+    ".dds": ("dds", "DdsCodec"),
+    ".png": ("png", "PngCodec"),
 }
 
 
@@ -81,7 +201,7 @@ class Codec(ABC):
     def create_image(
         self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
     ) -> ImageWriter:
-        """A file of an image whose bytes come as ``planes``; see `scenario_runner.files.image_writer.ImageWriter`."""
+        """A file of an image whose bytes come as ``planes``; see `scenario_runner.files.codec.ImageWriter`."""
 
     def is_divisible(self, path: str) -> bool:
         """Whether a part of the texels can be read without decoding all of the file."""
@@ -152,3 +272,51 @@ def cannot_hold(path: str | os.PathLike[str], format: Format, reason: str) -> Fi
         help=f"choose the name of a {' or '.join(others)} file" if others else None,
         code="SR-FILE-004",
     )
+
+
+def check_source(path: str | os.PathLike[str], format: Format, width: int, height: int, mip_count: int = 1) -> int:
+    """Check the header of an image file against what a scenario declares, and return how many mip levels it holds.
+
+    Nothing but the header is read. A file may have fewer levels than declared, not more. A file of D32_SFLOAT_S8_UINT
+    serves R32_SFLOAT and D32_SFLOAT, with its depths. Raises `FileError` that shows both sides.
+    """
+    with open_image(path, format, width, height, mip_count) as reader:
+        return reader.mip_count
+
+
+def open_image(
+    path: str | os.PathLike[str], format: Format, width: int, height: int, mip_count: int = 1
+) -> ImageReader:
+    """Open an image file as an image that was declared so; as `check_source`. Close the reader after use."""
+    return codec_of(path).open_image(os.fspath(path), format, width, height, mip_count)
+
+
+def stored_levels(path: str | os.PathLike[str], mip_count: int) -> int:
+    """How many levels of an image of ``mip_count`` levels a file of this name takes. Raises `FileError`."""
+    return mip_count if codec_of(path).holds_levels else 1
+
+
+def check_destination(path: str | os.PathLike[str], format: Format) -> None:
+    """Raise `FileError` when texels of ``format`` cannot be written to a file of this name; touches no file."""
+    reason = codec_of(path).why_not(format)
+    if reason is not None:
+        raise cannot_hold(path, format, reason)
+
+
+def create_image(
+    path: str | os.PathLike[str],
+    format: Format,
+    width: int,
+    height: int,
+    planes: tuple[int, ...],
+    *,
+    create: CreateOutput = OutputFile,
+) -> ImageWriter:
+    """A file that an image of these ``planes`` is written to as its bytes come; see `ImageWriter`."""
+    check_destination(path, format)
+    return codec_of(path).create_image(os.fspath(path), format, width, height, planes, create)
+
+
+def read_image_header(path: str | os.PathLike[str]) -> ImageHeader:
+    """What an image file holds, for showing it. Raises `FileError`, also for arrays whose shape is not an image's."""
+    return codec_of(path).read_header(os.fspath(path))

@@ -1,18 +1,29 @@
-"""Microsoft's .dds files: texels streamed into memory that somebody else owns, and files written from such memory.
+"""The codec of Microsoft's .dds files: images with all of their mip levels.
 
-Where a file stores texels as a Vulkan copy has them, which is nearly everywhere (block-compressed formats included),
-the read system call alone moves them. The others are converted on the way: B8G8R8 takes four bytes a texel in a file,
-and depth with stencil lies interleaved there but in two planes in a copy.
+Texels are streamed into memory that somebody else owns, and written from such memory. Where a file stores texels as a
+Vulkan copy has them, which is nearly everywhere (block-compressed formats included), the read system call alone moves
+them. The others are converted on the way: B8G8R8 takes four bytes a texel in a file, and depth with stencil lies
+interleaved there but in two planes in a copy.
 """
 
 from __future__ import annotations
 
+import array
 import os
 from collections.abc import Iterable
 from types import TracebackType
 
-from scenario_runner.files.codec import cannot_hold
+from scenario_runner.files.codec import (
+    Codec,
+    ImageHeader,
+    ImageReader,
+    ImageWriter,
+    cannot_hold,
+    check_extent,
+    mismatch,
+)
 from scenario_runner.files.dds_header import (
+    MAGIC,
     DdsHeader,
     MipLevel,
     TexelMap,
@@ -23,7 +34,7 @@ from scenario_runner.files.dds_header import (
 )
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.source import SourceFile
-from scenario_runner.formats import Format
+from scenario_runner.formats import Format, find_format
 
 __all__ = ["DdsHeader", "DdsReader", "DdsWriter", "MipLevel", "open_dds", "read_header", "why_not", "write_dds"]
 
@@ -130,9 +141,7 @@ class DdsReader:
     def __enter__(self) -> DdsReader:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _map_of(self, aspect: str | None) -> TexelMap:
@@ -244,10 +253,105 @@ class DdsWriter:
 def _unpacked(stored: bytes, texel: TexelMap) -> memoryview:
     """The texels of one aspect, as a Vulkan copy has them, out of stored ones."""
     if texel.used_bytes == texel.memory_bytes == 4 and texel.first == 0:
-        import array
-
         return memoryview(array.array("I", stored)[:: texel.stored_bytes // 4]).cast("B")  # faster than byte by byte
     result = bytearray(len(stored) // texel.stored_bytes * texel.memory_bytes)
     for index in range(texel.used_bytes):
         result[index :: texel.memory_bytes] = stored[texel.first + index :: texel.stored_bytes]
     return memoryview(result)
+
+
+class DdsCodec(Codec):
+    """Microsoft's textures: texels of a DXGI_FORMAT."""
+
+    extension = ".dds"
+    signature = MAGIC
+    holds_levels = True
+
+    def why_not(self, format: Format) -> str | None:
+        return why_not(format)
+
+    def read_header(self, path: str) -> ImageHeader:
+        header = read_header(path)
+        return ImageHeader(header.format, header.width, header.height, len(header.mip_levels))
+
+    def open_image(self, path: str, format: Format, width: int, height: int, mip_count: int) -> ImageReader:
+        reader = open_dds(path)
+        try:
+            _check(reader, format, width, height, mip_count)
+        except BaseException:
+            reader.close()
+            raise
+        return _DdsImage(reader)
+
+    def create_image(
+        self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
+    ) -> ImageWriter:
+        return _DdsImageWriter(path, format, width, height, planes, create)
+
+
+class _DdsImage(ImageReader):
+    def __init__(self, reader: DdsReader) -> None:
+        self._reader = reader
+        self.mip_count = len(reader.header.mip_levels)
+
+    def level_size_bytes(self, level: int = 0, aspect: str | None = None) -> int:
+        return self._reader.level_size_bytes(level, aspect)
+
+    def read_into(
+        self,
+        destination: memoryview,
+        level: int = 0,
+        offset: int = 0,
+        size: int | None = None,
+        aspect: str | None = None,
+    ) -> int:
+        return self._reader.read_into(destination, level, offset, size, aspect)
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+def _check(reader: DdsReader, format: Format, width: int, height: int, mip_count: int) -> None:
+    header = reader.header
+    if not _fits(header, format):
+        raise mismatch(reader.path, f"has texels of {header.format.name!r}, but the scenario declares {format.name!r}")
+    check_extent(reader.path, header.width, header.height, width, height)
+    if len(header.mip_levels) > mip_count:
+        raise mismatch(reader.path, f"has {len(header.mip_levels)} mip levels, but the scenario declares {mip_count}")
+
+
+def _fits(header: DdsHeader, format: Format) -> bool:
+    found = header.format
+    if found is format or (found.dxgi is not None and found.dxgi == format.dxgi):
+        return True
+    if not header.is_srgb_known and find_format(found.name.replace("_UNORM", "_SRGB")) is format:
+        return True
+    return (found.name, format.name) in (
+        ("VK_FORMAT_D32_SFLOAT_S8_UINT", "VK_FORMAT_R32_SFLOAT"),
+        ("VK_FORMAT_D32_SFLOAT_S8_UINT", "VK_FORMAT_D32_SFLOAT"),
+    )
+
+
+class _DdsImageWriter(ImageWriter):
+    def __init__(
+        self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
+    ) -> None:
+        super().__init__(planes, len(format.aspects))
+        self._held: list[bytearray] = []  # depths and stencils of one level, which lie side by side in the file
+        self._writer = DdsWriter(path, format, width, height, len(planes) // self._aspects, create=create)
+
+    def _write_part(self, plane: int, part: memoryview) -> None:
+        if self._aspects == 1:
+            self._writer.write(part)
+            return
+        if self._done == 0:
+            self._held.append(bytearray())
+        self._held[-1] += part
+        if len(self._held) == self._aspects and len(self._held[-1]) == self._planes[plane]:
+            self._writer.write(*self._held)
+            self._held = []
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._writer.__exit__(kind, error, traceback)

@@ -7,12 +7,100 @@ fields are valid are not relied on, because writers set them carelessly; what th
 from __future__ import annotations
 
 import struct
+from functools import partial
 from typing import NamedTuple
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.dds_legacy import PIXEL_FOURCC, legacy_format
 from scenario_runner.files.source import SourceFile, file_error
-from scenario_runner.formats import Format, format_of_dxgi, full_mip_count
+from scenario_runner.formats import Format, format_named, format_of_dxgi, full_mip_count
+
+_damaged = partial(file_error, code="SR-FILE-009")
+_unsupported = partial(file_error, code="SR-FILE-010")
+
+PIXEL_FOURCC = 0x4
+_ALPHA, _ONLY_ALPHA, _RGB, _LUMINANCE, _SIGNED = 0x1, 0x2, 0x40, 0x20000, 0x80000
+_KINDS = (_RGB, _LUMINANCE, _SIGNED, _ONLY_ALPHA)
+
+_FOURCCS = {
+    b"DXT1": "BC1_RGBA_UNORM_BLOCK",
+    b"DXT2": "BC2_UNORM_BLOCK",
+    b"DXT3": "BC2_UNORM_BLOCK",
+    b"DXT4": "BC3_UNORM_BLOCK",
+    b"DXT5": "BC3_UNORM_BLOCK",
+    b"ATI1": "BC4_UNORM_BLOCK",
+    b"BC4U": "BC4_UNORM_BLOCK",
+    b"BC4S": "BC4_SNORM_BLOCK",
+    b"ATI2": "BC5_UNORM_BLOCK",
+    b"BC5U": "BC5_UNORM_BLOCK",
+    b"BC5S": "BC5_SNORM_BLOCK",
+    # Values of the older D3DFORMAT enumeration stand here as numbers.
+    (36).to_bytes(4, "little"): "R16G16B16A16_UNORM",
+    (110).to_bytes(4, "little"): "R16G16B16A16_SNORM",
+    (111).to_bytes(4, "little"): "R16_SFLOAT",
+    (112).to_bytes(4, "little"): "R16G16_SFLOAT",
+    (113).to_bytes(4, "little"): "R16G16B16A16_SFLOAT",
+    (114).to_bytes(4, "little"): "R32_SFLOAT",
+    (115).to_bytes(4, "little"): "R32G32_SFLOAT",
+    (116).to_bytes(4, "little"): "R32G32B32A32_SFLOAT",
+}
+
+# Kind, bits a texel, masks of red, green, blue and alpha. The two layouts with ten bits are left out: writers disagree
+# on which of their masks is red, and a guess would swap colours.
+_MASKS = {
+    (_RGB, 32, 0xFF, 0xFF00, 0xFF0000, 0xFF000000): "R8G8B8A8_UNORM",
+    (_RGB, 32, 0xFF0000, 0xFF00, 0xFF, 0xFF000000): "B8G8R8A8_UNORM",
+    (_RGB, 32, 0xFF, 0xFF00, 0xFF0000, 0): "R8G8B8_UNORM",
+    (_RGB, 32, 0xFF0000, 0xFF00, 0xFF, 0): "B8G8R8_UNORM",
+    (_RGB, 32, 0xFFFF, 0xFFFF0000, 0, 0): "R16G16_UNORM",
+    (_RGB, 32, 0xFFFFFFFF, 0, 0, 0): "R32_SFLOAT",  # the only 32-bit format of one channel in its time
+    (_RGB, 24, 0xFF, 0xFF00, 0xFF0000, 0): "R8G8B8_UNORM",
+    (_RGB, 24, 0xFF0000, 0xFF00, 0xFF, 0): "B8G8R8_UNORM",
+    (_RGB, 16, 0xF800, 0x7E0, 0x1F, 0): "R5G6B5_UNORM_PACK16",
+    (_RGB, 16, 0x7C00, 0x3E0, 0x1F, 0x8000): "A1R5G5B5_UNORM_PACK16",
+    (_RGB, 16, 0xF00, 0xF0, 0xF, 0xF000): "A4R4G4B4_UNORM_PACK16",
+    (_RGB, 16, 0xFF, 0xFF00, 0, 0): "R8G8_UNORM",
+    (_LUMINANCE, 8, 0xFF, 0, 0, 0): "R8_UNORM",
+    (_LUMINANCE, 16, 0xFFFF, 0, 0, 0): "R16_UNORM",
+    (_LUMINANCE, 16, 0xFF, 0, 0, 0xFF00): "R8G8_UNORM",
+    (_ONLY_ALPHA, 8, 0, 0, 0, 0xFF): "A8_UNORM",
+    (_SIGNED, 16, 0xFF, 0xFF00, 0, 0): "R8G8_SNORM",
+    (_SIGNED, 32, 0xFF, 0xFF00, 0xFF0000, 0xFF000000): "R8G8B8A8_SNORM",
+    (_SIGNED, 32, 0xFFFF, 0xFFFF0000, 0, 0): "R16G16_SNORM",
+}
+
+
+def legacy_format(path: str, flags: int, fourcc: bytes, bit_count: int, masks: tuple[int, ...]) -> tuple[Format, int]:
+    """Format, and stored size in bytes of a texel (of a block where compressed), of a DDS_PIXELFORMAT.
+
+    ``masks`` are those of red, green, blue and alpha. Raises `FileError` about ``path``.
+    """
+    if flags & PIXEL_FOURCC:
+        name = _FOURCCS.get(fourcc)
+        if name is None:
+            raise _unsupported(path, f"has texels of the FourCC {fourcc!r}, which no supported VkFormat equals")
+        found = format_named("VK_FORMAT_" + name)
+        return found, found.block_size_bytes
+    kind = next((kind for kind in _KINDS if flags & kind), 0)
+    red, green, blue, alpha = masks
+    if kind == _LUMINANCE:
+        green = blue = 0  # some writers repeat the mask of red
+        if bit_count == 8 or (bit_count == 16 and flags & _ALPHA):
+            red, alpha = 0xFF, 0xFF00  # Pillow has masks at the other end, where no bits are; they can mean only this
+    elif kind == _ONLY_ALPHA:
+        red = green = blue = 0
+    if kind in (_RGB, _LUMINANCE) and not flags & _ALPHA:
+        alpha = 0
+    name = _MASKS.get((kind, bit_count, red, green, blue, alpha))
+    if name is None:
+        shown = ", ".join(f"0x{mask:x}" for mask in masks)
+        raise _unsupported(
+            path,
+            f"has texels of {bit_count} bits with the masks {shown} and the flags 0x{flags:x}, which no supported"
+            " VkFormat equals",
+            help="store the file with a DX10 header, which names the format",
+        )
+    return format_named("VK_FORMAT_" + name), bit_count // 8
+
 
 MAGIC = b"DDS "
 _LEGACY_SIZE_BYTES = 128
@@ -127,30 +215,24 @@ def parse_header(source: SourceFile) -> DdsHeader:
     """Read and check the header of an open .dds file. Raises `FileError`, also when the texels do not fit exactly."""
     start = source.read(_DX10_SIZE_BYTES)
     if not start:
-        raise file_error(source.path, "is empty, expected a .dds file", code="SR-FILE-009")
+        raise _damaged(source.path, "is empty, expected a .dds file")
     if start[:4] != MAGIC:
-        raise file_error(
-            source.path, f"is not a .dds file: it begins with {start[:4]!r}, expected {MAGIC!r}", code="SR-FILE-009"
-        )
+        raise _damaged(source.path, f"is not a .dds file: it begins with {start[:4]!r}, expected {MAGIC!r}")
     if len(start) < _LEGACY_SIZE_BYTES:
         raise _truncated_header(source, _LEGACY_SIZE_BYTES)
     size, flags, height, width, pitch, depth, mip_count = struct.unpack_from("<7I", start, 4)
     pixel_size, pixel_flags, fourcc, bit_count, *masks = struct.unpack_from("<II4s5I", start, 76)
     (caps2,) = struct.unpack_from("<I", start, 112)
     if size != _HEADER_SIZE:
-        raise file_error(source.path, f"has a .dds header of size {size}, expected {_HEADER_SIZE}", code="SR-FILE-009")
+        raise _damaged(source.path, f"has a .dds header of size {size}, expected {_HEADER_SIZE}")
     if pixel_size != _PIXEL_FORMAT_SIZE:
-        raise file_error(
-            source.path,
-            f"has a pixel format of size {pixel_size} in its .dds header, expected {_PIXEL_FORMAT_SIZE}",
-            code="SR-FILE-009",
+        raise _damaged(
+            source.path, f"has a pixel format of size {pixel_size} in its .dds header, expected {_PIXEL_FORMAT_SIZE}"
         )
     if caps2 & _CAPS2_CUBE:
-        raise file_error(source.path, "holds a cube map, expected one two-dimensional image", code="SR-FILE-010")
+        raise _unsupported(source.path, "holds a cube map, expected one two-dimensional image")
     if caps2 & _CAPS2_VOLUME or (flags & _FLAG_DEPTH and depth > 1):
-        raise file_error(
-            source.path, f"holds a volume of depth {depth}, expected one two-dimensional image", code="SR-FILE-010"
-        )
+        raise _unsupported(source.path, f"holds a volume of depth {depth}, expected one two-dimensional image")
     if not (pixel_flags & PIXEL_FOURCC and fourcc == b"DX10"):
         is_srgb_known = False
         texel_format, stored_bytes = legacy_format(source.path, pixel_flags, fourcc, bit_count, tuple(masks))
@@ -161,14 +243,12 @@ def parse_header(source: SourceFile) -> DdsHeader:
         maps = texel_maps(texel_format)
         offset = _DX10_SIZE_BYTES
     if not width or not height:
-        raise file_error(source.path, f"says it has {width}x{height} texels, expected at least one", code="SR-FILE-009")
+        raise _damaged(source.path, f"says it has {width}x{height} texels, expected at least one")
     mip_count = mip_count or 1
     full = full_mip_count(width, height)
     if mip_count > full:
-        raise file_error(
-            source.path,
-            f"says it has {mip_count} mip levels, but {width}x{height} texels have at most {full}",
-            code="SR-FILE-009",
+        raise _damaged(
+            source.path, f"says it has {mip_count} mip levels, but {width}x{height} texels have at most {full}"
         )
     levels = level_layout(texel_format, maps[0].stored_bytes, width, height, mip_count, offset)
     _check_size(source, texel_format, levels, offset, pitch if flags & (_FLAG_PITCH | _FLAG_LINEAR_SIZE) else 0)
@@ -181,20 +261,18 @@ def _check_size(source: SourceFile, format: Format, levels: tuple[MipLevel, ...]
     if found != expected:
         what = "is truncated" if found < expected else "has bytes after its texels"
         of_levels = f"{len(levels)} mip levels of " if len(levels) > 1 else ""
-        raise file_error(
+        raise _damaged(
             source.path,
             f"{what}: {found} bytes follow the header, expected {expected} bytes for"
             f" {of_levels}{first.width}x{first.height} texels of {format.name!r}",
-            code="SR-FILE-009",
         )
     # Writers put a row, a row rounded up, a level or the whole chain here. The size has just proved that the rows are
     # packed tightly, so the field is not needed; but one that is longer than all texels is a lie.
     if pitch > max(expected, first.width * 4, 64):
         signed = pitch - (1 << 32) if pitch >= 1 << 31 else pitch
-        raise file_error(
+        raise _damaged(
             source.path,
             f"says that a row or level has {signed} bytes, expected at most the {expected} bytes of its texels",
-            code="SR-FILE-009",
         )
 
 
@@ -204,26 +282,22 @@ def _dx10_format(source: SourceFile, start: bytes) -> tuple[Format, bool]:
     dxgi, dimension, misc, array_size = struct.unpack_from("<4I", start, _LEGACY_SIZE_BYTES)
     if dimension != _DIMENSION_2D:
         kind = {2: "one-dimensional", 4: "three-dimensional"}.get(dimension, "unknown")
-        raise file_error(
+        raise _unsupported(
             source.path,
             f"holds a resource of dimension {dimension} ({kind}), expected {_DIMENSION_2D} (two-dimensional)",
-            code="SR-FILE-010",
         )
     if misc & _MISC_CUBE:
-        raise file_error(source.path, "holds a cube map, expected one two-dimensional image", code="SR-FILE-010")
+        raise _unsupported(source.path, "holds a cube map, expected one two-dimensional image")
     if array_size > 1:  # Pillow writes 0, and the reference does not look
-        raise file_error(source.path, f"holds an array of {array_size} images, expected one", code="SR-FILE-010")
+        raise _unsupported(source.path, f"holds an array of {array_size} images, expected one")
     found = format_of_dxgi(dxgi + 1 if dxgi in _DXGI_TYPELESS_BLOCKS else dxgi)
     if found is None:
-        raise file_error(
-            source.path, f"has texels of the DXGI_FORMAT {dxgi}, which no supported VkFormat equals", code="SR-FILE-010"
-        )
+        raise _unsupported(source.path, f"has texels of the DXGI_FORMAT {dxgi}, which no supported VkFormat equals")
     return found, dxgi not in _DXGI_TYPELESS_BLOCKS
 
 
 def _truncated_header(source: SourceFile, expected: int) -> FileError:
-    return file_error(
+    return _damaged(
         source.path,
         f"ends after {source.size_bytes} bytes, expected at least the {expected} bytes of its header (truncated?)",
-        code="SR-FILE-009",
     )

@@ -7,6 +7,7 @@ NumPy. Items are never interpreted: bfloat16 (``V2``), float8 (``V1``) and text 
 
 from __future__ import annotations
 
+import array
 import os
 from collections.abc import Iterable, Sequence
 from types import TracebackType
@@ -120,9 +121,7 @@ class NpyReader:
     def __enter__(self) -> NpyReader:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _read_swapped(self, view: memoryview, offset: int) -> None:
@@ -222,8 +221,6 @@ def _swapped(data: bytes | bytearray, unit: int) -> bytes | bytearray:
     """``data`` with the bytes of each ``unit`` of them reversed."""
     code = {2: "H", 4: "I", 8: "Q"}.get(unit)
     if code is not None:
-        import array
-
         items = array.array(code, data)
         items.byteswap()
         return items.tobytes()

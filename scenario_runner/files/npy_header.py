@@ -6,12 +6,15 @@ import costs more than everything else that a small run does before the driver s
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import NamedTuple
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.source import SourceFile, file_error
+
+_damaged = partial(file_error, code="SR-FILE-007")
+_unsupported = partial(file_error, code="SR-FILE-008")
 
 MAGIC = b"\x93NUMPY"
 _ALIGNMENT = 64  # of the payload within the file, as NumPy writes it
@@ -114,43 +117,32 @@ def parse_header(source: SourceFile) -> NpyHeader:
     """Read and check the header of an open .npy file. Raises `FileError`, also when the payload's size does not fit."""
     start = source.read(12)
     if not start:
-        raise file_error(source.path, "is empty, expected a .npy file", code="SR-FILE-007")
+        raise _damaged(source.path, "is empty, expected a .npy file")
     if start[:6] != MAGIC:
-        raise file_error(
-            source.path, f"is not a .npy file: it begins with {start[:6]!r}, expected {MAGIC!r}", code="SR-FILE-007"
-        )
+        raise _damaged(source.path, f"is not a .npy file: it begins with {start[:6]!r}, expected {MAGIC!r}")
     version = tuple(start[6:8])
     if version not in ((1, 0), (2, 0), (3, 0)):
         shown = ".".join(map(str, version))
-        raise file_error(source.path, f"has the .npy version {shown!r}, expected 1.0, 2.0 or 3.0", code="SR-FILE-008")
+        raise _unsupported(source.path, f"has the .npy version {shown!r}, expected 1.0, 2.0 or 3.0")
     length_size = 2 if version == (1, 0) else 4
     text_offset = 8 + length_size
     if len(start) < text_offset:
-        raise file_error(
-            source.path,
-            f"ends after {source.size_bytes} bytes, within the .npy header (truncated?)",
-            code="SR-FILE-007",
-        )
+        raise _damaged(source.path, f"ends after {source.size_bytes} bytes, within the .npy header (truncated?)")
     length = int.from_bytes(start[8:text_offset], "little")
     if length > source.size_bytes - text_offset:
-        raise file_error(
+        raise _damaged(
             source.path,
             f"ends after {source.size_bytes} bytes, but the .npy header says it takes {length} bytes (truncated?)",
-            code="SR-FILE-007",
         )
     if length > _HEADER_LIMIT_BYTES:
-        raise file_error(
-            source.path,
-            f"has a .npy header of {length} bytes, expected at most {_HEADER_LIMIT_BYTES}",
-            code="SR-FILE-008",
-        )
+        raise _unsupported(source.path, f"has a .npy header of {length} bytes, expected at most {_HEADER_LIMIT_BYTES}")
     raw = source.read(length, text_offset)
     try:
         text = raw.decode("utf-8" if version == (3, 0) else "latin-1")
         descr, fortran_order, shape = _parse_dictionary(text)
     except ValueError as error:
         reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-        raise file_error(source.path, f"has a .npy header that cannot be read: {reason}", code="SR-FILE-007") from error
+        raise _damaged(source.path, f"has a .npy header that cannot be read: {reason}") from error
     return _checked(source, descr, fortran_order, shape, text_offset + length)
 
 
@@ -160,9 +152,7 @@ def _checked(
     try:
         byte_order, kind, item_size_bytes = parse_descr(descr)
     except ValueError as error:
-        raise file_error(
-            source.path, f"holds items of the type {_shown(descr)}: {error}", code="SR-FILE-008"
-        ) from error
+        raise _unsupported(source.path, f"holds items of the type {_shown(descr)}: {error}") from error
     data_size_bytes = prod(shape) * item_size_bytes
     found = source.size_bytes - data_offset
     if data_size_bytes != found:
@@ -174,11 +164,7 @@ def _checked(
 def _size_error(path: str, what: str, found: int, descr: str, shape: tuple[int, ...], expected: int) -> FileError:
     shown = str(shape) if len(shape) <= 8 else f"({', '.join(map(str, shape[:8]))}, ...)"
     size = f"{expected} bytes" if expected < 1 << 63 else "more bytes than any file has"
-    return file_error(
-        path,
-        f"{what}: {found} bytes follow the header, expected {size} for shape {shown} of {descr!r}",
-        code="SR-FILE-007",
-    )
+    return _damaged(path, f"{what}: {found} bytes follow the header, expected {size} for shape {shown} of {descr!r}")
 
 
 def _shown(text: str) -> str:

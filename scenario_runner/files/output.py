@@ -13,13 +13,14 @@ import stat
 import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import TypeAlias
 
 from scenario_runner import signals, temporary
-from scenario_runner.files.sandbox import check_opened, check_path
-from scenario_runner.files.source import GUARDED_CHUNK_SIZE_BYTES, file_error, reason_of
+from scenario_runner.files.source import GUARDED_CHUNK_SIZE_BYTES, check_opened, check_path, file_error, reason_of
 
+_unwritable = partial(file_error, code="SR-FILE-015")
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
 MARKER_PREFIX = ".scenario-runner-incomplete-"
 
@@ -38,10 +39,10 @@ def check_destination(path: str) -> None:
             _check_new_names(os.path.realpath(path))
             return
     except (OSError, ValueError) as error:
-        raise file_error(path, f"cannot be created: {reason_of(error)}", code="SR-FILE-015") from error
+        raise _unwritable(path, f"cannot be created: {reason_of(error)}") from error
     if not stat.S_ISREG(mode):
         kind = "a folder" if stat.S_ISDIR(mode) else "a pipe, a device or a socket"
-        raise file_error(path, f"is {kind}, expected the name of a file to write", code="SR-FILE-015")
+        raise _unwritable(path, f"is {kind}, expected the name of a file to write")
 
 
 def _check_new_names(path: str) -> None:
@@ -94,7 +95,7 @@ class OutputFile:
         except BaseException as error:
             self.discard()
             if isinstance(error, (OSError, ValueError)):
-                raise file_error(self.path, f"cannot be created: {reason_of(error)}", code="SR-FILE-015") from error
+                raise _unwritable(self.path, f"cannot be created: {reason_of(error)}") from error
             raise
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -108,7 +109,7 @@ class OutputFile:
             try:
                 done += self._write_some(view[done : done + _CHUNK_SIZE_BYTES])
             except OSError as error:
-                raise file_error(self.path, f"cannot be written: {reason_of(error)}", code="SR-FILE-015") from error
+                raise _unwritable(self.path, f"cannot be written: {reason_of(error)}") from error
         self._written_bytes += done
 
     def _write_some(self, part: memoryview) -> int:
@@ -137,7 +138,7 @@ class OutputFile:
         except BaseException as error:
             self.discard()
             if isinstance(error, OSError):
-                raise file_error(self.path, f"cannot be written: {reason_of(error)}", code="SR-FILE-015") from error
+                raise _unwritable(self.path, f"cannot be written: {reason_of(error)}") from error
             raise
 
     def discard(self) -> None:
@@ -159,7 +160,7 @@ class OutputFile:
         try:
             os.replace(self._temporary, self.target)
         except OSError as error:
-            raise file_error(self.path, f"cannot be written: {reason_of(error)}", code="SR-FILE-015") from error
+            raise _unwritable(self.path, f"cannot be written: {reason_of(error)}") from error
         temporary.keep(self._temporary)
 
     def keep_old(self) -> None:
@@ -231,10 +232,9 @@ class OutputFile:
             room = os.fstatvfs(self._descriptor)
             free_bytes = room.f_bavail * room.f_frsize
             if 0 < free_bytes < size_bytes:  # asking would first take all that is left, from everybody
-                raise file_error(
+                raise _unwritable(
                     self.path,
                     f"cannot be given {size_bytes} bytes: only {free_bytes} bytes are free",
-                    code="SR-FILE-015",
                 )
             os.posix_fallocate(self._descriptor, 0, size_bytes)
             self._reserved_bytes = size_bytes
@@ -242,7 +242,7 @@ class OutputFile:
             if isinstance(error, OSError) and error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
                 return  # this file system cannot reserve; writing will tell
             reason = reason_of(error) if isinstance(error, OSError) else "no file can be so large"
-            raise file_error(self.path, f"cannot be given {size_bytes} bytes: {reason}", code="SR-FILE-015") from error
+            raise _unwritable(self.path, f"cannot be given {size_bytes} bytes: {reason}") from error
 
 
 def _remove_folders(folders: list[str]) -> None:
@@ -351,4 +351,4 @@ def _write_marker(path: str, files: list[OutputFile]) -> None:
             marker.write(b"These files are being replaced together:\n" + os.fsencode(names))
     except OSError as error:
         temporary.remove(path)
-        raise file_error(path, f"cannot be written: {reason_of(error)}", code="SR-FILE-015") from error
+        raise _unwritable(path, f"cannot be written: {reason_of(error)}") from error

@@ -1,4 +1,4 @@
-"""PNG images of 8 and 16 bits a channel, as the texels of a VkFormat and back.
+"""The codec of PNG images of 8 and 16 bits a channel.
 
 Reading goes through imageio, with two exceptions that it cannot do: the header is read here first, so that no decoder
 ever sees a file that claims more texels than it can hold, and colours of 16 bits are taken out of its decoder (Pillow)
@@ -9,16 +9,27 @@ Source: PNG specification, second edition. Imports of imageio and NumPy are paid
 
 from __future__ import annotations
 
+import io
 import os
 import struct
+import warnings
+import zlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.files.codec import cannot_hold
+from scenario_runner.files.codec import (
+    Codec,
+    HeldImageWriter,
+    ImageHeader,
+    ImageReader,
+    ImageWriter,
+    cannot_hold,
+    check_extent,
+)
 from scenario_runner.files.output import CreateOutput, OutputFile
-from scenario_runner.files.png_chunks import essential_chunks
+from scenario_runner.files.png_chunks import damaged, essential_chunks, unsupported
 from scenario_runner.files.source import SourceFile, file_error
-from scenario_runner.formats import Format
+from scenario_runner.formats import Format, format_named
 
 if TYPE_CHECKING:
     import numpy
@@ -147,42 +158,30 @@ def write_png(
 def _parse_header(source: SourceFile) -> PngHeader:
     start = source.read(33)
     if not start:
-        raise file_error(source.path, "is empty, expected a PNG file", code="SR-FILE-011")
+        raise damaged(source.path, "is empty, expected a PNG file")
     if start[:8] != SIGNATURE:
-        raise file_error(
-            source.path, f"is not a PNG file: it begins with {start[:8]!r}, expected {SIGNATURE!r}", code="SR-FILE-011"
-        )
+        raise damaged(source.path, f"is not a PNG file: it begins with {start[:8]!r}, expected {SIGNATURE!r}")
     if len(start) < 33:
-        raise file_error(
-            source.path, f"ends after {len(start)} bytes, within its PNG header (truncated?)", code="SR-FILE-011"
-        )
+        raise damaged(source.path, f"ends after {len(start)} bytes, within its PNG header (truncated?)")
     length, kind, width, height, bits, color, compression, filtering, interlace = struct.unpack(
         ">I4sIIBBBBB", start[8:29]
     )
     if (length, kind) != (13, b"IHDR"):
-        raise file_error(
-            source.path,
-            f"begins with a chunk {kind!r} of {length} bytes, expected b'IHDR' of 13 bytes",
-            code="SR-FILE-011",
-        )
+        raise damaged(source.path, f"begins with a chunk {kind!r} of {length} bytes, expected b'IHDR' of 13 bytes")
     if bits not in _BIT_DEPTHS.get(color, ()) or compression or filtering or interlace > 1:
-        raise file_error(
+        raise damaged(
             source.path,
             f"has a PNG header with bit depth {bits}, colour type {color}, compression {compression}, filter"
             f" {filtering} and interlace {interlace}, which is not a valid combination",
-            code="SR-FILE-011",
         )
     if not 0 < width * height <= _TEXEL_LIMIT:
-        raise file_error(
-            source.path, f"says it has {width}x{height} texels, expected 1 to {_TEXEL_LIMIT} in all", code="SR-FILE-012"
-        )
+        raise unsupported(source.path, f"says it has {width}x{height} texels, expected 1 to {_TEXEL_LIMIT} in all")
     decoded_size = height * -(-width * bits * _SAMPLES[color] // 8)
     if decoded_size > source.size_bytes * _DEFLATE_RATIO_LIMIT:
-        raise file_error(
+        raise damaged(
             source.path,
             f"says it has {width}x{height} texels ({decoded_size} bytes), more than a file of"
             f" {source.size_bytes} bytes can hold (truncated?)",
-            code="SR-FILE-011",
         )
     has_transparency = _has_transparency(source)
     channels = {_GRAY: 1, _RGB: 3, _PALETTE: 3, _GRAY_ALPHA: 2, _RGB_ALPHA: 4}[color]
@@ -196,22 +195,17 @@ def _has_transparency(source: SourceFile) -> bool:
     for _ in range(_CHUNK_LIMIT):
         head = source.read(8, offset)
         if len(head) < 8:
-            raise file_error(
-                source.path, f"ends after {source.size_bytes} bytes, before its texels (truncated?)", code="SR-FILE-011"
-            )
+            raise damaged(source.path, f"ends after {source.size_bytes} bytes, before its texels (truncated?)")
         length, kind = struct.unpack(">I4s", head)
         if kind == b"IDAT":
             return found
         found = found or kind == b"tRNS"
         offset += 12 + length
-    raise file_error(source.path, f"has more than {_CHUNK_LIMIT} chunks before its texels", code="SR-FILE-012")
+    raise unsupported(source.path, f"has more than {_CHUNK_LIMIT} chunks before its texels")
 
 
 def _decoded(path: str, header: PngHeader, data: bytes) -> Array:
     """The decoded image, (height, width, channels), of ``uint8`` or ``uint16``."""
-    import io
-    import warnings
-
     import imageio.v3
     import numpy
 
@@ -227,22 +221,16 @@ def _decoded(path: str, header: PngHeader, data: bytes) -> Array:
                 array = imageio.v3.imread(io.BytesIO(data), plugin="pillow", mode=mode, index=0, writeable_output=False)
     except Exception as error:  # Pillow raises whatever its parsers run into: SyntaxError, OSError, struct.error, ...
         reason = str(error) or type(error).__name__
-        raise file_error(
-            path, f"cannot be decoded as a PNG file: {reason[:1].lower()}{reason[1:]}", code="SR-FILE-011"
-        ) from error
+        raise damaged(path, f"cannot be decoded as a PNG file: {reason[:1].lower()}{reason[1:]}") from error
     array = array.reshape(*array.shape[:2], -1)
     expected = (header.height, header.width, header.channels)
     if array.shape != expected or array.dtype.itemsize * 8 != header.bit_depth:
-        raise file_error(
-            path, f"was decoded to {array.shape} of {array.dtype}, expected {expected}", code="SR-FILE-011"
-        )
+        raise damaged(path, f"was decoded to {array.shape} of {array.dtype}, expected {expected}")
     return array.astype(numpy.dtype(f"u{header.bit_depth // 8}"), copy=False)
 
 
 def _decoded_16_bit_colors(header: PngHeader, data: bytes) -> Array:
     """Both bytes of each channel: Pillow unpacks the high one, or the low one when told that it comes last."""
-    import io
-
     import numpy
     from PIL import Image
 
@@ -304,8 +292,6 @@ def _encoded(array: Array) -> Iterable[bytes]:
 
 def _encoded_16_bit_colors(array: Array) -> Iterable[bytes]:
     """A PNG stream whose rows all have the filter "Up": fast, and good for images that are smooth."""
-    import zlib
-
     import numpy
 
     def chunk(kind: bytes, data: bytes) -> bytes:
@@ -326,3 +312,89 @@ def _encoded_16_bit_colors(array: Array) -> Iterable[bytes]:
         if packed:
             yield chunk(b"IDAT", packed)
     yield chunk(b"IDAT", compressor.flush()) + chunk(b"IEND", b"")
+
+
+class PngCodec(Codec):
+    """Portable network graphics: gray or RGB, with or without alpha."""
+
+    extension = ".png"
+    signature = SIGNATURE
+
+    def why_not(self, format: Format) -> str | None:
+        return why_not(format)
+
+    def read_header(self, path: str) -> ImageHeader:
+        header = read_header(path)
+        channels = "".join(f"{letter}{header.bit_depth}" for letter in "RGBA"[: header.channels])
+        return ImageHeader(format_named(f"VK_FORMAT_{channels}_UNORM"), header.width, header.height)
+
+    def open_image(self, path: str, format: Format, width: int, height: int, mip_count: int) -> ImageReader:
+        header = read_header(path)
+        check_extent(path, header.width, header.height, width, height)
+        check_texels(path, header, format)
+        return _PngImage(path, format, width, height)
+
+    def create_image(
+        self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
+    ) -> ImageWriter:
+        return _PngImageWriter(path, format, width, height, planes, create)
+
+    def is_divisible(self, path: str) -> bool:
+        return False
+
+    def shown_format(self, format: Format) -> tuple[str, tuple[str, ...] | None]:
+        name = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGBA"}[format.components]
+        channels = ("gray", "A")[: format.components] if format.components <= 2 else None
+        return f"{name}, {format.channel_bits[0]} bits a channel", channels
+
+
+class _PngImage(ImageReader):
+    """The file is decoded when its texels are first asked for, and stays decoded until it is closed."""
+
+    def __init__(self, path: str, format: Format, width: int, height: int) -> None:
+        self._path, self._format = path, format
+        self._size_bytes = format.level_size_bytes(width, height)
+        self._texels: memoryview | None = None
+
+    def level_size_bytes(self, level: int = 0, aspect: str | None = None) -> int:
+        return self._size_bytes
+
+    def read_into(
+        self,
+        destination: memoryview,
+        level: int = 0,
+        offset: int = 0,
+        size: int | None = None,
+        aspect: str | None = None,
+    ) -> int:
+        if size is None:
+            size = self._size_bytes - offset
+        view = destination.cast("B") if destination.nbytes else memoryview(bytearray())
+        if offset < 0 or size < 0 or offset + size > self._size_bytes or size > len(view):
+            raise ValueError(
+                f"bytes {offset} to {offset + size} of a level of {self._size_bytes} bytes were asked for,"
+                f" into {len(view)} bytes"
+            )
+        if self._texels is None:
+            texels = read_texels(self._path, self._format)
+            if len(texels) != self._size_bytes:
+                raise file_error(self._path, "was changed while it was read")
+            self._texels = texels
+        view[:size] = self._texels[offset : offset + size]
+        return size
+
+    def close(self) -> None:
+        self._texels = None
+
+
+class _PngImageWriter(HeldImageWriter):
+    """The file is compressed when all texels are there."""
+
+    def __init__(
+        self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
+    ) -> None:
+        super().__init__(planes, len(format.aspects))
+        self._path, self._format, self._extent, self._create = path, format, (width, height), create
+
+    def _store(self, held: list[bytearray]) -> None:
+        write_png(self._path, self._format, *self._extent, held[0], create=self._create)

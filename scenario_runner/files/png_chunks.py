@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import struct
 import zlib
+from functools import partial
 
 from scenario_runner.files.source import file_error
+
+damaged = partial(file_error, code="SR-FILE-011")
+unsupported = partial(file_error, code="SR-FILE-012")
 
 _CHUNK_LIMIT = 1 << 18
 _KEPT = (b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND")
@@ -35,33 +39,23 @@ def essential_chunks(path: str, data: bytes) -> bytes:
         length, kind = struct.unpack(">I4s", data[offset : offset + 8].ljust(8, b"\0"))
         end = offset + 12 + length
         if end > len(data):
-            raise file_error(
-                path,
-                f"ends after {len(data)} bytes, expected an IEND chunk at the end (truncated?)",
-                code="SR-FILE-011",
-            )
+            raise damaged(path, f"ends after {len(data)} bytes, expected an IEND chunk at the end (truncated?)")
         if kind in _KEPT and not (kind != b"IDAT" and kind != b"IEND" and b"IDAT" in kinds):
             if zlib.crc32(view[offset + 4 : end - 4]) != int.from_bytes(view[end - 4 : end], "big"):
-                raise file_error(path, f"has a chunk {kind!r} whose check sum is wrong (damaged?)", code="SR-FILE-011")
+                raise damaged(path, f"has a chunk {kind!r} whose check sum is wrong (damaged?)")
             kept.append(view[offset:end] if kind != b"tRNS" else _widened_key(data, view[offset:end]))
             kinds.add(kind)
         elif kind not in _KEPT and not kind[0] & 0x20:
-            raise file_error(
-                path, f"has a chunk {kind!r}, which is essential for its texels and unknown", code="SR-FILE-012"
-            )
+            raise unsupported(path, f"has a chunk {kind!r}, which is essential for its texels and unknown")
         if kind == b"IDAT":
             rows.feed(view[offset + 8 : end - 4])
         if kind == b"IEND":
             break
         offset = end
     else:
-        raise file_error(path, f"has more than {_CHUNK_LIMIT} chunks", code="SR-FILE-012")
+        raise unsupported(path, f"has more than {_CHUNK_LIMIT} chunks")
     if data[25] == _PALETTE and b"PLTE" not in kinds:
-        raise file_error(
-            path,
-            "has texels that are numbers of colours, but no chunk b'PLTE' that says which colours",
-            code="SR-FILE-011",
-        )
+        raise damaged(path, "has texels that are numbers of colours, but no chunk b'PLTE' that says which colours")
     rows.check()
     return b"".join(kept)
 
@@ -98,16 +92,13 @@ class _RowCount:
                     return  # what follows the rows is not read
                 self._found += len(self._stream.decompress(part[start : start + _FEED_SIZE_BYTES]))
         except zlib.error as error:
-            raise file_error(
-                self._path,
-                f"cannot be decoded as a PNG file: {str(error)[:1].lower()}{str(error)[1:]}",
-                code="SR-FILE-011",
+            raise damaged(
+                self._path, f"cannot be decoded as a PNG file: {str(error)[:1].lower()}{str(error)[1:]}"
             ) from error
 
     def check(self) -> None:
         if self._found < self._expected:
-            raise file_error(
+            raise damaged(
                 self._path,
                 f"has {self._found} bytes of rows, expected {self._expected} of an image of its size (truncated?)",
-                code="SR-FILE-011",
             )

@@ -1,15 +1,90 @@
-"""A file that is read: every way in which reading can fail is a `FileError` that begins with the path."""
+"""Files that are read, and the sandbox that says which files may be touched.
+
+Every file that a scenario names is opened by `SourceFile` or `OutputFile` (or, for shader sources, by what also asks
+the sandbox). They check the path before they open it and the file afterwards, so that a link that is exchanged in
+between is noticed as well. Every way in which reading can fail is a `FileError` that begins with the path.
+"""
+
+from __future__ import annotations
 
 import errno
 import os
+import signal
 import stat
 import time
-from types import TracebackType
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import FileError, error_of, file_error_code
-from scenario_runner.files.sandbox import check_opened, check_path
+from scenario_runner.errors import FileError, MissingFileError, SandboxError, error_of, file_error_code
+
+CODE = "SR-SANDBOX-001"
+_HELP = "move it into the scenario's folder, or run without --sandbox if you trust whoever wrote the scenario"
+
+
+class _Allowed(NamedTuple):
+    """Real paths: ``folders`` with all that is below them, and single ``files``."""
+
+    folders: tuple[str, ...]
+    files: frozenset[str]
+
+
+_allowed: ContextVar[_Allowed | None] = ContextVar("allowed", default=None)
+
+
+@contextmanager
+def confined(folders: Iterable[str | os.PathLike[str]], files: Iterable[str | os.PathLike[str]] = ()) -> Iterator[None]:
+    """As long as the block runs, files outside of ``folders`` are refused, but for ``files``.
+
+    It holds for this thread and for what runs in copies of its context.
+    """
+    real = tuple(os.path.join(os.path.realpath(os.fspath(folder)), "") for folder in folders)
+    token = _allowed.set(_Allowed(real, frozenset(os.path.realpath(file) for file in files)))
+    try:
+        yield
+    finally:
+        _allowed.reset(token)
+
+
+def is_confined() -> bool:
+    """Whether there is a sandbox."""
+    return _allowed.get() is not None
+
+
+def check_path(path: str) -> None:
+    """Refuse a path that leads out of the sandbox, also through links; nothing is opened. Raises SandboxError."""
+    allowed = _allowed.get()
+    if allowed is None:
+        return
+    try:
+        real = os.path.realpath(path)
+    except (OSError, ValueError):
+        return  # a path that no file can have: opening it reports that
+    if real not in allowed.files and not real.startswith(allowed.folders):
+        where = "" if real == path else f" ({real!r})"
+        message = f"leads out of the scenario's folder{where}, which the sandbox forbids"
+        raise SandboxError(Diagnostic(CODE, "error", None, message, _HELP, path=path))
+
+
+def check_opened(path: str, descriptor: int) -> None:
+    """Refuse a file that was opened by ``path`` and is not what the path, checked again, leads to.
+
+    Raises SandboxError.
+    """
+    if _allowed.get() is None:
+        return
+    check_path(path)
+    try:
+        same = os.path.samestat(os.stat(os.path.realpath(path)), os.fstat(descriptor))
+    except OSError:
+        same = False
+    if not same:
+        raise SandboxError(
+            Diagnostic(CODE, "error", None, "changed while it was opened, which the sandbox forbids", path=path)
+        )
+
 
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
 _CLOCK_STEP_NS = 20_000_000  # file systems take times from a clock that moves in steps of up to 10 ms
@@ -33,7 +108,7 @@ class Identity(NamedTuple):
     changed_ns: int
     settled: bool
 
-    def is_same_file(self, other: "Identity") -> bool:
+    def is_same_file(self, other: Identity) -> bool:
         """Whether nothing that these identities can tell differs."""
         return self[:5] == other[:5]
 
@@ -150,12 +225,10 @@ class SourceFile:
         if descriptor >= 0:
             os.close(descriptor)
 
-    def __enter__(self) -> "SourceFile":
+    def __enter__(self) -> SourceFile:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _read_some(self, part: memoryview, offset: int) -> int:
@@ -173,3 +246,57 @@ class SourceFile:
         data = os.read(self._descriptor, len(part))
         part[: len(data)] = data
         return len(data)
+
+
+@contextmanager
+def lease(file: SourceFile) -> Iterator[bool]:
+    """Hold a read lease on an open file as long as the block runs; gives whether the system granted it.
+
+    It does not on the files of other users (except to root), on files that are open for writing, on some file systems,
+    and outside of Linux.
+    """
+    try:
+        import fcntl
+
+        # The kernel announces waiting writers by a signal. The usual one, SIGIO, would end the process; this one is
+        # ignored by default.
+        fcntl.fcntl(file.descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(file.descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except (ImportError, AttributeError, OSError):
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        with suppress(OSError):
+            fcntl.fcntl(file.descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+
+
+def check_existing_folder(path: str) -> None:
+    """Raise MissingFileError or FileError for what is not a folder that files can be written to."""
+    if not os.path.exists(path):
+        raise MissingFileError(f"{path}: no such folder", help="make the folder first")
+    if not os.path.isdir(path):
+        raise FileError(f"{path}: is not a folder")
+    reason = _why_not_writable(path)
+    if reason is not None:
+        raise FileError(f"{path}: no file can be written to this folder: {reason}")
+
+
+def check_folder_to_write(path: str) -> None:
+    """Raise FileError for a folder that no file can be written to, or where it is missing, that cannot be made."""
+    existing = os.path.realpath(path)
+    while not os.path.lexists(existing):
+        existing = os.path.dirname(existing)
+    reason = _why_not_writable(existing)
+    if reason is not None:
+        raise file_error(path, f"cannot be written to: {reason}", code="SR-FILE-015")
+
+
+def _why_not_writable(folder: str) -> str | None:
+    """What the system has against a new file in a folder, None for nothing."""
+    if os.access(folder, os.W_OK | os.X_OK):
+        return None
+    read_only = hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY
+    code = errno.EROFS if read_only else errno.EACCES
+    return reason_of(OSError(code, os.strerror(code)))

@@ -14,7 +14,7 @@ from typing import Any
 from scenario_runner.checks.resources import declared_otherwise, name_of_format
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.files.image_file import check_destination, stored_levels
+from scenario_runner.files.codec import check_destination, stored_levels
 from scenario_runner.formats import Format, format_named, full_mip_count
 from scenario_runner.plan.context import ResourceContext, ResourceResolver, Tables
 from scenario_runner.plan.model.plan import FramePlan, ResourcePlan

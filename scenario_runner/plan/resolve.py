@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
-from scenario_runner.files.sandbox import check_path
+from scenario_runner.files.source import check_path
 from scenario_runner.kinds import COMMANDS
 from scenario_runner.plan.bindings import PushConstants
 from scenario_runner.plan.context import CommandContext, CommandResolver, ResourceContext, Tables

@@ -9,8 +9,7 @@ from typing import Any
 
 from scenario_runner.byte_data import array_of, plain_bytes
 from scenario_runner.errors import FileError, UsageError
-from scenario_runner.files.codec import codec_of
-from scenario_runner.files.image_file import check_source, open_image
+from scenario_runner.files.codec import check_source, codec_of, open_image
 from scenario_runner.files.npy import NpyReader, open_npy, read_header
 from scenario_runner.formats import Format, format_of_value
 from scenario_runner.plan.model.resources import ImagePart, image_parts

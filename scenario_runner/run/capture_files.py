@@ -22,9 +22,8 @@ from scenario_runner import system_limits
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError
 from scenario_runner.files.codec import all_codecs, codec_for
-from scenario_runner.files.existing_folder import check_folder_to_write
 from scenario_runner.files.output import OutputFile, OutputSet, check_destination
-from scenario_runner.files.source import file_error
+from scenario_runner.files.source import check_folder_to_write, file_error
 from scenario_runner.plan.destinations import at_pointer
 from scenario_runner.plan.model.plan import frame_folder
 from scenario_runner.run.resource_files import FileNames, create_resource_file

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from scenario_runner import log
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import error_of
-from scenario_runner.files.existing_folder import check_folder_to_write
-from scenario_runner.files.source import file_error, reason_of
+from scenario_runner.files.source import check_folder_to_write, file_error, reason_of
 from scenario_runner.files.tool_captures import is_gfxr, is_whole_gfxr, is_whole_rdc
 
 if TYPE_CHECKING:

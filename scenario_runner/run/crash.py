@@ -82,7 +82,7 @@ def _placed(problem: Diagnostic, pointer: str) -> Diagnostic:
     The process that ended has read the file and found it right. So it is not checked again here, and this program does
     not come to need what reads scenarios, which is costly to import.
     """
-    from scenario_runner.scenario.places import Places
+    from scenario_runner.scenario.syntax import Places
     from scenario_runner.streams import read_file
 
     path = problem.path or ""

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, ScenarioRunnerError
-from scenario_runner.files.codec import all_codecs, codec_for
-from scenario_runner.files.existing_folder import check_folder_to_write
-from scenario_runner.files.image_file import create_image
+from scenario_runner.files.codec import all_codecs, codec_for, create_image
 from scenario_runner.files.output import OutputFile, check_destination
-from scenario_runner.files.source import file_error, reason_of
+from scenario_runner.files.source import check_folder_to_write, file_error, reason_of
 from scenario_runner.plan.destinations import at_pointer
 from scenario_runner.plan.dumps import START, Changes, DumpPoint, Wanted, dump_points, with_dumps, with_whole_images
 from scenario_runner.run.capture_files import HashedFile

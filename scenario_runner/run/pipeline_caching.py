@@ -25,8 +25,7 @@ from scenario_runner import log, progress
 from scenario_runner.content_cache import KINDS, bound, default_cache_dir, is_trusted, read_own, replace_own, touch
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import DeviceError, FileError, PipelineCacheMissError, UnsupportedError
-from scenario_runner.files.existing_folder import check_existing_folder
-from scenario_runner.files.source import reason_of
+from scenario_runner.files.source import check_existing_folder, reason_of
 from scenario_runner.vulkan.pipelines.driver_cache import Creation, DriverCache
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner import log, progress
 from scenario_runner.errors import UsageError
-from scenario_runner.files.existing_folder import check_existing_folder
 from scenario_runner.files.output import OutputFile
+from scenario_runner.files.source import check_existing_folder
 from scenario_runner.streams import read_file
 from scenario_runner.vulkan.pipelines.graph_reports import (
     DEBUG_DATABASE,

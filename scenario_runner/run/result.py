@@ -79,7 +79,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
             return data
         if not isinstance(uid, str) or not self._data:
             raise KeyError(f"{uid!r}: expected the uid of a resource that was read back; there are: {list(self)}")
-        from scenario_runner.scenario.wording import close_match, listed
+        from scenario_runner.scenario.model_base import close_match, listed
 
         what = "was not read back (outputs=[...] does)" if uid in self._plan.resources else "does not exist"
         raise KeyError(f"{uid!r} {what}{close_match(uid, self._data)}; there are: {listed(self)}")
@@ -108,7 +108,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         dtype, shape = plan.array_type(part)
         view = memoryview(data)[part.offset_bytes : part.end_bytes]
         if part.aspect == "depth" and dtype == "<u4":
-            from scenario_runner.files.npy_image import composed
+            from scenario_runner.files.npy_images import composed
 
             stencil = plan.part(level, "stencil") if "stencil" in plan.format.aspects else None
             stencils = None if stencil is None else memoryview(data)[stencil.offset_bytes : stencil.end_bytes]

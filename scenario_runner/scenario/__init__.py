@@ -19,64 +19,68 @@ if TYPE_CHECKING:
         SubresourceRange,
         TensorBarrier,
     )
-    from scenario_runner.scenario.bindings import Binding
-    from scenario_runner.scenario.boundary import MarkBoundary
-    from scenario_runner.scenario.buffers import Buffer
-    from scenario_runner.scenario.compute import DispatchCompute
-    from scenario_runner.scenario.entry import Command, Resource
-    from scenario_runner.scenario.fragment import ColorAttachment, DispatchFragment
-    from scenario_runner.scenario.graph_commands import DispatchGraph, DispatchSpirvGraph, PushConstantMap
-    from scenario_runner.scenario.graphs import Graph, GraphConstant, ShaderSubstitution, SpecializationConstantMap
-    from scenario_runner.scenario.images import Image
+    from scenario_runner.scenario.commands import (
+        Binding,
+        ColorAttachment,
+        DispatchCompute,
+        DispatchFragment,
+        DispatchGraph,
+        DispatchOpticalFlow,
+        DispatchSpirvGraph,
+        MarkBoundary,
+        OpticalFlowBindings,
+        PushConstantMap,
+    )
     from scenario_runner.scenario.loader import from_dict, load, loads
-    from scenario_runner.scenario.memory import MemoryGroup
-    from scenario_runner.scenario.model import Model
-    from scenario_runner.scenario.optical_flow import DispatchOpticalFlow, OpticalFlowBindings
-    from scenario_runner.scenario.raw_data import RawData
-    from scenario_runner.scenario.references import check_references
-    from scenario_runner.scenario.scenario import Scenario
+    from scenario_runner.scenario.model import Command, Model, Resource
+    from scenario_runner.scenario.scenario import Scenario, check_references
     from scenario_runner.scenario.schema import json_schema
-    from scenario_runner.scenario.shaders import Shader, SpecializationConstant
-    from scenario_runner.scenario.tensors import Tensor
+    from scenario_runner.scenario.shaders import (
+        Graph,
+        GraphConstant,
+        Shader,
+        ShaderSubstitution,
+        SpecializationConstant,
+        SpecializationConstantMap,
+    )
+    from scenario_runner.scenario.storage import Buffer, Image, MemoryGroup, RawData, Tensor
 
-_HOME = {
-    "Binding": "bindings",
-    "Buffer": "buffers",
-    "BufferBarrier": "barriers",
-    "ColorAttachment": "fragment",
-    "Command": "entry",
-    "DispatchBarrier": "barriers",
-    "DispatchCompute": "compute",
-    "DispatchFragment": "fragment",
-    "DispatchGraph": "graph_commands",
-    "DispatchOpticalFlow": "optical_flow",
-    "DispatchSpirvGraph": "graph_commands",
-    "Graph": "graphs",
-    "GraphConstant": "graphs",
-    "Image": "images",
-    "ImageBarrier": "barriers",
-    "MarkBoundary": "boundary",
-    "MemoryBarrier": "barriers",
-    "MemoryGroup": "memory",
-    "Model": "model",
-    "OpticalFlowBindings": "optical_flow",
-    "PushConstantMap": "graph_commands",
-    "RawData": "raw_data",
-    "Resource": "entry",
-    "Scenario": "scenario",
-    "Shader": "shaders",
-    "ShaderSubstitution": "graphs",
-    "SpecializationConstant": "shaders",
-    "SpecializationConstantMap": "graphs",
-    "SubresourceRange": "barriers",
-    "Tensor": "tensors",
-    "TensorBarrier": "barriers",
-    "check_references": "references",
-    "from_dict": "loader",
-    "json_schema": "schema",
-    "load": "loader",
-    "loads": "loader",
+_NAMES = {
+    "barriers": (
+        "BufferBarrier",
+        "DispatchBarrier",
+        "ImageBarrier",
+        "MemoryBarrier",
+        "SubresourceRange",
+        "TensorBarrier",
+    ),
+    "commands": (
+        "Binding",
+        "ColorAttachment",
+        "DispatchCompute",
+        "DispatchFragment",
+        "DispatchGraph",
+        "DispatchOpticalFlow",
+        "DispatchSpirvGraph",
+        "MarkBoundary",
+        "OpticalFlowBindings",
+        "PushConstantMap",
+    ),
+    "loader": ("from_dict", "load", "loads"),
+    "model": ("Command", "Model", "Resource"),
+    "scenario": ("Scenario", "check_references"),
+    "schema": ("json_schema",),
+    "shaders": (
+        "Graph",
+        "GraphConstant",
+        "Shader",
+        "ShaderSubstitution",
+        "SpecializationConstant",
+        "SpecializationConstantMap",
+    ),
+    "storage": ("Buffer", "Image", "MemoryGroup", "RawData", "Tensor"),
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "Binding",

@@ -1,18 +1,27 @@
 """The four barrier resources, and the dispatch_barrier command that inserts them."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
 from scenario_runner.diagnostics import Diagnostic, error
-from scenario_runner.scenario.dialects import canonical
-from scenario_runner.scenario.entry import Command, Resource, Resources, Use, each_of, found
-from scenario_runner.scenario.model import U32, U64, Model, Reference, References, Uid
-
-if TYPE_CHECKING:
-    from scenario_runner.scenario.buffers import Buffer
-    from scenario_runner.scenario.images import Image
+from scenario_runner.scenario.model import (
+    U32,
+    U64,
+    Command,
+    Model,
+    Reference,
+    References,
+    Resource,
+    Resources,
+    Uid,
+    Use,
+    each_of,
+    found,
+)
+from scenario_runner.scenario.model_base import canonical
+from scenario_runner.scenario.storage import Buffer, Image
 
 _WHOLE_SIZE = 2**64 - 1
 _REMAINING = 2**32 - 1

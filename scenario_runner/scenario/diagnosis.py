@@ -12,14 +12,11 @@ from pydantic import ValidationError
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioError
 from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
-from scenario_runner.scenario.contradictions import check_contradictions
 from scenario_runner.scenario.leniency import accepted
-from scenario_runner.scenario.places import NO_FILE, Places
-from scenario_runner.scenario.references import check_references
-from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
-from scenario_runner.scenario.syntax import MAX_DIGITS, Fault, line_and_column, scan
-from scenario_runner.scenario.validators import model_of
-from scenario_runner.scenario.wording import at, close_match, findings, listed, shown, unknown_key
+from scenario_runner.scenario.model import model_of
+from scenario_runner.scenario.model_base import at, close_match, findings, listed, shown, unknown_key
+from scenario_runner.scenario.scenario import MAX_PROBLEMS, check_contradictions, check_references, limited
+from scenario_runner.scenario.syntax import MAX_DIGITS, NO_FILE, Fault, Places, line_and_column, scan
 
 _ABOUT_KEYS = ("SR-JSON-003", "SR-JSON-006")
 """Codes whose place is a key, not its value."""
@@ -48,34 +45,18 @@ def diagnose(text: str, path: str | None) -> list[Diagnostic]:
             line, column = places.find(finding.pointer or "", key=finding.code in _ABOUT_KEYS)
             problems.append(finding._replace(path=path, line=line, column=column))
     problems.sort(key=lambda problem: (problem.line or 0, problem.column or 0))
-    if not problems:
-        problems.append(
-            Diagnostic(
-                "SR-JSON-005",
-                "error",
-                None,
-                "the scenario is wrong in a way that this program cannot describe",
-                path=path,
-            )
-        )
-    return limited(problems)
+    return limited(problems or [_undescribed(path)])
 
 
 def diagnose_tree(tree: Any, path: str | None) -> list[Diagnostic]:
     """The problems of a scenario that was given as data. At least one."""
     problems = [finding._replace(path=path) for finding in _shape(tree, in_code=True)]
-    return limited(
-        problems
-        or [
-            Diagnostic(
-                "SR-JSON-005",
-                "error",
-                None,
-                "the scenario is wrong in a way that this program cannot describe",
-                path=path,
-            )
-        ]
-    )
+    return limited(problems or [_undescribed(path)])
+
+
+def _undescribed(path: str | None) -> Diagnostic:
+    message = "the scenario is wrong in a way that this program cannot describe"
+    return Diagnostic("SR-JSON-005", "error", None, message, path=path)
 
 
 def _placed_at(text: str, path: str, fault: Fault) -> Diagnostic:
@@ -89,13 +70,7 @@ def _shape(tree: Any, *, in_code: bool = False) -> list[Diagnostic]:
     """Findings on the whole tree: keys and types first, then the references between the entries that are right."""
     tree, _ = accepted(tree, in_code=in_code)
     if not isinstance(tree, dict):
-        return [
-            at(
-                (),
-                f"expected an object with the keys 'resources' and 'commands', got {shown(tree)}",
-                code="SR-JSON-005",
-            )
-        ]
+        return [at((), f"expected an object with the keys 'resources' and 'commands', got {shown(tree)}")]
     found = [
         at((), f"the required key {name!r} is missing", code="SR-JSON-004")
         for name in ("resources", "commands")
@@ -165,12 +140,8 @@ class _Entries:
         one = self.name[:-1]
         kinds = f"the kinds of {self.name}: {', '.join(self.kinds)}"
         if not isinstance(entry, dict):
-            yield at(
-                here,
-                f"expected an object whose key is the kind of the {one}, got {shown(entry)}",
-                kinds,
-                code="SR-JSON-006",
-            )
+            message = f"expected an object whose key is the kind of the {one}, got {shown(entry)}"
+            yield at(here, message, kinds, code="SR-JSON-006")
             return
         if not entry:
             yield at(here, f"the object is empty: expected one key, the kind of the {one}", kinds, code="SR-JSON-006")
@@ -188,11 +159,8 @@ class _Entries:
         if not known:
             if key in self.others:
                 where = "commands" if self.name == "resources" else "resources"
-                yield at(
-                    (*here, key),
-                    f"{key!r} is a {where[:-1]}, it belongs under {where!r}",
-                    code="SR-JSON-006",
-                )
+                message = f"{key!r} is a {where[:-1]}, it belongs under {where!r}"
+                yield at((*here, key), message, code="SR-JSON-006")
                 return
             renamed = _RENAMED_KINDS.get(key)
             hint = f" (did you mean {renamed!r}?)" if renamed in self.kinds else close_match(key, self.kinds)

@@ -14,15 +14,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from scenario_runner.diagnostics import Diagnostic, warning
+from scenario_runner.diagnostics import Diagnostic, escape, warning
 from scenario_runner.errors import ScenarioError
 from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
-from scenario_runner.scenario.model import Model
-from scenario_runner.scenario.model_base import ModelBase
-from scenario_runner.scenario.references import with_article
-from scenario_runner.scenario.syntax import escape
-from scenario_runner.scenario.validators import model_of
-from scenario_runner.scenario.wording import OTHER_NAMES, close_match, name_of, part_of, shown
+from scenario_runner.scenario.model import Model, model_of
+from scenario_runner.scenario.model_base import OTHER_NAMES, ModelBase, close_match, name_of, part_of, shown
+from scenario_runner.scenario.scenario import with_article
 
 _ROOT = ("resources", "commands")
 _BESIDE = ("$schema", "expect")

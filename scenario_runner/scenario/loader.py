@@ -6,19 +6,18 @@ import errno
 import gc
 import json
 import os
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
 
-from scenario_runner.diagnostics import Diagnostic
+from pydantic import ValidationError
+
+from scenario_runner.diagnostics import Diagnostic, warning
 from scenario_runner.errors import FileError, ScenarioError, error_of, file_error_code
-from scenario_runner.kinds import COMMANDS, RESOURCES
-from scenario_runner.scenario.validators import model_of
+from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
+from scenario_runner.scenario.model import model_of
+from scenario_runner.scenario.scenario import Scenario
 from scenario_runner.streams import is_stream, read_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from scenario_runner.kinds import CommandKind, ResourceKind
-    from scenario_runner.scenario.scenario import Scenario
 
 MAX_FILE_BYTES = 32 << 20
 """Largest scenario file. A command takes about 300 bytes; what is larger than this is data and belongs in files."""
@@ -55,14 +54,8 @@ def load(path: str | os.PathLike[str]) -> Scenario:
         from scenario_runner.text import close_files_help
 
         reason = (error.strerror or str(error)).lower()
-        problem = Diagnostic(
-            file_error_code(error),
-            "error",
-            None,
-            f"cannot read the scenario: {reason}",
-            close_files_help(name, error),
-            path=name,
-        )
+        message, help = f"cannot read the scenario: {reason}", close_files_help(name, error)
+        problem = Diagnostic(file_error_code(error), "error", None, message, help, path=name)
         raise error_of([problem]) from error
     except ValueError as error:
         raise FileError(f"cannot read the scenario {name!r:.100}: {error}") from error
@@ -77,8 +70,6 @@ def from_dict(
     The fields for code, such as ``data`` and ``source``, may be given as well. ``path`` is named in messages; relative
     paths start from ``base_dir``. Raises `ScenarioError` with everything that is wrong.
     """
-    from scenario_runner.scenario.scenario import Scenario
-
     tree = {key: list(value) if isinstance(value, tuple) else value for key, value in tree.items()}
     try:
         if tree.keys() - _BESIDE.keys() != {"resources", "commands"} or not _are_right(tree):
@@ -102,8 +93,6 @@ def loads(text: str | bytes, path: str | None = None, base_dir: str | None = Non
     Raises `ScenarioError` with every problem of the text; an error of the JSON syntax stands alone.
     """
     if base_dir is None:
-        from pathlib import Path
-
         base_dir = str(Path(path).absolute().parent) if path else "."
     text = _checked_text(text, path)
     # Tens of thousands of small objects that all stay would set off many useless collections.
@@ -128,8 +117,6 @@ def loads(text: str | bytes, path: str | None = None, base_dir: str | None = Non
 
 
 def _parsed(text: str, path: str | None, base_dir: str, leniently: bool) -> Scenario:
-    from scenario_runner.scenario.scenario import Scenario
-
     try:
         tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
     except (ValueError, RecursionError):
@@ -145,14 +132,9 @@ def _parsed(text: str, path: str | None, base_dir: str, leniently: bool) -> Scen
     # A null can only be the one of an optional field, which a file leaves out instead.
     if "null" in text and _has_null(tree):
         raise _Suspect
+    message = "a boolean number of mip levels is deprecated and means 1"
     warnings = [
-        Diagnostic(
-            "SR-JSON-008",
-            "warning",
-            f"/resources/{index}/image/mips",
-            "a boolean number of mip levels is deprecated and means 1",
-            "write the number",
-        )
+        warning("SR-JSON-008", f"/resources/{index}/image/mips", message, "write the number")
         for index in _boolean_mips(tree["resources"])
     ]
     resources, resource_keys = _entries(tree.pop("resources"), RESOURCES)
@@ -168,8 +150,6 @@ def _entries(
     validators: dict[str, tuple[Callable[[Any], Any], frozenset[str]]] = {}
     models: list[Any] = []
     keys: list[str] = []
-    from pydantic import ValidationError
-
     try:
         for entry in entries:
             ((key, body),) = entry.items()
@@ -227,7 +207,7 @@ def _has_null(tree: Any) -> bool:
 def _checked_text(content: str | bytes, path: str | None) -> str:
     """The content as text, of a size that can be parsed."""
     if not path:
-        from scenario_runner.scenario.places import NO_FILE
+        from scenario_runner.scenario.syntax import NO_FILE
 
         path = NO_FILE
     size = f"{MAX_FILE_BYTES >> 20} MiB" if len(content) > MAX_FILE_BYTES else ""
@@ -241,19 +221,18 @@ def _checked_text(content: str | bytes, path: str | None) -> str:
 
 
 def _too_large(size: str, path: str) -> ScenarioError:
-    advice = "keep data in the files that the scenario names"
-    return ScenarioError(
-        Diagnostic("SR-JSON-007", "error", None, f"a scenario of more than {size} is not read", advice, path=path)
+    return _unreadable(
+        path, f"a scenario of more than {size} is not read", "keep data in the files that the scenario names"
     )
+
+
+def _unreadable(path: str, message: str, help: str, **place: int) -> ScenarioError:
+    return ScenarioError(Diagnostic("SR-JSON-007", "error", None, message, help, path=path, **place))
 
 
 def _decoded(content: bytes, path: str) -> str:
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ScenarioError(
-            Diagnostic(
-                "SR-JSON-007", "error", None, "the file is UTF-16, expected UTF-8", "save it as UTF-8", path=path
-            )
-        )
+        raise _unreadable(path, "the file is UTF-16, expected UTF-8", "save it as UTF-8")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -266,15 +245,4 @@ def _decoded(content: bytes, path: str) -> str:
             help = (
                 "scenario-runner vgf scenario makes a scenario of a model; scenario-runner MODEL.vgf runs one without"
             )
-        raise ScenarioError(
-            Diagnostic(
-                "SR-JSON-007",
-                "error",
-                None,
-                message,
-                help,
-                path=path,
-                line=line,
-                column=len(before) + 1,
-            )
-        ) from None
+        raise _unreadable(path, message, help, line=line, column=len(before) + 1) from None

@@ -1,20 +1,25 @@
-"""The base of every model, and the value types that several models share.
+"""The bases of all models, resources and commands, and the value types that several of them share.
 
 Models are frozen and strict: an unknown key, a fraction for an integer, or ``true`` for a number is an error; what
-files may hold beyond that is the business of `leniency`. Their
-fields have the names that the JSON has: only the spellings of enum values differ between the file and the code.
+files may hold beyond that is the business of `leniency`. Their fields have the names that the JSON has: only the
+spellings of enum values differ between the file and the code.
 """
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterable, Mapping
 from inspect import Parameter, Signature
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
 
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioError
+from scenario_runner.kinds import CommandKind, ResourceKind
 from scenario_runner.scenario.model_base import ModelBase
 
 _FIELDS = "\n\n    Fields:"
@@ -55,7 +60,7 @@ class Model(ModelBase):
             try:
                 super().__init__(**self.completed(values))
             except ValidationError as error:
-                from scenario_runner.scenario.wording import problems_in_code
+                from scenario_runner.scenario.model_base import problems_in_code
 
                 raise ScenarioError(problems_in_code(type(self), error)) from None
 
@@ -163,3 +168,100 @@ def require_source(model: AnyModel, src: str | None, field: str, value: Any) -> 
     if src is None and value is None:
         raise PydanticCustomError("no_source", "{message}", {"message": f"one of 'src' and {field!r} is required"})
     return model
+
+
+Use = tuple[str, str, frozenset[str]]
+"""Where in the entry a uid stands (a JSON pointer), the uid, and the kinds that it may have."""
+
+STORAGE = frozenset({"buffer", "tensor", "image"})
+"""Kinds that a binding can show to a shader."""
+
+
+class Entry(Model):
+    """What resources and commands have in common.
+
+    The methods are called when all entries of a scenario are there; ``resources`` are those by uid, without any that is
+    wrong. What a reference that leads nowhere would say is left out: `references.check_references` reports it.
+    """
+
+    def references(self) -> Iterable[Use]:
+        """Every uid of another resource that the entry names."""
+        return ()
+
+    def contradictions(self, resources: Resources) -> Iterable[Diagnostic]:
+        """What does not fit together, and warnings of what has no effect; each pointer starts from the entry."""
+        return ()
+
+
+class Resource(Entry):
+    """Any resource; its class has a ``kind``, and each one has a ``uid``."""
+
+    uid: str
+
+
+class Command(Entry):
+    """Any command; its class has a ``kind``."""
+
+    @property
+    def work(self) -> str:
+        """What messages call the work of the command."""
+        return self.kind
+
+    def shaders(self) -> tuple[str, ...]:
+        """uids of the shaders that the command runs; they are compiled or read before the command is resolved."""
+        return ()
+
+    def shown(self) -> tuple[str, ...]:
+        """uids of the resources that are read back after the command."""
+        return ()
+
+
+Resources = Mapping[str, Resource]
+
+
+def found(resources: Resources, uid: str | None, kind: str) -> Any:
+    """The resource with a uid, where there is one of the kind, else None."""
+    resource = resources.get(uid or "")
+    return resource if resource is not None and resource.kind == kind else None
+
+
+def repeated(values: Iterable[Any]) -> Iterable[tuple[int, int]]:
+    """The position of each value that was there before, with the first position of it."""
+    seen: dict[Any, int] = {}
+    for index, value in enumerate(values):
+        first = seen.setdefault(value, index)
+        if first != index:
+            yield index, first
+
+
+def each_of(name: str, uids: Iterable[str], kinds: frozenset[str]) -> Iterable[Use]:
+    """The uses of a list of uids."""
+    return ((f"/{name}/{index}", uid, kinds) for index, uid in enumerate(uids))
+
+
+def model_of(kind: ResourceKind | CommandKind) -> type[Model]:
+    """The model class of a kind, ready to validate."""
+    model: type[Model] = kind.model
+    if not model.__pydantic_complete__:
+        build(model)
+    return model
+
+
+def build(model: type[Model]) -> None:
+    """Build the validator of a model.
+
+    Before its first build pydantic imports what reads the metadata of installed distributions, in search of plugins.
+    That costs 20 ms, with PYDANTIC_DISABLE_PLUGINS as well; the build costs half of one. Nothing here wants a plugin,
+    so for the time of the build an empty finder stands in for its own.
+    """
+    name = "pydantic.plugin._loader"
+    if name in sys.modules:
+        model.model_rebuild()
+        return
+    finder = ModuleType(name)
+    finder.get_plugins = tuple  # type: ignore[attr-defined]
+    sys.modules[name] = finder
+    try:
+        model.model_rebuild()
+    finally:
+        del sys.modules[name]

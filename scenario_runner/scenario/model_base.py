@@ -1,11 +1,14 @@
-"""What is known of every model without an instance of it."""
+"""The base class of models that read JSON, and the messages for what pydantic finds wrong in them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from scenario_runner.diagnostics import Diagnostic, escape
 
 
 class ModelBase(BaseModel):
@@ -29,3 +32,174 @@ class ModelBase(BaseModel):
     def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
         """The JSON Schema of the model, with what its validators accept beyond the types of its fields."""
         return definition
+
+
+VALUES: dict[str, str] = {
+    "ACCESS_MEMORY_WRITE": "memory_write",
+    "ACCESS_MEMORY_READ": "memory_read",
+    "ACCESS_GRAPH_WRITE": "graph_write",
+    "ACCESS_GRAPH_READ": "graph_read",
+    "ACCESS_COMPUTE_SHADER_WRITE": "compute_shader_write",
+    "ACCESS_COMPUTE_SHADER_READ": "compute_shader_read",
+    "GRAPH": "graph",
+    "COMPUTE": "compute",
+    "GRAPHICS": "graphics",
+    "ALL": "all",
+    "IMAGE_LAYOUT_TENSOR_ALIASING": "tensor_aliasing",
+    "IMAGE_LAYOUT_GENERAL": "general",
+    "IMAGE_LAYOUT_UNDEFINED": "undefined",
+}
+"""Enum values: another dialect's spelling → ours."""
+
+
+def canonical(value: str) -> str:
+    """Our spelling of an enum value."""
+    return VALUES.get(value, value)
+
+
+OTHER_NAMES = {"data_type": "format", "range": "rangeND", "shader": "shader_ref", "graph": "graph_ref"}
+
+
+def at(loc: Sequence[str | int], message: str, help: str | None = None, *, code: str = "SR-JSON-005") -> Diagnostic:
+    """An error at a place of which ``loc`` are the keys and indices; by default a value that its key cannot have."""
+    return Diagnostic(code, "error", "".join(f"/{escape(str(step))}" for step in loc), message, help)
+
+
+def shown(value: Any) -> str:
+    """A value of the file as a message shows it: as JSON spells it, strings in single quotes, short."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, (list, tuple)):
+        return "an array"
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return "a number of more than 40 digits"
+    text = repr(value[:61] if isinstance(value, str) else value)
+    return text if len(text) <= 62 else f"{text[:56]}...{text[0]}" if isinstance(value, str) else f"{text[:56]}..."
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in quotes, with commas."""
+    return ", ".join(repr(name) for name in names)
+
+
+def close_match(name: Any, candidates: Iterable[str]) -> str:
+    """`` (did you mean 'x'?)`` for the candidate most like a name, or nothing."""
+    if not isinstance(name, str) or not name:
+        return ""
+    from scenario_runner.text import close_names, did_you_mean
+
+    return did_you_mean(close_names(name, candidates, most=1))
+
+
+def findings(model: type[ModelBase], error: ValidationError) -> Iterator[Diagnostic]:
+    """Every problem of one failed validation."""
+    for detail in error.errors(include_url=False):
+        if detail["type"] == "too_short" and len(detail["input"]) >= detail["ctx"]["min_length"]:
+            continue  # pydantic counts only the entries that are right
+        yield _finding(model, detail["type"], detail["loc"], detail["input"], detail.get("ctx", {}), detail["msg"])
+
+
+def problems_in_code(model: type[ModelBase], error: ValidationError) -> list[Diagnostic]:
+    """The same for a model that is built in code, where there is no file."""
+    problems = []
+    for finding in findings(model, error):
+        steps = (finding.pointer or "").split("/")[1:]
+        place = model.__name__ + "".join(f"[{step}]" if step.isdigit() else f".{step}" for step in steps)
+        problems.append(finding._replace(pointer=None, message=f"{place}: {finding.message}"))
+    return problems
+
+
+def _finding(
+    model: type[ModelBase], type: str, loc: tuple[str | int, ...], value: Any, context: dict[str, Any], text: str
+) -> Diagnostic:
+    got = shown(value)
+    if type == "missing":
+        return at(loc[:-1], f"the required key {loc[-1]!r} is missing", code="SR-JSON-004")
+    if type == "extra_forbidden":
+        return unknown_key(model, loc)
+    if type == "literal_error":
+        every = re.findall(r"'([^']*)'", str(context["expected"]))
+        ours = [spelling for spelling in every if spelling not in VALUES]
+        return at(loc, f"expected one of {listed(ours)}, got {got}{close_match(value, ours + every)}")
+    if model.kind == "buffer" and loc == ("size",) and value is None:
+        return at((), "one of 'size' and 'data' is required", code="SR-JSON-004")
+    if type in _EXPECTED:
+        return at(loc, f"expected {_EXPECTED[type]}, got {got}")
+    if type in ("greater_than_equal", "less_than_equal"):
+        bound = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
+        return at(loc, f"expected an integer of {bound}, got {got}")
+    if type == "multiple_of":
+        return at(loc, f"expected a multiple of {context['multiple_of']}, got {got}")
+    if type in ("too_short", "too_long"):
+        wanted, many = (
+            ("at least", context.get("min_length")) if type == "too_short" else ("at most", context["max_length"])
+        )
+        entries = "entry" if many == 1 else "entries"
+        return at(loc, f"expected {wanted} {many} {entries}, got {len(value)}")
+    if type == "wrong" and text.startswith("expected"):
+        return at(loc, f"{text}, got {got}")
+    if type == "no_source":
+        return at(loc, text, code="SR-JSON-004")
+    if type == "wrong":
+        return at(loc, text)
+    return at(loc, f"{text[:1].lower()}{text[1:]}, got {got}")
+
+
+_EXPECTED = {
+    "int_type": "an integer",
+    "int_from_float": "an integer",
+    "int_parsing": "an integer",
+    "int_parsing_size": "an integer",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "a string",
+    "string_unicode": "a string without lone surrogates",
+    "string_too_short": "a string that is not empty",
+    "tuple_type": "an array",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "dict_type": "an object",
+}
+
+
+def unknown_key(model: type[ModelBase], loc: tuple[str | int, ...]) -> Diagnostic:
+    """The finding for a key that a model, or a part of it, does not have."""
+    owner = part_of(model, loc[:-1])
+    key = str(loc[-1])
+    if key in owner.retired:
+        return at(loc, f"{key!r} is no longer supported", owner.retired[key], code="SR-JSON-003")
+    names = [name for name in owner.model_fields if name not in owner.code_only]
+    other = OTHER_NAMES.get(key)
+    hint = f" (did you mean {other!r}?)" if other in names else close_match(key, names)
+    what = name_of(owner)
+    advice = f"the keys of {'an' if what[0] in 'aeiou' else 'a'} {what}: {', '.join(names)}"
+    return at(loc, f"unknown key {shown(key)}{hint}", advice, code="SR-JSON-003")
+
+
+def name_of(model: type[ModelBase]) -> str:
+    """What messages call a model: its key in the JSON, or the words of its class."""
+    return model.kind or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.__name__).lower()
+
+
+def part_of(model: type[ModelBase], loc: tuple[str | int, ...]) -> type[ModelBase]:
+    """The model of the part of an entry that a location leads to."""
+    for step in loc:
+        field = model.model_fields.get(step) if isinstance(step, str) else None
+        inner = _model_in(field.annotation) if field is not None else None
+        if inner is not None:
+            model = inner
+    return model
+
+
+def _model_in(annotation: Any) -> type[ModelBase] | None:
+    if isinstance(annotation, type) and issubclass(annotation, ModelBase):
+        return annotation
+    for argument in get_args(annotation):
+        found = _model_in(argument)
+        if found is not None:
+            return found
+    return None

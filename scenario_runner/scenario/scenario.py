@@ -1,19 +1,141 @@
-"""A scenario: what the user wrote, frozen."""
+"""A scenario: what the user wrote, frozen, and the checks of its entries against one another."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.byte_data import Span, collisions
+from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.errors import ScenarioError
+from scenario_runner.kinds import COMMANDS, RESOURCES
+from scenario_runner.scenario.model import Command, Entry, Resource
+from scenario_runner.scenario.model_base import close_match
 
 if TYPE_CHECKING:
-    import os
+    from scenario_runner.scenario.syntax import Places
 
-    from scenario_runner.scenario.entry import Command, Resource
-    from scenario_runner.scenario.places import Places
+MAX_CANDIDATES = 200
+"""Uids that are compared with an unknown one."""
+
+MAX_HINTS = 50
+"""Unknown uids for which a close match is looked for."""
+
+
+def check_references(
+    resources: Sequence[Resource | None],
+    commands: Sequence[Command | None],
+    resource_keys: Sequence[str] | None = None,
+    command_keys: Sequence[str] | None = None,
+    broken: Mapping[str, tuple[int, str]] | None = None,
+) -> list[Diagnostic]:
+    """Unknown, duplicate and wrong-kind uids, each as a problem with its pointer.
+
+    ``resource_keys`` and ``command_keys`` are the kinds as the file spells them. Entries that could not be parsed are
+    ``None``; ``broken`` maps the uids of such resources to their index and kind: they count as defined, of any kind.
+    """
+    problems: list[Diagnostic] = []
+    messages: dict[tuple[str, frozenset[str]], str] = {}
+    kinds: dict[str, str] = {}
+    places: dict[str, str] = {}
+    anything = frozenset(uid for uid in broken or ())
+
+    def pointer(name: str, index: int, entry: Entry, keys: Sequence[str] | None) -> str:
+        return f"/{name}/{index}/{keys[index] if keys else entry.kind}"
+
+    for index, resource in enumerate(resources):
+        if resource is None:
+            continue
+        here = pointer("resources", index, resource, resource_keys)
+        first = places.setdefault(resource.uid, here)
+        if first is not here:
+            message = f"the uid {resource.uid!r:.100} is already that of {first}"
+            problems.append(error("SR-REF-003", f"{here}/uid", message, "uids are unique over all kinds of resources"))
+        kinds.setdefault(resource.uid, resource.kind)
+    for uid, (index, key) in (broken or {}).items():
+        if uid in places:
+            message = f"the uid {uid!r:.100} is already that of {places[uid]}"
+            problems.append(error("SR-REF-003", f"/resources/{index}/{key}/uid", message))
+
+    for name, entries, keys in (("resources", resources, resource_keys), ("commands", commands, command_keys)):
+        for index, entry in enumerate(entries):
+            if entry is None:
+                continue
+            for inside, uid, expected in entry.references():
+                if kinds.get(uid) not in expected and uid not in anything:
+                    here = pointer(name, index, entry, keys) + inside
+                    if (uid, expected) not in messages:
+                        close = len(messages) < MAX_HINTS
+                        messages[uid, expected] = _wrong_use(uid, expected, kinds, anything, close=close)
+                    code = "SR-REF-002" if uid in kinds else "SR-REF-001"
+                    problems.append(error(code, here, messages[uid, expected]))
+    return problems
+
+
+def _wrong_use(
+    uid: str, expected: frozenset[str], kinds: dict[str, str], others: frozenset[str], *, close: bool
+) -> str:
+    wanted = " or ".join(with_article(kind) for kind in sorted(expected))
+    if uid in kinds:
+        return f"expected the uid of {wanted}, got {uid!r:.100}, which is {with_article(kinds[uid])}"
+    if not close:
+        return f"no resource has the uid {uid!r:.100}"
+    # A resource of the right kind is the likelier one. Comparing in earnest with very many would take long.
+    alike = [known for known in (*kinds, *others) if abs(len(known) - len(uid)) < 4 and {*known[:2]} & {*uid[:2]}]
+    fitting = [known for known in alike if kinds.get(known, "") in expected or known in others]
+    hint = close_match(uid, fitting[:MAX_CANDIDATES]) or close_match(uid, alike[:MAX_CANDIDATES])
+    return f"no resource has the uid {uid!r:.100}{hint}"
+
+
+def with_article(kind: str) -> str:
+    """A kind in a sentence: ``a buffer``, ``an image``."""
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def check_contradictions(
+    resources: Sequence[Resource | None],
+    commands: Sequence[Command | None],
+    resource_keys: Sequence[str] | None = None,
+    command_keys: Sequence[str] | None = None,
+) -> tuple[list[Diagnostic], list[Diagnostic]]:
+    """Errors and warnings, each as a problem with its pointer. References that lead nowhere are passed over here.
+
+    Entries that could not be parsed are ``None``, as in `check_references`.
+    """
+    errors: list[Diagnostic] = []
+    warnings: list[Diagnostic] = []
+    by_uid = {resource.uid: resource for resource in resources if resource is not None}
+    for name, entries, keys in (("resources", resources, resource_keys), ("commands", commands, command_keys)):
+        for index, entry in enumerate(entries):
+            if entry is None:
+                continue
+            for found in entry.contradictions(by_uid):
+                here = f"/{name}/{index}/{keys[index] if keys else entry.kind}{found.pointer}"
+                (errors if found.severity == "error" else warnings).append(found._replace(pointer=here))
+    for index, kind, message in _memory_groups(resources):
+        here = f"/resources/{index}/{resource_keys[index] if resource_keys else kind}"
+        errors.append(error("SR-MEMORY-001", f"{here}/memory_group", message))
+    return errors, warnings
+
+
+def _memory_groups(resources: Sequence[Any]) -> Iterator[tuple[int, str, str]]:
+    """Members of a memory group whose initial contents overlap: which one would win is anyone's guess."""
+    groups: dict[str, list[tuple[Span, tuple[int, Any]]]] = {}
+    for index, resource in enumerate(resources):
+        group = getattr(resource, "memory_group", None)
+        if group is not None and (resource.src is not None or resource.data is not None):
+            size = resource.size if resource.kind == "buffer" else 1  # what is not a buffer has at least one byte
+            span = (group.offset, group.offset + size)
+            groups.setdefault(group.id, []).append((span, (index, resource)))
+    for name, members in groups.items():
+        for (index, resource), (_, other) in collisions(members):
+            is_same = resource.src == other.src and resource.memory_group.offset == other.memory_group.offset
+            if resource.src is None or not is_same:
+                what = f"overlaps that of {other.uid!r:.100} in the memory group {name!r:.100}"
+                yield index, resource.kind, f"the initial content of {resource.uid!r:.100} {what}"
+
 
 MAX_PROBLEMS = 100
 """Problems reported for one file."""
@@ -41,8 +163,6 @@ class Scenario:
     _places: list[Places] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        from scenario_runner.scenario.contradictions import check_contradictions
-        from scenario_runner.scenario.references import check_references
 
         object.__setattr__(self, "resources", tuple(self.resources))
         object.__setattr__(self, "commands", tuple(self.commands))
@@ -97,7 +217,7 @@ class Scenario:
         """A diagnostic of this scenario with the file, and the line and column that its pointer leads to."""
         if self.text is None or problem.pointer is None:  # built in code
             return problem._replace(path=self.path)
-        from scenario_runner.scenario.places import NO_FILE, Places  # only wrong scenarios need them
+        from scenario_runner.scenario.syntax import NO_FILE, Places  # only wrong scenarios need them
 
         if not self._places:
             self._places.append(Places(self.text))
@@ -107,8 +227,6 @@ class Scenario:
     def _position(self, uid: str) -> int:
         index = self._index.get(uid)
         if index is None:
-            from scenario_runner.scenario.wording import close_match
-
             raise ScenarioError(
                 f"no resource has the uid {uid!r:.100}{close_match(uid, self._index)}", code="SR-REF-001"
             ).at(path=self.path)
@@ -119,17 +237,11 @@ def limited(problems: list[Diagnostic]) -> list[Diagnostic]:
     """At most `MAX_PROBLEMS` of the problems, and a last one that there are more."""
     if len(problems) <= MAX_PROBLEMS:
         return problems
-    return [
-        *problems[:MAX_PROBLEMS],
-        Diagnostic(
-            "SR-RUN-004", "note", None, f"only the first {MAX_PROBLEMS} problems are shown", path=problems[0].path
-        ),
-    ]
+    message = f"only the first {MAX_PROBLEMS} problems are shown"
+    return [*problems[:MAX_PROBLEMS], Diagnostic("SR-RUN-004", "note", None, message, path=problems[0].path)]
 
 
 def _check_kinds(name: str, entries: Sequence[object]) -> None:
-    from scenario_runner.kinds import COMMANDS, RESOURCES
-
     known = RESOURCES if name == "resources" else COMMANDS
     for index, entry in enumerate(entries):
         if getattr(type(entry), "kind", None) not in known:

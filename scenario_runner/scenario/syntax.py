@@ -1,14 +1,19 @@
-"""A position-tracking pass over JSON text (RFC 8259), used only when something is wrong. Standard library only.
+"""The one reader of scenario text: what is wrong in it and where, where a JSON pointer leads, and which files it names.
 
 Python's own parser is the fast way in, but it says little about what it refuses and nothing about where a value stood.
-This pass is iterative, so that no nesting can exhaust the stack, and reads every character once.
+`scan` is iterative, so that no nesting can exhaust the stack, and reads every character once. Standard library only.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from scenario_runner.diagnostics import escape
 
 MAX_DEPTH = 64
 """Arrays and objects inside one another; a scenario needs fewer than ten."""
@@ -41,11 +46,6 @@ class Fault:
     help: str | None = None
     fatal: bool = False
     code: str = "SR-JSON-001"
-
-
-def escape(key: str) -> str:
-    """A key as one step of a JSON pointer (RFC 6901)."""
-    return key.replace("~", "~0").replace("/", "~1")
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
@@ -110,9 +110,8 @@ def _scan(text: str, visit: Visit, start: int, pointer: str, faults: list[Fault]
         opened = text[at] if at < len(text) else ""
         if opened == "{" or opened == "[":
             if len(stack) == MAX_DEPTH:
-                raise _Fatal(
-                    at, stack[0].pointer, f"more than {MAX_DEPTH} arrays and objects are nested in one another"
-                )
+                message = f"more than {MAX_DEPTH} arrays and objects are nested in one another"
+                raise _Fatal(at, stack[0].pointer, message)
             stack.append(_Container(opened == "{", at, pointer))
             at = _skip(text, at + 1)
             if at < len(text) and text[at] == ("}" if opened == "{" else "]"):
@@ -187,20 +186,15 @@ def _scalar(text: str, at: int, pointer: str, stack: list[_Container], faults: l
         match = _NUMBER.match(text, at)
         if match is not None and not text[match.end() : match.end() + 1].isalnum():
             if match.end() - at > MAX_DIGITS:
-                _add(
-                    faults,
-                    Fault(at, pointer, f"a number of {match.end() - at} characters is too long", code="SR-JSON-005"),
-                )
+                message = f"a number of {match.end() - at} characters is too long"
+                _add(faults, Fault(at, pointer, message, code="SR-JSON-005"))
             return match.end()
     match = _WORD.match(text, at)
     word = match.group() if match else ""
     if match and word in ("true", "false"):
         return match.end()
     if match and word == "null":
-        _add(
-            faults,
-            Fault(at, pointer, _NULL, "leave the key out to get its default", code="SR-JSON-005"),
-        )
+        _add(faults, Fault(at, pointer, _NULL, "leave the key out to get its default", code="SR-JSON-005"))
         return match.end()
     if match and word in ("NaN", "Infinity", "-Infinity"):
         _add(faults, Fault(at, pointer, f"{word} is not a number of JSON"))
@@ -225,8 +219,6 @@ def _text_of(quoted: str) -> str:
     """The text of a string literal that is known to be right."""
     if "\\" not in quoted:
         return quoted[1:-1]
-    import json
-
     return str(json.loads(quoted))
 
 
@@ -236,15 +228,8 @@ def _check_surrogates(quoted: str, at: int, pointer: str, faults: list[Fault]) -
     try:
         _text_of(quoted).encode()
     except UnicodeEncodeError:
-        _add(
-            faults,
-            Fault(
-                at,
-                pointer,
-                "the string contains half of a surrogate pair, which is not a character",
-                code="SR-JSON-005",
-            ),
-        )
+        message = "the string contains half of a surrogate pair, which is not a character"
+        _add(faults, Fault(at, pointer, message, code="SR-JSON-005"))
 
 
 def _string_end(text: str, at: int, pointer: str) -> int:
@@ -307,3 +292,136 @@ def _excerpt(text: str, at: int) -> str:
         return f"a comment ({comment!r})"
     match = re.compile(r"[\w.+-]{1,40}").match(text, at)
     return repr(match.group() if match else text[at])
+
+
+NO_FILE = "<text>"
+"""What messages call a text that came from no file."""
+
+
+class Places:
+    """Finds the line and column of pointers in one valid JSON text.
+
+    The first question finds the offsets of all entries of the top-level arrays; each one then reads a single entry.
+    """
+
+    __slots__ = ("_entry", "_inside", "_starts", "_text", "_top")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._top: dict[str, tuple[int, int]] = {}
+        self._starts: dict[str, list[int]] = {}
+        self._entry = ""
+        self._inside: dict[str, tuple[int, int]] = {}
+
+    def find(self, pointer: str, *, key: bool = False) -> tuple[int, int]:
+        """Line and column of a value, or with ``key`` of its key. A pointer that leads nowhere means its parent."""
+        while True:
+            offsets = self._offsets(pointer)
+            if offsets is not None:
+                return line_and_column(self._text, offsets[0 if key else 1])
+            pointer = pointer.rpartition("/")[0]
+            key = False
+
+    def _offsets(self, pointer: str) -> tuple[int, int] | None:
+        """Offsets of a key and its value."""
+        if not self._top:
+            scan(self._text, self._remember_entry)
+        if pointer.count("/") < 2:
+            return self._top.get(pointer)
+        _, top, index, *_ = pointer.split("/", 3)
+        starts = self._starts.get(top, ())
+        if not index.isdecimal() or int(index) >= len(starts):
+            return None
+        entry = f"/{top}/{index}"
+        if entry != self._entry:
+            self._inside = {}
+            scan(self._text, self._remember_inside, start=starts[int(index)], pointer=entry)
+            self._entry = entry
+        return self._inside.get(pointer)
+
+    def _remember_entry(self, pointer: str, key_at: int, value_at: int) -> None:
+        depth = pointer.count("/")
+        if depth < 2:
+            self._top[pointer] = (key_at, value_at)
+        elif depth == 2:
+            self._starts.setdefault(pointer.split("/", 2)[1], []).append(value_at)
+
+    def _remember_inside(self, pointer: str, key_at: int, value_at: int) -> None:
+        self._inside[pointer] = (key_at, value_at)
+
+
+# In JSON a quote inside of a string is escaped, so that these can only be keys.
+_NAMED = re.compile(r'"(src|dst)"\s*:\s*("(?:[^"\\]|\\.)+")')
+_BOUNDARIES = ("mark_boundary", "frame_boundary")
+
+
+class DeclaredFiles(NamedTuple):
+    """``writes`` and ``reads`` are paths; ``captures`` are (number of the frame, uid)."""
+
+    writes: tuple[str, ...]
+    reads: tuple[str, ...]
+    captures: frozenset[tuple[int, str]]
+
+    def on_disk(self) -> list[str]:
+        """The output files that are there, by what they hold; what the scenario reads is not among them."""
+        inputs = {_identity(path) for path in self.reads}
+        return [path for path in dict.fromkeys(self.writes) if _holds_output(path) and _identity(path) not in inputs]
+
+
+def declared_files(text: str, base_dir: str, output_dir: str | None = None) -> DeclaredFiles:
+    """The files of a scenario with this text whose relative paths start from ``base_dir``."""
+    named: dict[str, list[str]] = {"src": [], "dst": []}
+    for key, string in _NAMED.findall(text):
+        path = string[1:-1]
+        if "\\" in path or not path.isprintable():
+            try:
+                path = json.loads(string)
+                os.fsencode(path)
+            except ValueError:
+                continue
+        named[key].append(path)
+    target = base_dir if output_dir is None else output_dir
+    return DeclaredFiles(
+        tuple(os.path.join(target, path) for path in named["dst"] if "\0" not in path),
+        tuple(os.path.join(base_dir, path) for path in named["src"] if "\0" not in path),
+        _captures(text),
+    )
+
+
+def _captures(text: str) -> frozenset[tuple[int, str]]:
+    if not any(word in text for word in _BOUNDARIES):
+        return frozenset()
+    found: set[tuple[int, str]] = set()
+    count = 0
+    try:
+        commands: Any = json.loads(text)["commands"]
+        for command in commands:
+            for word in _BOUNDARIES:
+                if word in command:
+                    number = command[word].get("frame_id", count)
+                    found.update((number, uid) for uid in command[word]["resources"])
+                    count += 1
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        pass  # the run says what is wrong
+    return frozenset(found)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """What a file is, however it is named; None for none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _holds_output(path: str) -> bool:
+    from scenario_runner.files.codec import all_codecs
+
+    if not os.path.isfile(path):
+        return False
+    try:
+        with open(path, "rb") as file:
+            return file.read(16).startswith(tuple(codec.signature for codec in all_codecs()))
+    except OSError:
+        return False

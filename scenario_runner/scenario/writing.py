@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
 from math import prod
@@ -14,11 +15,11 @@ from scenario_runner.errors import ScenarioError
 from scenario_runner.files.codec import codec_for, codec_of
 from scenario_runner.files.output import OutputFile
 from scenario_runner.formats import Format, find_format
+from scenario_runner.scenario.model import Model
 
 if TYPE_CHECKING:
     import numpy
 
-    from scenario_runner.scenario.model import Model
 
 _SHADER_EXTENSIONS = {"compute": ".comp", "vertex": ".vert", "fragment": ".frag"}
 
@@ -90,8 +91,6 @@ def _move(body: dict[str, Any], base_dir: str, folder: str) -> None:
     if "include_dirs" in body:
         body["include_dirs"] = [moved(each) for each in body["include_dirs"]]
     if "-I" in body.get("build_options", ""):
-        import shlex
-
         words = shlex.split(body["build_options"])
         for index, word in enumerate(words):
             if word.startswith("-I") and word != "-I":

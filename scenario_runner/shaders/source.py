@@ -16,7 +16,7 @@ import stat
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, SandboxError, error_of, file_error_code
-from scenario_runner.files.sandbox import CODE, check_opened, check_path, is_confined
+from scenario_runner.files.source import CODE, check_opened, check_path, is_confined
 from scenario_runner.shaders.request import BuildOptions, CompileRequest
 
 # Compiled when they are needed, which few shaders make them.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from scenario_runner.scenario.declared_files import declared_files
+from scenario_runner.scenario.syntax import declared_files
 from scenario_runner.streams import read_file
 from scenario_runner.suite.discovery import expected_folder
 from scenario_runner.suite.records import Hashes, Item

@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, MissingToolError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.files.output import OutputSet, check_destination
 from scenario_runner.plan.model.plan import Plan
-from scenario_runner.scenario.syntax import escape, scan
+from scenario_runner.scenario.syntax import scan
 from scenario_runner.suite.evaluation import check_output
 from scenario_runner.suite.expectations.binding import Bound, Replaced, bind, bind_content, element_of_output, path_of
 from scenario_runner.suite.expectations.content import HeldContent, decoded

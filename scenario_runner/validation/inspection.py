@@ -58,7 +58,7 @@ def validate_file(path: str | os.PathLike[str], options: Options | None = None) 
         file = os.fspath(path)
         if not options.sandbox:
             return _validate(file, options)
-        from scenario_runner.files.sandbox import confined
+        from scenario_runner.files.source import confined
 
         folders = [os.path.dirname(os.path.abspath(file))]
         if options.output_dir is not None:

@@ -13,7 +13,7 @@ from scenario_runner.errors import FileError, ScenarioRunnerError, UnsupportedEr
 from scenario_runner.graphs import read_vgf
 from tests.program import Program
 
-PROGRAMS = Path(__file__).resolve().parents[1] / "vgf" / "programs"
+PROGRAMS = Path(__file__).resolve().parents[1] / "graphs" / "programs"
 X = numpy.arange(8, dtype="f4").reshape(2, 4)
 H = numpy.full((2, 4), 10, "f4")
 # In sorted.pte: the kinds of the three instructions, and the values 2 and 7 of the second call of a model.

@@ -15,11 +15,11 @@ import vgfpy
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.graphs import read_vgf
 from scenario_runner.graphs.describe import describe
+from tests.graphs.vgf_samples import written
 from tests.program import python_path
-from tests.vgf.vgf_samples import written
 
-MODELS = Path(__file__).resolve().parents[1] / "vgf" / "models"
-FIXTURES = Path(__file__).resolve().parents[1] / "vgf" / "fixtures"
+MODELS = Path(__file__).resolve().parents[1] / "graphs" / "models"
+FIXTURES = Path(__file__).resolve().parents[1] / "graphs" / "fixtures"
 
 CONV = """\
 conv.vgf: VGF 0.5.0, 1 segment, 1 constant (288 bytes)

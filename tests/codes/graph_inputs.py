@@ -13,11 +13,11 @@ from scenario_runner.graphs import parse_vgf
 from scenario_runner.graphs.model import UNIFORM_BUFFER
 from tests.codes.case import Case, Codes, Input
 from tests.gpu.ml_scenes import HEAD, SPIRV, VGF, bindings, random, tensor
-from tests.tosa.graph_words import Graph
-from tests.vgf.changed_tables import encoded
-from tests.vgf.vgf_samples import written
+from tests.graphs.changed_tables import encoded
+from tests.graphs.graph_words import Graph
+from tests.graphs.vgf_samples import written
 
-TOSA = Path(__file__).resolve().parents[1] / "tosa" / "fixtures"
+TOSA = Path(__file__).resolve().parents[1] / "graphs" / "fixtures"
 OPEN = [-1, -1, -1, -1]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from scenario_runner.kinds import COMMANDS, RESOURCES
 from scenario_runner.scenario import loads
-from scenario_runner.scenario.dialects import VALUES
+from scenario_runner.scenario.model_base import VALUES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "format.md").read_text(encoding="utf-8")

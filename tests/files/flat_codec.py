@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from scenario_runner.files.codec import Codec
-from scenario_runner.files.image_reader import ImageHeader, ImageReader, check_extent
-from scenario_runner.files.image_writer import HeldImageWriter, ImageWriter
+from scenario_runner.files.codec import Codec, HeldImageWriter, ImageHeader, ImageReader, ImageWriter, check_extent
 from scenario_runner.files.output import CreateOutput
 from scenario_runner.formats import Format, format_named
 

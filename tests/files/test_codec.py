@@ -12,7 +12,7 @@ from scenario_runner.errors import FileError
 from scenario_runner.files import codec
 from scenario_runner.files.codec import all_codecs, codec_for, codec_of, is_known
 from scenario_runner.formats import format_named
-from scenario_runner.scenario.declared_files import declared_files
+from scenario_runner.scenario.syntax import declared_files
 from scenario_runner.validation import validate_file
 from scenario_runner.viewing.difference import folder_pairs
 from scenario_runner.viewing.reading import read_content

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.dds import write_dds
-from scenario_runner.files.image_file import (
+from scenario_runner.files.codec import (
     check_destination,
     check_source,
     create_image,
@@ -19,6 +18,7 @@ from scenario_runner.files.image_file import (
     read_image_header,
     stored_levels,
 )
+from scenario_runner.files.dds import write_dds
 from scenario_runner.formats import Format, format_named
 
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scenario_runner.errors import FileError
+from scenario_runner.files.codec import create_image
 from scenario_runner.files.dds import write_dds
-from scenario_runner.files.image_file import create_image
 from scenario_runner.formats import format_named
 
 RGBA8 = format_named("VK_FORMAT_R8G8B8A8_UNORM")

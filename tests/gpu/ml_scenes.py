@@ -11,8 +11,8 @@ import numpy
 from tests.scenes import Scene
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-MODELS = CHECKOUT / "tests" / "vgf" / "models"
-VGF = CHECKOUT / "tests" / "vgf" / "fixtures"
+MODELS = CHECKOUT / "tests" / "graphs" / "models"
+VGF = CHECKOUT / "tests" / "graphs" / "fixtures"
 SPIRV = CHECKOUT / "tests" / "spirv" / "fixtures"
 
 _FORMATS = {"f2": "R16_SFLOAT", "f4": "R32_SFLOAT", "i1": "R8_SINT", "i2": "R16_SINT", "i4": "R32_SINT",

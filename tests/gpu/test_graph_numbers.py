@@ -12,8 +12,8 @@ from scenario_runner import Runner
 from scenario_runner.graphs.model import UNIFORM_BUFFER
 from scenario_runner.run.result import Result
 from tests.gpu.ml_scenes import bindings
+from tests.graphs.vgf_samples import R32_SFLOAT, STORAGE_BUFFER, written
 from tests.scenes import Scene
-from tests.vgf.vgf_samples import R32_SFLOAT, STORAGE_BUFFER, written
 
 COUNT = 64
 HEAD = """#version 450

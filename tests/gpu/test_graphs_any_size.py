@@ -14,7 +14,7 @@ from scenario_runner.graphs import read_vgf
 from tests.gpu.ml_scenes import VGF, bindings, random, tensor
 from tests.scenes import Scene
 
-MODELS = Path(__file__).resolve().parents[1] / "tosa" / "fixtures"
+MODELS = Path(__file__).resolve().parents[1] / "graphs" / "fixtures"
 OPEN = [-1, -1, -1, -1]
 
 

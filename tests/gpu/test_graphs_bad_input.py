@@ -12,8 +12,8 @@ import vgfpy
 from scenario_runner import Runner
 from scenario_runner.errors import CompileError, FileError, ScenarioError, UnsupportedError
 from tests.gpu.ml_scenes import VGF, bindings, random, tensor
+from tests.graphs.vgf_samples import written
 from tests.scenes import Scene
-from tests.vgf.vgf_samples import written
 
 
 def problem(scene: Scene, kind: type[Exception] = ScenarioError) -> str:

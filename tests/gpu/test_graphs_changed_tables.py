@@ -22,12 +22,12 @@ from scenario_runner.graphs.model import STORAGE_BUFFER, UNIFORM_BUFFER, Slot, V
 from scenario_runner.graphs.scenario_template import scenario_for
 from scenario_runner.validation import validate_file
 from tests.gpu.ml_scenes import CHECKOUT, MODELS, VGF
-from tests.vgf.changed_tables import changes, encoded
+from tests.graphs.changed_tables import changes, encoded
 
 LAST_CODE = 11  # of errors.py; 1 would be a defect of ours, and a signal is negative
 NAMES = ("classifier", "classifier_int8", "mixed", "upscaler_fp16")
 PATHS = [*(MODELS / name / "model.vgf" for name in NAMES), VGF / "ends.vgf", VGF / "dynamic.vgf"]
-OTHERS = [VGF / "image.vgf", CHECKOUT / "tests" / "tosa" / "fixtures" / "any_parts.vgf"]
+OTHERS = [VGF / "image.vgf", CHECKOUT / "tests" / "graphs" / "fixtures" / "any_parts.vgf"]
 
 
 def scenario_of(vgf: Vgf, folder: Path) -> Path | None:

@@ -10,8 +10,8 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import ScenarioError, ShaderError, SpirvError
 from tests.gpu.ml_scenes import SPIRV, bindings, random, tensor
+from tests.graphs.graph_words import Graph
 from tests.scenes import Scene
-from tests.tosa.graph_words import Graph
 
 
 def convolution(scene: Scene, constants: tuple[str, ...] = ("w",), **keys: Any) -> Scene:

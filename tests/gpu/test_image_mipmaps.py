@@ -11,8 +11,8 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, ScenarioError, UnsupportedError
+from scenario_runner.files.codec import read_image_header
 from scenario_runner.files.dds import open_dds, write_dds
-from scenario_runner.files.image_file import read_image_header
 from tests.gpu.image_scenes import add_image, binding, dispatch, format_of, per_texel, storage, texels
 from tests.scenes import Scene
 

@@ -11,8 +11,7 @@ import numpy
 import pytest
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.lease import lease
-from scenario_runner.files.source import SourceFile
+from scenario_runner.files.source import SourceFile, lease
 from scenario_runner.plan.model.commands import ConstantData, FilePart, in_memory
 
 LARGE_BYTES = 65 << 20

@@ -19,7 +19,7 @@ from tests.scenes import Scene, glsl
 
 def model(checkout: Path, folder: Path, name: str) -> Path:
     """The scenario of one of the test models, copied into ``folder``."""
-    for path in (checkout / "tests" / "vgf" / "models" / name).iterdir():
+    for path in (checkout / "tests" / "graphs" / "models" / name).iterdir():
         shutil.copy(path, folder / path.name)
     return folder / "scenario.json"
 

@@ -105,7 +105,7 @@ def _opened(part: FilePart, stack: ExitStack, large: bool) -> tuple[SourceFile, 
     file = stack.enter_context(SourceFile(part.path))
     leased = False
     if large:
-        from scenario_runner.files.lease import lease
+        from scenario_runner.files.source import lease
 
         leased = stack.enter_context(lease(file))
     if not file.current_identity().is_same_file(part.identity):

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, FileError
 from scenario_runner.files.codec import all_codecs, is_known
-from scenario_runner.scenario.syntax import escape
 from scenario_runner.suite.expectations.content import Content, HeldContent, element_of_tensor, encoded, open_content
 from scenario_runner.suite.expectations.model import Check
 from scenario_runner.suite.expectations.model import Output as Expected
@@ -221,7 +220,7 @@ def _path(expectations: Expectations, name: str) -> str:
 
 
 def _unknown(expectations: Expectations, name: str, outputs: Mapping[str, Output]) -> Diagnostic:
-    from scenario_runner.scenario.wording import close_match, listed
+    from scenario_runner.scenario.model_base import close_match, listed
 
     names = [output for output in outputs if ("/" in output) == ("/" in name)] or list(outputs)
     there = f"the outputs: {listed(names[:20])}" if names else "the scenario has no resource with a dst"
@@ -237,7 +236,7 @@ def _left_out(expectations: Expectations, outputs: Outputs) -> Diagnostic:
 
 
 def _stray(path: str, stem: str, by_file: Mapping[str, str]) -> Diagnostic:
-    from scenario_runner.scenario.wording import close_match
+    from scenario_runner.scenario.model_base import close_match
 
     message = f"is the expectation of {stem!r:.100}, which is no output of the scenario{close_match(stem, by_file)}"
     help = "a resource is an output where it has a 'dst'; captured frames are in folders such as 'frame_0'"

@@ -12,7 +12,7 @@ from scenario_runner.files.source import file_error
 from scenario_runner.viewing.element import ELEMENTS, Element, element_of
 
 if TYPE_CHECKING:
-    from scenario_runner.files.image_reader import ImageReader
+    from scenario_runner.files.codec import ImageReader
     from scenario_runner.plan.model.plan import ResourcePlan
     from scenario_runner.plan.model.resources import ImagePlan
 

@@ -109,7 +109,7 @@ def _stored_bytes(resource: ResourcePlan, destination: str) -> int:
     """How many bytes of a resource the file of its ``dst`` holds."""
     if resource.kind != "image" or resource.mips == 1:
         return resource.size_bytes
-    from scenario_runner.files.image_file import stored_levels
+    from scenario_runner.files.codec import stored_levels
 
     levels = stored_levels(destination, resource.mips)
     return min(resource.size_bytes, resource.parts[levels * len(resource.format.aspects) - 1].end_bytes)

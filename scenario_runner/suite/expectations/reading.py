@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_class
 from scenario_runner.files.source import SourceFile
 from scenario_runner.scenario.loader import MAX_FILE_BYTES
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
-from scenario_runner.scenario.syntax import escape, line_and_column, scan
+from scenario_runner.scenario.syntax import line_and_column, scan
 from scenario_runner.suite.discovery import expected_folder
 from scenario_runner.suite.expectations.devices import VENDORS, comparisons, vendor_id
 from scenario_runner.suite.expectations.model import Check, Least, Most, Output
@@ -187,7 +187,7 @@ def _diagnosed(text: str, path: str, pointer: str) -> list[Diagnostic]:
     """All that is wrong with a text, in its order; an error of the syntax stands alone."""
     from pydantic import ValidationError
 
-    from scenario_runner.scenario.wording import findings, shown
+    from scenario_runner.scenario.model_base import findings, shown
 
     faults = [fault for fault in scan(text) if (fault.pointer or "").startswith(pointer)]
     if faults and faults[-1].fatal:
@@ -244,7 +244,7 @@ def _contradictions(check: Check) -> Iterator[Diagnostic]:
 
         for index, code in enumerate(check.codes):
             if code not in CODES:
-                from scenario_runner.scenario.wording import close_match
+                from scenario_runner.scenario.model_base import close_match
 
                 message = f"no error has the code {code!r:.60}{close_match(code, CODES)}"
                 yield Diagnostic("SR-EXPECT-003", "error", f"/codes/{index}", message, "docs/codes.md lists them")
@@ -269,7 +269,7 @@ def _contradictions(check: Check) -> Iterator[Diagnostic]:
 
 def _unknown_features(names: Iterable[str]) -> Iterator[Diagnostic]:
     """A name that no feature has would make the result NotSupported on every device."""
-    from scenario_runner.scenario.wording import close_match
+    from scenario_runner.scenario.model_base import close_match
     from scenario_runner.vulkan.devices.requirements import known_features
 
     known = known_features()
@@ -285,7 +285,7 @@ def _wrong_condition(condition: Any, here: str) -> Iterator[Diagnostic]:
         message = "expected comparisons such as '>=24.1 <25'"
         yield Diagnostic("SR-EXPECT-003", "error", f"{here}/driver_version", message)
     if condition.vendor is not None and vendor_id(condition.vendor) is None:
-        from scenario_runner.scenario.wording import close_match
+        from scenario_runner.scenario.model_base import close_match
 
         message = f"no vendor is called {condition.vendor!r:.60}{close_match(condition.vendor, VENDORS)}"
         help = f"an id such as 0x10de, or one of {', '.join(VENDORS)}"

@@ -1,0 +1,412 @@
+"""The commands that run shaders and graphs, with their bindings, and the boundaries of frames."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from scenario_runner.diagnostics import Diagnostic, error, warning
+from scenario_runner.scenario.model import (
+    STORAGE,
+    U32,
+    Command,
+    ImplicitBarrier,
+    Model,
+    OptionalReference,
+    Reference,
+    References,
+    Resources,
+    Use,
+    each_of,
+    found,
+    repeated,
+    wrong,
+)
+from scenario_runner.scenario.shaders import (
+    RAW_DATA,
+    SHADER,
+    Shader,
+    ShaderSubstitutions,
+    push_data_reference,
+    substitution_contradictions,
+    substitution_references,
+    target_contradictions,
+    wrong_stage,
+)
+from scenario_runner.scenario.storage import Image
+
+DescriptorType = Literal[
+    "VK_DESCRIPTOR_TYPE_AUTO",
+    "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE",
+    "VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE",
+    "VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER",
+    "VK_DESCRIPTOR_TYPE_STORAGE_BUFFER",
+    "VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER",
+    "VK_DESCRIPTOR_TYPE_TENSOR_ARM",
+]
+
+
+class Binding(Model):
+    """A resource at a descriptor set and binding."""
+
+    set: U32 = Field(description="Number of the descriptor set. dispatch_graph ignores it.")
+    id: U32 = Field(
+        description="Number of the binding in the set; for dispatch_graph that of the model's input or output."
+    )
+    resource_ref: Reference = Field(description="uid of the buffer, tensor or image to bind.")
+    lod: U32 | None = Field(
+        default=None,
+        description=(
+            "Mip level of the image to bind. By default all levels for a sampled image and the first one for "
+            "a storage image."
+        ),
+    )
+    descriptor_type: DescriptorType = Field(
+        default="VK_DESCRIPTOR_TYPE_AUTO",
+        description="Descriptor type. AUTO takes the one that the shader declares, which is right for all shaders.",
+    )
+
+
+Bindings = Annotated[tuple[Binding, ...], Field(strict=False)]
+
+
+def binding_references(bindings: Iterable[Binding], kinds: frozenset[str] = STORAGE) -> Iterator[Use]:
+    """The references of the ``bindings`` of a command."""
+    for index, binding in enumerate(bindings):
+        yield f"/bindings/{index}/resource_ref", binding.resource_ref, kinds
+
+
+def binding_contradictions(bindings: Sequence[Binding], resources: Resources) -> Iterator[Diagnostic]:
+    """What does not fit together in the ``bindings`` of a command."""
+    for index, first in repeated([(binding.set, binding.id) for binding in bindings]):
+        where = f"set {bindings[index].set}, id {bindings[index].id}"
+        yield error("SR-CONFLICT-005", f"/bindings/{index}", f"{where} is already bound by entry {first}")
+    for index, binding in enumerate(bindings):
+        if binding.lod:
+            inside, uid = f"/bindings/{index}", binding.resource_ref
+            yield from missing_level(inside, uid, binding.lod, resources)
+            resource = resources.get(uid)
+            if resource is not None and resource.kind != "image":
+                yield warning("SR-CONFLICT-002", f"{inside}/lod", f"has no effect on the {resource.kind} {uid!r:.100}")
+
+
+def missing_level(inside: str, uid: str, lod: int | None, resources: Resources) -> Iterator[Diagnostic]:
+    """A mip level that an image does not have."""
+    image: Image | None = found(resources, uid, "image") if lod else None
+    if image is not None and lod is not None and lod >= image.mips:
+        message = f"the last mip level of {image.uid!r:.100} is {image.mips - 1}, got {lod}"
+        yield error("SR-CONFLICT-007", f"{inside}/lod", message)
+
+
+class DispatchCompute(Command):
+    """Runs a compute shader."""
+
+    kind: ClassVar[str] = "dispatch_compute"
+
+    shader_ref: Reference = Field(description="uid of a compute shader.")
+    bindings: Bindings = Field(description="The resources of the shader, each at a set and binding of its own.")
+    rangeND: Annotated[tuple[U32, ...], Field(strict=False, min_length=1, max_length=3)] = Field(  # noqa: N815
+        description="Number of workgroups in x, y and z. Dimensions that are left out are 1."
+    )
+    push_data_ref: OptionalReference = Field(
+        default=None,
+        description=(
+            "uid of the raw_data with the push constants: at most push_constants_size bytes, and all that the shader "
+            "reads."
+        ),
+    )
+    implicit_barrier: ImplicitBarrier = True
+
+    @classmethod
+    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+        counts = definition["properties"]["rangeND"]
+        usual = {key: counts.pop(key) for key in ("type", "items", "minItems", "maxItems")}
+        longer = {"type": "array", "prefixItems": [usual["items"]] * 3, "items": {"const": 1}, "minItems": 4}
+        counts["anyOf"] = [usual, {**longer, "deprecated": True}]
+        return definition
+
+    def references(self) -> Iterator[Use]:
+        yield "/shader_ref", self.shader_ref, SHADER
+        yield from push_data_reference(self.push_data_ref)
+        yield from binding_references(self.bindings)
+
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        yield from wrong_stage("/shader_ref", self.shader_ref, "compute", resources)
+        yield from binding_contradictions(self.bindings, resources)
+
+    @property
+    def work(self) -> str:
+        return f"shader {self.shader_ref!r}"
+
+    def shaders(self) -> tuple[str, ...]:
+        return (self.shader_ref,)
+
+
+class ColorAttachment(Model):
+    """An image, or one of its mip levels, that is drawn into; a bare uid means the first level."""
+
+    resource_ref: Reference = Field(description="uid of the image.")
+    lod: U32 = Field(default=0, description="Mip level.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_uid(cls, given: Any) -> Any:
+        if isinstance(given, str):
+            return {"resource_ref": given}
+        if not isinstance(given, dict | cls):
+            raise wrong("expected a uid or an object")
+        return given
+
+    @classmethod
+    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+        description = definition.pop("description")
+        return {"description": description, "anyOf": [{"type": "string", "minLength": 1}, definition]}
+
+
+Extent = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]
+
+
+class DispatchFragment(Command):
+    """Draws one triangle with a vertex and a fragment shader."""
+
+    kind: ClassVar[str] = "dispatch_fragment"
+
+    vertex_shader_ref: Reference = Field(description="uid of the vertex shader.")
+    fragment_shader_ref: Reference = Field(description="uid of the fragment shader.")
+    bindings: Bindings = Field(description="The resources of the shaders, each at a set and binding of its own.")
+    color_attachment_refs: Annotated[tuple[ColorAttachment, ...], Field(strict=False)] = Field(
+        default=(),
+        description=(
+            "Images that are drawn into; the position is the location of the fragment shader's output. "
+            "Required without render_extent."
+        ),
+    )
+    render_extent: Annotated[tuple[Extent, ...], Field(strict=False, min_length=2, max_length=2)] | None = Field(
+        default=None,
+        description=(
+            "Width and height of the drawn area; by default those of the first attachment. Required without "
+            "color_attachment_refs."
+        ),
+    )
+    debug_name: str | None = Field(default=None, description="Name in reports; by default the fragment shader's uid.")
+    push_data_ref: OptionalReference = Field(
+        default=None, description="uid of the raw_data with the push constants of the shaders."
+    )
+    implicit_barrier: ImplicitBarrier = True
+
+    def references(self) -> Iterator[Use]:
+        yield "/vertex_shader_ref", self.vertex_shader_ref, SHADER
+        yield "/fragment_shader_ref", self.fragment_shader_ref, SHADER
+        yield from binding_references(self.bindings)
+        for index, attachment in enumerate(self.color_attachment_refs):
+            yield f"/color_attachment_refs/{index}", attachment.resource_ref, frozenset({"image"})
+        yield from push_data_reference(self.push_data_ref)
+
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        yield from wrong_stage("/vertex_shader_ref", self.vertex_shader_ref, "vertex", resources)
+        yield from wrong_stage("/fragment_shader_ref", self.fragment_shader_ref, "fragment", resources)
+        if not self.color_attachment_refs and self.render_extent is None:
+            yield error("SR-ATTACH-009", "", "needs color_attachment_refs or a render_extent")
+        yield from binding_contradictions(self.bindings, resources)
+        for index, attachment in enumerate(self.color_attachment_refs):
+            inside = f"/color_attachment_refs/{index}"
+            yield from missing_level(inside, attachment.resource_ref, attachment.lod, resources)
+
+    def shaders(self) -> tuple[str, ...]:
+        return (self.vertex_shader_ref, self.fragment_shader_ref)
+
+    @property
+    def work(self) -> str:
+        return f"shader {self.fragment_shader_ref!r}"
+
+
+class PushConstantMap(Model):
+    """Push constants of one shader inside a graph."""
+
+    push_data_ref: Reference = Field(description="uid of the raw_data with the push constants of the shader.")
+    shader_target: str = Field(min_length=1, description="Name of the shader's module or segment in the VGF file.")
+
+
+class DispatchGraph(Command):
+    """Runs the graph of a VGF file."""
+
+    kind: ClassVar[str] = "dispatch_graph"
+
+    graph_ref: Reference = Field(description="uid of a graph resource (a VGF file).")
+    bindings: Bindings = Field(description="Inputs and outputs of the graph.")
+    push_constants: Annotated[tuple[PushConstantMap, ...], Field(strict=False)] = Field(
+        default=(), description="Push constants of the shaders in the graph."
+    )
+    shader_substitutions: ShaderSubstitutions = Field(
+        default=(),
+        description=(
+            "Shaders in place of placeholder nodes, in addition to those of the graph resource; for the same "
+            "target these are used."
+        ),
+    )
+    implicit_barrier: ImplicitBarrier = True
+
+    def references(self) -> Iterator[Use]:
+        yield "/graph_ref", self.graph_ref, frozenset({"graph"})
+        yield from binding_references(self.bindings)
+        for index, constants in enumerate(self.push_constants):
+            yield f"/push_constants/{index}/push_data_ref", constants.push_data_ref, RAW_DATA
+        yield from substitution_references(self.shader_substitutions)
+
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        yield from binding_contradictions(self.bindings, resources)
+        targets = [each.shader_target for each in self.push_constants]
+        yield from target_contradictions(targets, "/push_constants", "shader_target")
+        yield from substitution_contradictions(self.shader_substitutions, resources)
+
+    @property
+    def work(self) -> str:
+        return f"graph {self.graph_ref!r}"
+
+
+class DispatchSpirvGraph(Command):
+    """Runs the graph of a SPIR-V module."""
+
+    kind: ClassVar[str] = "dispatch_spirv_graph"
+
+    graph_ref: Reference = Field(description="uid of a shader resource of type SPIR-V, whose module contains a graph.")
+    bindings: Bindings = Field(description="Inputs and outputs of the graph.")
+    graph_constants: References = Field(
+        default=(),
+        description=(
+            "uids of graph_constant resources. The first one is the constant with the id 0 in the module, the "
+            "second one that with the id 1, and so on."
+        ),
+    )
+    implicit_barrier: ImplicitBarrier = True
+
+    def references(self) -> Iterator[Use]:
+        yield "/graph_ref", self.graph_ref, SHADER
+        yield from binding_references(self.bindings, frozenset({"tensor", "image"}))
+        yield from each_of("graph_constants", self.graph_constants, frozenset({"graph_constant"}))
+
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        shader: Shader | None = found(resources, self.graph_ref, "shader")
+        if shader is not None and shader.type != "SPIR-V":
+            message = f"expected a shader of the type 'SPIR-V', got {shader.uid!r:.100} of the type {shader.type!r}"
+            yield error("SR-GRAPH-011", "/graph_ref", message)
+        yield from binding_contradictions(self.bindings, resources)
+
+    @property
+    def work(self) -> str:
+        return f"graph {self.graph_ref!r}"
+
+
+ExecutionFlag = Literal[
+    "disable_temporal_hints",
+    "input_unchanged",
+    "reference_unchanged",
+    "input_is_previous_reference",
+    "reference_is_previous_input",
+]
+Length = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]
+
+
+class OpticalFlowBindings(Model):
+    """The images of an optical flow."""
+
+    search_image: Binding = Field(description="Image of which the motion is estimated, the input of the optical flow.")
+    template_image: Binding = Field(description="Image that it is compared with, the reference of the optical flow.")
+    output_image: Binding = Field(
+        description=(
+            "Image that the motion vectors are written to: from a texel of the search image to where its content is in"
+            " the template image, in texels."
+        )
+    )
+    hint_motion_vectors: Binding | None = Field(
+        default=None, description="Image with motion vectors to start from, of the size and format of the output image."
+    )
+    output_cost: Binding | None = Field(
+        default=None, description="Image that the cost of each motion vector is written to."
+    )
+
+    def given(self) -> dict[str, Binding]:
+        """The bindings that are there, by their keys."""
+        return {name: binding for name, binding in self if binding is not None}
+
+
+class DispatchOpticalFlow(Command):
+    """Estimates the motion between two images."""
+
+    kind: ClassVar[str] = "dispatch_optical_flow"
+
+    width: Length = Field(description="Width of the search image in texels.")
+    height: Length = Field(description="Height of the search image in texels.")
+    grid_size: Literal["1x1", "2x2", "4x4", "8x8"] = Field(
+        description="Width and height in texels of the area that one motion vector describes."
+    )
+    bindings: OpticalFlowBindings = Field(
+        description="The images of the optical flow, each with a set and id of its own."
+    )
+    performance_level: Literal["unknown", "slow", "medium", "fast"] = Field(
+        default="medium", description="Performance level: a faster one is less accurate."
+    )
+    execution_flags: Annotated[tuple[ExecutionFlag, ...], Field(strict=False)] = Field(
+        default=(),
+        description=(
+            "What is known about the images since the previous optical flow with the same session, each flag at most"
+            " once."
+        ),
+    )
+    mean_flow_l1_norm_hint: U32 = Field(
+        default=0, description="Expected mean length of the motion; less than the larger of width and height."
+    )
+    implicit_barrier: ImplicitBarrier = True
+
+    def references(self) -> Iterator[Use]:
+        for name, binding in self.bindings.given().items():
+            yield f"/bindings/{name}/resource_ref", binding.resource_ref, frozenset({"image"})
+
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        longer, hint = max(self.width, self.height), self.mean_flow_l1_norm_hint
+        if hint >= longer:
+            message = f"expected less than the larger of width and height, {longer}, got {hint}"
+            yield error("SR-CONFLICT-008", "/mean_flow_l1_norm_hint", message)
+        for index, _ in repeated(self.execution_flags):
+            message = f"the flag {self.execution_flags[index]!r} is given twice"
+            yield error("SR-CONFLICT-004", f"/execution_flags/{index}", message)
+        images = self.bindings.given()
+        names, bindings = list(images), list(images.values())
+        for index, first in repeated((binding.set, binding.id) for binding in bindings):
+            where = f"set {bindings[index].set}, id {bindings[index].id}"
+            message = f"{where} is already bound by {names[first]!r}"
+            yield error("SR-CONFLICT-005", f"/bindings/{names[index]}", message)
+        for name, binding in images.items():
+            yield from missing_level(f"/bindings/{name}", binding.resource_ref, binding.lod, resources)
+
+    @property
+    def work(self) -> str:
+        return "the optical flow"
+
+
+class MarkBoundary(Command):
+    """Ends a frame: all commands before it are submitted and finished before the next command starts."""
+
+    kind: ClassVar[str] = "mark_boundary"
+
+    resources: References = Field(
+        description=(
+            "uids of the buffers, images and tensors whose content at this point can be captured: `--capture-dir` "
+            "writes them to files, `result.frames` has them in Python."
+        )
+    )
+    frame_id: int | None = Field(
+        default=None,
+        ge=0,
+        le=0xFFFF_FFFF_FFFF_FFFF,
+        description=(
+            "Number of the frame, which names the folder of its captures, `frame_<id>`. By default the number "
+            "of frames before it, so the first frame is 0."
+        ),
+    )
+
+    def references(self) -> Iterable[Use]:
+        return each_of("resources", self.resources, STORAGE)
+
+    def shown(self) -> tuple[str, ...]:
+        return self.resources

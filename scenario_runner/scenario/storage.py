@@ -1,0 +1,259 @@
+"""The resources that hold data: buffer, tensor, image and raw_data, and the memory groups that they may share."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, model_validator
+
+from scenario_runner.byte_data import array_of
+from scenario_runner.diagnostics import Diagnostic, error, warning
+from scenario_runner.errors import ScenarioError
+from scenario_runner.sampling import AddressMode, BorderColor, Filter
+from scenario_runner.scenario.model import (
+    I64,
+    U32,
+    U64,
+    Model,
+    OptionalPath,
+    RequiredPath,
+    Resource,
+    Resources,
+    ShaderAccess,
+    Tiling,
+    Uid,
+    require_source,
+    wrong,
+)
+from scenario_runner.scenario.shaders import Number
+
+
+class MemoryGroup(Model):
+    """Resources with the same memory group share one memory object."""
+
+    id: str = Field(
+        default="",
+        validation_alias=AliasChoices("id", "uid"),
+        description="Name of the group. An empty name means no group.",
+    )
+    offset: U64 = Field(
+        default=0,
+        description=(
+            "First byte of the resource in the shared memory. The device may require a multiple of its alignment, "
+            "often 16 to 256."
+        ),
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_name(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "id" in given and "uid" in given:
+            if given["id"] != given["uid"]:
+                raise wrong(
+                    f"'id' and 'uid' both name the group, and differ: {given['id']!r:.80} and {given['uid']!r:.80}"
+                )
+            return {key: value for key, value in given.items() if key != "uid"}
+        return given
+
+    @classmethod
+    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+        other = {"type": "string", "description": "Another spelling of `id`, from an older dialect."}
+        definition["properties"]["uid"] = other
+        return definition
+
+
+def _none_if_unnamed(group: MemoryGroup | None) -> MemoryGroup | None:
+    return group if group is not None and group.id else None
+
+
+OptionalMemoryGroup = Annotated[MemoryGroup | None, AfterValidator(_none_if_unnamed)]
+
+
+class Buffer(Resource):
+    """A storage or uniform buffer; the shader decides what its bytes mean."""
+
+    kind: ClassVar[str] = "buffer"
+    code_only: ClassVar[frozenset[str]] = frozenset({"data"})
+    required_in_json: ClassVar[frozenset[str]] = frozenset({"size"})
+
+    uid: Uid
+    size: Annotated[int, Field(ge=1, le=2**63 - 1)] = Field(
+        default=None, validate_default=True, description="Size in bytes."
+    )
+    shader_access: ShaderAccess
+    src: OptionalPath = Field(
+        default=None,
+        description=(
+            "NumPy file (.npy) with the initial content: exactly `size` bytes of any type and shape. Without it "
+            "the buffer starts as zeros."
+        ),
+    )
+    dst: OptionalPath = Field(
+        default=None,
+        description="NumPy file (.npy) that the content is written to after the last command, as 1-D int8.",
+    )
+    memory_group: OptionalMemoryGroup = Field(
+        default=None, description="Memory group, for resources that share memory."
+    )
+    data: Any = Field(default=None, description="Initial content, in place of src; gives the size where there is none.")
+
+    @classmethod
+    def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
+        data = values.get("data")
+        if "size" in values or data is None:
+            return values
+        data = array_of(data, str(values.get("uid")))
+        size = getattr(data, "nbytes", None)  # also of arrays with types that have no buffer, such as bfloat16
+        if not isinstance(size, int):
+            try:
+                size = memoryview(data).nbytes
+            except TypeError:
+                message = f"Buffer.data: expected a NumPy array or bytes, got {type(data).__name__}"
+                raise ScenarioError(message, code="SR-JSON-005") from None
+        return {**values, "size": size}
+
+
+class Tensor(Resource):
+    """A tensor (VK_ARM_tensors)."""
+
+    kind: ClassVar[str] = "tensor"
+    code_only: ClassVar[frozenset[str]] = frozenset({"data"})
+    retired: ClassVar[Mapping[str, str]] = {"alias_target": "give the tensor and the image the same memory_group"}
+
+    uid: Uid
+    dims: Annotated[tuple[I64, ...], Field(strict=False)] = Field(
+        description=(
+            "Shape, outermost dimension first; [] is a scalar. A dimension of 0 or less is taken from the "
+            "graph that the tensor is bound to, or from the content of the tensor."
+        )
+    )
+    format: str = Field(
+        min_length=1, description="Name of a VkFormat with one component, for instance VK_FORMAT_R8_SINT."
+    )
+    shader_access: ShaderAccess
+    src: OptionalPath = Field(
+        default=None,
+        description=(
+            "NumPy file (.npy) with the initial content, of the type and shape of the tensor. Without it the "
+            "tensor starts as zeros."
+        ),
+    )
+    dst: OptionalPath = Field(
+        default=None, description="NumPy file (.npy) that the content is written to after the last command."
+    )
+    memory_group: OptionalMemoryGroup = Field(
+        default=None, description="Memory group, for resources that share memory."
+    )
+    tiling: Tiling | None = Field(default=None, description="Arrangement of the elements in memory; LINEAR by default.")
+    data: Any = Field(default=None, description="Initial content, in place of src.")
+
+
+def _one_level_for_bool(value: Any) -> Any:
+    # Older files say true or false; both mean one level. The loader warns about it.
+    return 1 if isinstance(value, bool) else value
+
+
+Mips = Annotated[int, Field(ge=1, le=32), BeforeValidator(_one_level_for_bool)]
+
+
+class Image(Resource):
+    """A two-dimensional image with its sampler."""
+
+    kind: ClassVar[str] = "image"
+    code_only: ClassVar[frozenset[str]] = frozenset({"data"})
+
+    uid: Uid
+    format: str = Field(min_length=1, description="Name of a VkFormat, for instance VK_FORMAT_R8G8B8A8_UNORM.")
+    dims: Annotated[tuple[U32, ...], Field(strict=False)] = Field(
+        description="Size in texels as [1, width, height, 1]."
+    )
+    shader_access: ShaderAccess
+    mips: Mips = Field(
+        default=1,
+        description=(
+            "Number of mip levels. Levels that src does not contain are generated when it is loaded. A "
+            "boolean (deprecated) means 1."
+        ),
+    )
+    src: OptionalPath = Field(
+        default=None,
+        description=(
+            "DDS, PNG or NumPy file with the initial content; the extension decides. Without it the image starts "
+            "as zeros."
+        ),
+    )
+    dst: OptionalPath = Field(
+        default=None,
+        description=(
+            "DDS, PNG or NumPy file that the content is written to after the last command; the extension "
+            "decides. DDS holds all mip levels, the others the first one."
+        ),
+    )
+    color_attachment: bool = Field(default=False, description="Whether dispatch_fragment may draw into the image.")
+    min_filter: Filter = Field(
+        default="NEAREST", description="Sampler filter for minification: the image is sampled at less than its size."
+    )
+    mag_filter: Filter = Field(
+        default="NEAREST", description="Sampler filter for magnification: the image is sampled at more than its size."
+    )
+    mip_filter: Filter = Field(default="NEAREST", description="Sampler filter between mip levels.")
+    border_address_mode: AddressMode = Field(
+        default="CLAMP_EDGE",
+        description="Sampler address mode in both directions, for coordinates outside of the image.",
+    )
+    border_color: BorderColor = Field(
+        default="FLOAT_TRANSPARENT_BLACK", description="Color outside of the image with the address mode CLAMP_BORDER."
+    )
+    custom_border_color: Annotated[tuple[Number, ...], Field(strict=False, min_length=4, max_length=4)] | None = Field(
+        default=None, description="RGBA of the border; needs border_color INT_CUSTOM_EXT or FLOAT_CUSTOM_EXT."
+    )
+    memory_group: OptionalMemoryGroup = Field(
+        default=None, description="Memory group, for resources that share memory."
+    )
+    tiling: Tiling | None = Field(
+        default=None,
+        description=(
+            "Arrangement of the texels in memory. By default LINEAR in a memory group, else the fastest that "
+            "the device has for this use."
+        ),
+    )
+    data: Any = Field(default=None, description="Initial content, in place of src.")
+
+    @classmethod
+    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+        mips = definition["properties"]["mips"]
+        number = {key: mips.pop(key) for key in ("type", "minimum", "maximum")}
+        mips["anyOf"] = [number, {"type": "boolean", "deprecated": True}]
+        return definition
+
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        color = self.custom_border_color
+        if color is not None and "border_color" not in self.model_fields_set:
+            message = "needs a border_color of INT_CUSTOM_EXT or FLOAT_CUSTOM_EXT"
+            yield error("SR-CONFLICT-003", "/custom_border_color", message)
+        if self.border_color == "INT_CUSTOM_EXT":
+            if color is None:
+                yield error("SR-CONFLICT-003", "/border_color", "INT_CUSTOM_EXT needs a custom_border_color")
+            for index, value in enumerate(color or ()):
+                if type(value) is not int or not -(2**31) <= value < 2**32:
+                    message = f"INT_CUSTOM_EXT needs 32-bit integers, got {value!r}"
+                    yield error("SR-CONFLICT-003", f"/custom_border_color/{index}", message)
+        standard = "border_color" in self.model_fields_set and not self.border_color.endswith("_CUSTOM_EXT")
+        if self.custom_border_color is not None and standard:
+            message = f"has no effect with the border_color {self.border_color!r}"
+            yield warning("SR-CONFLICT-002", "/custom_border_color", message)
+
+
+class RawData(Resource):
+    """Host data for push constants."""
+
+    kind: ClassVar[str] = "raw_data"
+    code_only: ClassVar[frozenset[str]] = frozenset({"data"})
+    required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
+
+    uid: Uid
+    src: RequiredPath | None = Field(default=None, description="NumPy file (.npy) with the data.")
+    data: Any = Field(default=None, description="The data, in place of src.")
+
+    @model_validator(mode="after")
+    def _has_source(self) -> Self:
+        return require_source(self, self.src, "data", self.data)

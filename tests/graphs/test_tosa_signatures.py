@@ -1,0 +1,65 @@
+"""Operators of graphs as a converter writes them, and damaged ones."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from scenario_runner.errors import SpirvError
+from scenario_runner.graphs.module import GraphBody, GraphModule
+from scenario_runner.graphs.tosa import OPERATORS
+from scenario_runner.spirv import read_module
+from tests.graphs.graph_words import EXT_INST, FIXTURES, Graph, mutated
+
+TESTS = Path(__file__).resolve().parents[1]
+CODE = (FIXTURES / "operators.spv").read_bytes()
+SMALL = [path.read_bytes() for path in sorted((TESTS / "spirv" / "fixtures").glob("graph*.spv"))]
+
+
+def infer(code: bytes) -> GraphBody:
+    """Read a module and infer the shapes in its graph from the shapes that its inputs declare."""
+    module = read_module(code, name="graph.spv")
+    (entry,) = module.graph_entry_points
+    (graph,) = module.source.graphs
+    body = GraphBody(module, graph, [each.tensor.shape for each in entry.inputs])
+    body.read()
+    return body
+
+
+def test_every_operator_that_a_converter_writes_is_read() -> None:
+    """One graph with all 66 operators in the types that the converter takes: the inferred shapes are the declared."""
+    assert {each[4] for each in Graph(CODE).of(EXT_INST)} == set(range(len(OPERATORS)))
+    assert len(OPERATORS) == 66
+    assert infer(CODE).open_values == []
+    assert GraphModule(CODE, "graph.spv").unbuildable == ("", "")
+
+
+def test_an_operator_with_too_few_operands() -> None:
+    """The message has the place of the operator, its result and the operands it should have."""
+    graph = Graph(CODE)
+    operator = graph.operator("CONV2D")
+    operator.pop()
+    with pytest.raises(SpirvError) as caught:
+        infer(graph.bytes())
+    assert str(caught.value).startswith("graph.spv: byte ")
+    assert str(caught.value).endswith(
+        f": the operator CONV2D with the result {operator[2]} has 9 operands, expected 10: pad, stride, dilation,"
+        " acc_type, local_bound, input, weight, bias, input_zp, weight_zp"
+    )
+
+
+@pytest.mark.parametrize("code", SMALL, ids=range(len(SMALL)))
+def test_a_damaged_graph_is_read_or_refused(code: bytes) -> None:
+    """Whatever is changed in a graph, reading it ends with an error of ours or without one."""
+    refused = []
+    for seed in range(500):
+        changed = mutated(code, random.Random(seed))
+        try:
+            infer(changed)
+            GraphModule(changed, "graph.spv")
+        except SpirvError as error:
+            refused.append(str(error))
+    assert refused
+    assert [text for text in refused if not text.startswith("graph.spv: ")] == []
