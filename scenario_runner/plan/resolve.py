@@ -132,6 +132,20 @@ def _resolve(
         graphs,
     )
     resolvers = _resolvers(context)
+    plan = _assemble(context, resolvers)
+    if not thorough:
+        problems.raise_if_any()
+    plan = plan._replace(
+        outputs=_outputs(context, outputs or (), scenario.base_dir if output_dir is None else output_dir),
+        warnings=(*scenario.warnings, *problems.warnings),
+    )
+    return _Resolved(plan, context, shaders, resolvers)
+
+
+def _assemble(context: CommandContext, resolvers: Mapping[str, CommandResolver]) -> Plan:
+    """Resolve the commands, and put the parts of the plan together; outputs and warnings are still missing."""
+    scenario, problems, tables = context[:3]
+    resources: Mapping[str, ResourcePlan] = tables.resources
     frames, features = _frames(context, resolvers)
     kinds = {plan.kind for plan in resources.values()}  # those inside of graphs as well
     if context.layouts is not None and "tensor" in kinds:
@@ -145,24 +159,20 @@ def _resolve(
         features = (*needed, *features)
     if tables.graph_pipelines or "tensor" in kinds:
         features += _ml_features(tables.resources.values(), tables.graph_pipelines)
-    if not thorough:
-        problems.raise_if_any()
-    plan = Plan(
+    return Plan(
         name=scenario.path or "<scenario>",
         resources=resources,
         pipelines=tuple(tables.pipelines),
         descriptor_lists=tuple(tables.lists),
         frames=frames,
-        outputs=_outputs(scenario, declared, tables, outputs or (), output_dir, problems),
-        requirements=_requirements(loaded.values(), features, tables),
-        warnings=(*scenario.warnings, *problems.warnings),
+        outputs=(),
+        requirements=_requirements(context.shaders.values(), features, tables),
         graph_pipelines=tuple(tables.graph_pipelines),
         declared=tables.declared,
-        reads=_reads(scenario, loaded),
+        reads=_reads(scenario, context.shaders),
         names=tables.names,
         graphics_pipelines=tuple(tables.graphics_pipelines),
     )
-    return _Resolved(plan, context, shaders, resolvers)
 
 
 def _check_names(declared: Mapping[str, Any], inputs: Iterable[str], outputs: Iterable[str]) -> None:
@@ -227,26 +237,20 @@ def _frames(
     return tuple(tables.frames), features
 
 
-def _outputs(
-    scenario: Scenario,
-    declared: Mapping[str, Any],
-    tables: Tables,
-    outputs: Collection[str],
-    output_dir: str | None,
-    problems: Problems,
-) -> tuple[Output, ...]:
-    folder = scenario.base_dir if output_dir is None else output_dir
+def _outputs(context: CommandContext, outputs: Collection[str], output_dir: str) -> tuple[Output, ...]:
+    """The resources with a ``dst`` and those in ``outputs``."""
+    declared: dict[str, Any] = {resource.uid: resource for resource in context.scenario.resources}
     planned = []
-    for uid in tables.resources:
+    for uid in context.tables.resources:
         if uid not in declared:
             continue  # what lies between the segments of a graph
         destination = declared[uid].dst
-        path = None if destination is None else os.path.join(folder, destination)
+        path = None if destination is None else os.path.join(output_dir, destination)
         if path is not None:
             try:
                 check_path(path)
             except SandboxError as error:
-                problems.add_error(error, f"{scenario.resource_pointer(uid)}/dst")
+                context.problems.add_error(error, f"{context.scenario.resource_pointer(uid)}/dst")
         if path is not None or uid in outputs:
             planned.append(Output(uid, path))
     return tuple(planned)
