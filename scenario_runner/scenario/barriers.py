@@ -48,14 +48,10 @@ Stage = Annotated[
 ]
 Stages = Annotated[tuple[Stage, ...], Field(strict=False)]
 
-SourceAccess = Annotated[Access, Field(description="Memory accesses that must be finished before the barrier.")]
+SourceAccess = Annotated[Access, Field(description="Memory accesses to finish before the barrier.")]
 DestinationAccess = Annotated[Access, Field(description="Memory accesses that wait for the barrier.")]
-SourceStages = Annotated[
-    Stages, Field(description="Pipeline stages of earlier commands that the barrier waits for; none if empty.")
-]
-DestinationStages = Annotated[
-    Stages, Field(description="Pipeline stages of later commands that wait for the barrier; none if empty.")
-]
+SourceStages = Annotated[Stages, Field(description="Pipeline stages of earlier commands to wait for; none if empty.")]
+DestinationStages = Annotated[Stages, Field(description="Pipeline stages of later commands that wait; none if empty.")]
 
 Layout = Annotated[
     Literal[
@@ -90,9 +86,9 @@ class BufferBarrier(Resource):
     uid: Uid
     buffer_resource: Reference = Field(description="uid of the buffer.")
     size: Annotated[int, Field(ge=1, le=2**64 - 1)] = Field(
-        description="Number of bytes that the barrier covers; 18446744073709551615 means all from the offset on."
+        description="Number of bytes; 18446744073709551615 means all from the offset on."
     )
-    offset: U64 = Field(default=0, description="First byte of the buffer that the barrier covers.")
+    offset: U64 = Field(default=0, description="First byte of the range.")
     src_access: SourceAccess
     dst_access: DestinationAccess
     src_stage: SourceStages = ("all",)
@@ -117,15 +113,13 @@ class BufferBarrier(Resource):
 class SubresourceRange(Model):
     """A part of an image (VkImageSubresourceRange)."""
 
-    base_mip_level: U32 = Field(default=0, description="First mip level that the barrier covers.")
+    base_mip_level: U32 = Field(default=0, description="First mip level.")
     level_count: Annotated[int, Field(ge=1, le=0xFFFF_FFFF)] = Field(
         default=1, description="Number of mip levels; 4294967295 means all from the first one on."
     )
-    base_array_layer: U32 = Field(
-        default=0, description="First array layer that the barrier covers; images have one layer."
-    )
+    base_array_layer: U32 = Field(default=0, description="First array layer; images have one.")
     layer_count: Annotated[int, Field(ge=1, le=0xFFFF_FFFF)] = Field(
-        default=1, description="Number of array layers; images have one layer."
+        default=1, description="Number of array layers; images have one."
     )
 
 
@@ -136,10 +130,8 @@ class ImageBarrier(Resource):
 
     uid: Uid
     image_resource: Reference = Field(description="uid of the image.")
-    old_layout: Layout = Field(
-        description="Layout that the image has before the barrier; undefined discards the content."
-    )
-    new_layout: Layout = Field(description="Layout that the image has after the barrier: general or tensor_aliasing.")
+    old_layout: Layout = Field(description="Layout before the barrier; undefined discards the content.")
+    new_layout: Layout = Field(description="Layout after the barrier: general or tensor_aliasing.")
     subresource_range: SubresourceRange = Field(
         default=SubresourceRange.model_construct(), description="Part of the image; by default its first mip level."
     )

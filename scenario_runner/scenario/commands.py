@@ -50,20 +50,17 @@ class Binding(Model):
     """A resource at a descriptor set and binding."""
 
     set: U32 = Field(description="Number of the descriptor set. dispatch_graph ignores it.")
-    id: U32 = Field(
-        description="Number of the binding in the set; for dispatch_graph that of the model's input or output."
-    )
+    id: U32 = Field(description="Number of the binding; for dispatch_graph, of the model's input or output.")
     resource_ref: Reference = Field(description="uid of the buffer, tensor or image to bind.")
     lod: U32 | None = Field(
         default=None,
         description=(
-            "Mip level of the image to bind. By default all levels for a sampled image and the first one for "
-            "a storage image."
+            "Mip level to bind. By default all levels of a sampled image, and the first one of a storage image."
         ),
     )
     descriptor_type: DescriptorType = Field(
         default="VK_DESCRIPTOR_TYPE_AUTO",
-        description="Descriptor type. AUTO takes the one that the shader declares, which is right for all shaders.",
+        description="Descriptor type. AUTO, the type that the shader declares, is right for all shaders.",
     )
 
 
@@ -104,15 +101,14 @@ class DispatchCompute(Command):
     kind: ClassVar[str] = "dispatch_compute"
 
     shader_ref: Reference = Field(description="uid of a compute shader.")
-    bindings: Bindings = Field(description="The resources of the shader, each at a set and binding of its own.")
+    bindings: Bindings = Field(description="The resources of the shader, each at its own set and binding.")
     rangeND: Annotated[tuple[U32, ...], Field(strict=False, min_length=1, max_length=3)] = Field(  # noqa: N815
-        description="Number of workgroups in x, y and z. Dimensions that are left out are 1."
+        description="Number of workgroups in x, y and z; omitted dimensions are 1."
     )
     push_data_ref: OptionalReference = Field(
         default=None,
         description=(
-            "uid of the raw_data with the push constants: at most push_constants_size bytes, and all that the shader "
-            "reads."
+            "uid of the raw_data with the push constants: all that the shader reads, at most push_constants_size bytes."
         ),
     )
     implicit_barrier: ImplicitBarrier = True
@@ -173,11 +169,11 @@ class DispatchFragment(Command):
 
     vertex_shader_ref: Reference = Field(description="uid of the vertex shader.")
     fragment_shader_ref: Reference = Field(description="uid of the fragment shader.")
-    bindings: Bindings = Field(description="The resources of the shaders, each at a set and binding of its own.")
+    bindings: Bindings = Field(description="The resources of the shaders, each at its own set and binding.")
     color_attachment_refs: Annotated[tuple[ColorAttachment, ...], Field(strict=False)] = Field(
         default=(),
         description=(
-            "Images that are drawn into; the position is the location of the fragment shader's output. "
+            "Images to draw into; the position is the location of the fragment shader's output. "
             "Required without render_extent."
         ),
     )
@@ -224,7 +220,7 @@ class PushConstantMap(Model):
     """Push constants of one shader inside a graph."""
 
     push_data_ref: Reference = Field(description="uid of the raw_data with the push constants of the shader.")
-    shader_target: str = Field(min_length=1, description="Name of the shader's module or segment in the VGF file.")
+    shader_target: str = Field(min_length=1, description="Name of the shader's module or segment.")
 
 
 class DispatchGraph(Command):
@@ -239,10 +235,7 @@ class DispatchGraph(Command):
     )
     shader_substitutions: ShaderSubstitutions = Field(
         default=(),
-        description=(
-            "Shaders in place of placeholder nodes, in addition to those of the graph resource; for the same "
-            "target these are used."
-        ),
+        description=("Shaders for placeholder nodes, in addition to those of the graph resource, which they override."),
     )
     implicit_barrier: ImplicitBarrier = True
 
@@ -269,14 +262,11 @@ class DispatchSpirvGraph(Command):
 
     kind: ClassVar[str] = "dispatch_spirv_graph"
 
-    graph_ref: Reference = Field(description="uid of a shader resource of type SPIR-V, whose module contains a graph.")
+    graph_ref: Reference = Field(description="uid of a SPIR-V shader resource that contains a graph.")
     bindings: Bindings = Field(description="Inputs and outputs of the graph.")
     graph_constants: References = Field(
         default=(),
-        description=(
-            "uids of graph_constant resources. The first one is the constant with the id 0 in the module, the "
-            "second one that with the id 1, and so on."
-        ),
+        description=("uids of graph_constant resources; the position is the id of the constant in the module, from 0."),
     )
     implicit_barrier: ImplicitBarrier = True
 
@@ -310,20 +300,18 @@ Length = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]
 class OpticalFlowBindings(Model):
     """The images of an optical flow."""
 
-    search_image: Binding = Field(description="Image of which the motion is estimated, the input of the optical flow.")
-    template_image: Binding = Field(description="Image that it is compared with, the reference of the optical flow.")
+    search_image: Binding = Field(description="Image whose motion is estimated, the input of the optical flow.")
+    template_image: Binding = Field(description="Image to compare it with, the reference of the optical flow.")
     output_image: Binding = Field(
         description=(
-            "Image that the motion vectors are written to: from a texel of the search image to where its content is in"
-            " the template image, in texels."
+            "Image for the motion vectors, in texels: from a texel of the search image to its content "
+            "in the template image."
         )
     )
     hint_motion_vectors: Binding | None = Field(
-        default=None, description="Image with motion vectors to start from, of the size and format of the output image."
+        default=None, description="Image with initial motion vectors, in the size and format of the output image."
     )
-    output_cost: Binding | None = Field(
-        default=None, description="Image that the cost of each motion vector is written to."
-    )
+    output_cost: Binding | None = Field(default=None, description="Image for the cost of each motion vector.")
 
     def given(self) -> dict[str, Binding]:
         """The bindings that are there, by their keys."""
@@ -338,23 +326,18 @@ class DispatchOpticalFlow(Command):
     width: Length = Field(description="Width of the search image in texels.")
     height: Length = Field(description="Height of the search image in texels.")
     grid_size: Literal["1x1", "2x2", "4x4", "8x8"] = Field(
-        description="Width and height in texels of the area that one motion vector describes."
+        description="Width and height in texels of the area of a motion vector."
     )
-    bindings: OpticalFlowBindings = Field(
-        description="The images of the optical flow, each with a set and id of its own."
-    )
+    bindings: OpticalFlowBindings = Field(description="The images of the optical flow, each at its own set and id.")
     performance_level: Literal["unknown", "slow", "medium", "fast"] = Field(
         default="medium", description="Performance level: a faster one is less accurate."
     )
     execution_flags: Annotated[tuple[ExecutionFlag, ...], Field(strict=False)] = Field(
         default=(),
-        description=(
-            "What is known about the images since the previous optical flow with the same session, each flag at most"
-            " once."
-        ),
+        description=("Changes of the images since the previous optical flow of the session, each flag at most once."),
     )
     mean_flow_l1_norm_hint: U32 = Field(
-        default=0, description="Expected mean length of the motion; less than the larger of width and height."
+        default=0, description="Expected mean length of the motion, less than the larger of width and height."
     )
     implicit_barrier: ImplicitBarrier = True
 
@@ -391,8 +374,8 @@ class MarkBoundary(Command):
 
     resources: References = Field(
         description=(
-            "uids of the buffers, images and tensors whose content at this point can be captured: `--capture-dir` "
-            "writes them to files, `result.frames` has them in Python."
+            "uids of buffers, images and tensors to capture at this point: by `--capture-dir`, or as "
+            "`result.frames` in Python."
         )
     )
     frame_id: int | None = Field(
@@ -400,8 +383,8 @@ class MarkBoundary(Command):
         ge=0,
         le=0xFFFF_FFFF_FFFF_FFFF,
         description=(
-            "Number of the frame, which names the folder of its captures, `frame_<id>`. By default the number "
-            "of frames before it, so the first frame is 0."
+            "Number of the frame, which names the folder of its captures, `frame_<id>`. By default the "
+            "number of earlier frames."
         ),
     )
 

@@ -120,7 +120,7 @@ I64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 
 Uid = Annotated[
     str,
-    Field(min_length=1, description="Name of the resource, unique over all kinds of resources in the file."),
+    Field(min_length=1, description="Name of the resource, unique in the file."),
     AfterValidator(_no_nul),
 ]
 """The name of a resource, unique over all kinds."""
@@ -142,8 +142,7 @@ ImplicitBarrier = Annotated[
     bool,
     Field(
         description=(
-            "Whether a barrier follows, so that later commands wait for this one and see what it wrote. With false, "
-            "the scenario must order them with dispatch_barrier."
+            "Insert a barrier, so that later commands wait and see what this one wrote. If false, use dispatch_barrier."
         )
     ),
 ]
@@ -152,8 +151,8 @@ ShaderAccess = Annotated[
     Literal["readonly", "writeonly", "readwrite", "image_read"],
     Field(
         description=(
-            "How shaders and graphs use the resource. A shader that does otherwise is a warning of `validate`; how the "
-            "resource is bound follows from the shader."
+            "How shaders and graphs use the resource. Other uses are a warning of `validate`; the "
+            "shader decides how it is bound."
         )
     ),
 ]

@@ -35,12 +35,12 @@ def json_schema() -> dict[str, Any]:
         "description": "Resources, and the commands that use them.",
         "type": "object",
         "properties": {
-            "$schema": {"type": "string", "description": "Path or URL of this schema, for editors; not used by a run."},
+            "$schema": {"type": "string", "description": "Path or URL of this schema, for editors."},
             "resources": _entries("The resources, in any order.", RESOURCES),
             "commands": _entries("The commands, in the order in which they run.", COMMANDS),
             "expect": {
                 "$ref": "expectations.schema.json",
-                "description": "What the scenario must give, as in a check.json beside it; not used by a run.",
+                "description": "Expectations, as in a check.json beside it; not used by a run.",
             },
         },
         "required": ["resources", "commands"],

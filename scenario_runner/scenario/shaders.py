@@ -53,8 +53,7 @@ class SpecializationConstant(Model):
     id: U32 = Field(description="constant_id of the constant in the shader.")
     value: Constant = Field(
         description=(
-            "A number, true or false; converted to the type that the shader declares. A value that does not fit "
-            "is an error."
+            "A number, true or false, converted to the type in the shader. A value that does not fit is an error."
         )
     )
 
@@ -73,20 +72,18 @@ class Shader(Resource):
     src: RequiredPath | None = Field(default=None, description="Path of the source or SPIR-V file.")
     type: Literal["GLSL", "SPIR-V", "HLSL"] = Field(
         default="GLSL",
-        description="Language of the file; by default by its extension: .spv is SPIR-V, .hlsl is HLSL, all else GLSL.",
+        description="Language of the file. By default .spv is SPIR-V, .hlsl is HLSL, all else GLSL.",
     )
     stage: Literal["compute", "vertex", "fragment"] = Field(
         default="compute",
-        description=(
-            "Pipeline stage of the shader. dispatch_compute needs compute; dispatch_fragment needs vertex and fragment."
-        ),
+        description=("Pipeline stage: compute for dispatch_compute, vertex and fragment for dispatch_fragment."),
     )
     entry: str = Field(default="main", min_length=1, description="Name of the entry point.")
     build_options: str = Field(
-        default="", description="Options for the compiler as on its command line, for instance -DN=4 -Iinclude."
+        default="", description="Compiler options as on a command line, such as -DN=4 -Iinclude."
     )
     include_dirs: Annotated[tuple[RequiredPath, ...], Field(strict=False)] = Field(
-        default=(), description="Folders searched for included files, relative to the folder of the scenario."
+        default=(), description="Folders for included files, relative to the scenario's folder."
     )
     push_constants_size: PushConstantsSize = Field(
         default=0,
@@ -145,14 +142,14 @@ class SpecializationConstantMap(Model):
     """Specialization constants of one shader inside a graph."""
 
     specialization_constants: SpecializationConstants = Field(description="Values of the constants.")
-    shader_target: str = Field(min_length=1, description="Name of the shader's module or segment in the VGF file.")
+    shader_target: str = Field(min_length=1, description="Name of the shader's module or segment.")
 
 
 class ShaderSubstitution(Model):
     """A shader in place of a placeholder node of a graph."""
 
     shader_ref: Reference = Field(description="uid of a compute shader.")
-    target: str = Field(min_length=1, description="Name of the placeholder's module or segment in the VGF file.")
+    target: str = Field(min_length=1, description="Name of the placeholder's module or segment.")
 
 
 ShaderSubstitutions = Annotated[tuple[ShaderSubstitution, ...], Field(strict=False)]
@@ -194,13 +191,13 @@ class Graph(Resource):
         default=(), description="Specialization constants of the shaders in the graph."
     )
     shader_substitutions: ShaderSubstitutions = Field(
-        default=(), description="Shaders in place of placeholder nodes of the graph, for every dispatch of it."
+        default=(), description="Shaders for placeholder nodes of the graph, in every dispatch."
     )
     push_constants_size: PushConstantsSize = Field(
         default=0,
         description=(
-            "Size in bytes of the push constants of the shaders in the graph; a multiple of 4. 0 means the "
-            "size that the substituted shader or the VGF file gives, or that the shader declares."
+            "Size in bytes of the push constants of the graph's shaders, a multiple of 4. 0 means that "
+            "of the substituted shader, of the VGF file, or of the shader's block."
         ),
     )
     data: Any = Field(default=None, description="The bytes of the VGF file, in place of src.")
@@ -232,11 +229,9 @@ class GraphConstant(Resource):
     dims: Annotated[
         tuple[Annotated[int, Field(ge=1, le=2**63 - 1)], ...], Field(strict=False, min_length=1, max_length=6)
     ] = Field(description="Shape, one to six dimensions.")
-    format: str = Field(
-        min_length=1, description="Name of a VkFormat with one component, for instance VK_FORMAT_R8_SINT."
-    )
+    format: str = Field(min_length=1, description="VkFormat with one component, such as VK_FORMAT_R8_SINT.")
     src: RequiredPath | None = Field(
-        default=None, description="NumPy file (.npy) with the values, of the type and shape of the constant."
+        default=None, description="NumPy file (.npy) with the values, in the type and shape of the constant."
     )
     data: Any = Field(default=None, description="The values, in place of src.")
 

@@ -33,14 +33,11 @@ class MemoryGroup(Model):
     id: str = Field(
         default="",
         validation_alias=AliasChoices("id", "uid"),
-        description="Name of the group. An empty name means no group.",
+        description="Name of the group; empty means none.",
     )
     offset: U64 = Field(
         default=0,
-        description=(
-            "First byte of the resource in the shared memory. The device may require a multiple of its alignment, "
-            "often 16 to 256."
-        ),
+        description=("First byte of the resource in the shared memory. Devices require an alignment, often 16 to 256."),
     )
 
     @model_validator(mode="before")
@@ -83,17 +80,14 @@ class Buffer(Resource):
     src: OptionalPath = Field(
         default=None,
         description=(
-            "NumPy file (.npy) with the initial content: exactly `size` bytes of any type and shape. Without it "
-            "the buffer starts as zeros."
+            "NumPy file (.npy) with the initial content: exactly `size` bytes of any type and shape. By default zeros."
         ),
     )
     dst: OptionalPath = Field(
         default=None,
-        description="NumPy file (.npy) that the content is written to after the last command, as 1-D int8.",
+        description="NumPy file (.npy) for the content after the last command, as 1-D int8.",
     )
-    memory_group: OptionalMemoryGroup = Field(
-        default=None, description="Memory group, for resources that share memory."
-    )
+    memory_group: OptionalMemoryGroup = Field(default=None, description="Resources in one group share memory.")
     data: Any = Field(default=None, description="Initial content, in place of src; gives the size where there is none.")
 
     @classmethod
@@ -122,27 +116,20 @@ class Tensor(Resource):
     uid: Uid
     dims: Annotated[tuple[I64, ...], Field(strict=False)] = Field(
         description=(
-            "Shape, outermost dimension first; [] is a scalar. A dimension of 0 or less is taken from the "
-            "graph that the tensor is bound to, or from the content of the tensor."
+            "Shape, outermost dimension first; [] is a scalar. A dimension of 0 or less comes from the "
+            "graph, or from the tensor's content."
         )
     )
-    format: str = Field(
-        min_length=1, description="Name of a VkFormat with one component, for instance VK_FORMAT_R8_SINT."
-    )
+    format: str = Field(min_length=1, description="VkFormat with one component, such as VK_FORMAT_R8_SINT.")
     shader_access: ShaderAccess
     src: OptionalPath = Field(
         default=None,
         description=(
-            "NumPy file (.npy) with the initial content, of the type and shape of the tensor. Without it the "
-            "tensor starts as zeros."
+            "NumPy file (.npy) with the initial content, in the type and shape of the tensor. By default zeros."
         ),
     )
-    dst: OptionalPath = Field(
-        default=None, description="NumPy file (.npy) that the content is written to after the last command."
-    )
-    memory_group: OptionalMemoryGroup = Field(
-        default=None, description="Memory group, for resources that share memory."
-    )
+    dst: OptionalPath = Field(default=None, description="NumPy file (.npy) for the content after the last command.")
+    memory_group: OptionalMemoryGroup = Field(default=None, description="Resources in one group share memory.")
     tiling: Tiling | None = Field(default=None, description="Arrangement of the elements in memory; LINEAR by default.")
     data: Any = Field(default=None, description="Initial content, in place of src.")
 
@@ -162,43 +149,33 @@ class Image(Resource):
     code_only: ClassVar[frozenset[str]] = frozenset({"data"})
 
     uid: Uid
-    format: str = Field(min_length=1, description="Name of a VkFormat, for instance VK_FORMAT_R8G8B8A8_UNORM.")
+    format: str = Field(min_length=1, description="VkFormat, such as VK_FORMAT_R8G8B8A8_UNORM.")
     dims: Annotated[tuple[U32, ...], Field(strict=False)] = Field(
         description="Size in texels as [1, width, height, 1]."
     )
     shader_access: ShaderAccess
     mips: Mips = Field(
         default=1,
-        description=(
-            "Number of mip levels. Levels that src does not contain are generated when it is loaded. A "
-            "boolean (deprecated) means 1."
-        ),
+        description=("Number of mip levels. Levels that src lacks are generated. A boolean (deprecated) means 1."),
     )
     src: OptionalPath = Field(
         default=None,
-        description=(
-            "DDS, PNG or NumPy file with the initial content; the extension decides. Without it the image starts "
-            "as zeros."
-        ),
+        description=("DDS, PNG or NumPy file with the initial content, by extension. By default zeros."),
     )
     dst: OptionalPath = Field(
         default=None,
         description=(
-            "DDS, PNG or NumPy file that the content is written to after the last command; the extension "
-            "decides. DDS holds all mip levels, the others the first one."
+            "DDS, PNG or NumPy file for the content after the last command, by extension. DDS holds "
+            "all mip levels, the others the first one."
         ),
     )
     color_attachment: bool = Field(default=False, description="Whether dispatch_fragment may draw into the image.")
-    min_filter: Filter = Field(
-        default="NEAREST", description="Sampler filter for minification: the image is sampled at less than its size."
-    )
-    mag_filter: Filter = Field(
-        default="NEAREST", description="Sampler filter for magnification: the image is sampled at more than its size."
-    )
+    min_filter: Filter = Field(default="NEAREST", description="Sampler filter for minification.")
+    mag_filter: Filter = Field(default="NEAREST", description="Sampler filter for magnification.")
     mip_filter: Filter = Field(default="NEAREST", description="Sampler filter between mip levels.")
     border_address_mode: AddressMode = Field(
         default="CLAMP_EDGE",
-        description="Sampler address mode in both directions, for coordinates outside of the image.",
+        description="Sampler address mode in both directions outside of the image.",
     )
     border_color: BorderColor = Field(
         default="FLOAT_TRANSPARENT_BLACK", description="Color outside of the image with the address mode CLAMP_BORDER."
@@ -206,14 +183,12 @@ class Image(Resource):
     custom_border_color: Annotated[tuple[Number, ...], Field(strict=False, min_length=4, max_length=4)] | None = Field(
         default=None, description="RGBA of the border; needs border_color INT_CUSTOM_EXT or FLOAT_CUSTOM_EXT."
     )
-    memory_group: OptionalMemoryGroup = Field(
-        default=None, description="Memory group, for resources that share memory."
-    )
+    memory_group: OptionalMemoryGroup = Field(default=None, description="Resources in one group share memory.")
     tiling: Tiling | None = Field(
         default=None,
         description=(
-            "Arrangement of the texels in memory. By default LINEAR in a memory group, else the fastest that "
-            "the device has for this use."
+            "Arrangement of the texels in memory. By default LINEAR in a memory group, otherwise the "
+            "fastest for this use."
         ),
     )
     data: Any = Field(default=None, description="Initial content, in place of src.")
