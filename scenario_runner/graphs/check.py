@@ -122,7 +122,7 @@ _MOST_PUSH_CONSTANT_BYTES = 2**16
 
 
 def find_problems(vgf: Vgf, path: str) -> list[Diagnostic]:
-    """All that is wrong with the file (the first 20 of it), in the order of the file; an empty list for a sound one."""
+    """List the first 20 problems of a file, in its order; empty for a sound one."""
     checks: Sequence[Callable[[Vgf], Iterator[_Finding]]] = (_resources, _constants, _ends, _segments)
     findings = list(islice(_indices(vgf), _MOST_PROBLEMS)) or list(
         islice((finding for check in checks for finding in check(vgf)), _MOST_PROBLEMS)
@@ -131,7 +131,7 @@ def find_problems(vgf: Vgf, path: str) -> list[Diagnostic]:
 
 
 def _all_slots(vgf: Vgf) -> Iterator[tuple[str, Slot]]:
-    """Every slot of the file with its place."""
+    """Iterate over all slots of the file with their places."""
     lists: list[tuple[str, tuple[Slot, ...]]] = [("/inputs", vgf.inputs), ("/outputs", vgf.outputs)]
     for s in vgf.segments:
         lists += [(f"/segments/{s.index}/inputs", s.inputs), (f"/segments/{s.index}/outputs", s.outputs)]
@@ -185,7 +185,7 @@ def _resources(vgf: Vgf) -> Iterator[_Finding]:
 
 
 def _counts_vectors(resource: ModelResource) -> bool:
-    """Whether the shape may count vectors or components, which is not written anywhere: a buffer of vectors."""
+    """Tell whether the shape may count vectors or components (a buffer of vectors): the file does not say which."""
     texel = known_format(resource.format)
     return resource.descriptor_type not in IMAGE_TYPES and texel is not None and texel.components > 1
 
@@ -335,7 +335,7 @@ def _descriptor_sets(vgf: Vgf, segment: Segment, place: str) -> Iterator[_Findin
 
 
 def unwritten_inputs(vgf: Vgf) -> Iterator[tuple[Segment, Slot]]:
-    """What segments read before anything writes it: it is not bound from outside, and no segment before writes it."""
+    """Iterate over inputs of segments that are not bound from outside and that no earlier segment writes."""
     written = {vgf.value(i) for i, resource in enumerate(vgf.resources) if resource.category == "input"}
     written.update(vgf.value(slot.resource_index) for slot in vgf.outputs)
     for segment in vgf.segments:

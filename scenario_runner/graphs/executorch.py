@@ -53,7 +53,7 @@ class Program(NamedTuple):
 
 
 def is_program(file: SourceFile) -> bool:
-    """Whether a file is an ExecuTorch program, by its identifier ("ET12" of the present version)."""
+    """Tell whether a file is an ExecuTorch program, by its identifier ("ET12" of the present version)."""
     return file.read(2, 4) == b"ET"
 
 

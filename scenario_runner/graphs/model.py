@@ -175,7 +175,7 @@ class Vgf:
     output_names: tuple[str, ...]
 
     def value(self, index: int) -> tuple[str, int]:
-        """What identifies the value that a row is of: its alias group, or its only row."""
+        """Identify the value of a row: its alias group, or the row itself."""
         group = self.resources[index].alias_group
         return ("row", index) if group is None else ("group", group)
 
@@ -230,7 +230,7 @@ class Port:
 
     @property
     def label(self) -> str:
-        """How messages call the port: its name and number, or its number alone."""
+        """Name of the port in messages: its name and number, or its number alone."""
         return f"binding {self.binding}" if self.name is None else f"{self.name!r} (binding {self.binding})"
 
 

@@ -206,8 +206,9 @@ class Access:
         effects = summary.effects
 
         def touch(id: int, flags: int) -> None:
-            for root in roots.get(id, ()):
-                effects[root] = effects.get(root, 0) | flags
+            if id in roots:
+                for root in roots[id]:
+                    effects[root] = effects.get(root, 0) | flags
 
         for at in index.instructions(start):
             opcode, count = words[at] & 0xFFFF, words[at] >> 16
@@ -222,7 +223,8 @@ class Access:
                 raise index.too_short(at, least)
             if opcode in _USES:
                 for word, flags in _USES[opcode]:
-                    touch(words[at + word], flags)
+                    if words[at + word] in roots:
+                        touch(words[at + word], flags)
             elif opcode in _PASSES:
                 source = words[at + _PASSES[opcode]]
                 if source in roots:
@@ -233,20 +235,18 @@ class Access:
                 self._merge(words[at + first : at + (end or count) : step], words[at + 2], effects)
             elif opcode == op.LOAD:
                 source = words[at + 3]
-                handles = tuple([root for root in roots.get(source, ()) if root in self._handles])
-                touch(source, 0 if handles else _READ)
-                if handles:
-                    roots[words[at + 2]] = handles
+                if source in roots:
+                    handles = tuple([root for root in roots[source] if root in self._handles])
+                    touch(source, 0 if handles else _READ)
+                    if handles:
+                        roots[words[at + 2]] = handles
             elif opcode == op.EXT_INST:
                 if words[at + 3] not in self._quiet_sets:
                     flags = _READ_WRITE if words[at + 4] in _GLSL_WRITERS else _READ
                     for operand in words[at + 5 : at + count]:
                         touch(operand, flags)
             elif opcode == op.FUNCTION_CALL:
-                arguments = words[at + 4 : at + count]
-                summary.calls.append(Call(words[at + 3], tuple([roots.get(operand, ()) for operand in arguments])))
-                for operand in arguments:
-                    touch(operand, 0)
+                self._add_call(summary, words[at + 3], words[at + 4 : at + count])
             elif opcode == op.FUNCTION_PARAMETER:
                 self._add_parameter(summary, words[at + 2], words[at + 1])
             elif opcode == op.VARIABLE:
@@ -255,6 +255,13 @@ class Access:
             else:
                 break
         return summary
+
+    def _add_call(self, summary: Summary, function: int, arguments: Iterable[int]) -> None:
+        call = Call(function, tuple([self._roots.get(argument, ()) for argument in arguments]))
+        summary.calls.append(call)
+        for roots in call.arguments:
+            for root in roots:
+                summary.effects.setdefault(root, 0)
 
     def _add_parameter(self, summary: Summary, id: int, type: int) -> None:
         summary.parameters.append(id)
