@@ -33,16 +33,7 @@ from scenario_runner.spirv.module import default_constants
 
 # Models see a handful of shapes in one process; one that sees more keeps the last ones.
 _MOST_KEPT = 16
-_CONSTANTS = frozenset(
-    {
-        op.CONSTANT_TRUE,
-        op.CONSTANT_FALSE,
-        op.CONSTANT,
-        op.CONSTANT_COMPOSITE,
-        op.CONSTANT_NULL,
-        op.CONSTANT_COMPOSITE_REPLICATE,
-    }
-)
+_CONSTANTS = frozenset({*range(op.CONSTANT_TRUE, op.CONSTANT_NULL + 1), op.CONSTANT_COMPOSITE_REPLICATE})
 _ORIGINS = {op.EXT_INST: "an operator", op.GRAPH_INPUT: "an input", op.GRAPH_CONSTANT: "a graph constant"}
 
 

@@ -110,6 +110,15 @@ class Constants:
             raise self._index.error(f"{what} is the constant {id}, which is not made of integers")
         return tuple(parts)
 
+    def variable_type(self, id: int, at: int) -> Type:
+        """Return the type that the variable ``id``, declared by the instruction at an offset, points to."""
+        index = self._index
+        pointer = index.definition(index.words[at + 1], f"the type of the variable {id}")
+        if index.opcode(pointer) != op.TYPE_POINTER:
+            message = f"the type of the variable {id} is the id {index.words[at + 1]}, which is not a pointer type"
+            raise index.error(message)
+        return self.types.type(index.words[pointer + 3], at)
+
     def value(self, id: int, user: int) -> Value:
         """Return the value of any constant. Operands come before their users in a module, so this always ends."""
         values = self._values

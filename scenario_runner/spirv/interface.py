@@ -175,10 +175,7 @@ class _InterfaceReader:
         at = index.definitions[id]
         if index.opcode(at) == op.UNTYPED_VARIABLE:
             return self._constants.types.type(words[at + 4], at) if index.count(at) > 4 else None
-        pointer = index.definition(words[at + 1], f"the type of the variable {id}")
-        if index.opcode(pointer) != op.TYPE_POINTER:
-            raise index.error(f"the type of the variable {id} is the id {words[at + 1]}, which is not a pointer type")
-        return self._constants.types.type(words[pointer + 3], at)
+        return self._constants.variable_type(id, at)
 
     def _label(self, id: int, type: Type | None) -> str:
         name = self._index.name_of(id) or (type.name if isinstance(type, Struct) else "")

@@ -271,54 +271,39 @@ def _read_graph_entry_point(index: Index, constants: Constants, at: int) -> Grap
     words = index.words
     end = at + index.count(at)
     name, behind = index.string_and_end(at + 2, end)
+
+    def wrong(message: str) -> SpirvError:
+        return index.error(f"the graph entry point {name!r} {message}", "SR-GRAPH-014")
+
+    def resource(id: int) -> GraphResource:
+        variable = index.definition(id, f"an interface variable of the graph entry point {name!r}")
+        if index.opcode(variable) != op.VARIABLE:
+            raise wrong(f"names the id {id}, which is not a variable")
+        type = constants.variable_type(id, variable)
+        while isinstance(type, Array | RuntimeArray):
+            type = type.element
+        if not isinstance(type, Tensor):
+            raise wrong(f"names the variable {id} of the type {type}, which is not a tensor")
+        decorations = index.decorations_of(id)
+        if DESCRIPTOR_SET not in decorations or BINDING not in decorations:
+            raise wrong(f"names the variable {id}, which has no DescriptorSet or no Binding")
+        return GraphResource(index.name_of(id), decorations[DESCRIPTOR_SET], decorations[BINDING], type)
+
     graph = index.graphs.get(words[at + 1])
     if graph is None:
-        raise index.error(
-            f"the graph entry point {name!r} names the graph {words[at + 1]}, which does not exist", "SR-GRAPH-014"
-        )
+        raise wrong(f"names the graph {words[at + 1]}, which does not exist")
     type = index.definition(words[graph + 1], f"the type of the graph {words[at + 1]}")
     if index.opcode(type) != op.TYPE_GRAPH:
-        raise index.error(
-            f"the type of the graph {words[at + 1]} is the id {words[graph + 1]}, which is not a graph type",
-            "SR-GRAPH-014",
-        )
-    input_count = words[type + 2]
-    resource_count = index.count(type) - 3
+        raise wrong(f"names a graph whose type is the id {words[graph + 1]}, which is not a graph type")
+    input_count, resource_count = words[type + 2], index.count(type) - 3
     if end - behind != resource_count or input_count > resource_count:
-        raise index.error(
-            f"the graph entry point {name!r} has {end - behind} interface variables, "
-            f"its graph type has {resource_count} inputs and outputs, {input_count} of them inputs",
-            "SR-GRAPH-014",
+        raise wrong(
+            f"has {end - behind} interface variables, its graph type has {resource_count} inputs and outputs,"
+            f" {input_count} of them inputs"
         )
     variables = words[behind:end]
     twice = next((id for i, id in enumerate(variables) if id in variables[:i]), None)
     if twice is not None:
-        raise index.error(f"the graph entry point {name!r} names the interface variable {twice} twice", "SR-GRAPH-014")
-    resources = tuple([_read_resource(index, constants, id, name) for id in variables])
+        raise wrong(f"names the interface variable {twice} twice")
+    resources = tuple([resource(id) for id in variables])
     return GraphEntryPoint(name, resources[:input_count], resources[input_count:])
-
-
-def _read_resource(index: Index, constants: Constants, id: int, graph: str) -> GraphResource:
-    words = index.words
-    at = index.definition(id, f"an interface variable of the graph entry point {graph!r}")
-    pointer = index.definition(words[at + 1], f"the type of the variable {id}")
-    if index.opcode(at) != op.VARIABLE or index.opcode(pointer) != op.TYPE_POINTER:
-        raise index.error(
-            f"the interface of the graph entry point {graph!r} names the id {id}, which is not a variable",
-            "SR-GRAPH-014",
-        )
-    type = constants.types.type(words[pointer + 3], at)
-    while isinstance(type, Array | RuntimeArray):
-        type = type.element
-    if not isinstance(type, Tensor):
-        raise index.error(
-            f"the interface variable {id} of the graph entry point {graph!r} has the type {type}, no tensor",
-            "SR-GRAPH-014",
-        )
-    decorations = index.decorations_of(id)
-    if DESCRIPTOR_SET not in decorations or BINDING not in decorations:
-        raise index.error(
-            f"the interface variable {id} of the graph entry point {graph!r} has no DescriptorSet or no Binding",
-            "SR-GRAPH-014",
-        )
-    return GraphResource(index.name_of(id), decorations[DESCRIPTOR_SET], decorations[BINDING], type)

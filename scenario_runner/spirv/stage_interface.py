@@ -118,12 +118,7 @@ class _StageReader:
         """Add a variable."""
         index = self._index
         self._spend(1)
-        pointer = index.definition(index.words[at + 1], f"the type of the variable {id}")
-        if index.opcode(pointer) != op.TYPE_POINTER:
-            raise index.error(
-                f"the type of the variable {id} is the id {index.words[at + 1]}, which is not a pointer type"
-            )
-        type = self._constants.types.type(index.words[pointer + 3], at)
+        type = self._constants.variable_type(id, at)
         decorations = index.decorations_of(id)
         name = index.name_of(id) or (type.name if isinstance(type, Struct) else "") or f"the id {id}"
         if BUILT_IN in decorations:
