@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.errors import LimitError
+
+if TYPE_CHECKING:
+    import threading
 
 _FILES_OF_PROCESS = 6  # the pipes to a process while it is started
 

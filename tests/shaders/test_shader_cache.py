@@ -186,5 +186,5 @@ def test_warm_run_starts_nothing(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
     assert "scenario_runner.shaders.compile" in loaded
-    costly = ("subprocess", "tempfile", "concurrent.futures", "logging", "hashlib", "shlex", "pathlib")
+    costly = ("subprocess", "tempfile", "concurrent.futures", "threading", "logging", "hashlib", "shlex", "pathlib")
     assert not [name for name in loaded if name in costly or name.startswith("scenario_runner.shaders.processes")]
