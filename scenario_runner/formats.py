@@ -9,6 +9,7 @@ supported file holds them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.errors import ScenarioError, UnsupportedError
@@ -73,12 +74,12 @@ def full_mip_count(width: int, height: int) -> int:
 
 def find_format(name: str) -> Format | None:
     """The format called ``name`` (``'VK_FORMAT_R8_UNORM'``), or ``None``."""
-    return _BY_NAME.get(name)
+    return _by_name().get(name)
 
 
 def format_named(name: str) -> Format:
     """The format called ``name``. Raises `ScenarioError` with close matches."""
-    found = _BY_NAME.get(name)
+    found = _by_name().get(name)
     if found is None:
         raise ScenarioError(
             f"no format that this program knows is called {name!r:.100}", help=format_help(name), code="SR-JSON-005"
@@ -88,7 +89,7 @@ def format_named(name: str) -> Format:
 
 def format_of_value(value: int) -> Format:
     """The format with the VkFormat value ``value``. Raises `UnsupportedError`."""
-    found = _BY_VALUE.get(value)
+    found = _by_value().get(value)
     if found is None:
         raise UnsupportedError(f"unknown VkFormat value {value}", code="SR-RUN-003")
     return found
@@ -96,7 +97,7 @@ def format_of_value(value: int) -> Format:
 
 def format_of_dxgi(code: int) -> Format | None:
     """The format that a .dds file with this DXGI_FORMAT holds, or ``None``."""
-    return _BY_DXGI.get(code)
+    return _by_dxgi().get(code)
 
 
 def close_format_names(name: str) -> list[str]:
@@ -104,13 +105,13 @@ def close_format_names(name: str) -> list[str]:
     from scenario_runner.format_spellings import spellings
 
     wanted = name.upper()[:100]
-    found = [entry for entry in _BY_NAME if wanted.startswith(_PREFIX) and entry.startswith(f"{wanted}_")]
+    found = [entry for entry in _by_name() if wanted.startswith(_PREFIX) and entry.startswith(f"{wanted}_")]
     found += [entry.name for spelling in spellings(name) for entry in _spelt(spelling)]
     if found:
         return list(dict.fromkeys(found))[:3]
     if not wanted.startswith(_PREFIX):
         wanted = _PREFIX + wanted
-    return close_names(wanted, _BY_NAME, cutoff=0.85)
+    return close_names(wanted, _by_name(), cutoff=0.85)
 
 
 def format_help(name: str) -> str:
@@ -133,7 +134,7 @@ def _spelt(spelling: Spelling) -> list[Format]:
     ]
     found = []
     for numeric in spelling.numeric:
-        named = [entry for entry in _BY_VALUE.values() if entry.numeric == numeric]
+        named = [entry for entry in _by_value().values() if entry.numeric == numeric]
         if spelling.block:
             found += [entry for entry in named if entry.name.startswith(f"{_PREFIX}{spelling.block}_")]
             continue
@@ -144,7 +145,7 @@ def _spelt(spelling: Spelling) -> list[Format]:
 
 def all_formats() -> tuple[Format, ...]:
     """Every format of the table, by rising value."""
-    return tuple(_BY_VALUE.values())
+    return tuple(_by_value().values())
 
 
 _PREFIX = "VK_FORMAT_"
@@ -390,11 +391,19 @@ def _table() -> list[Format]:
     return sorted(formats, key=lambda entry: entry.value)
 
 
-_BY_VALUE = {entry.value: entry for entry in _table()}
-_BY_NAME = {entry.name: entry for entry in _BY_VALUE.values()}
-# Where two formats have one code, the one that files mean is the unpacked one, or the one with alpha.
-_BY_DXGI = {
-    entry.dxgi: entry
-    for entry in sorted(_BY_VALUE.values(), key=lambda entry: (not entry.is_packed, entry.components, -entry.value))
-    if entry.dxgi is not None
-}
+@cache
+def _by_value() -> dict[int, Format]:
+    """The table, made when it is first needed: few runs need it."""
+    return {entry.value: entry for entry in _table()}
+
+
+@cache
+def _by_name() -> dict[str, Format]:
+    return {entry.name: entry for entry in all_formats()}
+
+
+@cache
+def _by_dxgi() -> dict[int, Format]:
+    """The format of each code; where two have one code, files mean the unpacked one, or the one with alpha."""
+    ordered = sorted(all_formats(), key=lambda entry: (not entry.is_packed, entry.components, -entry.value))
+    return {entry.dxgi: entry for entry in ordered if entry.dxgi is not None}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import stat
 import time
 from collections.abc import Iterable, Iterator
@@ -257,6 +256,7 @@ def lease(file: SourceFile) -> Iterator[bool]:
     """
     try:
         import fcntl
+        import signal
 
         # The kernel announces waiting writers by a signal. The usual one, SIGIO, would end the process; this one is
         # ignored by default.

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from math import prod
+from typing import TYPE_CHECKING
 
 from scenario_runner.diagnostics import Diagnostic, Severity
-from scenario_runner.plan.model.commands import Draw, GraphicsPipelinePlan
 from scenario_runner.plan.model.plan import Plan, ResourcePlan
 from scenario_runner.plan.model.records import LayoutBinding
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model.commands import Draw, GraphicsPipelinePlan
 
 _Beyond = Callable[..., None]
 _SetLayouts = tuple[tuple[LayoutBinding, ...], ...]

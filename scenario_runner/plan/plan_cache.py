@@ -21,7 +21,6 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.source import SourceFile, file_identity
 from scenario_runner.kinds import load
-from scenario_runner.plan.model.commands import ConstantData, FilePart
 from scenario_runner.plan.model.plan import Plan
 from scenario_runner.plan.sources import NpySource, decoded_image_value, encoded_image_value
 
@@ -206,6 +205,8 @@ def _decoded(value: Any) -> Any:
         case "set":
             return frozenset(value[1])
         case "constant":
+            from scenario_runner.plan.model.commands import ConstantData, FilePart
+
             path, identity, start_bytes, size_bytes = value[1]
             found = file_identity(path)
             if found is None or found != identity:

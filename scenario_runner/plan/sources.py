@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scenario_runner.byte_data import array_of, plain_bytes
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.codec import check_source, codec_of, open_image
 from scenario_runner.files.npy import NpyReader, open_npy, read_header
 from scenario_runner.formats import Format, format_of_value
-from scenario_runner.plan.model.resources import ImagePart, image_parts
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.model.resources import ImagePart
 
 
 class NpySource:
@@ -227,6 +229,8 @@ def decoded_image_value(encoded: tuple[Any, ...]) -> Format | ImageFileSource | 
     if encoded[0] == "zeros":
         return ZeroSource(*encoded[1:])
     _, path, format_value, extent, levels = encoded
+    from scenario_runner.plan.model.resources import image_parts
+
     format = format_of_value(format_value)
     source = ImageFileSource(path, format, image_parts(format, *extent))
     return source if source.levels == levels else None

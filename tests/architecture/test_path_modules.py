@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.architecture.test_early_imports import command_line, imported_by
 
-HEAVY = {"numpy", "pydantic", "imageio", "PIL", "rich", "logging", "json", "subprocess", "dataclasses"}
+HEAVY = {"numpy", "pydantic", "imageio", "PIL", "rich", "logging", "json", "signal", "subprocess", "dataclasses"}
 
 RUN = {
     "scenario_runner",
@@ -41,10 +41,8 @@ RUN = {
     "scenario_runner.plan.destinations",
     "scenario_runner.plan.limits",
     "scenario_runner.plan.model",
-    "scenario_runner.plan.model.commands",
     "scenario_runner.plan.model.plan",
     "scenario_runner.plan.model.records",
-    "scenario_runner.plan.model.resources",
     "scenario_runner.plan.plan_cache",
     "scenario_runner.plan.sources",
     "scenario_runner.progress",
@@ -55,7 +53,6 @@ RUN = {
     "scenario_runner.run.resource_files",
     "scenario_runner.run.session",
     "scenario_runner.runner",
-    "scenario_runner.sampling",
     "scenario_runner.shaders",
     "scenario_runner.shaders.compile",
     "scenario_runner.shaders.compilers",
@@ -99,8 +96,6 @@ RUN = {
     "scenario_runner.vulkan.resources",
     "scenario_runner.vulkan.resources.buffers",
     "scenario_runner.vulkan.resources.creation",
-    "scenario_runner.vulkan.resources.image_support",
-    "scenario_runner.vulkan.resources.images",
     "scenario_runner.vulkan.resources.memory",
 }
 """The modules of a small run whose plan is kept."""
@@ -114,11 +109,14 @@ PLANNING = {
     "scenario_runner.plan.bindings",
     "scenario_runner.plan.context",
     "scenario_runner.plan.dispatches",
+    "scenario_runner.plan.model.commands",
+    "scenario_runner.plan.model.resources",
     "scenario_runner.plan.problems",
     "scenario_runner.plan.resolve",
     "scenario_runner.plan.resources",
     "scenario_runner.plan.shaders",
     "scenario_runner.program",
+    "scenario_runner.sampling",
     "scenario_runner.scenario",
     "scenario_runner.scenario.commands",
     "scenario_runner.scenario.loader",

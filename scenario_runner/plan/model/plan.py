@@ -7,19 +7,10 @@ changed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from scenario_runner.byte_data import Span
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.plan.model.commands import (
-    Draw,
-    GraphDispatch,
-    GraphicsPipelinePlan,
-    GraphPipelinePlan,
-    OpticalFlowDispatch,
-    OpticalFlowPlan,
-    ShaderStagePlan,
-)
 from scenario_runner.plan.model.records import (
     BufferBarrier,
     BufferPlan,
@@ -31,10 +22,21 @@ from scenario_runner.plan.model.records import (
     PipelinePlan,
     Requirements,
 )
-from scenario_runner.plan.model.resources import ImagePlan, TensorBarrier, TensorPlan
 
-ResourcePlan: TypeAlias = BufferPlan | ImagePlan | TensorPlan
-AnyBarrier: TypeAlias = MemoryBarrier | BufferBarrier | ImageBarrier | TensorBarrier
+if TYPE_CHECKING:  # the records that few scenarios need
+    from scenario_runner.plan.model.commands import (
+        Draw,
+        GraphDispatch,
+        GraphicsPipelinePlan,
+        GraphPipelinePlan,
+        OpticalFlowDispatch,
+        OpticalFlowPlan,
+        ShaderStagePlan,
+    )
+    from scenario_runner.plan.model.resources import ImagePlan, TensorBarrier, TensorPlan
+
+ResourcePlan: TypeAlias = "BufferPlan | ImagePlan | TensorPlan"
+AnyBarrier: TypeAlias = "MemoryBarrier | BufferBarrier | ImageBarrier | TensorBarrier"
 
 
 class Barrier(NamedTuple):
@@ -45,7 +47,7 @@ class Barrier(NamedTuple):
     kind: Literal["barrier"] = "barrier"
 
 
-Operation: TypeAlias = Dispatch | GraphDispatch | OpticalFlowDispatch | Draw | Barrier
+Operation: TypeAlias = "Dispatch | GraphDispatch | OpticalFlowDispatch | Draw | Barrier"
 
 
 class FramePlan(NamedTuple):

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from scenario_runner import errors
 from scenario_runner.byte_data import overlap
@@ -20,11 +20,11 @@ from scenario_runner.plan.limits import misaligned
 from scenario_runner.plan.model.plan import ResourcePlan, memory_groups
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.devices.device import Device
-from scenario_runner.vulkan.resources.images import Image
 from scenario_runner.vulkan.resources.memory import Allocation, MemoryBlocks, Needs, align, choose_type
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.records import Descriptor
+    from scenario_runner.vulkan.resources.images import Image
 
 
 class Resource(Protocol):
@@ -197,7 +197,7 @@ def _check_group(device: Device, group: str, members: Sequence[Resource]) -> Non
         if _contents_collide(*pair):
             raise errors.ScenarioError(_collision(device, group, *pair))
         for image, other in (pair, pair[::-1]):
-            if isinstance(image, Image) and image.tiling == "LINEAR" and _overlap(image, other):
+            if _is_image(image) and image.tiling == "LINEAR" and _overlap(image, other):
                 message = _disagreement(image, other)
                 if message is not None:
                     problems.append(
@@ -214,10 +214,14 @@ def _check_group(device: Device, group: str, members: Sequence[Resource]) -> Non
         raise errors.error_of(problems)
 
 
+def _is_image(resource: Resource) -> TypeGuard[Image]:
+    return resource.plan.kind == "image"
+
+
 def _disagreement(image: Image, other: Resource) -> str | None:
     plan, part = image.plan, image.plan.parts[0]
     rows = f"rows of image {plan.uid!r} are {image.row_pitch_bytes} bytes apart"
-    if isinstance(other, Image):
+    if _is_image(other):
         if _same_rows(image, other) or not (_is_padded(image) or _is_padded(other)):
             return None
         return f"{rows}, those of image {other.plan.uid!r} {other.row_pitch_bytes}"
@@ -252,15 +256,15 @@ def _contents_collide(one: Resource, other: Resource) -> bool:
     What overlaps without padding was looked at before there was a device.
     """
     first, second = sorted((one, other), key=lambda each: each.plan.offset_bytes)
-    if first.plan.source is None or second.plan.source is None or not isinstance(first, Image):
+    if first.plan.source is None or second.plan.source is None or not _is_image(first):
         return False
     end = first.plan.offset_bytes + first.plan.size_bytes
     return end <= second.plan.offset_bytes < first.end_bytes
 
 
 def _collision(device: Device, group: str, one: Resource, other: Resource) -> Diagnostic:
+    first: Any
     first, second = sorted((one, other), key=lambda each: each.plan.offset_bytes)
-    assert isinstance(first, Image)
     return Diagnostic(
         "SR-MEMORY-001",
         "error",
