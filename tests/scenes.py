@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy
+import pytest
+
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ScenarioError, ScenarioRunnerError
 
 Bindings = Sequence[str] | Mapping[tuple[int, int], str]
 
@@ -84,6 +88,13 @@ class Scene:
     def write(self, name: str = "scenario.json") -> Path:
         """Store the scenario."""
         return self.file(name, json.dumps({"resources": self.resources, "commands": self.commands}, indent=1))
+
+    def refusal(self, run: Callable[[Path], object], kind: type[ScenarioRunnerError] = ScenarioError) -> Diagnostic:
+        """The one problem of the error that ``run`` (or ``plan``) of the scenario ends with."""
+        with pytest.raises(kind) as caught:
+            run(self.write())
+        (problem,) = caught.value.problems
+        return problem
 
     def output(self, uid: str, dtype: Any = "int8") -> Any:
         """What a run wrote for a buffer; the file must be what the reference runner writes: 1-D int8."""

@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import ScenarioError, UnsupportedError
+from scenario_runner.errors import UnsupportedError
 from tests.scenes import Scene, glsl
 
 ONE = "layout(set = 0, binding = 0) buffer B { uint a[]; };\n"
@@ -122,9 +122,7 @@ def test_uniform_buffer_beyond_the_limit(scene: Scene, runner: Runner) -> None:
     limit = runner.physical_device.limits.maxUniformBufferRange
     text = "layout(set = 0, binding = 0) uniform U { vec4 u; };\nlayout(set = 0, binding = 1) buffer B { vec4 a[]; };\n"
     scene.shader("s", glsl("a[0] = u;", text)).buffer("u", size=limit + 16).buffer("x", size=16)
-    with pytest.raises(UnsupportedError) as caught:
-        runner.run(scene.dispatch("s", ["u", "x"]).write())
-    (problem,) = caught.value.problems
+    problem = scene.dispatch("s", ["u", "x"]).refusal(runner.run, UnsupportedError)
     assert problem.pointer == "/resources/1/buffer/size"
     assert problem.message == (
         f"buffer 'u' of {limit + 16} bytes is bound as a uniform buffer;"
@@ -162,10 +160,7 @@ def test_block_larger_than_its_buffer(scene: Scene, runner: Runner) -> None:
 def test_missing_binding(scene: Scene, runner: Runner, bindings: Any, message: str, inside: str, help: str) -> None:
     """A descriptor that the shader uses and nothing is bound to is an error, with the line that mends it."""
     scene.shader("s", glsl("a[0] = 1u;", ONE))
-    path = scene.buffer("x", size=8).dispatch("s", bindings).write()
-    with pytest.raises(ScenarioError) as caught:
-        runner.run(path)
-    (problem,) = caught.value.problems
+    problem = scene.buffer("x", size=8).dispatch("s", bindings).refusal(runner.run)
     assert problem.message == message
     assert problem.pointer == f"/commands/0/dispatch_compute/bindings{inside}"
     assert problem.help == help
@@ -175,9 +170,7 @@ def test_wrong_descriptor_type(scene: Scene, runner: Runner) -> None:
     """A descriptor_type that the shader contradicts is an error instead of a driver crash."""
     scene.shader("s", glsl("a[0] = 1u;", ONE)).buffer("x", size=8).dispatch("s", ["x"])
     scene.commands[0]["dispatch_compute"]["bindings"][0]["descriptor_type"] = "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE"
-    with pytest.raises(ScenarioError) as caught:
-        runner.run(scene.write())
-    (problem,) = caught.value.problems
+    problem = scene.refusal(runner.run)
     assert problem.pointer == "/commands/0/dispatch_compute/bindings/0/descriptor_type"
     assert problem.message == (
         "descriptor type 'VK_DESCRIPTOR_TYPE_STORAGE_IMAGE' does not match storage buffer 'B' at set 0, binding 0"

@@ -72,53 +72,6 @@ def test_formats(scene: Scene, both: Runner, name: str, kind: str, body: str) ->
     numpy.testing.assert_array_equal(got, expected)
 
 
-def test_several_attachments(scene: Scene, both: Runner) -> None:
-    """Output n goes to attachment n, each in the attachment's own format."""
-    outputs = output("uvec4", 0, "a") + output("vec2", 1, "b") + output("int", 2, "c")
-    whole(scene, "a = uvec4(p, 3, 4); b = vec2(p) / 4.0; c = p.x - p.y;", outputs)
-    target(scene, "x", "R16G16B16A16_UINT", size=(WIDTH, HEIGHT))
-    target(scene, "y", "R32G32_SFLOAT", size=(WIDTH, HEIGHT))
-    target(scene, "z", "R32_SINT", size=(WIDTH, HEIGHT))
-    result = both.run(draw(scene, ["x", {"resource_ref": "y"}, "z"]).write())
-    x, y = grid(WIDTH, HEIGHT)
-    assert (result["x"] == numpy.stack([x, y, x * 0 + 3, x * 0 + 4], -1)).all()
-    assert (result["y"] == numpy.stack([x, y], -1) / 4).all()
-    assert (result["z"][..., 0] == x.astype("i4") - y.astype("i4")).all()
-
-
-def test_mip_levels(scene: Scene, both: Runner) -> None:
-    """Each level is drawn into with its own size; a later drawing samples an earlier level."""
-    whole(scene, "color = uint(p.x + 100 * p.y) + 1u;", output("uint"))
-    body = "color = texelFetch(from, p * 2, 0).r * 2u;"
-    fragment(scene, body, "layout(binding = 0) uniform usampler2D from;\n" + output("uint"), uid="half")
-    target(scene, "x", size=(20, 12), mips=3)
-    draw(scene, ["x"])
-    for level in (1, 2):
-        bindings = [binding(0, "x", lod=level - 1)]
-        draw(scene, [{"resource_ref": "x", "lod": level}], bindings, fragment_shader_ref="half")
-    result = both.run(scene.write())
-    x, y = grid(20, 12)
-    expected = x + 100 * y + 1
-    for level in range(3):
-        assert (result.level("x", level)[..., 0] == expected).all()
-        expected = expected[::2, ::2] * 2
-
-
-def test_sampling_levels(scene: Scene, both: Runner) -> None:
-    """A fragment shader samples each level of an image that came from a file, nearest, with its own coordinates."""
-    content = texels("R8G8B8A8_UINT", 16, 8)
-    declarations = "layout(binding = 3) uniform usampler2D from;\n" + output("uvec4")
-    whole(scene, "color = textureLod(from, (vec2(p) + 0.5) / vec2(16, 8), float(p.y & 1));", declarations)
-    add_image(scene, "from", "R8G8B8A8_UINT", content, mips=2)
-    target(scene, "x", "R8G8B8A8_UINT", size=(16, 8))
-    draw(scene, ["x"], [binding(3, "from")])
-    result = both.run(scene.write(), outputs=["x", "from"])
-    level = result.level("from", 1)
-    expected = content.copy()
-    expected[1::2] = level.repeat(2, 0).repeat(2, 1)[1::2]
-    assert (result["x"] == expected).all()
-
-
 def test_bindings_of_both_shaders(scene: Scene, both: Runner) -> None:
     """Buffers are read by the vertex and by the fragment shader, in sets of their own and in a shared one."""
     buffer = "layout(set = {}, binding = {}) readonly buffer {} {{ {} }};\n"
@@ -240,21 +193,6 @@ def test_spirv_and_entry_points(scene: Scene, both: Runner) -> None:
     scene.module("f", code, stage="fragment", entry="other")
     target(scene, "x", size=(5, 5))
     assert (both.run(draw(scene, ["x"]).write())["x"] == 6).all()
-
-
-def test_hlsl(scene: Scene, both: Runner) -> None:
-    """Both shaders in HLSL: the vertex by SV_VertexID, the texel by SV_Position."""
-    scene.file(
-        "v.hlsl",
-        "float4 main(uint id : SV_VertexID) : SV_Position"
-        " { return float4(id == 1 ? 3 : -1, id == 2 ? 3 : -1, 0, 1); }\n",
-    )
-    scene.file("f.hlsl", "uint main(float4 at : SV_Position) : SV_Target0 { return uint(at.x) + 100 * uint(at.y); }\n")
-    scene.resource("shader", uid="v", src="v.hlsl", type="HLSL", stage="vertex")
-    scene.resource("shader", uid="f", src="f.hlsl", type="HLSL", stage="fragment")
-    target(scene, "x", size=(WIDTH, HEIGHT))
-    x, y = grid(WIDTH, HEIGHT)
-    assert (both.run(draw(scene, ["x"]).write())["x"][..., 0] == x + 100 * y).all()
 
 
 def test_an_undeclared_attachment(scene: Scene, both: Runner) -> None:

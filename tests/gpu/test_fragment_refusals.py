@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -15,175 +14,89 @@ from tests.gpu.image_scenes import binding
 from tests.scenes import Scene
 
 COMMAND = "/commands/0/dispatch_fragment"
-SAMPLED = "layout(binding = 0) uniform usampler2D from;\n"
-
-
-def small(scene: Scene, body: str = "color = 1u;", declarations: str = output("uint"), **keys: Any) -> None:
-    """Shaders, two attachments "x" and "y" of 8 x 8 texels, and "z" of 16 x 16 with levels."""
-    vertex(scene)
-    fragment(scene, body, declarations, **keys)
-    target(scene, "x", size=(8, 8))
-    target(scene, "y", size=(8, 8))
-    target(scene, "z", size=(16, 16), mips=3)
-
-
-def two_sizes(scene: Scene) -> None:
-    small(scene, "color = more = 1u;", output("uint") + output("uint", 1, "more"))
-    draw(scene, ["x", "z"])
-
-
-def another_render_extent(scene: Scene) -> None:
-    small(scene)
-    draw(scene, ["x"], render_extent=[8, 4])
-
-
-def no_size(scene: Scene) -> None:
-    small(scene)
-    draw(scene, [])
-
-
-def no_extent(scene: Scene) -> None:
-    small(scene)
-    draw(scene, ["x"], render_extent=[8, 0])
-
-
-def attachment_that_is_sampled(scene: Scene) -> None:
-    small(scene, "color = texelFetch(from, p, 0).r;", SAMPLED + output("uint"))
-    draw(scene, ["x"], [binding(0, "x")])
-
-
-def level_that_is_sampled(scene: Scene) -> None:
-    small(scene, "color = texelFetch(from, p, 0).r;", SAMPLED + output("uint"))
-    draw(scene, [{"resource_ref": "z", "lod": 2}], [binding(0, "z")])
-
-
-def attached_twice(scene: Scene) -> None:
-    small(scene, "color = more = 1u;", output("uint") + output("uint", 1, "more"))
-    draw(scene, ["x", "x"])
-
-
-def memory_that_is_read(scene: Scene) -> None:
-    small(scene, "color = words[0];", "layout(binding = 0) readonly buffer B { uint words[]; };\n" + output("uint"))
-    target(scene, "shared", size=(64, 8), memory_group={"id": "g"})
-    scene.buffer("b", size=256, memory_group={"id": "g", "offset": 256})
-    draw(scene, ["shared"], [binding(0, "b")])
-
-
-def memory_attached_twice(scene: Scene) -> None:
-    small(scene, "color = more = 1u;", output("uint") + output("uint", 1, "more"))
-    for name in ("one", "other"):
-        target(scene, name, size=(64, 8), memory_group={"id": "g"})
-    draw(scene, ["one", "other"])
-
-
-def level_that_is_not_there(scene: Scene) -> None:
-    small(scene)
-    draw(scene, [{"resource_ref": "z", "lod": 3}])
-
-
-def depths(scene: Scene) -> None:
-    small(scene, "color = 0.5;", output("float"))
-    target(scene, "d", "D32_SFLOAT", size=(8, 8))
-    draw(scene, ["d"])
-
-
-def a_buffer(scene: Scene) -> None:
-    small(scene)
-    draw(scene.buffer("b", size=64), ["b"])
-
-
-def swapped(scene: Scene) -> None:
-    small(scene)
-    draw(scene, ["x"], vertex_shader_ref="f", fragment_shader_ref="v")
-
-
-def a_missing_shader(scene: Scene) -> None:
-    small(scene)
-    draw(scene, ["x"], fragment_shader_ref="g")
-
-
-def another_kind_of_output(scene: Scene) -> None:
-    small(scene, "color = 1.0;", output("float"))
-    draw(scene, ["x"])
-
-
-def an_input_without_an_output(scene: Scene) -> None:
-    small(scene, "color = n;", "layout(location = 3) flat in uint n;\n" + output("uint"))
-    draw(scene, ["x"])
-
-
-def an_unbound_resource(scene: Scene) -> None:
-    small(scene, "color = texelFetch(from, p, 0).r;", SAMPLED + output("uint"))
-    draw(scene, ["x"])
-
-
-def push_data_of_another_size(scene: Scene) -> None:
-    small(scene, "color = n;", "layout(push_constant) uniform P { uint n; };\n" + output("uint"), push_constants_size=4)
-    draw(scene.raw_data("d", numpy.zeros(2, "u4")), ["x"], push_data_ref="d")
-
-
-def push_constants_beyond_the_size(scene: Scene) -> None:
-    declared = "layout(push_constant) uniform P { uint n[3]; };\n"
-    small(scene, "color = n[2];", declared + output("uint"), push_constants_size=4)
-    draw(scene, ["x"])
-
-
-def too_many_attachments(scene: Scene) -> None:
-    names = [f"t{number}" for number in range(40)]
-    small(scene, "color = 1u;", output("uint"))
-    for name in names:
-        target(scene, name, size=(4, 4))
-    draw(scene, names)
-
-
-def too_large(scene: Scene) -> None:
-    small(scene, "", "")
-    draw(scene, [], render_extent=[2**32 - 1, 4])
-
-
-def a_format_without_drawing(scene: Scene) -> None:
-    small(scene, "color = vec4(1);", output("vec4"))
-    target(scene, "e", "R8G8B8_UNORM", size=(8, 8))
-    draw(scene, ["e"])
+REFS = "/color_attachment_refs"
+# Bodies of fragment shaders with their declarations.
+ONE = ("color = 1u;", output("uint"))
+TWO = ("color = more = 1u;", output("uint") + output("uint", 1, "more"))
+SAMPLING = ("color = texelFetch(from, p, 0).r;", "layout(binding = 0) uniform usampler2D from;\n" + output("uint"))
+READING = ("color = words[0];", "layout(binding = 0) readonly buffer B { uint words[]; };\n" + output("uint"))
+FLOATS = ("color = 1.0;", output("float"))
+COLORS = ("color = vec4(1);", output("vec4"))
+INPUT = ("color = n;", "layout(location = 3) flat in uint n;\n" + output("uint"))
+PUSHED = ("color = n[0];", "layout(push_constant) uniform P { uint n[1]; };\n" + output("uint"))
+MANY = [f"t{number}" for number in range(40)]
+PUSHED_3 = ("color = n[2];", "layout(push_constant) uniform P { uint n[3]; };\n" + output("uint"))
 
 
 @pytest.mark.parametrize(
-    "make, kind, code, place",
+    "shader, attachments, keys, kind, code, place",
     [
-        (two_sizes, ScenarioError, "SR-ATTACH-007", "/color_attachment_refs/1"),
-        (another_render_extent, ScenarioError, "SR-ATTACH-007", "/color_attachment_refs/0"),
-        (no_size, ScenarioError, "SR-ATTACH-009", ""),
-        (no_extent, ScenarioError, None, "/render_extent/1"),
-        (attachment_that_is_sampled, ScenarioError, "SR-ATTACH-008", "/color_attachment_refs/0"),
-        (level_that_is_sampled, ScenarioError, "SR-ATTACH-008", "/color_attachment_refs/0"),
-        (attached_twice, ScenarioError, "SR-ATTACH-010", "/color_attachment_refs/1"),
-        (memory_that_is_read, ScenarioError, "SR-ATTACH-008", "/color_attachment_refs/0"),
-        (memory_attached_twice, ScenarioError, "SR-ATTACH-010", "/color_attachment_refs/1"),
-        (level_that_is_not_there, ScenarioError, "SR-CONFLICT-007", "/color_attachment_refs/0/lod"),
-        (depths, ScenarioError, "SR-ATTACH-006", "/color_attachment_refs/0"),
-        (a_buffer, ScenarioError, None, "/color_attachment_refs/0"),
-        (swapped, ScenarioError, "SR-CONFLICT-006", "/vertex_shader_ref"),
-        (a_missing_shader, ScenarioError, None, "/fragment_shader_ref"),
-        (another_kind_of_output, ScenarioRunnerError, "SR-ATTACH-003", "/color_attachment_refs/0"),
-        (an_input_without_an_output, ScenarioRunnerError, "SR-STAGE-001", "/fragment_shader_ref"),
-        (an_unbound_resource, ScenarioRunnerError, "SR-BIND-001", "/bindings"),
-        (push_data_of_another_size, ScenarioError, "SR-PUSH-002", "/push_data_ref"),
-        (push_constants_beyond_the_size, ScenarioRunnerError, "SR-PUSH-001", None),
-        (too_many_attachments, UnsupportedError, "SR-LIMIT-010", "/color_attachment_refs"),
-        (too_large, UnsupportedError, "SR-LIMIT-009", ""),
-        (a_format_without_drawing, UnsupportedError, "SR-FEATURE-003", None),
+        (TWO, ["x", "z"], {}, ScenarioError, "SR-ATTACH-007", f"{REFS}/1"),
+        (ONE, ["x"], {"render_extent": [8, 4]}, ScenarioError, "SR-ATTACH-007", f"{REFS}/0"),
+        (ONE, [], {}, ScenarioError, "SR-ATTACH-009", ""),
+        (ONE, ["x"], {"render_extent": [8, 0]}, ScenarioError, None, "/render_extent/1"),
+        (SAMPLING, ["x"], {"bindings": [binding(0, "x")]}, ScenarioError, "SR-ATTACH-008", f"{REFS}/0"),
+        (
+            SAMPLING,
+            [{"resource_ref": "z", "lod": 2}],
+            {"bindings": [binding(0, "z")]},
+            ScenarioError,
+            "SR-ATTACH-008",
+            f"{REFS}/0",
+        ),
+        (TWO, ["x", "x"], {}, ScenarioError, "SR-ATTACH-010", f"{REFS}/1"),
+        (READING, ["shared"], {"bindings": [binding(0, "b")]}, ScenarioError, "SR-ATTACH-008", f"{REFS}/0"),
+        (TWO, ["shared", "also"], {}, ScenarioError, "SR-ATTACH-010", f"{REFS}/1"),
+        (ONE, [{"resource_ref": "z", "lod": 3}], {}, ScenarioError, "SR-CONFLICT-007", f"{REFS}/0/lod"),
+        (FLOATS, ["depth"], {}, ScenarioError, "SR-ATTACH-006", f"{REFS}/0"),
+        (ONE, ["b"], {}, ScenarioError, None, f"{REFS}/0"),
+        (
+            ONE,
+            ["x"],
+            {"vertex_shader_ref": "f", "fragment_shader_ref": "v"},
+            ScenarioError,
+            "SR-CONFLICT-006",
+            "/vertex_shader_ref",
+        ),
+        (ONE, ["x"], {"fragment_shader_ref": "g"}, ScenarioError, None, "/fragment_shader_ref"),
+        (FLOATS, ["x"], {}, ScenarioRunnerError, "SR-ATTACH-003", f"{REFS}/0"),
+        (INPUT, ["x"], {}, ScenarioRunnerError, "SR-STAGE-001", "/fragment_shader_ref"),
+        (SAMPLING, ["x"], {}, ScenarioRunnerError, "SR-BIND-001", "/bindings"),
+        (PUSHED, ["x"], {"push_data_ref": "d"}, ScenarioError, "SR-PUSH-002", "/push_data_ref"),
+        (PUSHED_3, ["x"], {}, ScenarioRunnerError, "SR-PUSH-001", None),
+        (ONE, MANY, {}, UnsupportedError, "SR-LIMIT-010", REFS),
+        (("", ""), [], {"render_extent": [2**32 - 1, 4]}, UnsupportedError, "SR-LIMIT-009", ""),
+        (COLORS, ["three"], {}, UnsupportedError, "SR-FEATURE-003", None),
     ],
 )
 def test_refusals(
     scene: Scene,
     runner: Runner,
-    make: Callable[[Scene], None],
+    shader: tuple[str, str],
+    attachments: list[Any],
+    keys: dict[str, Any],
     kind: type[ScenarioRunnerError],
     code: str | None,
     place: str | None,
 ) -> None:
     """The first problem is the one that was made, at its line, and says what to do about it."""
-    make(scene)
+    vertex(scene)
+    fragment(scene, *shader, **({"push_constants_size": 4} if shader in (PUSHED, PUSHED_3) else {}))
+    target(scene, "x", size=(8, 8))
+    target(scene, "z", size=(16, 16), mips=3)
+    for uid in MANY if attachments is MANY else ():
+        target(scene, uid, size=(4, 4))
+    if "shared" in attachments:
+        for uid in ("shared", "also"):
+            target(scene, uid, size=(64, 8), memory_group={"id": "g"})
+        scene.buffer("b", size=256, memory_group={"id": "g", "offset": 256})
+    if "b" in attachments:
+        scene.buffer("b", size=64)
+    if "depth" in attachments:
+        target(scene, "depth", "D32_SFLOAT", size=(8, 8))
+    if "three" in attachments:
+        target(scene, "three", "R8G8B8_UNORM", size=(8, 8))
+    draw(scene.raw_data("d", numpy.zeros(2, "u4")), attachments, **keys)
     with pytest.raises(kind) as caught:
         runner.run(scene.write())
     first = caught.value.problems[0]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
 
 from scenario_runner import Runner, load
-from tests.gpu.ml_scenes import MODELS, VGF, bindings, random, tensor
+from tests.gpu.ml_scenes import VGF, bindings, random, tensor
 from tests.scenes import Scene
 
 SCALE = """#version 450
@@ -24,34 +23,6 @@ void main() {
     y[i] = a[i] * p.scale + bias;
 }
 """
-# How far an output may be from double precision: whole numbers must be equal.
-TOLERANCES = {"f2": 2e-3, "f4": 2e-6, "i1": 0, "i4": 0}
-
-
-NAMES = sorted(path.name for path in MODELS.iterdir())
-
-
-# Through copies in the default run: one, which has graphs and shaders.
-@pytest.mark.parametrize(
-    "shared_ml_runner, name",
-    [
-        *(("in place", name) for name in NAMES),
-        *(pytest.param("staged", name, marks=[pytest.mark.heavy] if name != "mixed" else []) for name in NAMES),
-    ],
-    indirect=["shared_ml_runner"],
-)
-def test_a_model_gives_what_numpy_computed(ml: Runner, name: str, tmp_path: Path) -> None:
-    """Classifiers, an upscaler and a model of graphs and shaders, in float32, float16 and int8."""
-    folder = MODELS / name
-    ml.run_to_files(folder / "scenario.json", output_dir=tmp_path)
-    outputs = sorted(folder.glob("*.expected.npy"))
-    assert outputs
-    for path in outputs:
-        expected = numpy.load(path)
-        found = numpy.load(tmp_path / path.name.replace(".expected", ""))
-        found = found.view(expected.dtype).reshape(expected.shape)  # a buffer's file has no type
-        error = numpy.abs(found.astype("f8") - expected.astype("f8")).max()
-        assert error <= TOLERANCES[expected.dtype.str[1:]], path.name
 
 
 def model(scene: Scene, name: str, places: dict[int, str], **keys: Any) -> Scene:
@@ -63,35 +34,36 @@ def model(scene: Scene, name: str, places: dict[int, str], **keys: Any) -> Scene
     return scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(places), **command)
 
 
-def test_one_input_is_seen_as_tensor_and_as_buffer(ml: Runner, scene: Scene) -> None:
-    """A graph reads x as a tensor, a shader reads the same memory as a buffer: (x + y)² + x / 2 + y."""
-    x, y = random((4, 16)), random((4, 16), seed=2)
-    tensor(tensor(scene, "x", x), "y", y)
-    tensor(scene, "z", dims=[4, 16])
-    model(scene, "mixed", {0: "x", 1: "y", 4: "z"})
-    ml.run_to_files(scene.write())
-    total = x + y
-    assert numpy.allclose(numpy.load(scene.folder / "z.out.npy"), total * total + x / 2 + y, rtol=0, atol=1e-6)
-
-
-def test_an_input_that_both_see_may_be_a_buffer(ml: Runner, scene: Scene) -> None:
-    """The same model with x given as the buffer that its shader wants."""
-    x, y = random((4, 16)), random((4, 16), seed=2)
-    scene.buffer("x", x)
-    tensor(scene, "y", y)
-    tensor(scene, "z", dims=[4, 16])
-    model(scene, "mixed", {0: "x", 1: "y", 4: "z"})
-    ml.run_to_files(scene.write())
-    total = x + y
-    assert numpy.allclose(numpy.load(scene.folder / "z.out.npy"), total * total + x / 2 + y, rtol=0, atol=1e-6)
-
-
-def test_an_output_that_is_an_input_is_one_resource(ml: Runner, scene: Scene) -> None:
-    """A model that returns its input as it is binds one tensor to both."""
+def ends(scene: Scene) -> tuple[Any, Any]:
+    """The model that adds and subtracts left and right, which this returns."""
     left, right = random((4, 16)), random((4, 16), seed=2)
     tensor(tensor(scene, "left", left), "right", right)
     tensor(tensor(scene, "sum", dims=[4, 16]), "difference", dims=[4, 16])
     model(scene, "ends", {0: "left", 1: "right", 2: "sum", 3: "difference"})
+    return left, right
+
+
+@pytest.mark.parametrize("kind", ["tensor", "buffer"])
+def test_one_input_is_seen_as_tensor_and_as_buffer(ml: Runner, scene: Scene, kind: str) -> None:
+    """A graph reads x as a tensor, a shader the same memory as a buffer, and x may be given as either: (x + y)² + x / 2
+    + y. Each iteration starts from the files, the tensors between the segments included."""
+    x, y = random((4, 16)), random((4, 16), seed=2)
+    if kind == "tensor":
+        tensor(scene, "x", x)
+    else:
+        scene.buffer("x", x)
+    tensor(tensor(scene, "y", y), "z", dims=[4, 16])
+    path = model(scene, "mixed", {0: "x", 1: "y", 4: "z"}).write()
+    ml.run_to_files(path)
+    total = x + y
+    z = numpy.load(scene.folder / "z.out.npy")
+    assert numpy.allclose(z, total * total + x / 2 + y, rtol=0, atol=1e-6)
+    assert (ml.run(path, repeat=3)["z"] == z).all()
+
+
+def test_an_output_that_is_an_input_is_one_resource(ml: Runner, scene: Scene) -> None:
+    """A model that returns its input as it is binds one tensor to both."""
+    left, right = ends(scene)
     ml.run_to_files(scene.write())
     assert (numpy.load(scene.folder / "sum.out.npy") == left + right).all()
     assert (numpy.load(scene.folder / "difference.out.npy") == left - right).all()
@@ -173,10 +145,7 @@ def test_dispatches_share_one_pipeline(ml: Runner, scene: Scene) -> None:
 
 def test_a_second_run_finds_its_pipelines(ml: Runner, scene: Scene) -> None:
     """Running a model again in one process makes no new pipeline."""
-    left, right = random((4, 16)), random((4, 16), seed=2)
-    tensor(tensor(scene, "left", left), "right", right)
-    tensor(tensor(scene, "sum", dims=[4, 16]), "difference", dims=[4, 16])
-    model(scene, "ends", {0: "left", 1: "right", 2: "sum", 3: "difference"})
+    ends(scene)
     path = scene.write()
     ml.run(path)
     before = ml.live_objects["graph pipeline"]
@@ -184,26 +153,12 @@ def test_a_second_run_finds_its_pipelines(ml: Runner, scene: Scene) -> None:
     assert ml.live_objects["graph pipeline"] == before
 
 
-def test_repeating_restores_the_inputs(ml: Runner, scene: Scene) -> None:
-    """Each iteration starts from the files, the tensors between the segments included."""
-    x, y = random((4, 16)), random((4, 16), seed=2)
-    tensor(tensor(scene, "x", x), "y", y)
-    tensor(scene, "z", dims=[4, 16])
-    model(scene, "mixed", {0: "x", 1: "y", 4: "z"})
-    path = scene.write()
-    once = ml.run(path)["z"].copy()
-    assert (ml.run(path, repeat=3)["z"] == once).all()
-
-
 def test_a_model_given_in_code(ml: Runner, scene: Scene) -> None:
     """The bytes of a VGF file do instead of its path."""
     from scenario_runner import Scenario
     from scenario_runner.scenario import Graph
 
-    left, right = random((4, 16)), random((4, 16), seed=2)
-    tensor(tensor(scene, "left", left), "right", right)
-    tensor(tensor(scene, "sum", dims=[4, 16]), "difference", dims=[4, 16])
-    model(scene, "ends", {0: "left", 1: "right", 2: "sum", 3: "difference"})
+    left, right = ends(scene)
     loaded = load(scene.write())
     graph = Graph(uid="graph", data=(VGF / "ends.vgf").read_bytes())
     resources = [graph if each.uid == "graph" else each for each in loaded.resources]

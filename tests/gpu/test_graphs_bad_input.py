@@ -18,9 +18,7 @@ from tests.scenes import Scene
 
 def problem(scene: Scene, kind: type[Exception] = ScenarioError) -> str:
     """The message of the error that planning the scenario ends with, without the folder."""
-    with pytest.raises(kind) as caught:
-        Runner().plan(scene.write())
-    return str(caught.value).replace(f"{scene.folder}/", "").replace(f"{VGF}/", "")
+    return str(scene.refusal(Runner().plan, kind)).replace(f"{scene.folder}/", "").replace(f"{VGF}/", "")
 
 
 def ends(scene: Scene, places: dict[int, str] | None = None, **sizes: Any) -> Scene:

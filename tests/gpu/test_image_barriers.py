@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import ScenarioError, UnsupportedError
+from scenario_runner.errors import UnsupportedError
 from scenario_runner.plan.model.plan import Barrier
 from scenario_runner.plan.model.records import ImageBarrier
 from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage
@@ -77,10 +77,9 @@ def test_undefined_is_no_goal(scene: Scene, runner: Runner) -> None:
     counting(scene)
     add_barrier(scene, "wrong", new_layout="undefined")
     scene.command("dispatch_barrier", image_barrier_refs=["wrong"])
-    with pytest.raises(ScenarioError) as caught:
-        runner.run(scene.write())
-    assert "image barrier 'wrong' moves 'x' to the layout undefined" in str(caught.value)
-    assert caught.value.problems[0].pointer == "/resources/2/image_barrier/new_layout"
+    problem = scene.refusal(runner.run)
+    assert "image barrier 'wrong' moves 'x' to the layout undefined" in problem.message
+    assert problem.pointer == "/resources/2/image_barrier/new_layout"
 
 
 def test_tensor_aliasing_needs_its_extension(scene: Scene) -> None:
@@ -103,9 +102,7 @@ def test_shaders_need_general(scene: Scene, runner: Runner) -> None:
     scene.command("dispatch_barrier", image_barrier_refs=["move"])
     dispatch(scene, "add", [binding(0, "x", lod=0)], (8, 8))
     dispatch(scene, "add", [binding(0, "x", lod=1)], (4, 4))
-    with pytest.raises(ScenarioError) as caught:
-        runner.plan(scene.write())
-    (problem,) = caught.value.problems
+    problem = scene.refusal(runner.plan)
     assert "mip level 1 of image 'x' is in the layout tensor_aliasing here" in problem.message
     assert problem.pointer == "/commands/2/dispatch_compute/bindings/0"
 

@@ -110,9 +110,8 @@ def test_a_file_of_another_format(scene: Scene, runner: Runner) -> None:
     content = texels("R8G8B8A8_UNORM", 4, 4)
     write_dds(scene.folder / "in.dds", format_of("R8G8B8A8_UNORM"), 4, 4, [content.tobytes()])
     add_image(scene, "x", "R32_UINT", size=(4, 4), src="in.dds")
-    with pytest.raises(FileError) as caught:
-        runner.run(scene.write())
-    assert "'VK_FORMAT_R8G8B8A8_UNORM', but the scenario declares 'VK_FORMAT_R32_UINT'" in str(caught.value)
+    problem = scene.refusal(runner.run, FileError)
+    assert "'VK_FORMAT_R8G8B8A8_UNORM', but the scenario declares 'VK_FORMAT_R32_UINT'" in problem.message
 
 
 def test_a_file_of_another_size(scene: Scene, runner: Runner) -> None:
@@ -136,10 +135,9 @@ def test_a_file_of_another_size(scene: Scene, runner: Runner) -> None:
 def test_destinations_are_checked_first(scene: Scene, runner: Runner, name: str, dst: str, message: str) -> None:
     """A dst that cannot hold the image is an error before anything runs, at the scenario's dst."""
     add_image(scene, "x", name, size=(4, 4), dst=dst)
-    with pytest.raises(FileError) as caught:
-        runner.run(scene.write())
-    assert message in str(caught.value)
-    assert caught.value.problems[0].pointer == "/resources/0/image/dst"
+    problem = scene.refusal(runner.run, FileError)
+    assert message in problem.message
+    assert problem.pointer == "/resources/0/image/dst"
     assert list(scene.folder.glob("x.*")) == []
 
 

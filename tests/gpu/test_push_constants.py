@@ -45,10 +45,7 @@ def test_push_constants_survive_other_pipelines(scene: Scene, runner: Runner) ->
 def test_payload_must_be_as_large_as_declared(scene: Scene, runner: Runner) -> None:
     """raw_data of another size than push_constants_size is an error that names both."""
     scene.shader("s", SUM, push_constants_size=8).raw_data("p", numpy.zeros(12, numpy.uint8)).buffer("x", size=4)
-    path = scene.dispatch("s", ["x"], push_data_ref="p").write()
-    with pytest.raises(ScenarioError) as caught:
-        runner.run(path)
-    (problem,) = caught.value.problems
+    problem = scene.dispatch("s", ["x"], push_data_ref="p").refusal(runner.run)
     assert problem.pointer == "/commands/0/dispatch_compute/push_data_ref"
     assert problem.message == "raw_data 'p' holds 12 bytes, but the push_constants_size of shader 's' is 8"
 
@@ -56,9 +53,7 @@ def test_payload_must_be_as_large_as_declared(scene: Scene, runner: Runner) -> N
 def test_shader_declares_more_than_the_scenario(scene: Scene, runner: Runner) -> None:
     """A push_constants_size below what the shader reads is an error."""
     scene.shader("s", SUM, push_constants_size=4).buffer("x", size=4)
-    with pytest.raises(ScenarioError) as caught:
-        runner.run(scene.dispatch("s", ["x"]).write())
-    (problem,) = caught.value.problems
+    problem = scene.dispatch("s", ["x"]).refusal(runner.run)
     assert problem.pointer == "/resources/0/shader/push_constants_size"
     assert problem.message == "shader 's' reads 8 bytes of push constants, but push_constants_size is 4"
 
@@ -91,9 +86,7 @@ def test_data_may_be_shorter(scene: Scene, runner: Runner, said: dict[str, int],
     scene.raw_data("p", data).raw_data("q", data[:-1]).dispatch("s", ["x"], push_data_ref="p")
     assert runner.run(scene.write()).array("x", "u4").tolist() == [wanted[expression]]
     scene.dispatch("s", ["x"], push_data_ref="q")
-    with pytest.raises(ScenarioError) as caught:
-        runner.run(scene.write())
-    (problem,) = caught.value.problems
+    problem = scene.refusal(runner.run)
     assert problem.pointer == "/commands/1/dispatch_compute/push_data_ref"
     assert problem.message == (
         f"raw_data 'q' holds {read - 1} bytes, but {read} bytes of push constants are read by shader 's'"
@@ -112,10 +105,9 @@ def test_whole_blocks_are_read(scene: Scene, runner: Runner) -> None:
 
 def test_multiple_of_four(scene: Scene, runner: Runner) -> None:
     """push_constants_size must be a multiple of 4."""
-    path = scene.shader("s", SUM, push_constants_size=10).buffer("x", size=4).dispatch("s", ["x"]).write()
-    with pytest.raises(ScenarioError) as caught:
-        runner.run(path)
-    (problem,) = caught.value.problems
+    problem = (
+        scene.shader("s", SUM, push_constants_size=10).buffer("x", size=4).dispatch("s", ["x"]).refusal(runner.run)
+    )
     assert problem.pointer == "/resources/0/shader/push_constants_size"
     assert "multiple of 4" in problem.message
     assert "10" in problem.message
@@ -141,9 +133,7 @@ def test_device_limit(scene: Scene, runner: Runner) -> None:
 def test_absurd_size_is_refused_without_allocating_it(scene: Scene, runner: Runner) -> None:
     """A push_constants_size of 4 GiB is an error at once, with and without data."""
     scene.shader("s", SUM, push_constants_size=2**32 - 4).buffer("x", size=4)
-    with pytest.raises(UnsupportedError) as caught:
-        runner.plan(scene.dispatch("s", ["x"]).write())
-    (problem,) = caught.value.problems
+    problem = scene.dispatch("s", ["x"]).refusal(runner.plan, UnsupportedError)
     assert problem.pointer == "/resources/0/shader/push_constants_size"
     assert problem.message == "push_constants_size is 4294967292; no device takes more than 65536"
 
@@ -156,8 +146,6 @@ def test_absurd_raw_data_is_not_read(scene: Scene, runner: Runner) -> None:
     path.write_bytes(b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + header.ljust(117) + b"\n")
     with path.open("r+b") as file:
         file.truncate(128 + 2**40)
-    with pytest.raises(ScenarioError) as caught:
-        runner.plan(scene.dispatch("s", ["x"], push_data_ref="p").write())
-    (problem,) = caught.value.problems
+    problem = scene.dispatch("s", ["x"], push_data_ref="p").refusal(runner.plan)
     assert problem.pointer == "/commands/0/dispatch_compute/push_data_ref"
     assert problem.message == "raw_data 'p' holds 1099511627776 bytes, but the push_constants_size of shader 's' is 8"

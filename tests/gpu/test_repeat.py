@@ -20,21 +20,6 @@ def accumulating(scene: Scene) -> Scene:
     return scene.dispatch("add", ["sum", "step"], [2])
 
 
-@pytest.mark.parametrize("repeat", [1, 2, 5])
-def test_inputs_are_restored(scene: Scene, runner: Runner, repeat: int) -> None:
-    """Every iteration starts from the same inputs, and zeros where there are none."""
-    result = runner.run(accumulating(scene).write(), repeat=repeat)
-    assert result.array("sum", "u4").tolist() == [1, 10]
-    assert result.array("step", "u4").tolist() == [2, 11]
-
-
-def test_state_is_kept_when_asked(scene: Scene, runner: Runner) -> None:
-    """With keep_state each iteration goes on from where the one before ended."""
-    result = runner.run(accumulating(scene).write(), repeat=5, keep_state=True)
-    assert result.array("sum", "u4").tolist() == [1 + 2 + 3 + 4 + 5, 10 + 11 + 12 + 13 + 14]
-    assert result.array("step", "u4").tolist() == [6, 15]
-
-
 def test_input_is_read_again(scene: Scene, runner: Runner) -> None:
     """Arrays given in code are inputs of every iteration as well."""
     result = runner.run(accumulating(scene).write(), {"sum": numpy.array([100, 200], numpy.uint32)}, repeat=3)

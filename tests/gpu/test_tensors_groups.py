@@ -46,17 +46,6 @@ def texels(width: int, height: int) -> Any:
     return numpy.stack([x, y, x * 10 + y, numpy.ones_like(x)], -1).astype("f4")[None]
 
 
-@pytest.mark.parametrize("width", [4, 7])
-def test_a_shader_reads_an_image_as_a_tensor(ml: Runner, scene: Scene, width: int) -> None:
-    """An image that one shader writes is a tensor to the next and to the file, with and without padded rows."""
-    tensor(tensor(image(scene, width, 5), "seen", dims=[1, 5, width, 4], **GROUP), "out", dims=[1, 5, width, 4])
-    scene.shader("fill", FILL).shader("read", READ)
-    scene.dispatch("fill", ["image"], (width, 5)).dispatch("read", ["seen", "out"], (1, width, 5))
-    ml.run_to_files(scene.write())
-    assert (numpy.load(scene.folder / "seen.out.npy") == texels(width, 5)).all()
-    assert (numpy.load(scene.folder / "out.out.npy") == texels(width, 5) + 0.5).all()
-
-
 @pytest.mark.parametrize("keys", [{}, {"tiling": "LINEAR"}])
 def test_a_barrier_to_tensor_aliasing_orders_them(ml: Runner, scene: Scene, keys: dict[str, Any]) -> None:
     """With implicit barriers off, an image_barrier to tensor_aliasing lets a tensor see what a shader stored."""
@@ -70,16 +59,6 @@ def test_a_barrier_to_tensor_aliasing_orders_them(ml: Runner, scene: Scene, keys
     scene.dispatch("read", ["seen", "out"], (1, 7, 5), implicit_barrier=False)
     ml.run_to_files(scene.write())
     assert (numpy.load(scene.folder / "out.out.npy") == texels(7, 5) + 0.5).all()
-
-
-@pytest.mark.parametrize("width", [4, 7])
-def test_an_image_shows_what_a_tensor_starts_with(ml: Runner, scene: Scene, width: int) -> None:
-    """The content of a tensor's file is the image's, row by row."""
-    content = random((5, width, 4))
-    tensor(scene, "start", content, dst=None, **GROUP)
-    image(scene, width, 5, shader_access="image_read", dst="image.dds")
-    result = ml.run(scene.write())
-    assert (result["image"] == content).all()
 
 
 @pytest.mark.parametrize("tiling", ["LINEAR", "OPTIMAL"])
@@ -99,15 +78,6 @@ def test_a_graph_reads_an_image_as_a_tensor(ml: Runner, scene: Scene, tiling: st
     sums = numpy.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(0, 1)).sum((2, 3, 4))
     expected = numpy.stack([sums + 1, sums + 2], -1)
     assert (numpy.load(scene.folder / "sums.out.npy")[0] == expected).all()
-
-
-def test_a_buffer_shows_a_tensor(ml: Runner, scene: Scene) -> None:
-    """A packed tensor and a buffer in one place have the same bytes."""
-    content = random((3, 5))
-    tensor(scene, "t", content, **GROUP)
-    scene.buffer("b", size=60, **GROUP)
-    ml.run_to_files(scene.write())
-    assert (scene.output("b", "f4") == content.reshape(-1)).all()
 
 
 def either_bytes_or_padding(ml: Runner, scene: Scene, seen: str, expected: Any, rows: str) -> None:
