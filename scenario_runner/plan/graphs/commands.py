@@ -7,7 +7,7 @@ from typing import Any
 
 from scenario_runner.checks.bindings import check_writeonly_input
 from scenario_runner.plan.context import CommandContext, CommandResolver
-from scenario_runner.plan.graphs.files import GraphFiles
+from scenario_runner.plan.graph_files import GraphFiles
 from scenario_runner.plan.graphs.spirv import resolve_spirv_dispatch
 from scenario_runner.plan.graphs.vgf import VgfDispatch
 from scenario_runner.plan.model.plan import Operation

@@ -14,6 +14,7 @@ from scenario_runner.graphs.model import descriptor_type_name, format_name, know
 from scenario_runner.graphs.module import shape_problems
 from scenario_runner.plan.bindings import declared_by, descriptors
 from scenario_runner.plan.context import CommandContext
+from scenario_runner.plan.graph_files import row_shapes
 from scenario_runner.plan.graphs.interface import (
     binding_problems,
     constant_problems,
@@ -22,7 +23,6 @@ from scenario_runner.plan.graphs.interface import (
     superfluous_bindings,
 )
 from scenario_runner.plan.graphs.model import VgfGraph
-from scenario_runner.plan.graphs.shapes import row_shapes
 from scenario_runner.plan.graphs.vgf_values import Values
 from scenario_runner.plan.images import fitted_to_images
 from scenario_runner.plan.model.commands import GraphConstantPlan, GraphDispatch, GraphPipelinePlan
