@@ -112,7 +112,7 @@ _RESOURCES = (
 )
 
 _GRAPHS = (
-    "plan.graphs.commands:Graphs",
+    "plan.graph_commands:Graphs",
     "graph_dispatch",
     "vulkan.execution.graph_recording:GraphRecorder",
     "DataGraphDispatch",

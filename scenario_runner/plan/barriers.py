@@ -7,8 +7,7 @@ from typing import Any
 
 from scenario_runner.plan.context import CommandContext, CommandResolver
 from scenario_runner.plan.model.plan import AnyBarrier, Barrier, Operation, frame_folder
-from scenario_runner.plan.model.records import Access, BufferBarrier, MemoryBarrier, Stage
-from scenario_runner.plan.model.resources import TensorBarrier
+from scenario_runner.plan.model.records import Access, BufferBarrier, MemoryBarrier, Stage, TensorBarrier
 from scenario_runner.scenario import DispatchBarrier, MarkBoundary
 
 # VK_WHOLE_SIZE: all from the offset on

@@ -20,8 +20,7 @@ from scenario_runner.files.npy import read_header
 from scenario_runner.files.source import Identity
 from scenario_runner.graphs import unwritten_inputs
 from scenario_runner.graphs.tosa import Shape
-from scenario_runner.plan.graphs.interface import graph_entry
-from scenario_runner.plan.graphs.model import SpirvGraph, VgfGraph
+from scenario_runner.plan.graph_models import SpirvGraph, VgfGraph, graph_entry
 from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.tensors import is_open
 from scenario_runner.scenario import DispatchGraph, Scenario, Shader
@@ -107,7 +106,6 @@ class GraphFiles:
                 f"{graph.path}: segment {segment.name or segment.index!r} reads resource {slot.resource_index} (binding"
                 f" {slot.binding}), which no segment before it writes; it reads zeros",
             )
-
 
 
 # One is enough for tensors that are written before they are read; each further one is for one that is not.

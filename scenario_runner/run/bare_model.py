@@ -12,7 +12,7 @@ from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageE
 from scenario_runner.graphs import find_port, input_ports, output_ports
 from scenario_runner.graphs.model import format_name
 from scenario_runner.graphs.scenario_template import COMMAND, scenario_for
-from scenario_runner.plan.graphs.model import read_model
+from scenario_runner.plan.graph_models import read_model
 from scenario_runner.scenario import Scenario, from_dict, loads
 
 if TYPE_CHECKING:

@@ -108,9 +108,9 @@ class OpenedDevice:
         """
         import ctypes
 
-        from scenario_runner.plan.graphs import model
+        from scenario_runner.plan import graph_models
 
-        model.forget()
+        graph_models.forget()
         self._close_device()
         with suppress(OSError, AttributeError, TypeError):  # not the C library of GNU
             ctypes.CDLL(None).malloc_trim(0)

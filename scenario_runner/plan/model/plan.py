@@ -21,6 +21,7 @@ from scenario_runner.plan.model.records import (
     MemoryBarrier,
     PipelinePlan,
     Requirements,
+    TensorBarrier,
 )
 
 if TYPE_CHECKING:  # the records that few scenarios need
@@ -33,7 +34,7 @@ if TYPE_CHECKING:  # the records that few scenarios need
         OpticalFlowPlan,
         ShaderStagePlan,
     )
-    from scenario_runner.plan.model.resources import ImagePlan, TensorBarrier, TensorPlan
+    from scenario_runner.plan.model.resources import ImagePlan, TensorPlan
 
 ResourcePlan: TypeAlias = "BufferPlan | ImagePlan | TensorPlan"
 AnyBarrier: TypeAlias = "MemoryBarrier | BufferBarrier | ImageBarrier | TensorBarrier"

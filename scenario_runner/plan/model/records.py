@@ -174,6 +174,17 @@ class ImageBarrier(NamedTuple):
     kind: Literal["image"] = "image"
 
 
+class TensorBarrier(NamedTuple):
+    """A barrier over the tensor ``uid`` (VkTensorMemoryBarrierARM)."""
+
+    src_stages: tuple[Stage, ...]
+    dst_stages: tuple[Stage, ...]
+    src_access: Access
+    dst_access: Access
+    uid: str
+    kind: Literal["tensor"] = "tensor"
+
+
 # Feature structures of the extensions that emulation layers can bring to a device.
 ML_STRUCTURES = {
     "VkPhysicalDeviceTensorFeaturesARM": "VK_ARM_tensors",

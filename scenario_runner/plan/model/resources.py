@@ -4,7 +4,7 @@ from math import prod
 from typing import Literal, NamedTuple
 
 from scenario_runner.formats import Format
-from scenario_runner.plan.model.records import Access, Source, Stage
+from scenario_runner.plan.model.records import Source
 from scenario_runner.sampling import AddressMode, Filter
 
 # What an image is used for besides copies; see VkImageUsageFlagBits and VkDataGraphOpticalFlowImageUsageFlagBitsARM.
@@ -208,14 +208,3 @@ class TensorPlan(NamedTuple):
     def description(self) -> TensorDescription:
         """What Vulkan is told about it."""
         return TensorDescription(self.format.value, self.dims, self.linear, self.strides, self.image)
-
-
-class TensorBarrier(NamedTuple):
-    """A barrier over the tensor ``uid`` (VkTensorMemoryBarrierARM)."""
-
-    src_stages: tuple[Stage, ...]
-    dst_stages: tuple[Stage, ...]
-    src_access: Access
-    dst_access: Access
-    uid: str
-    kind: Literal["tensor"] = "tensor"

@@ -22,7 +22,7 @@ from scenario_runner.graphs.model import (
     resource_size_bytes,
 )
 from scenario_runner.plan.context import Tables
-from scenario_runner.plan.graphs.model import VgfGraph
+from scenario_runner.plan.graph_models import VgfGraph
 from scenario_runner.plan.model.plan import ResourcePlan
 from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.plan.model.resources import ImagePlan, SamplerPlan, TensorPlan, image_parts

@@ -1,11 +1,15 @@
-"""dispatch_graph: the segments of a VGF file as operations of the plan, in their order."""
+"""dispatch_graph: the segments of a VGF file as operations of the plan, in their order.
+
+The commands that run graphs.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from scenario_runner.checks.bindings import check_writeonly_input
 from scenario_runner.checks.dispatches import check_data, check_size, declared_size, padded
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
@@ -13,24 +17,25 @@ from scenario_runner.graphs import Segment
 from scenario_runner.graphs.model import descriptor_type_name, format_name, known_format
 from scenario_runner.graphs.module import shape_problems
 from scenario_runner.plan.bindings import declared_by, descriptors
-from scenario_runner.plan.context import CommandContext
-from scenario_runner.plan.graph_files import row_shapes
-from scenario_runner.plan.graphs.interface import (
-    binding_problems,
-    constant_problems,
-    graph_entry,
-    graph_resources,
-    superfluous_bindings,
-)
-from scenario_runner.plan.graphs.model import VgfGraph
-from scenario_runner.plan.graphs.vgf_values import Values
+from scenario_runner.plan.context import CommandContext, CommandResolver
+from scenario_runner.plan.graph_files import GraphFiles, row_shapes
+from scenario_runner.plan.graph_models import VgfGraph, graph_entry
 from scenario_runner.plan.images import fitted_to_images
 from scenario_runner.plan.model.commands import GraphConstantPlan, GraphDispatch, GraphPipelinePlan
 from scenario_runner.plan.model.plan import Operation
-from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispatch, LayoutBinding
+from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispatch, LayoutBinding, NeededFeature
 from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
 from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.shaders import LoadedShader
+from scenario_runner.plan.spirv_graphs import (
+    binding_problems,
+    constant_problems,
+    graph_resources,
+    resolve_spirv_dispatch,
+    superfluous_bindings,
+)
+from scenario_runner.plan.tensors import report_unknown_shape
+from scenario_runner.plan.vgf_values import Values
 from scenario_runner.scenario import DispatchGraph, Shader
 
 # The name of a segment that says nothing but its number.
@@ -352,3 +357,65 @@ class VgfDispatch:
                 self._graph.constant(link.constant_index),
                 constant.sparsity_dimension,
             )
+
+
+class Graphs(CommandResolver):
+    """Resolves dispatch_graph and dispatch_spirv_graph."""
+
+    def __init__(self, context: CommandContext) -> None:
+        super().__init__(context)
+        self._scenario = context.scenario
+        self._problems = context.problems
+        self._files: GraphFiles = context.graphs
+
+    def resolve(self, command: Any, index: int) -> list[Operation]:
+        """What one command does, segment by segment; what is wrong is noted."""
+        context, images = self.context, self.context.layouts
+        if images is not None:
+            images.check_bindings(command, index)
+        if command.kind == "dispatch_spirv_graph":
+            module = self._files.modules.get(command.graph_ref)
+            if module is None:
+                return []
+            self._warn_of_writeonly(command, index, {(port.set, port.binding) for port in module.entry.inputs})
+            return resolve_spirv_dispatch(module, command, index, self._scenario, context.tables, self._problems)
+        graph = self._files.vgfs.get(command.graph_ref)
+        if graph is None:
+            return []
+        counted = {port.binding for port in graph.inputs}  # a VGF has no sets
+        reads = {(each.set, each.id) for each in command.bindings if each.id in counted}
+        self._warn_of_writeonly(command, index, reads)
+        return VgfDispatch(graph, command, index, context).operations()
+
+    def finish(self) -> tuple[NeededFeature, ...]:
+        """Note those of the deferred tensors for which nothing else that was noted accounts: neither an error of the
+        commands that write them nor one of what these bind."""
+        deferred = self._files.deferred
+        places = tuple(problem.pointer or "" for problem in self._problems.errors)
+        explained: set[str] = set()
+        before = -1
+        while before < len(explained):
+            before = len(explained)
+            for index, each in enumerate(self._scenario.commands):
+                command: Any = each
+                written = deferred & set(self._files.written(command))
+                if not written:
+                    continue
+                bound = {binding.resource_ref for binding in command.bindings}
+                causes = [self._scenario.command_pointer(index)]
+                causes += [self._scenario.resource_pointer(uid) for uid in bound]
+                if bound & explained or any(f"{place}/".startswith(f"{each}/") for each in causes for place in places):
+                    explained |= written
+        for uid in sorted(deferred - explained):
+            tensor: Any = self._scenario.resource(uid)
+            report_unknown_shape(tensor, self._scenario.resource_pointer(uid), self._problems)
+        return ()
+
+    def _warn_of_writeonly(self, command: Any, index: int, inputs: Collection[tuple[int, int]]) -> None:
+        """Note what a graph reads at the (set, binding) in ``inputs`` although the scenario says that it is written."""
+        for number, binding in enumerate(command.bindings):
+            resource: Any = self._scenario.resource(binding.resource_ref)
+            if (binding.set, binding.id) in inputs and getattr(resource, "shader_access", "") == "writeonly":
+                place = f"{self._scenario.command_pointer(index)}/bindings/{number}/resource_ref"
+                finding = check_writeonly_input(resource.kind, resource.uid, command.graph_ref, place)
+                self._problems.report([finding])

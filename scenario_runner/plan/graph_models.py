@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 
 from scenario_runner import progress
 from scenario_runner.byte_data import plain_bytes
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ShaderError
 from scenario_runner.files.source import Identity, SourceFile
 from scenario_runner.graphs import Vgf, parse_vgf, read_open_vgf
 from scenario_runner.graphs.model import input_ports, output_ports
 from scenario_runner.graphs.module import GraphModule
-from scenario_runner.plan.graphs.interface import graph_entry
 from scenario_runner.plan.model.commands import ConstantData, FilePart
 from scenario_runner.plan.shaders import identified_spirv
 from scenario_runner.scenario import DispatchGraph, Graph, Scenario, Shader
+from scenario_runner.spirv import GraphEntryPoint, Module
 
 # A process that runs one model after the other must not keep all of them.
 _MOST_KEPT = 4
@@ -49,6 +51,22 @@ def read_model(path: str) -> ModelFile:
 def forget() -> None:
     """Keep no model."""
     _kept.clear()
+
+
+def graph_entry(module: Module, name: str, what: str) -> GraphEntryPoint:
+    """The graph entry point called ``name``. Raises ShaderError that lists those that there are."""
+    for entry in module.graph_entry_points:
+        if entry.name == name:
+            return entry
+    there_are = ", ".join(repr(entry.name) for entry in module.graph_entry_points) or "none"
+    raise ShaderError(
+        Diagnostic(
+            "SR-GRAPH-001",
+            "error",
+            None,
+            f"{what} has no graph entry point {name!r}; its graph entry points are: {there_are}",
+        )
+    )
 
 
 class VgfGraph:
