@@ -121,7 +121,7 @@ _COMMANDS = (
     CommandKind(
         "dispatch_compute",
         "scenario.commands:DispatchCompute",
-        "plan.dispatches:Dispatches",
+        "plan.commands:Dispatches",
         "dispatch",
         "vulkan.execution.recording:DispatchRecorder",
         "ComputeDispatch",
@@ -152,13 +152,13 @@ _COMMANDS = (
     CommandKind(
         "dispatch_barrier",
         "scenario.barriers:DispatchBarrier",
-        "plan.barriers:Barriers",
+        "plan.commands:Barriers",
         "barrier",
         "vulkan.execution.recorders:BarrierRecorder",
         older=("pipeline_barrier",),
     ),
     CommandKind(
-        "mark_boundary", "scenario.commands:MarkBoundary", "plan.barriers:Boundaries", older=("frame_boundary",)
+        "mark_boundary", "scenario.commands:MarkBoundary", "plan.commands:Boundaries", older=("frame_boundary",)
     ),
 )
 

@@ -108,7 +108,7 @@ PLANNING = {
     "scenario_runner.checks.shaders",
     "scenario_runner.plan.bindings",
     "scenario_runner.plan.context",
-    "scenario_runner.plan.dispatches",
+    "scenario_runner.plan.commands",
     "scenario_runner.plan.model.commands",
     "scenario_runner.plan.model.resources",
     "scenario_runner.plan.problems",
