@@ -19,7 +19,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
 from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.graphs import Vgf, find_problems, parse_vgf
-from scenario_runner.graphs.writer import vgf_parts
+from scenario_runner.graphs.vgf_file import vgf_parts
 
 Dispatch = Literal["attributes", "cover-output"]
 DISPATCHES: tuple[Dispatch, ...] = ("attributes", "cover-output")
@@ -91,7 +91,7 @@ def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
         with ConverterCall(source.input(), options) as call:
             # what is imported from here on is imported while the converter is at work
             from scenario_runner.graphs import parse_vgf
-            from scenario_runner.graphs.writer import vgf_parts
+            from scenario_runner.graphs.vgf_file import vgf_parts
 
             parts: Sequence[bytes | memoryview] = [call.result()]
     except (ConverterRefusedError, ConverterFailedError) as error:

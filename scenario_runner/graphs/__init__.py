@@ -27,7 +27,7 @@ from scenario_runner.graphs.model import (
     input_ports,
     output_ports,
 )
-from scenario_runner.graphs.reader import parse_vgf, read_open_vgf, read_vgf
+from scenario_runner.graphs.vgf_file import parse_vgf, read_open_vgf, read_vgf
 
 __all__ = [
     "Constant",
