@@ -1,11 +1,9 @@
-"""Reading of VGF files: header, tables, constants, then every cross reference.
+"""VGF files, read and written: header, tables, constants, then every cross reference.
 
 Since format 0.4 the constant section is raw: the tag ``CONST00\0``, a u64 count, one record per constant {u32
 resource, i32 sparsity dimension (-1 dense), u64 size, u64 offset from the end of the records}, then the payload, which
 is not read here for files on disk. Before, it was a FlatBuffers table, which only the library reads; those files are
 small, and their constants are copied.
-
-Writing a VGF file with ``vgfpy``: the other way round of `reader`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""dispatch_compute commands: pipelines, descriptors, push constants and workgroup counts.
-
-Barrier commands and the frame boundaries of mark_boundary commands.
-"""
+"""The commands that every device runs: dispatch_compute, dispatch_barrier and mark_boundary."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""dispatch_graph: the segments of a VGF file as operations of the plan, in their order.
-
-The commands that run graphs.
-"""
+"""The commands that run graphs: the segments of a VGF file, or a SPIR-V module, as operations of the plan."""
 
 from __future__ import annotations
 

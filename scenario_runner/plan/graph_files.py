@@ -1,11 +1,7 @@
 """The graphs that commands run: read before resources are planned, as they decide about shapes and shaders.
 
-Shapes that a scenario leaves to its graphs: dimensions of 0 or less.
-
 Commands are followed in their order: what is known of a graph's inputs, from the scenario or from the content of files,
 says what its outputs are, which may be the inputs of the next graph.
-
-The shapes that a VGF file leaves open, as far as they follow from those of the tensors that are bound to it.
 """
 
 from __future__ import annotations

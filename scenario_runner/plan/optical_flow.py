@@ -1,9 +1,7 @@
-"""The images of an optical flow against each other and against its width, height and grid size.
+"""dispatch_optical_flow commands: their images, checked, and the pipelines that they need.
 
 Source: VK_ARM_data_graph_optical_flow, VkDataGraphPipelineOpticalFlowCreateInfoARM. The images of every connection are
 seen as one mip level each.
-
-dispatch_optical_flow commands: their images, checked, and the pipelines that they need.
 """
 
 from __future__ import annotations
