@@ -67,8 +67,9 @@ def find_compilers(
 
     Raises CompilerNotFoundError when a named one is not there, cannot be started, or is not a compiler known here.
     """
-    if not use_cache or compiler or any(map(os.environ.get, _NAMING)):
-        return _search(compiler, language, ShaderCache(cache_dir) if use_cache else None)[0]
+    cache = ShaderCache(cache_dir) if use_cache else None
+    if compiler or any(map(os.environ.get, _NAMING)):
+        return _search(compiler, language, cache)[0]
     asked = (language, cache_dir, *map(os.environ.get, _VARIABLES), *sys.path)
     known, now_s = _searches.get(asked), time.monotonic()
     if known is not None and now_s - known.at_s < _LOOKED_AT_EVERY_S:
@@ -76,7 +77,7 @@ def find_compilers(
     if known is not None and all(_state(place) == state for place, state in known.places):
         _searches[asked] = known._replace(at_s=now_s)
     else:
-        found, looked_at = _search(compiler, language, ShaderCache(cache_dir))
+        found, looked_at = _search(compiler, language, cache)
         known = _Search(found, [(place, _state(place)) for place in looked_at], now_s)
         newest_ns = max((state[1] for _, state in known.places if state is not None), default=0)
         if time.time_ns() - newest_ns > _SETTLED_NS:
