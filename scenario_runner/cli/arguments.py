@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import math
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
 
 from scenario_runner.errors import UsageError
 from scenario_runner.text import close_names, did_you_mean
 
-if TYPE_CHECKING:
-    from scenario_runner.viewing.element import Element
-
+_COMMAND_COLUMNS = 12
 _PATHS = {"FILE": "file", "DIR": "folder", "PATH": "file"}
 
 
@@ -32,10 +29,12 @@ class Parser(argparse.ArgumentParser):
     """Those that the help text lists first, and what they do."""
 
     def format_help(self) -> str:
-        """The help text; long ones have options in groups."""
-        group_options(self)
+        """The help text, with a line for each command before the arguments."""
         text = super().format_help()
-        return with_commands(text, self.commands) if self.commands else text
+        if not self.commands:
+            return text
+        lines = "".join(f"  {name:{_COMMAND_COLUMNS}}{purpose}\n" for name, purpose in self.commands.items())
+        return text.replace("positional arguments:\n", f"commands:\n{lines}\npositional arguments:\n", 1)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """The same; an empty path, such as that of an unset variable in a script, is an error."""
@@ -83,35 +82,27 @@ def positive_seconds(text: str) -> float:
     return seconds
 
 
-def add_device_options(parser: argparse.ArgumentParser, default_timeout: str = "no limit") -> None:
-    """Options for the device and for how long to wait for it."""
-    parser.add_argument("--device", metavar="D", help="index, UUID or part of the name of the device to use")
-    parser.add_argument(
+def whole_number(least: int) -> Callable[[str], int]:
+    """An argument type: a whole number from ``least`` on."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) >= least):
+            raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of {least} or more")
+        return int(text)
+
+    return read
+
+
+def add_device_options(group: argparse._ActionsContainer, default_timeout: str = "no limit") -> None:
+    """The choice of the device, and for how long to wait for it."""
+    group.add_argument("--device", metavar="D", help="index, UUID or part of the name of the device to use")
+    group.add_argument(
         "--timeout",
         type=positive_seconds,
         metavar="S",
         help=f"stop when submitted work has not finished after S seconds (default: {default_timeout})",
     )
-    parser.add_argument(
-        "--validation", action="store_true", help="load the Khronos validation layer; its errors fail the run"
-    )
-    parser.add_argument(
-        "--validation-report",
-        action="store_true",
-        help="load the validation layer; its errors are shown, and the run succeeds",
-    )
-    parser.add_argument(
-        "--validation-sync",
-        action="store_true",
-        help="load the validation layer, and let it look for hazards (synchronization validation) as well",
-    )
-    parser.add_argument(
-        "--debug-labels",
-        "--enable-gpu-debug-markers",
-        action="store_true",
-        help="give tools names of objects and labels of frames and commands, also where no layer is loaded",
-    )
-    parser.add_argument(
+    group.add_argument(
         "--ml-emulation",
         choices=("auto", "on", "off"),
         default="auto",
@@ -119,66 +110,59 @@ def add_device_options(parser: argparse.ArgumentParser, default_timeout: str = "
     )
 
 
-def device_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """The values of `add_device_options` as arguments of Runner."""
-    return {
-        "device": options.device,
-        "timeout_s": options.timeout,
-        "validation": "report" if options.validation_report else options.validation or options.validation_sync,
-        "sync_validation": options.validation_sync,
-        "debug_labels": options.debug_labels,
-        "ml_emulation": options.ml_emulation,
-    }
-
-
-def add_feature_options(parser: argparse.ArgumentParser) -> None:
-    """Options for what of the device is used."""
-    parser.add_argument(
+def add_feature_options(group: argparse._ActionsContainer) -> None:
+    """Extensions and features of the device."""
+    group.add_argument(
         "--disable-extension",
-        action="append",
+        action="extend",
         nargs="+",
         default=[],
         metavar="E",
         help="device extensions that are not used",
     )
-    parser.add_argument(
+    group.add_argument(
         "--enable-robustness-features",
         action="store_true",
         help="robust buffer and image access, if the device supports it",
     )
 
 
-def feature_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """The values of `add_feature_options` as arguments of Runner."""
-    return {
-        "robustness": options.enable_robustness_features,
-        "disabled_extensions": [name for names in options.disable_extension for name in names],
-    }
-
-
-def add_compiler_options(parser: argparse.ArgumentParser) -> None:
-    """Options for compiling shaders."""
-    parser.add_argument("--glslang", metavar="PATH", help="GLSL compiler to use (or set SCENARIO_RUNNER_GLSLANG)")
-    parser.add_argument("--no-cache", action="store_true", help="do not use the caches of compiled shaders and plans")
-
-
-def compiler_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """The values of `add_compiler_options` as arguments of Runner and CompilerOptions."""
-    return {"compiler": options.glslang, "use_cache": not options.no_cache}
-
-
-def add_sandbox_option(parser: argparse.ArgumentParser) -> None:
+def add_sandbox_option(group: argparse._ActionsContainer) -> None:
     """--sandbox, for scenarios from others."""
-    parser.add_argument(
+    group.add_argument(
         "--sandbox",
         action="store_true",
         help="refuse scenarios that read or write outside of their own folder and --output",
     )
 
 
-def add_logging_option(parser: argparse.ArgumentParser) -> None:
+def add_checking_options(group: argparse._ActionsContainer) -> None:
+    """--sandbox and the validation layer."""
+    add_sandbox_option(group)
+    group.add_argument(
+        "--validation", action="store_true", help="load the Khronos validation layer; its errors fail the run"
+    )
+    group.add_argument(
+        "--validation-report",
+        action="store_true",
+        help="load the validation layer; its errors are shown, and the run succeeds",
+    )
+    group.add_argument(
+        "--validation-sync",
+        action="store_true",
+        help="load the validation layer, and let it look for hazards (synchronization validation) as well",
+    )
+
+
+def add_compiler_options(group: argparse._ActionsContainer) -> None:
+    """Options for compiling shaders."""
+    group.add_argument("--glslang", metavar="PATH", help="GLSL compiler to use (or set SCENARIO_RUNNER_GLSLANG)")
+    group.add_argument("--no-cache", action="store_true", help="do not use the caches of compiled shaders and plans")
+
+
+def add_logging_option(group: argparse._ActionsContainer) -> None:
     """--log-level, as the reference runner has it."""
-    parser.add_argument(
+    group.add_argument(
         "--log-level",
         choices=("debug", "info", "warning", "error"),
         default="warning",
@@ -186,99 +170,35 @@ def add_logging_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "device": (
-        "--device",
-        "--devices",
-        "--list-devices",
-        "--timeout",
-        "--ml-emulation",
-        "--disable-extension",
-        "--enable-robustness-features",
-        "--isolate",
-    ),
-    "models": ("--input", "--shader", "--push-constants"),
-    "results": ("--output", "--folder-each", "--clean", "--dry-run", "--repeat", "--repeat-keep-state", "--quiet"),
-    "checking": ("--strict", "--sandbox", "--validation", "--validation-report", "--validation-sync"),
-    "shaders and caches": (
-        "--glslang",
-        "--no-cache",
-        "--pipeline-caching",
-        "--cache-path",
-        "--clear-pipeline-cache",
-        "--fail-on-pipeline-cache-miss",
-    ),
-    "debugging": ("--dump-after", "--dump-dir", "--dump-all", "--debug-labels", "--log-level"),
-    "capture": ("--capture-dir", "--capture-frame", "--gfxr"),
-    "timing and measurements": (
-        "--profiling-dump-path",
-        "--perf-counters-dump-path",
-        "--trace",
-        "--shader-instrumentation",
-        "--session-memory-dump-dir",
-        "--emulation-layer-profiling-dump-dir",
-        "--neural-debug-database-dump-dir",
-        "--neural-statistics-dump-dir",
-        "--neural-statistics-mode",
-    ),
-    "compatibility": ("--scenario", "--wait-for-key-stroke-before-run", "--pause-on-exit"),
-}
+def add_label_option(group: argparse._ActionsContainer) -> None:
+    """--debug-labels, also by the reference runner's name."""
+    group.add_argument(
+        "--debug-labels",
+        "--enable-gpu-debug-markers",
+        action="store_true",
+        help="give tools names of objects and labels of frames and commands, also where no layer is loaded",
+    )
 
 
-_REGROUPED = ("options", "how each scenario runs")
-_FEWEST = 20  # a shorter help text needs no headings
+def shared_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """The values of the options above, but for those of features, as arguments of Runner."""
+    return {
+        "device": options.device,
+        "timeout_s": options.timeout,
+        "ml_emulation": options.ml_emulation,
+        "sandbox": options.sandbox,
+        "validation": "report" if options.validation_report else options.validation or options.validation_sync,
+        "sync_validation": options.validation_sync,
+        "debug_labels": options.debug_labels,
+        **compiler_arguments(options),
+    }
 
 
-def group_options(parser: argparse.ArgumentParser) -> None:
-    """Show each option of the table under its heading, where there are many."""
-    if len(parser._actions) < _FEWEST:
-        return
-    sources = [group for group in parser._action_groups if group.title in _REGROUPED]
-    for title, options in _GROUPS.items():
-        heading = parser.add_argument_group(title)
-        for option in options:
-            action = parser._option_string_actions.get(option)
-            source = next((group for group in sources if action in group._group_actions), None)
-            if action is not None and source is not None:
-                source._group_actions.remove(action)
-                heading._group_actions.append(action)
+def feature_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """The values of `add_feature_options` as arguments of Runner."""
+    return {"robustness": options.enable_robustness_features, "disabled_extensions": options.disable_extension}
 
 
-def with_commands(text: str, commands: Mapping[str, str]) -> str:
-    """A help text with a line for each command before its arguments."""
-    width = max(map(len, commands))
-    lines = "".join(f"  {name:{width}}  {purpose}\n" for name, purpose in commands.items())
-    return text.replace("positional arguments:\n", f"commands:\n{lines}\npositional arguments:\n", 1)
-
-
-def add_tolerance_options(parser: argparse.ArgumentParser, when: str = "") -> None:
-    """--atol, --rtol and --ulp, which have effect ``when``."""
-    parser.add_argument("--atol", metavar="X", type=_error, default=0.0, help=f"{when}absolute errors to accept")
-    parser.add_argument("--rtol", metavar="X", type=_error, default=0.0, help=f"{when}relative errors to accept")
-    parser.add_argument("--ulp", metavar="N", type=_steps, default=0, help=f"{when}errors in ULP to accept")
-
-
-def _error(text: str) -> float:
-    try:
-        limit = float(text)
-    except ValueError:
-        limit = math.nan
-    if not 0 <= limit < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 0 or more, such as 1e-3")
-    return limit
-
-
-def _steps(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of 0 or more")
-    return int(text)
-
-
-def element(text: str) -> Element:
-    """The kind of number of this name."""
-    from scenario_runner.viewing.element import ELEMENTS
-
-    found = ELEMENTS.get(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected one of {', '.join(ELEMENTS)}")
-    return found
+def compiler_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """The values of `add_compiler_options` as arguments of CompilerOptions and of what compiles."""
+    return {"compiler": options.glslang, "use_cache": not options.no_cache}

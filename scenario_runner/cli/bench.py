@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from scenario_runner import progress
 from scenario_runner.cli.arguments import (
     Parser,
+    add_checking_options,
     add_compiler_options,
     add_device_options,
+    add_label_option,
     add_logging_option,
-    add_sandbox_option,
-    compiler_arguments,
-    device_arguments,
     positive_seconds,
+    shared_arguments,
+    whole_number,
 )
-from scenario_runner.cli.messages import is_terminal, rich_console, set_up_logging, show_error
+from scenario_runner.cli.messages import is_terminal, set_up_logging, show_error, show_table
 from scenario_runner.errors import DeviceError, FileError, ScenarioRunnerError, UsageError
+from scenario_runner.files.output import OutputFile
+from scenario_runner.plan.model.plan import Plan
 from scenario_runner.progress import Clock
+from scenario_runner.run.timings import Timings
+from scenario_runner.runner import Runner
+from scenario_runner.scenario import load
 from scenario_runner.text import counted, one_line
 from scenario_runner.timing.samples import (
     MIN_SAMPLES,
@@ -37,16 +43,10 @@ from scenario_runner.timing.samples import (
     text,
 )
 
-if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import Plan
-    from scenario_runner.runner import Runner
-
 _PLOT_COLUMNS = 30
 _LEAST_PLOT_COLUMNS = 8
-_TIMES_COLUMNS = 48  # three times and a spread, with the space between them
-_MOST_NAME_COLUMNS = 40
+_TIMES_COLUMNS = 50  # three times and a spread, with the space around them
 _MOST_DISPATCHES = 20
-_HEADINGS = ("", "min", "median", "p95", "spread", "")
 
 _SLOWER_EXIT_CODE = 1
 _HOST_RESOLUTION_NS = 1000.0  # what the host's clock and its interruptions leave unclear
@@ -68,46 +68,43 @@ def show(samples: ScenarioSamples) -> None:
             kept = {id(row) for row in slowest}
             shown = [row for row in dispatches[:-1] if id(row) in kept] + dispatches[-1:]
             note = f", the slowest {_MOST_DISPATCHES} of {len(dispatches) - 1}"
-        _table(f"on the device{note}", shown)
-    _table("on the host", [row for row in samples.rows if row.kind == "host"])
+        _show_rows(f"on the device{note}", shown)
+    _show_rows("on the host", [row for row in samples.rows if row.kind == "host"])
     if samples.once:
         once = ", ".join(f"{phase} {duration(value)}" for phase, value in samples.once.items() if value)
         print(f"once: {once}")
 
 
-def _table(title: str, rows: Sequence[Row]) -> None:
-    found = [summary(row.samples) for row in rows]
+def _show_rows(title: str, rows: Sequence[Row]) -> None:
+    summaries = [summary(row.samples) for row in rows]
     # the last row is the sum of the others: it has a scale of its own
-    greatest = max((each.p95 for each in found[:-1]), default=found[-1].p95)
-    unicode = is_terminal(sys.stdout)
-    names = [one_line(row.name if row.command is None else f"{row.command} {row.name}") for row in rows]
-    columns = _plot_columns([title, *names]) if unicode else _PLOT_COLUMNS
-    lines = []
-    for name, row, each in zip(names, rows, found, strict=True):
+    greatest = max((each.p95 for each in summaries[:-1]), default=summaries[-1].p95)
+    names = [_name(row) for row in rows]
+    columns, marks = _PLOT_COLUMNS, ("-", "*")
+    if is_terminal(sys.stdout):
+        left = shutil.get_terminal_size().columns - max(map(len, [title, *names])) - _TIMES_COLUMNS
+        columns, marks = min(max(left, _LEAST_PLOT_COLUMNS), _PLOT_COLUMNS), ("━", "●")
+    lines = [(title, "min", "median", "p95", "spread", "")]
+    for name, row, each in zip(names, rows, summaries, strict=True):
         scale = greatest if row is not rows[-1] else each.p95
         times = (duration(each.min), duration(each.median), duration(each.p95), f"{each.spread_percent:.1f} %")
-        lines.append((name, *times, plot(each, scale, columns, unicode=unicode)))
-    _print_table((title, *_HEADINGS[1:]), lines)
+        lines.append((name, *times, _plot(each, scale, columns, marks)))
+    show_table(lines, right=range(1, 5))
 
 
-def _plot_columns(names: Sequence[str]) -> int:
-    """How many columns of the terminal are left for plots beside names and times."""
-    import shutil
-
-    wanted = min(max(map(len, names)), _MOST_NAME_COLUMNS)
-    left = shutil.get_terminal_size().columns - wanted - _TIMES_COLUMNS
-    return min(max(left, _LEAST_PLOT_COLUMNS), _PLOT_COLUMNS)
+def _name(row: Row) -> str:
+    return one_line(row.name if row.command is None else f"{row.command} {row.name}")
 
 
-def plot(each: Summary, greatest: float, columns: int = _PLOT_COLUMNS, *, unicode: bool = False) -> str:
+def _plot(each: Summary, greatest: float, columns: int, marks: tuple[str, str]) -> str:
     """A line from the least to the 95th percentile with a mark at the median; ``greatest`` is at the right end."""
-    line, mark = ("━", "●") if unicode else ("-", "*")
+    line, mark = marks
     last = columns - 1
     left, middle, right = (
         min(round(last * value / greatest), last) if greatest > 0 else 0 for value in (each.min, each.median, each.p95)
     )
     middle = min(max(middle, left), right)
-    return (" " * left + line * (middle - left) + mark + line * (right - middle)).ljust(columns)
+    return " " * left + line * (middle - left) + mark + line * (right - middle)
 
 
 def duration(nanoseconds: float) -> str:
@@ -116,29 +113,6 @@ def duration(nanoseconds: float) -> str:
         if abs(nanoseconds) >= size:
             return f"{nanoseconds / size:.3f} {unit}"
     return f"{nanoseconds:.0f} ns"
-
-
-def _print_table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-    """A table by rich on a terminal, aligned columns elsewhere. The first column is text, the last one a plot."""
-    if is_terminal(sys.stdout):
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-        for number, heading in enumerate(headings):
-            table.add_column(heading, justify="left" if number in (0, len(headings) - 1) else "right", no_wrap=True)
-        for line in lines:
-            table.add_row(*map(Text, line[:-1]), Text(line[-1], "cyan"))
-        rich_console(sys.stdout).print(table)
-        return
-    everything = [tuple(headings), *map(tuple, lines)]
-    widths = [max(map(len, column)) for column in zip(*everything, strict=True)]
-    for line in everything:
-        cells = [
-            cell.ljust(width) if number in (0, len(line) - 1) else cell.rjust(width)
-            for number, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        print("  " + "  ".join(cells).rstrip())
 
 
 def _show_comparison(before_path: str, after_path: str, *, threshold_percent: float) -> int:
@@ -183,8 +157,7 @@ def _show(before: ScenarioSamples, after: ScenarioSamples, threshold_percent: fl
                 threshold_percent=threshold_percent,
                 resolution_ns=resolution_ns,
             )
-            name = row.name if row.command is None else f"{row.command} {row.name}"
-            changes.append((f"{row.kind}: {one_line(name)}", change))
+            changes.append((f"{row.kind}: {_name(row)}", change))
     counts = {
         verdict: sum(change.verdict == verdict for _, change in changes)
         for verdict in ("slower", "faster", "same", "unknown")
@@ -202,7 +175,7 @@ def _show(before: ScenarioSamples, after: ScenarioSamples, threshold_percent: fl
         if change.verdict in ("slower", "faster")
     ]
     if lines:
-        _print_table(("", "before", "after", "change", "noise", ""), lines)
+        show_table([("", "before", "after", "change", "noise", ""), *lines], right=range(1, 5))
     unknown = f", {counts['unknown']} with fewer than {MIN_SAMPLES} samples" if counts["unknown"] else ""
     lost = len(rows.keys() ^ others.keys())
     different = f", {lost} in one file alone" if lost else ""
@@ -227,8 +200,6 @@ def main(argv: Sequence[str]) -> int:
         raise UsageError("--threshold is an option of --compare")
     if options.time is not None and options.repeat is not None:
         raise UsageError("--time and --repeat both say when to stop", help="give one of them")
-    from scenario_runner.files.output import OutputFile
-    from scenario_runner.runner import Runner
 
     code = 0
     file = None
@@ -238,7 +209,7 @@ def main(argv: Sequence[str]) -> int:
         file = OutputFile(options.json)
     try:
         measured = []
-        with Runner(sandbox=options.sandbox, **device_arguments(options), **compiler_arguments(options)) as runner:
+        with Runner(**shared_arguments(options)) as runner:
             for path in options.files:
                 try:
                     samples = _measure(runner, path, options)
@@ -261,8 +232,6 @@ def main(argv: Sequence[str]) -> int:
 
 def _measure(runner: Runner, path: str, options: argparse.Namespace) -> ScenarioSamples:
     """Plan the scenario once and run it again and again on one device."""
-    from scenario_runner.run.timings import Timings
-    from scenario_runner.scenario import load
 
     samples = ScenarioSamples(path)
     before = Clock()
@@ -307,13 +276,13 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("files", nargs="*", metavar="FILE", help="scenario files (JSON)")
     parser.add_argument(
         "--warmup",
-        type=_count(0),
+        type=whole_number(0),
         default=_WARMUP,
         metavar="W",
         help=f"runs before those that are measured (default {_WARMUP})",
     )
     parser.add_argument(
-        "--repeat", type=_count(1), metavar="N", help=f"measured runs of each scenario (default {_REPEAT})"
+        "--repeat", type=whole_number(1), metavar="N", help=f"measured runs of each scenario (default {_REPEAT})"
     )
     parser.add_argument(
         "--time", type=positive_seconds, metavar="S", help="measure each scenario for S seconds instead"
@@ -328,22 +297,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     add_device_options(parser)
     add_compiler_options(parser)
-    add_sandbox_option(parser)
+    add_checking_options(parser)
+    add_label_option(parser)
     add_logging_option(parser)
     return parser.parse_args(argv)
-
-
-def _count(least: int) -> Callable[[str], int]:
-    """What reads a whole number from ``least`` on."""
-
-    def read(text: str) -> int:
-        value = int(text)
-        if value < least:
-            raise ValueError
-        return value
-
-    read.__name__ = f"number ({least} or more)"
-    return read
 
 
 def _percent(text: str) -> float:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 
 from scenario_runner.cli.arguments import Parser
+from scenario_runner.content_cache import KINDS, LIMIT_VARIABLE, default_cache_dir, kept_files, limit_bytes, remove
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.text import close_names, counted, did_you_mean, size_in_units
 
@@ -21,15 +23,13 @@ _WHAT = {
 def main(argv: Sequence[str]) -> int:
     """Returns 0. Raises FileError for files that cannot be removed."""
     parser = Parser(prog="scenario-runner cache", description="Show or clear what is kept for later runs.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="show|clear|path", parser_class=Parser)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="show|clear|path")
     show = commands.add_parser("show", help="print the number and the size of the files of each kind")
     show.add_argument("--json", action="store_true", help="print it as JSON")
     clear = commands.add_parser("clear", help="remove the files of some kinds, or of all")
     clear.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(_WHAT))
     commands.add_parser("path", help="print the folder")
     options = parser.parse_args(argv)
-    from scenario_runner.content_cache import default_cache_dir
-
     folder = default_cache_dir()
     if options.command == "path":
         print(folder)
@@ -38,14 +38,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _show(folder: str, *, as_json: bool) -> int:
-    from scenario_runner.content_cache import KINDS, LIMIT_VARIABLE, kept_files, limit_bytes
-
     files = {kind: kept_files(folder, kind) for kind in KINDS}
     sizes = {kind: sum(file.size_bytes for file in of_kind) for kind, of_kind in files.items()}
     limit = limit_bytes()
     if as_json:
-        import json
-
         kinds = {kind: {"files": len(files[kind]), "size_bytes": sizes[kind]} for kind in KINDS}
         print(json.dumps({"path": folder, "limit_bytes": limit, "kinds": kinds}, indent=2))
         return 0
@@ -62,8 +58,6 @@ def _show(folder: str, *, as_json: bool) -> int:
 
 
 def _clear(folder: str, wanted: Sequence[str]) -> int:
-    from scenario_runner.content_cache import KINDS, kept_files, remove
-
     for kind in wanted:
         if kind not in KINDS:
             meant = did_you_mean(close_names(kind, KINDS, most=1))

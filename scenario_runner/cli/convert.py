@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from scenario_runner.cli.arguments import Parser, add_compiler_options, compiler_arguments
 from scenario_runner.cli.messages import write
+from scenario_runner.conversion.convert import convert
 from scenario_runner.errors import FileError, UsageError
 
 
@@ -47,8 +48,6 @@ def main(argv: Sequence[str]) -> int:
     )
     add_compiler_options(parser)
     options = parser.parse_args(argv)
-    from scenario_runner.conversion.convert import convert
-
     to_stdout = options.output == "-"
     if to_stdout and sys.stdout.isatty():
         raise UsageError("a VGF file is not shown on a terminal", help="write it to a file: --output model.vgf")

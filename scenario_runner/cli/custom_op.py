@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scenario_runner.cli.arguments import Parser, add_compiler_options, compiler_arguments
-from scenario_runner.cli.messages import write
+from scenario_runner.cli.messages import write_finding
+from scenario_runner.conversion.source import open_source, parse_model
+from scenario_runner.custom_shader import CheckedShader, ValueType, examine_attributes, laid_out
+from scenario_runner.custom_shader.agreement import Types, check_shaders
+from scenario_runner.custom_shader.parsing import Examined, examine_document
+from scenario_runner.custom_shader.skeleton import attributes_of_shader
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UsageError, error_class
+from scenario_runner.files.source import SourceFile
 from scenario_runner.text import counted, one_line
-
-if TYPE_CHECKING:
-    from scenario_runner.custom_shader import CheckedShader
-    from scenario_runner.custom_shader.agreement import Types
-    from scenario_runner.custom_shader.parsing import Examined
 
 SCHEMA = 1
 """Version of the JSON of ``check --json``; a key that changes its meaning raises it."""
@@ -41,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
         prog="scenario-runner custom-op",
         description="Shaders of custom operations in TOSA models and their attributes.",
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="check|attributes", parser_class=Parser)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="check|attributes")
     _add_check(commands)
     _add_attributes(commands)
     options = parser.parse_args(argv)
@@ -89,10 +91,6 @@ def _add_attributes(commands: Any) -> None:
 
 
 def _write_attributes(options: argparse.Namespace) -> int:
-    import json
-
-    from scenario_runner.custom_shader.skeleton import attributes_of_shader
-
     if options.workgroups is not None and min(options.workgroups) < 1:
         raise UsageError("--workgroups takes three numbers of at least 1")
     attributes = attributes_of_shader(
@@ -121,16 +119,12 @@ def _check(options: argparse.Namespace) -> int:
         else:
             _show(path, operations, found, kind)
     if options.json:
-        import json
-
         print(json.dumps({"schema": SCHEMA, "files": files}, indent=2))
     return next((code for code in codes if code), 0)
 
 
 def _checked_file(path: str, options: argparse.Namespace) -> tuple[list[Operation], list[Diagnostic], str]:
     """The operations of a file, everything found in it, and what it is in a sentence."""
-    from scenario_runner.custom_shader.agreement import check_shaders
-
     try:
         content = _content(path)
         if _is_json(path, content):
@@ -163,8 +157,6 @@ def _content(path: str) -> bytes:
             return sys.stdin.buffer.read()
         except (OSError, AttributeError) as error:
             raise FileError("standard input cannot be read") from error
-    from scenario_runner.files.source import SourceFile
-
     with SourceFile(path) as file:
         if file.size_bytes > _MAX_BYTES:
             raise FileError(f"has {file.size_bytes} bytes, too many for attributes or a model")
@@ -172,8 +164,6 @@ def _content(path: str) -> bytes:
 
 
 def _of_document(path: str, content: bytes) -> tuple[list[Examined], list[Types | None]]:
-    from scenario_runner.custom_shader.parsing import examine_document
-
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -185,10 +175,6 @@ def _of_document(path: str, content: bytes) -> tuple[list[Examined], list[Types 
 
 def _of_model(path: str, content: bytes) -> tuple[list[Examined], list[Types | None]]:
     """The shaders of all functions of a model, with the types of their values."""
-    from scenario_runner.conversion.source import open_source, parse_model
-    from scenario_runner.custom_shader import ValueType, examine_attributes
-    from scenario_runner.custom_shader.parsing import Examined
-
     examined: list[Examined] = []
     types: list[Types | None] = []
     model = parse_model(open_source(content, "<stdin>" if path == "-" else path))
@@ -214,8 +200,7 @@ def _show(path: str, operations: Sequence[Operation], found: Sequence[Diagnostic
     if kind == "model" and found:  # their places are those within the attributes
         found = ScenarioRunnerError(found).of_scenario(path).problems
     for problem in found:
-        first, newline, rest = str(problem).partition("\n")
-        write(problem.severity, f"{first} [{problem.code}]{newline}{rest}", problem.help)
+        write_finding(problem)
     if any(problem.severity == "error" for problem in found):
         return
     if not operations:
@@ -258,8 +243,6 @@ def _operation_as_json(operation: Operation) -> dict[str, Any]:
     }
     if checked is None:
         return described
-    from scenario_runner.custom_shader import laid_out
-
     attributes, interface = checked.attributes, checked.interface
     constants, size = laid_out(attributes, interface)
     local_size = None if interface is None else interface.local_size()

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scenario_runner.cli.arguments import Parser, add_tolerance_options, element
+from scenario_runner.cli.arguments import Parser
+from scenario_runner.cli.messages import show_table
+from scenario_runner.cli.view import add_tolerance_options, element, error_text, show_difference
 from scenario_runner.errors import UsageError
+from scenario_runner.run.dump_index import DumpEntry, DumpIndex, read_index
 from scenario_runner.text import counted, one_line
-
-if TYPE_CHECKING:
-    from scenario_runner.run.dump_index import DumpEntry, DumpIndex
-    from scenario_runner.viewing.difference import Compared, Difference, Error, Scenarios
-    from scenario_runner.viewing.element import Element
+from scenario_runner.viewing.difference import Compared, Difference, Error, Scenarios, Tolerance, compared, scenarios
+from scenario_runner.viewing.element import Element
 
 DIFFERENT_EXIT_CODE = 1
 _MOST_SHOWN = 10
@@ -40,9 +41,6 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     options = parser.parse_args(argv)
     elements = dict(map(_typed, options.dtype))
-    from scenario_runner.run.dump_index import read_index
-    from scenario_runner.viewing.difference import Tolerance, compared, scenarios
-
     one, other = map(read_index, options.folders)
     resources = {entry.resource for index in (one, other) for entry in index.entries if entry.format is None}
     for uid in elements:
@@ -59,12 +57,10 @@ def main(argv: Sequence[str]) -> int:
         # contents are large, and only the first that differ are shown
         all_compared.append(each if shown else replace(each, one=None, other=None))
     if options.json:
-        import json
-
         print(json.dumps(_as_json(one, other, found, all_compared), indent=1))
     else:
-        for line in (*_of_scenarios(one, other, found), *_report(one, other, found, all_compared)):
-            print(line)
+        _show_scenarios(one, other, found)
+        _show_contents(one, other, found, all_compared)
     return 0 if is_equal else DIFFERENT_EXIT_CODE
 
 
@@ -76,57 +72,52 @@ def _typed(text: str) -> tuple[str | None, Element]:
         raise UsageError(f"--dtype {error}") from None
 
 
-def _of_scenarios(one: DumpIndex, other: DumpIndex, found: Scenarios) -> Iterator[str]:
+def _show_scenarios(one: DumpIndex, other: DumpIndex, found: Scenarios) -> None:
+    """Print how the scenarios differ."""
     for index in (one, other):
         if not index.complete:
-            yield f"{one_line(index.folder)} is not complete: its run failed"
+            print(f"{one_line(index.folder)} is not complete: its run failed")
     if found.commands:
-        yield f"the scenarios have different commands ({len(found.commands)}):"
+        print(f"the scenarios have different commands ({len(found.commands)}):")
         for number, kind, other_kind in found.commands[:_MOST_SHOWN]:
-            yield f"  command {number}: {kind or 'none'} against {other_kind or 'none'}"
+            print(f"  command {number}: {kind or 'none'} against {other_kind or 'none'}")
     for index, entries in ((one, found.only_one), (other, found.only_other)):
         for entry in entries[:_MOST_SHOWN]:
-            yield f"only in {one_line(index.folder)}: {_place(entry)}, {_name(entry, entry.mip)}"
+            print(f"only in {one_line(index.folder)}: {_place(entry)}, {_name(entry, entry.mip)}")
         if len(entries) > _MOST_SHOWN:
-            yield f"only in {one_line(index.folder)}: {len(entries) - _MOST_SHOWN} more"
+            print(f"only in {one_line(index.folder)}: {len(entries) - _MOST_SHOWN} more")
 
 
-def _report(one: DumpIndex, other: DumpIndex, found: Scenarios, all_compared: Sequence[Compared]) -> Iterator[str]:
+def _show_contents(one: DumpIndex, other: DumpIndex, found: Scenarios, all_compared: Sequence[Compared]) -> None:
+    """Print the first content that differs, and a line for each that does."""
     folders = f"{one_line(one.folder)} and {one_line(other.folder)}"
     different = [each for each in all_compared if not each.difference.is_equal]
     count = counted(len(all_compared), "content")
     if different:
         first = different[0]
-        yield f"{folders} first differ {_place(first.entry)}, at {_name(first.entry, first.mip)}:"
+        print(f"{folders} first differ {_place(first.entry)}, at {_name(first.entry, first.mip)}:")
         assert first.one is not None, "equal bytes do not differ"
         assert first.other is not None, "equal bytes do not differ"
-        from scenario_runner.cli.view import report
-
-        for line in report(first.difference, first.one, first.other):
-            yield f"  {line}"
-        yield from _table(different)
-        yield f"{count} compared: {len(all_compared) - len(different)} equal, {len(different)} different"
+        show_difference(first.difference, first.one, first.other, indent="  ")
+        headings = ("command", "kind", "resource", "different", "elements", "absolute", "ULP")
+        show_table([headings, *map(_row, different)])
+        print(f"{count} compared: {len(all_compared) - len(different)} equal, {len(different)} different")
         return
     tolerated = sum(each.difference.tolerated for each in all_compared)
     within = f", {tolerated} elements within the tolerance" if tolerated else ""
     equal = "are equal" if found.are_equal else "are equal in what both have"
-    yield f"{folders} {equal}: {count} compared{within}"
+    print(f"{folders} {equal}: {count} compared{within}")
 
 
-def _table(different: Sequence[Compared]) -> Iterator[str]:
-    rows: list[tuple[str, ...]] = [("command", "kind", "resource", "different", "elements", "absolute", "ULP")]
-    for each in different:
-        entry, found = each.entry, each.difference
-        command = "start" if entry.command is None else str(entry.command)
-        command += "" if entry.segment is None else f" segment {entry.segment}"
-        command += f" iteration {entry.iteration}" if entry.iteration else ""
-        numbers = [str(found.count), str(found.total), _number(found.absolute), _number(found.ulp)]
-        if found.mismatch is not None:
-            numbers = ["cannot be compared", "-", "-", "-"]
-        rows.append((command, entry.command_kind or "-", _name(entry, each.mip), *numbers))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+def _row(compared: Compared) -> tuple[str, ...]:
+    entry, found = compared.entry, compared.difference
+    command = "start" if entry.command is None else str(entry.command)
+    command += "" if entry.segment is None else f" segment {entry.segment}"
+    command += f" iteration {entry.iteration}" if entry.iteration else ""
+    numbers = [str(found.count), str(found.total), error_text(found.absolute), error_text(found.ulp)]
+    if found.mismatch is not None:
+        numbers = ["cannot be compared", "-", "-", "-"]
+    return command, entry.command_kind or "-", _name(entry, compared.mip), *numbers
 
 
 def _place(entry: DumpEntry) -> str:
@@ -140,12 +131,6 @@ def _place(entry: DumpEntry) -> str:
 def _name(entry: DumpEntry, mip: int | None) -> str:
     level = "" if mip is None else f" mip level {mip}"
     return f"{one_line(entry.resource)!r}{level}{'' if entry.aspect is None else f' {entry.aspect}'}"
-
-
-def _number(error: Error | None) -> str:
-    if error is None:
-        return "-"
-    return str(error.value) if isinstance(error.value, int) else f"{error.value:.9g}"
 
 
 def _as_json(one: DumpIndex, other: DumpIndex, found: Scenarios, all_compared: Sequence[Compared]) -> dict[str, Any]:

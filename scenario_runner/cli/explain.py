@@ -6,7 +6,9 @@ import textwrap
 from collections.abc import Sequence
 
 from scenario_runner.cli.arguments import Parser
+from scenario_runner.codes import CODES, FAMILIES
 from scenario_runner.errors import UsageError
+from scenario_runner.text import close_names, did_you_mean
 
 
 def main(argv: Sequence[str]) -> int:
@@ -16,17 +18,10 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("codes", nargs="*", metavar="CODE", help="a code, such as SR-BIND-003")
     options = parser.parse_args(argv)
-    from scenario_runner.codes import CODES, FAMILIES
-
     for given in options.codes:
         if given.upper() not in CODES:
-            from difflib import get_close_matches
-
-            close = get_close_matches(given.upper(), CODES, n=3)
-            raise UsageError(
-                f"there is no code {given!r}",
-                help=f"did you mean {' or '.join(close)}?" if close else "'scenario-runner explain' lists all codes",
-            )
+            meant = did_you_mean(close_names(given, CODES))
+            raise UsageError(f"there is no code {given!r}{meant}", help="'scenario-runner explain' lists all codes")
     if not options.codes:
         for family, about in FAMILIES.items():
             print(about)

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scenario_runner import log
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.text import one_line, visible
 
@@ -33,17 +34,41 @@ def write(label: str, text: str, help: str | None = None, stream: TextIO | None 
     stream = stream or sys.stderr
     if stream is None:
         return  # whoever started us closed it
-    text, help = _readable(text), help and _readable(help)
-    if is_terminal(stream):
-        console = rich_console(stream)
-        console.print(f"[{_STYLES.get(label, 'bold')}]{label}:[/]", end=" ")
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-        if help:
-            console.print(f"  help: {help}", style="green", markup=False, highlight=False, soft_wrap=True)
-        return
-    print(f"{label}: {text}", file=stream)
+    show((f"{label}:", _STYLES.get(label, "bold")), f" {_readable(text)}", stream=stream)
     if help:
-        print(f"  help: {help}", file=stream)
+        show((f"  help: {_readable(help)}", "green"), stream=stream)
+
+
+def write_finding(finding: Diagnostic) -> None:
+    """Print a finding of any severity with its code and its help."""
+    first, newline, rest = str(finding).partition("\n")
+    write(finding.severity, f"{first} [{finding.code}]{newline}{rest}", finding.help)
+
+
+def show(*spans: str | tuple[str, str], stream: TextIO | None = None) -> None:
+    """Print a line of texts, some of them with the style that they have on a terminal (default: standard output)."""
+    stream = stream or sys.stdout
+    if stream is None:
+        return  # whoever started us closed it
+    if is_terminal(stream):
+        from rich.text import Text
+
+        rich_console(stream).print(Text.assemble(*spans), soft_wrap=True)
+        return
+    print("".join(span if isinstance(span, str) else span[0] for span in spans), file=stream)
+
+
+def show_table(
+    rows: Sequence[Sequence[str]], *, right: Container[int] = (), indent: int = 2, heading: str = "bold"
+) -> None:
+    """Print rows of text, the first in the style ``heading``; the columns numbered ``right`` are right-aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for style, row in zip((heading, *[""] * len(rows)), rows, strict=False):
+        cells = [
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        show(" " * indent, ("  ".join(cells).rstrip(), style))
 
 
 def _readable(text: str) -> str:

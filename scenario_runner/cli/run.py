@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scenario_runner import __version__, log, progress
 from scenario_runner.cli import supervisor
-from scenario_runner.cli.messages import is_terminal, rich_console, set_up_logging, show_error
+from scenario_runner.cli.messages import set_up_logging, show_error
 from scenario_runner.errors import DeviceError, NoDeviceError, UsageError
 
 if TYPE_CHECKING:
     from scenario_runner.run.crash import Crash
     from scenario_runner.run.driver_start import InstanceStart
-    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 # With one of these nothing is run.
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"})
@@ -115,7 +113,7 @@ def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
 def _list_devices() -> int:
     """Print index, name, type, UUID and driver of every device and return 0; the one that a run takes by itself is
     marked "default". Raises NoDeviceError when there is none."""
-    from scenario_runner.vulkan.devices.instance import Instance
+    from scenario_runner.vulkan.devices.instance import Instance, version_text
     from scenario_runner.vulkan.devices.physical_device import choose
 
     instance = Instance()
@@ -127,50 +125,17 @@ def _list_devices() -> int:
             default = choose(devices, None).index
         except NoDeviceError:
             default = None  # none of them is usable; each line says why
-        rows = [_row(device, default) for device in devices]
+        for device in devices:
+            reason = device.unusable_because()
+            note = f" - not usable: {reason}" if reason else " - default" if device.index == default else ""
+            version = version_text(device.api_version)
+            print(
+                f"{device.index}: {device.name} ({device.type}, Vulkan {version}, {device.driver})"
+                f" uuid {device.uuid}{note}"
+            )
     finally:
         instance.close()
-    if is_terminal(sys.stdout):
-        _show_table(rows)
-    else:
-        for row in rows:
-            note = f" - {row['note']}" if row["note"] else ""
-            print(
-                f"{row['index']}: {row['name']} ({row['type']}, Vulkan {row['version']}, {row['driver']})"
-                f" uuid {row['uuid']}{note}"
-            )
     return 0
-
-
-def _row(device: PhysicalDevice, default: int | None) -> dict[str, str]:
-    from scenario_runner.vulkan.devices.instance import version_text
-
-    reason = device.unusable_because()
-    return {
-        "index": str(device.index),
-        "name": device.name,
-        "type": device.type,
-        "version": version_text(device.api_version),
-        "driver": device.driver,
-        "uuid": device.uuid,
-        "note": f"not usable: {reason}" if reason else "default" if device.index == default else "",
-    }
-
-
-def _show_table(rows: list[dict[str, str]]) -> None:
-    from rich.table import Table
-
-    table: Any = Table(box=None, header_style="bold", pad_edge=False)
-    for title, key in (("#", "index"), ("device", "name"), ("type", "type"), ("Vulkan", "version")):
-        table.add_column(title, overflow="fold", no_wrap=key != "name")
-    for title in ("driver", "UUID", ""):
-        table.add_column(title, overflow="fold")
-    from rich.text import Text
-
-    for row in rows:
-        cells = [Text(row[key]) for key in ("index", "name", "type", "version", "driver", "uuid")]
-        table.add_row(*cells, Text(row["note"], "red" if row["note"].startswith("not") else "green"))
-    rich_console(sys.stdout).print(table)
 
 
 def _show_version() -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import progress
-from scenario_runner.cli.arguments import compiler_arguments, device_arguments, feature_arguments
+from scenario_runner.cli.arguments import feature_arguments, shared_arguments
 from scenario_runner.cli.messages import show_error, write
 from scenario_runner.cli.run_options import check_capture_file, dump_request, tool_arguments
 from scenario_runner.cli.run_outputs import RunOutputs
@@ -147,13 +147,11 @@ def _runner(
 
     return Runner(
         shader_instrumentation=measured,
-        sandbox=options.sandbox,
         sandbox_files=sandbox_files,
         strict=options.strict,
         starting=starting,
-        **device_arguments(options),
+        **shared_arguments(options),
         **feature_arguments(options),
-        **compiler_arguments(options),
         **tools,
     )
 

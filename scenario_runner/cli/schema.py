@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from scenario_runner import scenario
 from scenario_runner.cli.arguments import Parser
+from scenario_runner.custom_shader import models
 
 
 def main(argv: Sequence[str]) -> int:
@@ -18,10 +20,6 @@ def main(argv: Sequence[str]) -> int:
         default="scenario",
         help="scenario: of scenario files (default); custom-op: of the attributes of custom operations with shaders",
     )
-    if parser.parse_args(argv).format == "custom-op":
-        from scenario_runner.custom_shader.models import json_schema
-    else:
-        from scenario_runner.scenario import json_schema
-
-    print(json.dumps(json_schema(), indent=2))
+    schema_of = {"scenario": scenario.json_schema, "custom-op": models.json_schema}[parser.parse_args(argv).format]
+    print(json.dumps(schema_of(), indent=2))
     return 0

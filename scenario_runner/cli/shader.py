@@ -2,84 +2,236 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import argparse
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from scenario_runner.cli.arguments import Parser, add_compiler_options, compiler_arguments
-from scenario_runner.cli.messages import is_terminal, rich_console
+from scenario_runner.cli.messages import show, show_table
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import FileError
+from scenario_runner.files.source import SourceFile
+from scenario_runner.graphs import read_vgf
+from scenario_runner.shaders import CompileRequest, compile_all
+from scenario_runner.spirv import read_module
+from scenario_runner.spirv.describe import describe
+from scenario_runner.text import one_line
 
-if TYPE_CHECKING:
-    from scenario_runner.validation.shader_files import Table
+_MAX_FILE_BYTES = 1 << 30
+_MOST_ROWS = 200  # of one table; the JSON form has them all
+_MOST_CHARACTERS = 100  # of a name or type; the JSON form has them all
+_STAGES = {".vert": "vertex", ".frag": "fragment"}
+_MAGIC = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
 
 
 def main(argv: Sequence[str]) -> int:
     """Returns 0. Raises FileError, ShaderError or CompileError."""
     parser = Parser(prog="scenario-runner shader", description="Show the interfaces of shaders.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="show", parser_class=Parser)
-    show = commands.add_parser(
+    commands = parser.add_subparsers(dest="command", required=True, metavar="show")
+    command = commands.add_parser(
         "show",
         help="print entry points, bindings, blocks and specialization constants",
         description="Print the interface of a shader. GLSL and HLSL are compiled first; of a .vgf file each module is"
         " printed.",
     )
-    show.add_argument("file", metavar="FILE", help="a .spv, .vgf, .hlsl or GLSL file")
-    show.add_argument("--json", action="store_true", help="print everything that is known, as JSON")
-    show.add_argument("--entry", metavar="NAME", default="main", help="entry point to compile (default: main)")
-    show.add_argument(
+    command.add_argument("file", metavar="FILE", help="a .spv, .vgf, .hlsl or GLSL file")
+    command.add_argument("--json", action="store_true", help="print everything that is known, as JSON")
+    command.add_argument("--entry", metavar="NAME", default="main", help="entry point to compile (default: main)")
+    command.add_argument(
         "--stage", choices=("compute", "vertex", "fragment"), help="stage to compile for (default: by the file's name)"
     )
-    show.add_argument("-D", action="append", default=[], metavar="NAME[=VALUE]", dest="defines", help="define a macro")
-    show.add_argument("-I", action="append", default=[], metavar="DIR", dest="include_dirs", help="folder of includes")
-    add_compiler_options(show)
-    options = parser.parse_args(argv)
-    from scenario_runner.validation.shader_files import modules_of, tables_of
-
-    modules = modules_of(
-        options.file,
-        entry=options.entry,
-        stage=options.stage,
-        defines=options.defines,
-        include_dirs=options.include_dirs,
-        **compiler_arguments(options),
+    command.add_argument(
+        "-D", action="append", default=[], metavar="NAME[=VALUE]", dest="defines", help="define a macro"
     )
+    command.add_argument(
+        "-I", action="append", default=[], metavar="DIR", dest="include_dirs", help="folder of includes"
+    )
+    add_compiler_options(command)
+    options = parser.parse_args(argv)
+    modules = _modules_of_model(options) if options.file.lower().endswith(".vgf") else [_module(options)]
     if options.json:
-        import json
-
         print(json.dumps({"file": options.file, "modules": modules}, indent=2))
         return 0
     for number, module in enumerate(modules):
         if number:
             print()
-        for table in tables_of(module):
-            _show(table)
+        _show_module(module)
     return 0
 
 
-def _show(table: Table) -> None:
-    if is_terminal(sys.stdout):
-        _show_in_colour(table)
+def _module(options: argparse.Namespace) -> dict[str, Any]:
+    """Describe a SPIR-V file, or a source compiled with the options.
+
+    Raises FileError, SpirvError and what compiling raises.
+    """
+    path = options.file
+    extension = os.path.splitext(path)[1].lower()
+    with SourceFile(path) as file:
+        if file.size_bytes > _MAX_FILE_BYTES:
+            raise FileError(Diagnostic("SR-FILE-001", "error", None, "the file is too large for a shader", path=path))
+        code = file.read(file.size_bytes)
+    if extension != ".spv" and code[:4] not in _MAGIC:
+        request = CompileRequest(
+            language="HLSL" if extension == ".hlsl" else "GLSL",
+            path=path,
+            entry=options.entry,
+            stage=options.stage or _STAGES.get(extension, "compute"),  # type: ignore[arg-type]
+            build_options=" ".join(shlex.quote(f"-D{define}") for define in options.defines),
+            include_dirs=tuple(os.path.abspath(folder) for folder in options.include_dirs),
+            base_dir=os.getcwd(),
+        )
+        (code,) = compile_all([request], **compiler_arguments(options))
+    return describe(read_module(code, name=path))
+
+
+def _modules_of_model(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Describe each module of a model; those without code keep their name and a note."""
+    described: list[dict[str, Any]] = []
+    for number, module in enumerate(read_vgf(options.file).modules):
+        name = f"{options.file}: module {number} {module.name!r}"
+        if module.code is None or module.language is None:
+            described.append({"name": name, "note": "a placeholder: the file holds no code for it"})
+            continue
+        code = module.code
+        if isinstance(code, str):
+            request = CompileRequest(language=module.language, source=code)  # type: ignore[arg-type]
+            (code,) = compile_all([request], **compiler_arguments(options))
+        described.append(describe(read_module(code, name=name)))
+    return described
+
+
+def _show_module(module: Mapping[str, Any]) -> None:
+    """Print what `spirv.describe.describe` says of a module."""
+    if "note" in module:
+        _show_title(f"{module['name']}: {module['note']}", 0)
         return
-    print("  " * table.depth + table.title)
-    if table.rows:
-        rows = [table.columns, *table.rows]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(table.columns))]
-        for row in rows:
-            cells = "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
-            print("  " * (table.depth + 1) + cells.rstrip())
+    _show_title(f"{module['name']}: SPIR-V {module['version']}, {module['size_bytes']} bytes", 0)
+    _show_title(f"capabilities: {', '.join(module['capabilities']) or 'none'}", 1)
+    if module["extensions"]:
+        _show_title(f"extensions: {', '.join(map(_cell, module['extensions']))}", 1)
+    constants = module["specialization_constants"]
+    if constants:
+        rows = [(str(each["id"]), each["name"], each["type"], str(each["default"])) for each in constants]
+        _show_rows("specialization constants", ("id", "name", "type", "default"), rows, 1)
+    for entry in module["entry_points"]:
+        _show_entry_point(entry)
+    for graph in module["graph_entry_points"]:
+        resources = [(way, *_tensor_row(each)) for way in ("input", "output") for each in graph[f"{way}s"]]
+        _show_rows(f"graph '{_cell(graph['name'])}'", ("", "set", "binding", "name", "tensor"), resources, 1)
+    if module["graph_constants"]:
+        tensors = [(str(each["id"]), _tensor(each)) for each in module["graph_constants"]]
+        _show_rows("graph constants", ("id", "tensor"), tensors, 1)
 
 
-def _show_in_colour(table: Table) -> None:
-    from rich.padding import Padding
-    from rich.table import Table as RichTable
-    from rich.text import Text
+def _show_entry_point(entry: Mapping[str, Any]) -> None:
+    if "note" in entry:
+        _show_title(f"entry point '{_cell(entry['name'])}': {entry['execution_model']}, {entry['note']}", 1)
+        return
+    size = entry["local_size"]
+    details = [entry["execution_model"]]
+    if size is not None:
+        details.append(f"workgroups of {' x '.join(map(str, size))}")
+    if entry["workgroup_memory_bytes"]:
+        details.append(f"{entry['workgroup_memory_bytes']} bytes of shared memory")
+    _show_title(f"entry point '{_cell(entry['name'])}': {', '.join(details)}", 1)
+    for way in ("inputs", "outputs"):
+        if entry[way]:
+            variables = [_stage_variable(each) for each in entry[way]]
+            _show_rows(way, ("location", "name", "type", "details"), variables, 2)
+        if entry[f"{way}_built_in"]:
+            _show_title(f"built-in {way}: {', '.join(entry[f'{way}_built_in'])}", 2)
+    if entry["bindings"]:
+        columns = ("set", "binding", "name", "kind", "access", "details")
+        _show_rows("bindings", columns, [_binding(each) for each in entry["bindings"]], 2)
+    block = entry["push_constants"]
+    if block is not None:
+        _show_block(f"push constants '{_cell(block['name'])}': {block['size_bytes']} bytes", block)
+    for each in entry["bindings"]:
+        if each.get("block") is not None:
+            title = f"{each['kind'].replace('_', ' ')} '{_cell(each['name'])}': {_size(each['block'])}"
+            _show_block(title, each["block"])
+    for problem in entry["problems"]:
+        _show_title(f"problem: {problem}", 2)
 
-    console = rich_console(sys.stdout)
-    console.print(Padding(Text(table.title, "bold"), (0, 0, 0, 2 * table.depth)))
-    if table.rows:
-        shown: Any = RichTable(box=None, header_style="dim", pad_edge=False)
-        for column in table.columns:
-            shown.add_column(column, overflow="fold")
-        for row in table.rows:
-            shown.add_row(*(Text(cell) for cell in row))
-        console.print(Padding(shown, (0, 0, 0, 2 * (table.depth + 1))))
+
+def _stage_variable(variable: Mapping[str, Any]) -> tuple[str, ...]:
+    first, count = variable["location"], variable["locations"]
+    location = str(first) if count == 1 else f"{first}-{first + count - 1}"
+    location += f".{variable['component']}" if variable["component"] else ""
+    details = [*variable["interpolation"], *(["index 1"] if variable["index"] else [])]
+    return location, variable["name"], variable["type"], " ".join(details)
+
+
+def _binding(binding: Mapping[str, Any]) -> tuple[str, ...]:
+    kind = binding["kind"].replace("_", " ")
+    if binding["count"] != 1:
+        kind += f"[{'' if binding['count'] is None else binding['count']}]"
+    does = [word for word, flag in (("reads", binding["reads"]), ("writes", binding["writes"])) if flag]
+    access = " and ".join(does) or ("declared" if not binding["used"] else "size only")
+    if binding.get("image") is not None:
+        details = _image(binding["image"])
+    elif binding.get("tensor") is not None:
+        details = _tensor(binding["tensor"])
+    else:
+        details = _size(binding["block"]) if binding.get("block") is not None else ""
+    return str(binding["set"]), str(binding["binding"]), binding["name"], kind, access, details
+
+
+def _size(block: Mapping[str, Any]) -> str:
+    stride = block["runtime_stride_bytes"]
+    return f"{block['size_bytes']} bytes" + (f" + {stride} per element" if stride is not None else "")
+
+
+def _image(image: Mapping[str, Any]) -> str:
+    words = [image["dim"]]
+    words += [word for word in ("arrayed", "multisampled") if image[word]]
+    words += [str(image["sampled_type"]), "" if image["format"] == "Unknown" else image["format"]]
+    return " ".join(word for word in words if word)
+
+
+def _tensor(tensor: Mapping[str, Any]) -> str:
+    if tensor["shape"] is not None:
+        return f"{tensor['element_type']} {'x'.join(map(str, tensor['shape'])) or 'scalar'}"
+    return f"{tensor['element_type']} of rank {'?' if tensor['rank'] is None else tensor['rank']}"
+
+
+def _tensor_row(resource: Mapping[str, Any]) -> tuple[str, ...]:
+    return str(resource["set"]), str(resource["binding"]), resource["name"], _tensor(resource)
+
+
+def _show_block(title: str, block: Mapping[str, Any]) -> None:
+    rows = list(_members(block["members"] or (), "", 0))
+    _show_rows(title, ("offset", "size", "type", "member"), rows, 2)
+
+
+def _members(members: Sequence[Mapping[str, Any]], prefix: str, start: int) -> Iterator[tuple[str, ...]]:
+    for member in members:
+        offset = None if member["offset"] is None else start + member["offset"]
+        name = prefix + member["name"]
+        stride = member.get("array_stride")
+        type = member["type"] + (f" stride {stride}" if stride is not None else "")
+        yield "?" if offset is None else str(offset), str(member["size_bytes"]), type, name
+        inner = member.get("members")
+        if inner:
+            yield from _members(inner, f"{name}{'[].' if stride is not None else '.'}", offset or 0)
+
+
+def _show_title(text: str, depth: int) -> None:
+    show("  " * depth, (text, "bold"))
+
+
+def _show_rows(title: str, headings: tuple[str, ...], rows: Sequence[tuple[str, ...]], depth: int) -> None:
+    if len(rows) > _MOST_ROWS:
+        title += f" (the first {_MOST_ROWS} of {len(rows)})"
+    _show_title(title, depth)
+    if rows:
+        show_table([headings, *(tuple(map(_cell, row)) for row in rows[:_MOST_ROWS])], indent=2 * (depth + 1))
+
+
+def _cell(text: str) -> str:
+    """A word of the module as a terminal may see it: names are any bytes, control characters and whole books too."""
+    text = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
+    return one_line(text)

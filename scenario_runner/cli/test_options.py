@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scenario_runner.cli.arguments import (
     Parser,
+    add_checking_options,
     add_compiler_options,
     add_device_options,
     add_feature_options,
+    add_label_option,
     add_logging_option,
-    add_sandbox_option,
-    compiler_arguments,
-    device_arguments,
     feature_arguments,
+    shared_arguments,
+    whole_number,
 )
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.suite.records import Result
@@ -40,6 +41,7 @@ did not run, as this machine lacks a tool; others: see
 
 # For each device, where there are not more processors. A worker takes four open files here, and tens of MiB of memory.
 _MOST_JOBS: Final = 256
+_NUMBER, _COUNT = whole_number(0), whole_number(1)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -52,27 +54,27 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     _add_selection(parser)
     retries, repeat = _add_running(parser)
     _add_results(parser)
-    group: Any = parser.add_argument_group("how each scenario runs")
-    add_device_options(group, f"{WorkerOptions().timeout_s:g}")
-    add_feature_options(group)
-    add_compiler_options(group)
-    add_sandbox_option(group)
-    add_logging_option(parser)
+    titles = ("device", "checking", "shaders and caches", "debugging")
+    groups = device, checking, compiling, debugging = [parser.add_argument_group(title) for title in titles]
+    add_device_options(device, f"{WorkerOptions().timeout_s:g}")
+    add_feature_options(device)
+    add_checking_options(checking)
+    add_compiler_options(compiling)
+    add_label_option(debugging)
+    run_actions = [action for group in groups for action in group._group_actions]
+    add_logging_option(debugging)
     options = parser.parse_args(argv)
-    repeated = _given([*group._group_actions, retries, repeat], options)
+    repeated = _given([*run_actions, retries, repeat], options)
     _check(options)
-    run_options = _given(group._group_actions, options)
+    run_options = _given(run_actions, options)
     options.repeating = Repeat(repeated, tuple(_lists(options)), options.devices, run_options)
     return options
 
 
 def runner_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """The options as arguments of Runner, but for the device and the timeout."""
-    given = {**device_arguments(options), **feature_arguments(options), **compiler_arguments(options)}
-    return {
-        **{name: value for name, value in given.items() if name not in ("device", "timeout_s")},
-        "sandbox": options.sandbox,
-    }
+    given = {**shared_arguments(options), **feature_arguments(options)}
+    return {name: value for name, value in given.items() if name not in ("device", "timeout_s")}
 
 
 def _add_selection(parser: argparse.ArgumentParser) -> None:
@@ -91,9 +93,13 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--skips", help="do not run names that match a regular expression of these lists", **lists)
     group.add_argument("--flakes", help="accept failures of names that match one of these lists", **lists)
     group.add_argument("--baseline", help="expect 'name,status' of these lists, such as failures.csv", **lists)
-    group.add_argument("--fraction", type=_count, default=1, metavar="M", help="run every M-th scenario")
+    group.add_argument("--fraction", type=_COUNT, default=1, metavar="M", help="run every M-th scenario")
     group.add_argument(
-        "--fraction-start", type=_count, default=1, metavar="N", help="begin with the N-th, which counts from 1"
+        "--fraction-start",
+        type=_COUNT,
+        default=1,
+        metavar="N",
+        help="begin with the N-th, which counts from 1",
     )
     group.add_argument("--shuffle", type=_seed, metavar="SEED", help="run in an order that SEED determines")
     group.add_argument("--failed-first", action="store_true", help="begin with those that failed in --results before")
@@ -113,18 +119,23 @@ def _add_running(parser: argparse.ArgumentParser) -> tuple[argparse.Action, argp
         help="run on the workers of Dask: tcp://host:8786, the *.json of a scheduler, or local:N for N workers here",
     )
     retries = group.add_argument(
-        "--retries", type=_number, metavar="N", help="run unexpected results up to N times more (default: 1)"
+        "--retries", type=_NUMBER, metavar="N", help="run unexpected results up to N times more (default: 1)"
     )
     repeat = group.add_argument(
-        "--repeat", type=_count, default=1, metavar="N", help="run each N times, or until it fails"
+        "--repeat", type=_COUNT, default=1, metavar="N", help="run each N times, or until it fails"
     )
     group.add_argument(
-        "--fail-fast", type=_count, nargs="?", const=1, metavar="N", help="start nothing more after N failures (1)"
+        "--fail-fast",
+        type=_COUNT,
+        nargs="?",
+        const=1,
+        metavar="N",
+        help="start nothing more after N failures (1)",
     )
     group.add_argument(
         "--core-dumps", action="store_true", help="keep core files of crashes, and show the native stack (needs gdb)"
     )
-    group.add_argument("--max-failures", type=_count, metavar="N", help="skip what is left after N failures")
+    group.add_argument("--max-failures", type=_COUNT, metavar="N", help="skip what is left after N failures")
     group.add_argument(
         "--strict-environment",
         action="store_true",
@@ -141,7 +152,7 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--results", metavar="DIR", help="folder of journal.jsonl, results.csv and failures.csv")
     group.add_argument(
         "--max-evidence",
-        type=_number,
+        type=_NUMBER,
         metavar="MIB",
         default=64,
         help="keep no more than MIB of files about the failures of an item (default: 64)",
@@ -209,7 +220,7 @@ def _given(actions: Sequence[argparse.Action], options: argparse.Namespace) -> t
         if value is True:
             words.append(name)
         elif isinstance(value, list):
-            words += [f"{name}={each}" for several in value for each in several]
+            words += [f"{name}={each}" for each in value]
         else:
             words.append(f"{name}={value:.12g}" if isinstance(value, float) else f"{name}={value}")
     return tuple(words)
@@ -222,20 +233,12 @@ def _lists(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     yield "--root", os.path.abspath(options.root)
 
 
-def _count(text: str) -> int:
-    return _least(text, 1)
-
-
 def _jobs(text: str) -> int:
-    jobs = _count(text)
+    jobs = _COUNT(text)
     most = max(_MOST_JOBS, processors())
     if jobs > most:
         raise argparse.ArgumentTypeError(f"{text!r}: expected at most {most}")
     return jobs
-
-
-def _number(text: str) -> int:
-    return _least(text, 0)
 
 
 def _seed(text: str) -> int:
@@ -243,12 +246,6 @@ def _seed(text: str) -> int:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number") from None
-
-
-def _least(text: str, least: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of {least} or more")
-    return int(text)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from scenario_runner import __version__
 from scenario_runner.cli.arguments import (
@@ -13,11 +13,11 @@ from scenario_runner.cli.arguments import (
     add_sandbox_option,
     compiler_arguments,
 )
-from scenario_runner.cli.messages import set_up_logging, write
+from scenario_runner.cli.messages import set_up_logging, write_finding
+from scenario_runner.plan.model.records import CompilerOptions
 from scenario_runner.text import counted, one_line
-
-if TYPE_CHECKING:
-    from scenario_runner.validation import Validation
+from scenario_runner.validation import Options, Validation, validate_file
+from scenario_runner.validation.model import SCHEMA, sarif
 
 
 def main(argv: Sequence[str]) -> int:
@@ -43,44 +43,30 @@ def main(argv: Sequence[str]) -> int:
     add_sandbox_option(parser)
     add_logging_option(parser)
     options = parser.parse_args(argv)
-    from scenario_runner.plan.model.records import CompilerOptions
-    from scenario_runner.validation import Options, validate_file
-
     set_up_logging(options.log_level)
     device = None
     if options.against is not None:
-        from scenario_runner.validation.reported_device import read_device
+        from scenario_runner.validation.reported_device import read_device  # which imports vulkan/
 
         device = read_device(options.against, options.device)
     compiler = CompilerOptions(**compiler_arguments(options))
-    wanted = Options(compiler, options.hazards, device, options.output, options.sandbox, options.strict)
+    settings = Options(compiler, options.hazards, device, options.output, options.sandbox, options.strict)
     validations = []
     for file in options.files:
-        validation = validate_file(file, wanted)
+        validation = validate_file(file, settings)
         validations.append(validation)
         if options.format == "text":
             _show(validation)
-    if options.format != "text":
-        import json
-
-        print(json.dumps(_document(validations, options.format), indent=2))
+    if options.format == "json":
+        print(json.dumps({"schema": SCHEMA, "files": [validation.as_json() for validation in validations]}, indent=2))
+    elif options.format == "sarif":
+        print(json.dumps(sarif(validations, __version__), indent=2))
     return next((each.exit_code for each in validations if each.exit_code), 0)
 
 
-def _document(validations: Sequence[Validation], format: str) -> object:
-    if format == "sarif":
-        from scenario_runner.validation.model import sarif
-
-        return sarif(validations, __version__)
-    from scenario_runner.validation.model import SCHEMA
-
-    return {"schema": SCHEMA, "files": [validation.as_json() for validation in validations]}
-
-
 def _show(validation: Validation) -> None:
-    for problem in validation.findings:
-        first, newline, rest = str(problem).partition("\n")
-        write(problem.severity, f"{first} [{problem.code}]{newline}{rest}", problem.help)
+    for finding in validation.findings:
+        write_finding(finding)
     if not validation.exit_code:
         counts = [counted(validation.resources, "resource"), counted(validation.commands, "command")]
         warnings = validation.count("warning")

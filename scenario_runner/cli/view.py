@@ -6,17 +6,19 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from scenario_runner.cli.arguments import Parser, add_tolerance_options, element
-from scenario_runner.cli.messages import is_terminal, rich_console, show_error
+from scenario_runner.cli.arguments import Parser, whole_number
+from scenario_runner.cli.messages import is_terminal, rich_console, show_error, show_table
 from scenario_runner.errors import ScenarioRunnerError, UsageError
+from scenario_runner.files.source import file_error
 from scenario_runner.text import counted, one_line
-
-if TYPE_CHECKING:
-    from scenario_runner.viewing.content import Channel, Content
-    from scenario_runner.viewing.difference import Difference, Error
+from scenario_runner.viewing.content import Channel, Content, corner, statistics_of
+from scenario_runner.viewing.difference import Difference, Error, Tolerance, compare, error_map, folder_pairs
+from scenario_runner.viewing.element import ELEMENTS, Element
+from scenario_runner.viewing.picture import heat, picture_of, shown_channels, shrunk, value_range, write_picture
+from scenario_runner.viewing.reading import read_content
 
 _PNG_SIDE = 65_535
 _TABLE_ROWS = 16
@@ -27,15 +29,11 @@ _SIGNED = ("--range", "--shape")
 
 
 def _content(path: str, options: argparse.Namespace) -> Content:
-    from scenario_runner.viewing.reading import read_content
-
     content = read_content(path, mip=options.mip, element=options.dtype, shape=options.shape)
     return content if options.channel is None else content.select(options.channel)
 
 
 def _check_picture(content: Content) -> None:
-    from scenario_runner.files.source import file_error
-
     if not math.prod(content.shape) or not content.channels:
         raise file_error(content.path, "is empty: there is no picture of it")
     sides = content.shape[-1] if content.shape else 1, math.prod(content.shape[:-1])
@@ -52,7 +50,8 @@ def _color_console() -> Any:
     if not is_terminal(sys.stdout):
         return None
     console = rich_console(sys.stdout)
-    return None if console.no_color or console.color_system is None else console
+    has_blocks = console.encoding.lower().startswith("utf")
+    return console if has_blocks and console.color_system is not None and not console.no_color else None
 
 
 def _draw(console: Any, picture: Any, *, brightest: bool = False) -> None:
@@ -60,24 +59,16 @@ def _draw(console: Any, picture: Any, *, brightest: bool = False) -> None:
 
     ``brightest`` is as for `shrunk`.
     """
-    from rich.style import Style
     from rich.text import Text
 
-    from scenario_runner.viewing.picture import shrunk
-
-    has_blocks = console.encoding.lower().startswith("utf")
     width, height = max(console.width, 1), max(2 * (console.height - 4), 8)
     small = shrunk(picture, width, height, brightest=brightest).tolist()
-    step = 2 if has_blocks else 1
-    for row in range(0, len(small), step):
+    for row in range(0, len(small), 2):
+        lower = small[row + 1] if row + 1 < len(small) else None
         line = Text(no_wrap=True)
-        lower = small[row + 1] if has_blocks and row + 1 < len(small) else None
         for column, upper in enumerate(small[row]):
-            color = _color(upper)
-            if not has_blocks:
-                line.append(" ", Style(bgcolor=color))
-            else:
-                line.append("▀", Style(color=color, bgcolor=_color(lower[column]) if lower else None))
+            below = f" on {_color(lower[column])}" if lower else ""
+            line.append("▀", _color(upper) + below)
         console.print(line, soft_wrap=True)
 
 
@@ -100,8 +91,6 @@ def _show_difference(options: argparse.Namespace) -> int:
 
 def _show_folders(options: argparse.Namespace) -> int:
     """Compare the files of two folders by their names; a file that cannot be read does not keep others from it."""
-    from scenario_runner.viewing.difference import folder_pairs
-
     if options.png:
         raise UsageError("--png takes the errors of two files, not of folders")
     one, other = options.diff
@@ -124,13 +113,9 @@ def _show_folders(options: argparse.Namespace) -> int:
 
 
 def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
-    from scenario_runner.viewing.difference import Tolerance, compare, error_map
-    from scenario_runner.viewing.picture import heat, write_picture
-
     one, other = (_content(path, options) for path in (first, second))
     found = compare(one, other, Tolerance(options.atol, options.rtol, options.ulp))
-    for line in report(found, one, other):
-        print(line)
+    show_difference(found, one, other)
     console = None if found.is_equal else _color_console()
     if (options.png or console is not None) and found.mismatch is None and found.total:
         if options.png:
@@ -144,36 +129,42 @@ def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
     return 0 if found.is_equal else _DIFFERENT_EXIT_CODE
 
 
-def report(found: Difference, one: Content, other: Content) -> Iterator[str]:
-    """What is printed of two files that were compared."""
-    names = f"{one_line(one.path)} and {one_line(other.path)}"
+def show_difference(found: Difference, one: Content, other: Content, indent: str = "") -> None:
+    """Print how two contents that were compared differ."""
+    names = f"{indent}{one_line(one.path)} and {one_line(other.path)}"
     if found.mismatch is not None:
-        yield f"{names} cannot be compared: {found.mismatch}"
+        print(f"{names} cannot be compared: {found.mismatch}")
         return
     if found.is_equal:
         tolerated = f", {found.tolerated} of them within the tolerance" if found.tolerated else ""
-        yield f"{names} are equal: {counted(found.total, 'element')}{tolerated}"
+        print(f"{names} are equal: {counted(found.total, 'element')}{tolerated}")
     else:
         share = 100 * found.count / found.total
         tolerated = f", {found.tolerated} more within the tolerance" if found.tolerated else ""
-        yield f"{names} differ: {found.count} of {counted(found.total, 'element')} ({share:.3g} %){tolerated}"
+        print(f"{names} differ: {found.count} of {counted(found.total, 'element')} ({share:.3g} %){tolerated}")
+    facts = {}
     if found.first is not None:
         index, first, second = found.first
-        yield f"  first at       {list(index)}: {first} against {second}"
+        facts["first at"] = f"{list(index)}: {first} against {second}"
     for label, error in (("absolute error", found.absolute), ("relative error", found.relative), ("ULP", found.ulp)):
         if error is not None:
-            yield f"  {label:14} {_number(error)} at {list(error.index)}"
+            facts[label] = f"{error_text(error)} at {list(error.index)}"
     if found.psnr is not None:
-        yield f"  PSNR           {found.psnr:.2f} dB"
+        facts["PSNR"] = f"{found.psnr:.2f} dB"
     if any(found.nan_counts):
         only_one, only_other, both = found.nan_counts
-        yield f"  NaN            {only_one} in the first alone, {only_other} in the second alone, {both} in both"
+        facts["NaN"] = f"{only_one} in the first alone, {only_other} in the second alone, {both} in both"
     if found.box is not None:
         top, left, bottom, right = found.box
-        yield f"  within         rows {top} to {bottom}, columns {left} to {right}"
+        facts["within"] = f"rows {top} to {bottom}, columns {left} to {right}"
+    for label, text in facts.items():
+        print(f"{indent}  {label:14} {text}")
 
 
-def _number(error: Error) -> str:
+def error_text(error: Error | None) -> str:
+    """The value of an error; a dash where there is none."""
+    if error is None:
+        return "-"
     return str(error.value) if isinstance(error.value, int) else f"{error.value:.9g}"
 
 
@@ -209,7 +200,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--channel", metavar="C", help="show one channel: R, G, B, A, depth, stencil or a number")
     parser.add_argument("--range", metavar="MIN:MAX", type=_range, help="values shown as black and white")
-    parser.add_argument("--mip", metavar="N", type=_level, default=0, help="mip level of a .dds file (default: 0)")
+    parser.add_argument(
+        "--mip", metavar="N", type=whole_number(0), default=0, help="mip level of a .dds file (default: 0)"
+    )
     parser.add_argument(
         "--dtype", metavar="TYPE", type=element, help="type of the bytes of a .npy file, such as float32"
     )
@@ -237,6 +230,31 @@ def _joined(argv: Sequence[str]) -> list[str]:
     return found
 
 
+def add_tolerance_options(parser: argparse.ArgumentParser, when: str = "") -> None:
+    """--atol, --rtol and --ulp, which have effect ``when``."""
+    parser.add_argument("--atol", metavar="X", type=_error, default=0.0, help=f"{when}absolute errors to accept")
+    parser.add_argument("--rtol", metavar="X", type=_error, default=0.0, help=f"{when}relative errors to accept")
+    parser.add_argument("--ulp", metavar="N", type=whole_number(0), default=0, help=f"{when}errors in ULP to accept")
+
+
+def _error(text: str) -> float:
+    try:
+        limit = float(text)
+    except ValueError:
+        limit = math.nan
+    if not 0 <= limit < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 0 or more, such as 1e-3")
+    return limit
+
+
+def element(text: str) -> Element:
+    """The kind of number of this name."""
+    found = ELEMENTS.get(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected one of {', '.join(ELEMENTS)}")
+    return found
+
+
 def _range(text: str) -> tuple[float, float]:
     least, _, greatest = text.partition(":")
     try:
@@ -246,12 +264,6 @@ def _range(text: str) -> tuple[float, float]:
     if not (math.isfinite(limits[0]) and math.isfinite(limits[1]) and limits[0] < limits[1]):
         raise argparse.ArgumentTypeError(f"{text!r}: expected two finite numbers, the smaller one first")
     return limits
-
-
-def _level(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 5):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected the number of a mip level, from 0 on")
-    return int(text)
 
 
 def _shape(text: str) -> tuple[int, ...]:
@@ -265,15 +277,11 @@ def _shape(text: str) -> tuple[int, ...]:
 
 
 def _show(content: Content, options: argparse.Namespace) -> None:
-    from scenario_runner.viewing.picture import picture_of, shown_channels, value_range, write_picture
-
     print(f"{one_line(content.path)}: {content.title}")
-    for line in _table(content):
-        print(line)
+    _show_statistics(content)
     console = _color_console()
     if console is None:
-        for line in _corner(content):
-            print(line)
+        _show_corner(content)
     if options.png:
         _check_picture(content)
     elif console is None or not math.prod(content.shape) or not content.channels:
@@ -294,9 +302,7 @@ def _names(shown: Sequence[Channel], content: Content) -> str:
     return f" of channel{'s' * (len(shown) > 1)} {', '.join(channel.name for channel in shown)}"
 
 
-def _table(content: Content) -> Iterator[str]:
-    from scenario_runner.viewing.content import statistics_of
-
+def _show_statistics(content: Content) -> None:
     rows: list[tuple[str, ...]] = [("channel", "min", "max", "mean", "NaN", "infinite")]
     for channel in content.channels[:_TABLE_ROWS]:
         found = statistics_of(channel)
@@ -309,18 +315,13 @@ def _table(content: Content) -> Iterator[str]:
                 str(found.infinite_count) if channel.element.is_float else "-",
             )
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+    show_table(rows)
     if len(content.channels) > _TABLE_ROWS:
-        yield f"  … and {len(content.channels) - _TABLE_ROWS} more channels"
+        print(f"  … and {len(content.channels) - _TABLE_ROWS} more channels")
 
 
-def _corner(content: Content) -> Iterator[str]:
-    """The first texels of the first rows, their channels with commas between them."""
-    from scenario_runner.viewing.content import corner
-    from scenario_runner.viewing.picture import shown_channels
-
+def _show_corner(content: Content) -> None:
+    """Print the first texels of the first rows, their channels with commas between them."""
     channels = content.channels if len(content.channels) <= _TEXEL_CHANNELS else shown_channels(content)
     if not channels:
         return
@@ -331,7 +332,5 @@ def _corner(content: Content) -> Iterator[str]:
     texts = [
         [",".join(f"{part[row, column]:g}" for part in corners) for column in range(columns)] for row in range(rows)
     ]
-    widths = [max(len(row[column]) for row in texts) for column in range(columns)]
-    yield f"  first values{_names(channels, content)}:"
-    for row_texts in texts:
-        yield "    " + "  ".join(text.rjust(width) for text, width in zip(row_texts, widths, strict=True))
+    print(f"  first values{_names(channels, content)}:")
+    show_table(texts, right=range(columns), indent=4, heading="")

@@ -234,5 +234,5 @@ def test_on_a_terminal(adding: Scene, shader_cache: Path, checkout: Path) -> Non
     assert process.returncode == 0, shown
     lines = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).splitlines()
     assert all(len(line) <= 80 for line in lines if "●" in line)
-    names = [line.split("  ")[0] for line in lines if "●" in line]
+    names = [line.strip().split("  ")[0] for line in lines if "●" in line]
     assert {"0 add", "1 twice", "all dispatches", "submit", "wait", "whole run"} <= set(names)
