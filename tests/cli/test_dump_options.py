@@ -49,7 +49,10 @@ def test_what_is_asked_for(scene: Scene, program: Program, tmp_path: Path) -> No
     [
         (["--dump-after", "0"], "--dump-after needs --dump-dir"),
         (["--dump-dir", "d"], "--dump-dir needs --dump-after"),
-        (["--dump-all", "d", "--dump-after", "0", "--dump-dir", "d"], "--dump-after and --dump-all contradict each other"),
+        (
+            ["--dump-all", "d", "--dump-after", "0", "--dump-dir", "d"],
+            "--dump-after and --dump-all contradict each other",
+        ),
         (
             ["other.json", "--output=o", "--folder-each", "--dump-all", "d"],
             "--dump-all takes the files of one scenario",
