@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from scenario_runner import system_packages
-from scenario_runner.system_packages import FAMILIES, Packages, install_command, install_here, package_names
+from scenario_runner.system_packages import (
+    FAMILIES,
+    Packages,
+    family_here,
+    install_command,
+    install_here,
+    package_names,
+)
 
 
 @pytest.mark.parametrize("part", Packages._fields)
@@ -37,3 +44,27 @@ def test_sudo_is_for_users(monkeypatch: pytest.MonkeyPatch) -> None:
     assert install_here("loader", "driver") == "dnf install vulkan-loader mesa-vulkan-drivers"
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert install_here("loader", "driver") == "sudo dnf install vulkan-loader mesa-vulkan-drivers"
+
+
+@pytest.mark.parametrize(
+    "os_release, family",
+    [
+        ('PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\n', "debian"),
+        ("ID=ubuntu\nID_LIKE=debian\n", "debian"),
+        ('ID=linuxmint\nID_LIKE="ubuntu debian"\n', "debian"),
+        ("ID=fedora\n", "fedora"),
+        ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', "fedora"),
+        ("ID=arch\n", "arch"),
+        ("ID=manjaro\nID_LIKE=arch\n", "arch"),
+        ("ID=alpine\n", "alpine"),
+        ("ID=nixos\n", None),
+        ("garbage\x00\n=\n", None),
+        ("", None),
+    ],
+)
+def test_the_distribution_is_read_from_os_release(tmp_path: Path, os_release: str, family: str | None) -> None:
+    """os-release's ID, or else ID_LIKE, says which family's packages apply."""
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/os-release").write_text(os_release)
+    assert family_here(tmp_path, "linux") == family
+    assert family_here(tmp_path, "darwin") == "macos"

@@ -1,4 +1,4 @@
-"""tools/run, tools/test and .ci/run before Python takes over: an interpreter, what is due, a machine for the tests."""
+"""tools/run and tools/test before Python takes over: an interpreter, and what is due."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.system_packages import package_names
-from tools.bootstrap.packages import NEEDED, WELCOME
+from tools.bootstrap.machine import NEEDED, WELCOME
 
 # An interpreter that writes down what it is asked for. Questions about its version go to the real one, and the set-up
 # that it is asked to do leaves what the real set-up leaves.
@@ -24,12 +24,15 @@ case $* in
     shift 3
     {{ printf 'run in %s:' "$PWD"; printf ' <%s>' "$@"; echo; }} >>"$NOTES" ;;
 *pytest*) shift 2; echo "pytest in $PWD: $*" >>"$NOTES"; echo "1 passed" ;;
-*ruff*|*mypy*) shift; echo "$*" >>"$NOTES" ;;
 *) exec '{sys.executable}' "$@" ;;
 esac
 """
 SHIM = "#!/bin/sh\necho 'pyenv: python3.12: command not found' >&2\nexit 127\n"
 OLD = '#!/bin/sh\ncase $* in *version_info*) exit 1 ;; *) echo "asked an old interpreter" >&2; exit 9 ;; esac\n'
+
+
+REAL = f"#!/bin/sh\nexec '{sys.executable}' \"$@\"\n"
+WITHOUT_VENV = f"#!/bin/sh\ncase $* in *ensurepip*) exit 1 ;; *) exec '{sys.executable}' \"$@\" ;; esac\n"
 
 
 class Checkout:
@@ -40,13 +43,12 @@ class Checkout:
         self.notes = folder / "notes"
         self.programs = folder / "bin"
         self.programs.mkdir()
-        basic = ("cat", "cksum", "readlink", "mkdir", "cp", "touch", "sh", "id", "tail", "bash", "dirname", "sed")
+        basic = ("cat", "cksum", "readlink", "mkdir", "cp", "touch", "sh", "id", "tail")
         for name in basic:
             found = shutil.which(name)
             assert found is not None, name
             (self.programs / name).symlink_to(found)
-        for name in ("tools", ".ci"):
-            shutil.copytree(original / name, self.root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(original / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(original / "pyproject.toml", self.root)
         (self.root / "scenario_runner").mkdir()
         for name in ("system_packages.py", "arm_glslc.py"):
@@ -116,7 +118,7 @@ def test_the_tests_set_up_for_both(copy):
     "change",
     [
         lambda root: (root / "pyproject.toml").write_text("[project]\n", encoding="utf-8"),
-        lambda root: (root / "tools/bootstrap/packages.py").write_text("", encoding="utf-8"),
+        lambda root: (root / "tools/bootstrap/steps.py").write_text("", encoding="utf-8"),
         lambda root: (root / "scenario_runner/system_packages.py").write_text("", encoding="utf-8"),
         lambda root: (root / ".venv/driver").unlink(),
         lambda root: (root / ".venv/ready-run").write_text("", encoding="utf-8"),
@@ -174,35 +176,27 @@ def test_a_failed_set_up_ends_the_start(copy):
     assert (done.returncode, copy.noted()) == (3, [])
 
 
-def test_a_shim_that_fails_is_passed_over(copy):
-    """pyenv's shims for versions that are not switched on, and interpreters that are too old, are not chosen."""
-    copy.program("python3", OLD)
-    copy.program("python3.13", SHIM)
-    copy.program("python3.12", SHIM)
-    copy.program("python3.11", f"#!/bin/sh\nexec '{sys.executable}' \"$@\"\n")
-    assert copy.found_python() == "python3.11"
-
-
-def test_the_users_python3_comes_first(copy):
-    """Where python3 is a version that we support it is taken, however many others there are."""
-    for name in ("python3", "python3.13", "python3.12"):
-        copy.program(name, f"#!/bin/sh\nexec '{sys.executable}' \"$@\"\n")
-    assert copy.found_python() == "python3"
-
-
-def test_an_interpreter_without_venv_is_the_last_choice(copy):
-    """One that cannot make environments (Debian without python3-venv) is taken when there is no other."""
-    crippled = f"#!/bin/sh\ncase $* in *ensurepip*) exit 1 ;; *) exec '{sys.executable}' \"$@\" ;; esac\n"
-    copy.program("python3", crippled)
-    copy.program("python3.12", f"#!/bin/sh\nexec '{sys.executable}' \"$@\"\n")
-    assert copy.found_python() == "python3.12"
+@pytest.mark.parametrize(
+    "programs, expected",
+    [
+        ({"python3": OLD, "python3.13": SHIM, "python3.12": SHIM, "python3.11": REAL}, "python3.11"),
+        ({"python3": REAL, "python3.13": REAL, "python3.12": REAL}, "python3"),
+        ({"python3": WITHOUT_VENV, "python3.12": REAL}, "python3.12"),
+    ],
+    ids=["shims that fail and old ones are passed over", "python3 comes first", "without venv is the last choice"],
+)
+def test_which_interpreter_is_taken(copy, programs, expected):
+    """The first one that works, is supported and can make environments."""
+    for name, text in programs.items():
+        copy.program(name, text)
+    assert copy.found_python() == expected
 
 
 def test_a_pyenv_version_is_found_without_its_shim(copy):
     """An interpreter that pyenv installed is found in its versions folder."""
     folder = copy.root.parent / ".pyenv/versions/3.12.1/bin"
     folder.mkdir(parents=True)
-    shutil.copy(copy.program("python3.12", f"#!/bin/sh\nexec '{sys.executable}' \"$@\"\n"), folder / "python3")
+    shutil.copy(copy.program("python3.12", REAL), folder / "python3")
     copy.program("python3.12", SHIM)
     copy.program("python3", SHIM)
     done = copy.call("sh", "-c", 'root=$PWD; . "$root/tools/bootstrap/set_up.sh"; find_python')
@@ -240,65 +234,3 @@ def test_a_machine_without_python_is_told_what_to_install(copy, level):
     assert command == "scenario-runner:   Debian, Ubuntu   "
     assert sorted(names.split()) == sorted(packages.split())
     assert "SCENARIO_RUNNER_PYTHON=/path/to/python3" in done.stderr
-
-
-def checks(root: Path) -> list[str]:
-    """What .ci/run does in an environment."""
-    return [
-        "set up run",
-        f"run in {root}: <scenarios/basics/add/scenario.json>",
-        "set up test",
-        *("ruff check .", "ruff format --check .", "mypy"),
-        f"pytest in {root}: -n auto --maxprocesses 4 --dist worksteal",
-    ]
-
-
-def test_changes_are_checked_on_a_bare_machine(copy):
-    """.ci/run runs both README commands and the linters on the bare machine; pytest's summary comes last."""
-    copy.program("python3", INTERPRETER)
-    (copy.root / "tools/bare_machine").write_text(
-        '#!/bin/sh\necho "machine $*" >>"$NOTES"; [ "$1" != --worktree ] || shift; [ "$1" = true ] || exec "$@"\n'
-    )
-    done = copy.call(copy.root / ".ci/run")
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
-    assert (lines[0], lines[-1]) == ("ci: running on a bare Debian (bookworm)", "1 passed")
-    assert copy.noted() == ["machine true", "machine --worktree .ci/run --here", *checks(copy.root)]
-
-
-def test_changes_are_checked_here_where_no_machine_is_to_be_had(copy):
-    """Where no bare machine can be made, .ci/run says in one line why, and checks in this environment."""
-    copy.program("python3", INTERPRETER)
-    copy.program("id", "#!/bin/sh\necho 1000\n")
-    done = copy.call(copy.root / ".ci/run")
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
-    reason = "bare_machine: making a bare machine takes root"
-    assert lines[0] == f"ci: running in this environment, not on a bare Debian: {reason}"
-    assert lines[-1] == "1 passed"
-    assert copy.noted() == checks(copy.root)
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["true"], "making a bare machine takes mmdebstrap: apt-get install mmdebstrap"),
-        (["--release", "sid", "true"], "usage: tools/bare_machine [--release bookworm|trixie] [--user] "),
-        (["--user"], "usage: tools/bare_machine [--release bookworm|trixie] [--user] "),
-    ],
-)
-def test_a_bare_machine_that_cannot_be_made(copy, arguments, message):
-    """tools/bare_machine ends with 125 and says what it lacks, or how it is used."""
-    copy.program("id", "#!/bin/sh\necho 0\n")
-    done = copy.call(copy.root / "tools/bare_machine", *arguments)
-    assert (done.returncode, done.stdout) == (125, "")
-    assert done.stderr.startswith(f"bare_machine: {message}")
-
-
-def test_a_failed_check_fails_the_change(copy):
-    """Whatever fails, the rest is run and the exit status says that something failed."""
-    copy.program("python3", INTERPRETER.replace('*ruff*|*mypy*) shift; echo "$*" >>"$NOTES"', "*mypy*) exit 2"))
-    done = copy.call(copy.root / ".ci/run")
-    assert done.returncode == 1
-    assert "-m mypy failed" in done.stdout
-    assert done.stdout.splitlines()[-1] == "1 passed"

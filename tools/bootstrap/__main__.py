@@ -3,7 +3,7 @@
 1. One set-up of a checkout at a time; whoever had to wait looks again.
 2. The environment: made when there is none, or when what is there is unfinished, broken or of another checkout.
 3. The packages, when the key (pyproject.toml and these files) is not the one they were installed with.
-4. The machine: loader, driver and GLSL compiler, installed where that is ours to do, else named.
+4. The machine: what `doctor` finds missing is installed where that is ours to do, else named.
 5. The stamp, which lets the next start skip all this. What is still missing stands in it as a path that does not exist.
 """
 
@@ -20,8 +20,7 @@ from scenario_runner import arm_glslc
 from scenario_runner.system_packages import package_names
 
 from .environment import Environment
-from .machine import Machine
-from .packages import advice, can_install, find, install, look
+from .machine import Lack, can_install, examine, find, install, look
 from .steps import SetUpError, say
 
 
@@ -42,43 +41,45 @@ def alone(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def set_up(checkout: Path, level: str, key: str, machine: Machine) -> None:
+def set_up(checkout: Path, level: str, key: str) -> None:
     """Bring the checkout to `level`. Raises `SetUpError`."""
-    environment = Environment(checkout, machine.environ)
+    environment = Environment(checkout, os.environ)
     if not environment.was_installed(level, key):
         if not environment.is_sound():
-            environment.create(machine)
+            environment.create()
         environment.install_package(level)
         environment.write_stamps(level, key, ["the machine was not looked at yet"])
     if level == "test" and arm_glslc.has_wheels():
         environment.install_glslc()
 
-    lack = look(machine, level)
-    for parts in (lack.installable(), lack.welcome):  # apart: a distribution may lack what is only welcome
-        if parts and can_install(machine):
+    report = examine(environment.python)
+    lack = look(report, level)
+    if can_install() and (lack.installable or lack.welcome):
+        for parts in (lack.installable, lack.welcome):  # apart: a distribution may lack what is only welcome
             try:
-                install(machine, package_names("debian", parts))
+                install(package_names("debian", parts))
             except SetUpError as error:
                 say(str(error))
-    lack = look(machine, level)
-    if level == "run" and "glslang" in lack.parts and arm_glslc.has_wheels():
+        report = examine(environment.python)
+        lack = look(report, level)
+    if level == "run" and "glslang" in lack.needed and arm_glslc.has_wheels():
         environment.install_glslc()
-        lack = lack.without_need_of("glslang")
-    must_exist = [path for path in find(machine, level).values() if path is not None and path.startswith("/")]
+        lack = Lack(tuple(each for each in lack.needed if each != "glslang"), ("glslang", *lack.welcome), lack.hint)
+    paths = [path for path in find(report, level).values() if path and path.startswith("/")]
     if environment.glslc.exists():
-        must_exist.append(str(environment.glslc))
-    environment.write_stamps(level, key, [*must_exist, *(f"missing: {part}" for part in lack.parts)])
-    if lack.parts and level == "test":
-        raise SetUpError(advice(machine, lack))
-    if lack.parts:
-        say(advice(machine, lack))  # what needs no device works all the same
+        paths.append(str(environment.glslc))
+    environment.write_stamps(level, key, [*paths, *(f"missing: {part}" for part in lack.needed)])
+    if lack.needed and level == "test":
+        raise SetUpError(lack.advice())
+    if lack.needed:
+        say(lack.advice())  # what needs no device works all the same
 
 
 def main(level: str, key: str) -> int:
     checkout = Path.cwd().resolve()
     try:
         with alone(checkout):
-            set_up(checkout, level, key, Machine.this())
+            set_up(checkout, level, key)
     except SetUpError as error:
         say(str(error))
         return 1

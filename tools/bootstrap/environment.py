@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import subprocess
@@ -10,10 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from scenario_runner import arm_glslc
-from scenario_runner.system_packages import install_command
+from scenario_runner.system_packages import family_here, install_command
 
-from .machine import Machine
-from .packages import can_install, install
+from .machine import can_install, install
 from .steps import SetUpError, step
 
 # Settings that would send packages anywhere but into the environment. Indexes, proxies and certificates stay.
@@ -66,10 +66,10 @@ class Environment:
         command = [str(self.python), "-I", "-c", program, str(self.folder)]
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
 
-    def create(self, machine: Machine) -> None:
+    def create(self) -> None:
         """Make the environment anew, from the real interpreter behind shims, links and other environments."""
         base = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
-        self._need_venv_module(base, machine)
+        self._need_venv_module(base)
         if self.folder.is_symlink() or self.folder.is_file():
             self.folder.unlink()
         elif self.folder.exists():
@@ -113,15 +113,15 @@ class Environment:
         shutil.rmtree(target, ignore_errors=True)
         partial.rename(target)
 
-    def _need_venv_module(self, base: str, machine: Machine) -> None:
+    def _need_venv_module(self, base: str) -> None:
         probe = [base, "-I", "-c", "import ensurepip, venv"]
         if subprocess.run(probe, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0:
             return
         name = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
-        if can_install(machine):
-            install(machine, (name,))
-        elif machine.distribution() == "debian":
-            command = install_command("debian", (name,), superuser=machine.is_superuser, root=machine.root)
+        if can_install():
+            install((name,))
+        elif family_here() == "debian":
+            command = install_command("debian", (name,), superuser=os.geteuid() == 0)
             raise SetUpError(f"{base} lacks the venv module; install it: {command}")
         else:
             raise SetUpError(f"{base} lacks the venv module: name another interpreter with SCENARIO_RUNNER_PYTHON")

@@ -1,158 +1,149 @@
-"""What this machine has: a Vulkan loader, a driver's manifest, programs. Looks at files only; starts nothing."""
+"""What this machine lacks for ``run`` or ``test`` by doctor's report, and installing it where that is ours to do."""
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import platform
-import sysconfig
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import shutil
+import subprocess
+from collections.abc import Sequence
+from glob import glob
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from scenario_runner.system_packages import family_here
+from scenario_runner.system_packages import (
+    family_here,
+    has_package_lists,
+    install_command,
+    install_here,
+)
 
-# A manifest is a few hundred bytes; whatever is larger than this is something else.
-MANIFEST_BYTES_MAX = 1 << 20
+from .steps import SetUpError, say, step
+
+# Fields of `scenario_runner.system_packages.Packages`, in words.
+WORDS = {
+    "loader": "the Vulkan loader (libvulkan.so.1)",
+    "driver": "a Vulkan driver (your GPU's, or Mesa's lavapipe)",
+    "glslang": "a GLSL compiler (glslang)",
+    "glslc": "a GLSL compiler that takes many shaders at a time (Google's glslc)",
+    "spirv_tools": "SPIR-V tools (spirv-as, spirv-val)",
+    "vulkan_tools": "Vulkan tools (vulkaninfo)",
+    "validation": "the Khronos validation layer",
+    "c_compiler": "a C compiler and the C library's headers",
+}
+NEEDED = {
+    "run": ("loader", "driver", "glslang"),
+    "test": ("loader", "driver", "glslang", "glslc", "spirv_tools", "vulkan_tools", "c_compiler"),
+}
+# What makes a run faster, or more tests possible, and is not a reason to stop.
+WELCOME = {"run": ("glslc", "spirv_tools"), "test": ("validation",)}
 
 
-@dataclass(frozen=True)
-class Machine:
-    """Where to look. Tests give a folder of their own as `root`; everything else reads the machine in front of us."""
+class Lack(NamedTuple):
+    """Missing parts, keys of `WORDS`. ``hint`` says what to do about a driver that packages would not bring."""
 
-    root: Path
-    environ: Mapping[str, str]
-    system: str
-    architecture: str
-    is_superuser: bool
+    needed: tuple[str, ...]
+    welcome: tuple[str, ...]
+    hint: str = ""
 
-    @classmethod
-    def this(cls) -> Machine:
-        return cls(Path("/"), os.environ, platform.system(), platform.machine(), os.geteuid() == 0)
+    @property
+    def installable(self) -> tuple[str, ...]:
+        """The needed parts that packages bring."""
+        return tuple(part for part in self.needed if not (part == "driver" and self.hint))
 
-    def distribution(self) -> str | None:
-        """The family whose package names apply, a key of `system_packages.FAMILIES`; None for any other system."""
-        return family_here(self.root, "darwin" if self.system == "Darwin" else "linux")
+    def advice(self) -> str:
+        """Name what is missing, and the command that brings all of it on this system."""
+        lines = [f"missing: {WORDS[part]}" for part in self.needed]
+        if self.hint:
+            lines.append(self.hint)
+        if self.installable:
+            lines += [f"useful: {WORDS[part]}" for part in self.welcome]
+            lines.append(f"install: {install_here(*self.installable, *self.welcome)}")
+        return "\n".join(lines)
 
-    def loader(self) -> str | None:
-        """The Vulkan loader (on macOS MoltenVK can stand in for it): its path, or its name where only dlopen knows."""
-        names = ["libvulkan.so.1", "libvulkan.so"]
-        if self.system == "Darwin":
-            names = ["libvulkan.1.dylib", "libvulkan.dylib", "libMoltenVK.dylib"]
-        return next((found for name in names if (found := self.library(name))), None)
 
-    def library(self, name: str) -> str | None:
-        """Where the dynamic linker would find the library `name`."""
-        for folder in self._library_folders():
-            if (folder / name).is_file():
-                return str(folder / name)
-        if self.root == Path("/"):
-            # The linker's cache knows places that we do not (Nix, Guix, vendor folders); what it finds is the truth.
-            try:
-                ctypes.CDLL(name)
-            except OSError:
-                return None
-            return name
+def examine(python: Path) -> dict[str, Any]:
+    """The report of `scenario-runner doctor` in the environment of ``python``."""
+    command = [str(python), "-m", "scenario_runner", "doctor", "--json"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    try:
+        report: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        raise SetUpError(f"looking at this machine failed:\n{done.stderr}") from None
+    return report
+
+
+def find(report: dict[str, Any], level: str) -> dict[str, str | None]:
+    """The path of each part that ``run`` or ``test`` needs or welcomes, None where it is missing."""
+    compilers = report["compilers"]["GLSL"]
+    layer = report["layers"]["validation"]
+    found = {
+        "loader": report["loader"]["path"] if report["loader"]["found"] else None,
+        "driver": next((driver["path"] for driver in report["drivers"] if not driver["problem"]), None),
+        # The tests call glslangValidator by this name; a run takes any compiler.
+        "glslang": shutil.which("glslangValidator") if level == "test" else next((c["path"] for c in compilers), None),
+        "glslc": next((compiler["path"] for compiler in compilers if compiler["batches"]), None),
+        "spirv_tools": shutil.which("spirv-as"),
+        "vulkan_tools": shutil.which("vulkaninfo"),
+        "validation": "" if layer["found"] else None,
+        "c_compiler": c_compiler(),
+    }
+    return {part: found[part] for part in (*NEEDED[level], *WELCOME[level])}
+
+
+def c_compiler() -> str | None:
+    """A C compiler that finds the headers of the C library: Debian's gcc may come without them."""
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if compiler is None:
         return None
+    done = subprocess.run([compiler, "-E", "-"], input=b"#include <stdio.h>\n", capture_output=True, check=False)
+    return compiler if done.returncode == 0 else None
 
-    def driver(self) -> Path | None:
-        """The first usable driver manifest among those that the Vulkan loader reads."""
-        return next((path for path in self._manifests() if self.is_usable(path)), None)
 
-    def overrides(self) -> str | None:
-        """The environment variable that keeps the Vulkan loader from the standard folders, where one is set."""
-        return next((name for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES") if self.environ.get(name)), None)
+def look(report: dict[str, Any], level: str) -> Lack:
+    """What is missing. A driver that is there is never added to, whosever it is."""
+    found = find(report, level)
+    needed, welcome = (tuple(part for part in parts[level] if found[part] is None) for parts in (NEEDED, WELCOME))
+    hint = ""
+    if "driver" in needed:
+        # a vendor's container set-up leaves manifests where the Vulkan loader does not look
+        stray = sorted(glob("/usr/local/*/share/vulkan/icd.d/*.json"))
+        problem = next((each for each in report["findings"] if each["id"] == "driver-missing"), None)
+        if problem and problem["fix"] != install_here("driver"):
+            hint = f"{problem['message']}: {problem['fix']}"
+        elif stray:
+            hint = f"a driver is at {stray[0]}, where the Vulkan loader does not look: set VK_DRIVER_FILES={stray[0]}"
+    return Lack(needed, welcome, hint)
 
-    def stray_driver(self) -> Path | None:
-        """A usable manifest where vendors' container set-ups leave it and the Vulkan loader does not look."""
-        paths = sorted(self.root.glob("usr/local/*/share/vulkan/icd.d/*.json"))
-        return next((path for path in paths if self.is_usable(path)), None)
 
-    def validation_layer(self) -> Path | None:
-        """The manifest of the Khronos validation layer, in the folders that the Vulkan loader reads."""
-        places = [*self._paths("VK_ADD_LAYER_PATH"), *self._paths("VK_LAYER_PATH")]
-        if not self.environ.get("VK_LAYER_PATH"):
-            places += self._standard_folders("explicit_layer.d")
-        found = (place / "VkLayer_khronos_validation.json" for place in places)
-        return next((path for path in found if path.is_file()), None)
+def can_install() -> bool:
+    """Whether adding system packages is ours to do: as the superuser of a Debian or Ubuntu."""
+    return os.geteuid() == 0 and family_here() == "debian" and shutil.which("apt-get") is not None
 
-    def c_compiler(self) -> Path | None:
-        """A C compiler that finds the C library's headers. One outside the system's folders brings its own."""
-        compiler = self.program("cc", "gcc", "clang")
-        if compiler is None or self.system == "Darwin":
-            return compiler
-        ours = compiler.parent in (self.root / "usr/bin", self.root / "bin")
-        return None if ours and not (self.root / "usr/include/stdio.h").is_file() else compiler
 
-    def program(self, *names: str) -> Path | None:
-        """The first program on PATH that has one of the `names`."""
-        for folder in self._paths("PATH"):
-            for name in names:
-                if (folder / name).is_file() and os.access(folder / name, os.X_OK):
-                    return folder / name
-        return None
+def install(packages: Sequence[str]) -> None:
+    """Install Debian packages. Raises `SetUpError` when apt-get cannot, with fresh lists too."""
+    command = install_command("debian", packages, superuser=True)
 
-    def is_usable(self, manifest: Path) -> bool:
-        """Whether this is a driver manifest whose library exists and is made for this kind of processor."""
+    def apt(title: str, *arguments: str) -> None:
+        step(
+            title,
+            ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300", *arguments],
+            folder=Path("/"),
+            environ={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+            advice=f"run this again when this works: {command}",
+        )
+
+    def install_now() -> None:
+        apt(f"installing system packages: {' '.join(packages)}", "--no-install-recommends", "install", *packages)
+
+    if has_package_lists("debian"):
         try:
-            if manifest.stat().st_size > MANIFEST_BYTES_MAX:
-                return False
-            driver = json.loads(manifest.read_bytes())["ICD"]
-            library = driver["library_path"]
-            bits = driver.get("library_arch", "64")
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return False
-        if not isinstance(library, str) or not library or "\0" in library or bits != "64":
-            return False
-        if "/" not in library:
-            return self.library(library) is not None
-        return (self._inside(library) if library.startswith("/") else manifest.parent / library).is_file()
-
-    def _inside(self, path: str) -> Path:
-        return self.root / path.lstrip("/") if path.startswith("/") else Path(path)
-
-    def _paths(self, variable: str, default: str = "") -> Iterator[Path]:
-        for entry in (self.environ.get(variable) or default).split(os.pathsep):
-            if entry:
-                yield self._inside(entry)
-
-    def _library_folders(self) -> Iterator[Path]:
-        yield from self._paths("DYLD_LIBRARY_PATH" if self.system == "Darwin" else "LD_LIBRARY_PATH")
-        if self.system == "Darwin":
-            yield from (self._inside(folder) for folder in ("/opt/homebrew/lib", "/usr/local/lib"))
-            return
-        triplet = sysconfig.get_config_var("MULTIARCH") or f"{self.architecture}-linux-gnu"
-        for folder in ("usr/local/lib", "lib", "usr/lib"):
-            yield self.root / folder / triplet
-            yield self.root / folder
-        yield from (self.root / folder for folder in ("lib64", "usr/lib64", "usr/local/lib64"))
-
-    def _manifests(self) -> Iterator[Path]:
-        override = self.overrides()
-        places = [
-            *self._paths("VK_ADD_DRIVER_FILES"),
-            *(self._paths(override) if override else self._standard_folders("icd.d")),
-        ]
-        for place in places:
-            if place.suffix == ".json":
-                yield place
-            else:
-                yield from sorted(place.glob("*.json"))
-
-    def _standard_folders(self, name: str) -> Iterator[Path]:
-        """The folders called `name` ("icd.d", "explicit_layer.d") that the Vulkan loader reads, in its order.
-
-        Source: the loader's documentation, "Driver Discovery" and "Layer Discovery" on Linux and on macOS.
-        """
-        home = self.environ.get("HOME", "")
-        mac = self.system == "Darwin"
-        bases = [
-            *self._paths("XDG_CONFIG_HOME", f"{home}/.config" if home else ""),
-            *self._paths("XDG_CONFIG_DIRS", "/etc/xdg"),
-            *(self._inside(folder) for folder in ("/usr/local/etc", "/etc", *(["/opt/homebrew/etc"] if mac else []))),
-            *self._paths("XDG_DATA_HOME", f"{home}/.local/share" if home else ""),
-            *self._paths("XDG_DATA_DIRS", "/usr/local/share:/usr/share"),
-            *(self._inside(folder) for folder in (["/opt/homebrew/share", "/usr/local/share"] if mac else [])),
-        ]
-        yield from (base / "vulkan" / name for base in bases)
+            return install_now()
+        except SetUpError:
+            pass  # the likeliest reason is lists that name versions which the servers no longer have
+    try:
+        apt("updating the lists of system packages", "update")
+    except SetUpError as error:
+        say(str(error))  # one broken source of many need not be the one that matters
+    return install_now()
