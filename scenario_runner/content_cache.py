@@ -298,7 +298,7 @@ _PACKAGE = os.path.dirname(__file__)  # scenario_runner/
 
 @cache
 def program_version(root: str = _PACKAGE) -> tuple[Any, ...]:
-    """What tells the program in the folder ``root`` from another version of it: each of its modules, by size and time.
+    """Identify the version of the program in the folder ``root``: each module and table, by size and time.
 
     So a plan is as old as the code that it comes from, in a checkout as where it is installed; 260 modules take 1 ms.
     """
@@ -308,7 +308,7 @@ def program_version(root: str = _PACKAGE) -> tuple[Any, ...]:
         with os.scandir(folder) as entries:
             for entry in entries:
                 name = entry.name
-                if name.endswith(".py"):
+                if name.endswith((".py", ".csv")):
                     status = entry.stat()
                     modules.append((name, status.st_size, status.st_mtime_ns))
                 elif "." not in name and name != "__pycache__" and entry.is_dir():

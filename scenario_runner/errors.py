@@ -44,16 +44,24 @@ from scenario_runner.diagnostics import Diagnostic
 
 INTERNAL_ERROR_EXIT_CODE: Final = 70  # EX_SOFTWARE of sysexits.h
 
+_CLASSES: Final[dict[str | None, type[ScenarioRunnerError]]] = {}
+"""A code, or its family → the error that a diagnostic of it becomes. Each code's exit code follows from this."""
+
 
 class ScenarioRunnerError(Exception):
     """Base of every error of ours. ``problems`` holds at least one `Diagnostic`; ``exit_code`` is the process's.
 
     ``code`` is the code of a message that is raised without one of its own: what all errors of the class have in
-    common.
+    common. ``codes`` are the other codes, and families of codes, whose diagnostics become an error of this class.
     """
 
     exit_code = 1
     code: ClassVar[str]
+    codes: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        own = vars(cls)
+        _CLASSES.update(dict.fromkeys([own.get("code"), *own.get("codes", "").split()], cls))
 
     def __init__(
         self, message: str | Diagnostic | Iterable[Diagnostic], *, help: str | None = None, code: str | None = None
@@ -108,6 +116,7 @@ class UsageError(ScenarioRunnerError):
 
     exit_code = 2
     code = "SR-USAGE-001"
+    codes = "SR-SUITE SR-CLUSTER SR-USAGE"
 
 
 class ScenarioError(ScenarioRunnerError):
@@ -115,12 +124,17 @@ class ScenarioError(ScenarioRunnerError):
 
     exit_code = 3
     code = "SR-JSON-005"
+    codes = (
+        "SR-JSON SR-REF SR-CONFLICT SR-MEMORY SR-FILE-003 SR-SHADER-014 SR-BIND SR-ACCESS SR-IMAGE SR-ATTACH "
+        "SR-TENSOR SR-GRAPH SR-FLOW SR-FRAME SR-PUSH SR-DISPATCH SR-HAZARD SR-CUSTOM"
+    )
 
 
 class ExpectationError(ScenarioError):
     """What a suite is to expect of a scenario is wrong in itself, or does not fit the scenario."""
 
     code = "SR-EXPECT-003"
+    codes = "SR-EXPECT"
 
 
 class MissingToolError(ScenarioRunnerError):
@@ -143,6 +157,10 @@ class FileError(ScenarioRunnerError):
 
     exit_code = 4
     code = "SR-FILE-001"
+    codes = (
+        "SR-FILE SR-GRAPH-006 SR-SUITE-006 SR-SUITE-008 SR-SUITE-010 SR-SUITE-011 SR-SUITE-014 SR-CLUSTER-005 "
+        "SR-CLUSTER-006 SR-CLUSTER-008 SR-CUSTOM-030"
+    )
 
 
 class MissingFileError(FileError, FileNotFoundError):
@@ -169,6 +187,7 @@ class ShaderError(ScenarioRunnerError):
 
     exit_code = 5
     code = "SR-SHADER-012"
+    codes = "SR-SHADER SR-STAGE SR-GRAPH-001 SR-LAYOUT SR-SPEC"
 
 
 class CompileError(ShaderError):
@@ -186,12 +205,19 @@ class CompilerNotFoundError(ShaderError, MissingToolError):
 class SpirvError(ShaderError):
     """The bytes are not a valid SPIR-V module."""
 
+    codes = "SR-SHADER-012 SR-SHADER-013 SR-SHADER-015 SR-GRAPH-014"
+
 
 class UnsupportedError(ScenarioRunnerError):
     """Valid, but this program or this device cannot do it; the message names what is missing."""
 
     exit_code = 6
     code = "SR-FEATURE-002"
+    codes = (
+        "SR-MEMORY-003 SR-MEMORY-004 SR-MEMORY-007 SR-MEMORY-008 SR-BIND-007 SR-BIND-008 SR-IMAGE-005 "
+        "SR-GRAPH-007 SR-FLOW-007 SR-PUSH-004 SR-LIMIT SR-FEATURE SR-SUITE-015 SR-CLUSTER-001 SR-CUSTOM-031 "
+        "SR-CUSTOM-032 SR-CUSTOM-033 SR-RUN"
+    )
 
 
 class MissingPackageError(UnsupportedError, MissingToolError):
@@ -205,6 +231,7 @@ class SandboxError(ScenarioRunnerError):
 
     exit_code = 14
     code = "SR-SANDBOX-001"
+    codes = "SR-SANDBOX"
 
 
 class DeviceError(ScenarioRunnerError):
@@ -219,6 +246,7 @@ class NoDeviceError(DeviceError):
 
     exit_code = 8
     code = "SR-DEVICE-002"
+    codes = "SR-CLUSTER-003 SR-CLUSTER-007"
 
 
 class OutOfMemoryError(DeviceError):
@@ -268,89 +296,6 @@ class PipelineCacheMissError(ScenarioRunnerError):
 
     exit_code = 16
     code = "SR-DEVICE-009"
-
-
-_CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {
-    "SR-JSON": ScenarioError,
-    "SR-REF": ScenarioError,
-    "SR-CONFLICT": ScenarioError,
-    "SR-MEMORY": ScenarioError,
-    "SR-MEMORY-003": UnsupportedError,
-    "SR-MEMORY-004": UnsupportedError,
-    "SR-MEMORY-007": UnsupportedError,
-    "SR-MEMORY-008": UnsupportedError,
-    "SR-FILE": FileError,
-    "SR-FILE-003": ScenarioError,
-    "SR-FILE-006": MissingFileError,
-    "SR-SANDBOX": SandboxError,
-    "SR-SHADER": ShaderError,
-    "SR-SHADER-010": CompileError,
-    "SR-SHADER-011": CompilerNotFoundError,
-    "SR-SHADER-012": SpirvError,
-    "SR-SHADER-013": SpirvError,
-    "SR-SHADER-014": ScenarioError,
-    "SR-SHADER-015": SpirvError,
-    "SR-BIND": ScenarioError,
-    "SR-BIND-007": UnsupportedError,
-    "SR-BIND-008": UnsupportedError,
-    "SR-ACCESS": ScenarioError,
-    "SR-IMAGE": ScenarioError,
-    "SR-IMAGE-005": UnsupportedError,
-    "SR-STAGE": ShaderError,
-    "SR-ATTACH": ScenarioError,
-    "SR-TENSOR": ScenarioError,
-    "SR-GRAPH": ScenarioError,
-    "SR-GRAPH-001": ShaderError,
-    "SR-GRAPH-006": FileError,
-    "SR-GRAPH-007": UnsupportedError,
-    "SR-GRAPH-014": SpirvError,
-    "SR-FLOW": ScenarioError,
-    "SR-FRAME": ScenarioError,
-    "SR-FLOW-007": UnsupportedError,
-    "SR-LAYOUT": ShaderError,
-    "SR-PUSH": ScenarioError,
-    "SR-PUSH-004": UnsupportedError,
-    "SR-DISPATCH": ScenarioError,
-    "SR-SPEC": ShaderError,
-    "SR-LIMIT": UnsupportedError,
-    "SR-FEATURE": UnsupportedError,
-    "SR-FEATURE-005": MissingPackageError,
-    "SR-HAZARD": ScenarioError,
-    "SR-SUITE": UsageError,
-    "SR-SUITE-006": FileError,
-    "SR-SUITE-008": FileError,
-    "SR-SUITE-010": FileError,
-    "SR-SUITE-011": FileError,
-    "SR-SUITE-014": FileError,
-    "SR-SUITE-015": UnsupportedError,
-    "SR-SUITE-016": MissingToolError,
-    "SR-CLUSTER": UsageError,
-    "SR-CLUSTER-001": UnsupportedError,
-    "SR-CLUSTER-003": NoDeviceError,
-    "SR-CLUSTER-005": FileError,
-    "SR-CLUSTER-006": FileError,
-    "SR-CLUSTER-007": NoDeviceError,
-    "SR-CLUSTER-008": FileError,
-    "SR-CUSTOM": ScenarioError,
-    "SR-CUSTOM-030": FileError,
-    "SR-CUSTOM-031": UnsupportedError,
-    "SR-CUSTOM-032": UnsupportedError,
-    "SR-CUSTOM-033": UnsupportedError,
-    "SR-EXPECT": ExpectationError,
-    "SR-EXPECT-010": MetricPackageError,
-    "SR-USAGE": UsageError,
-    "SR-DEVICE-001": DeviceError,
-    "SR-DEVICE-002": NoDeviceError,
-    "SR-DEVICE-003": OutOfMemoryError,
-    "SR-DEVICE-004": FenceTimeoutError,
-    "SR-DEVICE-005": DeviceLostError,
-    "SR-DEVICE-006": DriverCrashError,
-    "SR-DEVICE-007": ValidationLayerError,
-    "SR-DEVICE-008": LimitError,
-    "SR-DEVICE-009": PipelineCacheMissError,
-    "SR-RUN": UnsupportedError,
-}
-"""A code, or its family → the error that a diagnostic of it becomes. Each code's exit code follows from this."""
 
 
 def error_class(code: str) -> type[ScenarioRunnerError]:

@@ -51,7 +51,7 @@ class Checkout:
         shutil.copytree(original / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(original / "pyproject.toml", self.root)
         (self.root / "scenario_runner").mkdir()
-        for name in ("system_packages.py", "arm_glslc.py"):
+        for name in ("system_packages.py", "system_packages.toml", "arm_glslc.py"):
             shutil.copy(original / "scenario_runner" / name, self.root / "scenario_runner")
         self.environ = {"PATH": str(self.programs), "HOME": str(folder), "NOTES": str(self.notes)}
 
@@ -119,7 +119,7 @@ def test_the_tests_set_up_for_both(copy):
     [
         lambda root: (root / "pyproject.toml").write_text("[project]\n", encoding="utf-8"),
         lambda root: (root / "tools/bootstrap/steps.py").write_text("", encoding="utf-8"),
-        lambda root: (root / "scenario_runner/system_packages.py").write_text("", encoding="utf-8"),
+        lambda root: (root / "scenario_runner/system_packages.toml").write_text("", encoding="utf-8"),
         lambda root: (root / ".venv/driver").unlink(),
         lambda root: (root / ".venv/ready-run").write_text("", encoding="utf-8"),
         lambda root: (root / ".venv/ready-run").unlink(),

@@ -20,7 +20,7 @@ from scenario_runner.system_packages import (
 
 from .steps import SetUpError, say, step
 
-# Fields of `scenario_runner.system_packages.Packages`, in words.
+# Keys of scenario_runner/system_packages.toml, in words.
 WORDS = {
     "loader": "the Vulkan loader (libvulkan.so.1)",
     "driver": "a Vulkan driver (your GPU's, or Mesa's lavapipe)",

@@ -17,7 +17,7 @@ say() {
 
 set_up() {
     key=$(cat "$root/pyproject.toml" "$root"/tools/bootstrap/*.py \
-        "$root/scenario_runner/system_packages.py" "$root/scenario_runner/arm_glslc.py" | cksum)
+        "$root"/scenario_runner/system_packages.* "$root/scenario_runner/arm_glslc.py" | cksum)
     if ! is_current "$venv/ready-$1"; then
         python=$(find_python) || python=$(install_python "$1") || exit 1
         (cd -- "$root" && exec "$python" -s -m tools.bootstrap "$1" "$key") </dev/null || exit $?
@@ -64,7 +64,7 @@ sys.exit(sys.implementation.name != "cpython" or not (3, 11) <= sys.version_info
 
 # No interpreter: take the system's where we may, else say what to do. Prints the interpreter.
 # Without Python nothing can look at what else is missing for $1, `run` or `test`: Debian's command names all of it, so
-# that it is typed once. A test keeps the names equal to those in scenario_runner/system_packages.py.
+# that it is typed once. A test keeps the names equal to those in scenario_runner/system_packages.toml.
 install_python() {
     if [ -n "${SCENARIO_RUNNER_PYTHON:-}" ]; then
         say "SCENARIO_RUNNER_PYTHON=$SCENARIO_RUNNER_PYTHON is not a working CPython 3.11, 3.12 or 3.13: correct or unset it"
