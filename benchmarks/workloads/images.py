@@ -49,12 +49,13 @@ with open(sys.argv[1], "rb", buffering=0) as source, open(sys.argv[2], "wb", buf
 # What our codec needs for the same: texels into memory of the size of the image, and out of it.
 CODEC = """
 import mmap, sys
-from scenario_runner.files.dds import open_dds, write_dds
-with open_dds(sys.argv[1]) as reader:
-    header = reader.header
+from scenario_runner.files.codec import create_image, open_image, read_image_header
+format, width, height, _ = read_image_header(sys.argv[1])
+with open_image(sys.argv[1], format, width, height) as reader:
     texels = memoryview(mmap.mmap(-1, reader.level_size_bytes()))
     reader.read_into(texels)
-write_dds(sys.argv[2], header.format, header.width, header.height, [texels])
+with create_image(sys.argv[2], format, width, height, (len(texels),)) as writer:
+    writer.write(texels)
 """
 
 
@@ -176,7 +177,8 @@ def _bindings(source: str, target: str) -> list[dict[str, Any]]:
 
 
 def _write_dds(path: Path, texels: np.ndarray) -> None:
-    from scenario_runner.files.dds import write_dds
+    from scenario_runner.files.codec import create_image
     from scenario_runner.formats import format_named
 
-    write_dds(path, format_named(FORMAT), texels.shape[1], texels.shape[0], [texels.tobytes()])
+    with create_image(path, format_named(FORMAT), texels.shape[1], texels.shape[0], (texels.nbytes,)) as writer:
+        writer.write(texels.tobytes())

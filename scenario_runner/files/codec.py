@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from types import TracebackType
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Self
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.output import CreateOutput, OutputFile
@@ -41,7 +41,6 @@ class ImageReader(ABC):
     def level_size_bytes(self, level: int = 0, aspect: str | None = None) -> int:
         """Bytes of one level."""
 
-    @abstractmethod
     def read_into(
         self,
         destination: memoryview,
@@ -53,18 +52,38 @@ class ImageReader(ABC):
         """Put ``size`` bytes of a level, from its byte ``offset`` on, at the start of ``destination``.
 
         ``size`` defaults to all from ``offset`` on, and is what is returned. Stencils that the file has no room for are
-        zeros. Raises `FileError` where the file is broken, ``ValueError`` for a range outside the level or a
-        destination that is too small.
+        zeros. Threads may read side by side. Raises `FileError` where the file is broken, ``ValueError`` for a range
+        outside the level or a destination that is too small.
         """
+        view = part_to_fill(destination, offset, size, self.level_size_bytes(level, aspect))
+        self._read(view, level, offset, aspect)
+        return len(view)
+
+    @abstractmethod
+    def _read(self, view: memoryview, level: int, offset: int, aspect: str | None) -> None:
+        """Fill ``view`` with the bytes of a level from ``offset`` on."""
 
     def close(self) -> None:  # noqa: B027 - what holds nothing open has nothing to close
         """Close the file; may be called twice."""
 
-    def __enter__(self) -> ImageReader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def part_to_fill(destination: memoryview, offset: int, size: int | None, total: int) -> memoryview:
+    """The first bytes of ``destination`` (contiguous, writable) for ``size`` of ``total`` bytes from ``offset`` on.
+
+    ``size`` defaults to all of them. Raises ``ValueError`` for another range or a destination that is too small.
+    """
+    view = destination.cast("B") if destination.nbytes else memoryview(bytearray())
+    if size is None:
+        size = total - offset
+    if offset < 0 or size < 0 or offset + size > total or size > len(view):
+        raise ValueError(f"bytes {offset} to {offset + size} of {total} were asked for, into {len(view)} bytes")
+    return view[:size]
 
 
 def check_extent(path: str, found_width: int, found_height: int, width: int, height: int) -> None:
@@ -82,21 +101,68 @@ def mismatch(path: str, message: str) -> FileError:
     return file_error(path, message, code="SR-FILE-002")
 
 
-class ImageWriter(ABC):
-    """An image file being written; a context manager that stores the file when its block ends well.
+class ContentWriter(ABC):
+    """A file being written; a context manager that stores the file when its block ends well.
 
-    ``planes`` are the sizes in bytes of what is written, in order: for each level one for each of the ``aspects`` of
-    the format. The file appears complete or not at all; missing folders are created. Raises FileError.
+    Raises `FileError`, and ``ValueError`` for another number of bytes than the ``size_bytes`` that were announced.
     """
 
-    def __init__(self, planes: tuple[int, ...], aspects: int) -> None:
+    def __init__(self, output: OutputFile, header: bytes = b"", size_bytes: int = 0) -> None:
+        self._output = output
+        self._missing = size_bytes
+        try:
+            output.write(header)
+        except BaseException:
+            output.discard()
+            raise
+
+    @abstractmethod
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append the next bytes of the content; cut anywhere."""
+
+    def _append(self, data: bytes | bytearray | memoryview) -> None:
+        """Append bytes to the file."""
+        size = memoryview(data).nbytes
+        if size > self._missing:
+            raise ValueError(f"{size - self._missing} bytes more than announced were written to {self._output.path!r}")
+        self._output.write(data)
+        self._missing -= size
+
+    def _finish(self) -> None:
+        """Write what is still to be written when all of the content has come."""
+        if self._missing:
+            raise ValueError(f"{self._missing} bytes less than announced were written to {self._output.path!r}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._output.discard()
+            return
+        with self._output:
+            self._finish()
+
+
+class ImageWriter(ContentWriter):
+    """An image file being written.
+
+    ``planes`` are the sizes in bytes of what is written, in order: for each level one for each of the ``aspects`` of
+    the format.
+    """
+
+    def __init__(
+        self, output: OutputFile, planes: tuple[int, ...], aspects: int, header: bytes = b"", size_bytes: int = 0
+    ) -> None:
+        super().__init__(output, header, size_bytes)
         self._planes = planes
         self._aspects = aspects
         self._plane = 0  # which one is being written, and how much of it was
         self._done = 0
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append the next bytes of the image; cut anywhere."""
         view = memoryview(data)
         while len(view):
             part = view[: self._planes[self._plane] - self._done]
@@ -107,25 +173,18 @@ class ImageWriter(ABC):
                 self._plane += 1
                 self._done = 0
 
-    def __enter__(self) -> ImageWriter:
-        return self
-
     @abstractmethod
     def _write_part(self, plane: int, part: memoryview) -> None:
         """Take the next bytes of a plane."""
 
-    @abstractmethod
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Store the file, or discard it where the block failed."""
-
 
 class HeldImageWriter(ImageWriter):
-    """Keeps the planes of the first level, for a file that is written as a whole by `_store`."""
+    """Keeps the planes of the first level for `_finish`, which writes the file as a whole."""
 
-    def __init__(self, planes: tuple[int, ...], aspects: int) -> None:
-        super().__init__(planes, aspects)
+    def __init__(
+        self, output: OutputFile, planes: tuple[int, ...], aspects: int, header: bytes = b"", size_bytes: int = 0
+    ) -> None:
+        super().__init__(output, planes, aspects, header, size_bytes)
         self._held = [bytearray() for _ in range(aspects)]
 
     def _write_part(self, plane: int, part: memoryview) -> None:
@@ -133,33 +192,13 @@ class HeldImageWriter(ImageWriter):
             self._held[plane] += part
 
     @abstractmethod
-    def _store(self, held: list[bytearray]) -> None:
-        """Write the file; ``held`` has the bytes of each aspect."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self._store(self._held)
-        self._held = []
-
-
-class ArrayWriter(Protocol):
-    """A file that is written by chunks; a context manager that stores it when its block ends well."""
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append the next bytes. Raises `FileError`; ``ValueError`` for more than was announced."""
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
+    def _finish(self) -> None:
+        """Write the file; ``_held`` has the bytes of each aspect."""
 
 
 # Extension, module and class of each file format. Where several can hold a content, the first one is chosen for it.
 _CLASSES = {
-    ".npy": ("npy_images", "NpyCodec"),
+    ".npy": ("npy", "NpyCodec"),
     ".dds": ("dds", "DdsCodec"),
     ".png": ("png", "PngCodec"),
 }
@@ -213,7 +252,7 @@ class Codec(ABC):
 
     def create_array(
         self, path: str, descr: str, shape: Sequence[int], create: CreateOutput = OutputFile
-    ) -> ArrayWriter:
+    ) -> ContentWriter:
         """A file of a buffer or tensor with items of the NumPy type ``descr``; for codecs with such ``resources``."""
         raise NotImplementedError
 

@@ -1,8 +1,11 @@
-"""NumPy's .npy files: payloads streamed into memory that somebody else owns, and arrays written from such memory.
+"""NumPy's .npy files: buffers and tensors, and images of one level.
 
-Bytes of C-order little-endian files go from the file into the destination (mapped device memory, say) by the read
-system call alone. Big-endian items are swapped on the way, chunk by chunk; Fortran order is the one case that imports
-NumPy. Items are never interpreted: bfloat16 (``V2``), float8 (``V1``) and text pass through as their bytes.
+Bytes of C-order little-endian files go from the file into memory that somebody else owns (mapped device memory, say) by
+the read system call alone. Big-endian items are swapped on the way; Fortran order is the one case that imports NumPy.
+Items are never interpreted: bfloat16 (``V2``), float8 (``V1``) and text pass through as their bytes.
+
+An image has the shape [1, height, width, items] or [height, width, items], where items are those of
+`scenario_runner.formats.Format`; depth and stencil are in one item where it has room for both.
 """
 
 from __future__ import annotations
@@ -10,30 +13,34 @@ from __future__ import annotations
 import array
 import os
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.files.npy_header import NpyHeader, format_header, parse_descr, parse_header
+from scenario_runner.files.codec import (
+    Codec,
+    ContentWriter,
+    HeldImageWriter,
+    ImageHeader,
+    ImageReader,
+    ImageWriter,
+    check_destination,
+    mismatch,
+    part_to_fill,
+)
+from scenario_runner.files.npy_header import MAGIC, NpyHeader, format_header, parse_descr, parse_header
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.source import SourceFile, file_error
+from scenario_runner.formats import Format
 
 if TYPE_CHECKING:
     import numpy
 
-__all__ = ["NpyHeader", "NpyReader", "NpyWriter", "open_npy", "parse_descr", "read_array", "read_header", "write_npy"]
-
-_CHUNK_SIZE_BYTES = 4 << 20  # scratch memory of a conversion
+_DEPTH_BITS = 0xFF_FFFF
 
 
 def read_header(path: str | os.PathLike[str]) -> NpyHeader:
     """The checked header of a .npy file; the payload is not read. Raises `FileError`."""
     with SourceFile(path) as source:
         return parse_header(source)
-
-
-def open_npy(path: str | os.PathLike[str]) -> NpyReader:
-    """Open a .npy file and check its header against its size. Raises `FileError`; close the reader after use."""
-    return NpyReader(path)
 
 
 def read_array(path: str | os.PathLike[str]) -> numpy.ndarray[Any, Any]:
@@ -61,11 +68,7 @@ def write_npy(
     *,
     create: CreateOutput = OutputFile,
 ) -> None:
-    """Write a C-order .npy file (version 1.0) whose payload is ``chunks`` one after the other.
-
-    ``descr`` is a little-endian type like ``'<f4'``, ``'|i1'`` or ``'<V2'``. The file appears complete or not at all;
-    missing folders are created. Raises `FileError`, and ``ValueError`` for a type or shape that no file can have.
-    """
+    """Write a C-order .npy file (version 1.0) whose payload is ``chunks`` one after the other; see `NpyWriter`."""
     with NpyWriter(path, descr, shape, create=create) as writer:
         for chunk in chunks:
             writer.write(chunk)
@@ -88,30 +91,18 @@ class NpyReader:
     def read_into(self, destination: memoryview, offset: int = 0, size: int | None = None) -> int:
         """Put ``size`` bytes of the payload, from byte ``offset`` of it on, at the start of ``destination``.
 
-        The payload counts as C-order and little-endian, whatever the file has; ``size`` defaults to all from
-        ``offset`` on, and is what is returned. ``destination`` must be writable and contiguous and is not read.
-        Threads may read side by side. Raises `FileError` where the file ends early, ``ValueError`` for a range
-        outside the payload or a destination that is too small.
+        The payload counts as C-order and little-endian, whatever the file has; for the rest see
+        `ImageReader.read_into`.
         """
         header = self.header
-        view = destination.cast("B") if destination.nbytes else memoryview(bytearray())
-        if size is None:
-            size = header.data_size_bytes - offset
-        if offset < 0 or size < 0 or offset + size > header.data_size_bytes or size > len(view):
-            raise ValueError(
-                f"bytes {offset} to {offset + size} of a payload of {header.data_size_bytes} bytes"
-                f" were asked for, into {len(view)} bytes"
-            )
-        view = view[:size]
+        view = part_to_fill(destination, offset, size, header.data_size_bytes)
         if header.is_plain:
             self._source.read_into(view, header.data_offset + offset)
         elif header.is_c_order:
             self._read_swapped(view, offset)
-        elif size == header.data_size_bytes:
-            self._read_transposed(view)
         else:
-            view[:] = self._whole_converted()[offset : offset + size]
-        return size
+            view[:] = self._in_c_order()[offset : offset + len(view)]
+        return len(view)
 
     def close(self) -> None:
         """Close the file; may be called twice."""
@@ -126,49 +117,28 @@ class NpyReader:
 
     def _read_swapped(self, view: memoryview, offset: int) -> None:
         unit = self.header.swap_size_bytes
-        position, end = offset, offset + len(view)
-        while position < end:
-            first = position - position % unit  # whole units around the range asked for
-            last = min(end + -end % unit, first + _CHUNK_SIZE_BYTES - _CHUNK_SIZE_BYTES % unit)
-            swapped = _swapped(self._source.read(last - first, self.header.data_offset + first), unit)
-            stop = min(last, end)
-            view[position - offset : stop - offset] = swapped[position - first : stop - first]
-            position = stop
+        end = offset + len(view)
+        first = offset - offset % unit  # whole units around the range asked for
+        data = self._source.read(end + -end % unit - first, self.header.data_offset + first)
+        view[:] = _swapped(data, unit)[offset - first : end - first]
 
-    def _read_transposed(self, view: memoryview) -> None:
-        """Spread slabs of the last axis, which lie together in a Fortran-order file, over the C-order destination."""
-        import numpy
-
-        header = self.header
-        if not view:
-            return
-        items = numpy.frombuffer(view, dtype=f"V{header.item_size_bytes}").reshape(header.shape)
-        count = header.shape[-1]
-        slab_size_bytes = header.data_size_bytes // count
-        step = max(1, _CHUNK_SIZE_BYTES // slab_size_bytes)
-        for start in range(0, count, step):
-            stop = min(start + step, count)
-            data: bytes | bytearray = self._source.read(
-                (stop - start) * slab_size_bytes, header.data_offset + start * slab_size_bytes
-            )
-            if header.swap_size_bytes > 1:
-                data = _swapped(data, header.swap_size_bytes)
-            slab = numpy.frombuffer(data, dtype=items.dtype).reshape((*header.shape[:-1], stop - start), order="F")
-            items[..., start:stop] = slab
-
-    def _whole_converted(self) -> memoryview:
+    def _in_c_order(self) -> memoryview:
+        """All of a Fortran-order payload: any part of it touches all of the file."""
         if self._converted is None:
-            # Parts of a transposed array touch all of the file: convert once, at the cost of the payload in memory.
-            converted = memoryview(bytearray(self.header.data_size_bytes))
-            self._read_transposed(converted)
-            self._converted = converted
+            import numpy
+
+            header = self.header
+            data = _swapped(self._source.read(header.data_size_bytes, header.data_offset), header.swap_size_bytes)
+            items = numpy.frombuffer(data, f"V{header.item_size_bytes}").reshape(header.shape, order="F")
+            self._converted = memoryview(items.tobytes())
         return self._converted
 
 
-class NpyWriter:
-    """A .npy file being written chunk by chunk; a context manager that stores the file when its block ends well.
+class NpyWriter(ContentWriter):
+    """A C-order .npy file (version 1.0) being written.
 
-    ``create`` makes the file.
+    ``descr`` is a little-endian type like ``'<f4'``, ``'|i1'`` or ``'<V2'``; ``create`` makes the file. Raises
+    ``ValueError`` for a type or shape that no file can have.
     """
 
     def __init__(
@@ -179,46 +149,22 @@ class NpyWriter:
         *,
         create: CreateOutput = OutputFile,
     ) -> None:
-        order, _, item_size_bytes = parse_descr(descr)
+        order, _, size_bytes = parse_descr(descr)
         if order == ">":
             raise ValueError(f"the type {descr!r} is big-endian, only little-endian payloads are written")
         header = format_header(descr, tuple(shape))
-        self._missing = item_size_bytes
         for length in shape:
-            self._missing *= length
-        self._output = create(path, len(header) + self._missing)
-        try:
-            self._output.write(header)
-        except BaseException:
-            self._output.discard()
-            raise
+            size_bytes *= length
+        super().__init__(create(path, len(header) + size_bytes), header, size_bytes)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append the next bytes of the payload. Raises `FileError`; ``ValueError`` for more than the shape has."""
-        size = memoryview(data).nbytes
-        if size > self._missing:
-            raise ValueError(
-                f"{size - self._missing} bytes more than the shape has were written to {self._output.path!r}"
-            )
-        self._output.write(data)
-        self._missing -= size
-
-    def __enter__(self) -> NpyWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if kind is None and not self._missing:
-            self._output.commit()
-            return
-        self._output.discard()
-        if kind is None:
-            raise ValueError(f"{self._missing} bytes less than the shape has were written to {self._output.path!r}")
+        self._append(data)
 
 
-def _swapped(data: bytes | bytearray, unit: int) -> bytes | bytearray:
+def _swapped(data: bytes, unit: int) -> bytes | bytearray:
     """``data`` with the bytes of each ``unit`` of them reversed."""
+    if unit == 1:
+        return data
     code = {2: "H", 4: "I", 8: "Q"}.get(unit)
     if code is not None:
         items = array.array(code, data)
@@ -228,3 +174,119 @@ def _swapped(data: bytes | bytearray, unit: int) -> bytes | bytearray:
     for index in range(unit):
         result[index::unit] = data[unit - 1 - index :: unit]
     return result
+
+
+def composed(depths: bytes | bytearray | memoryview, stencils: bytes | bytearray | memoryview | None) -> bytes:
+    """Items of 24 bits of depth below a stencil (or zeros), from 32-bit words whose highest byte means nothing."""
+    import numpy
+
+    words = numpy.frombuffer(depths, "<u4") & _DEPTH_BITS
+    if stencils is not None:
+        words |= numpy.frombuffer(stencils, "u1").astype("<u4") << 24
+    return words.tobytes()
+
+
+class NpyCodec(Codec):
+    """NumPy's arrays: items of a type and a shape."""
+
+    extension = ".npy"
+    signature = MAGIC
+    resources = frozenset({"buffer", "tensor", "image"})
+    is_array = True
+
+    def why_not(self, format: Format) -> str | None:
+        return "NumPy has no block-compressed types" if format.numpy_dtype is None else None
+
+    def read_header(self, path: str) -> ImageHeader:
+        shape = read_header(path).shape
+        sides = shape[1:] if len(shape) == 4 and shape[0] == 1 else shape
+        if len(sides) not in (2, 3):
+            raise file_error(path, f"has the shape {shape}, expected (1, height, width, items) of an image")
+        return ImageHeader(None, sides[1], sides[0])
+
+    def open_image(self, path: str, format: Format, width: int, height: int, mip_count: int) -> ImageReader:
+        check_destination(path, format)
+        reader = NpyReader(path)
+        try:
+            _check(path, reader.header, format, width, height)
+        except BaseException:
+            reader.close()
+            raise
+        return _NpyImage(reader, format)
+
+    def create_image(
+        self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
+    ) -> ImageWriter:
+        assert format.numpy_dtype is not None, "the codec was asked whether it holds the format"
+        header = format_header(format.numpy_dtype, (1, height, width, format.numpy_items))
+        output = create(path, len(header) + planes[0])
+        is_composed = "D" in format.channels and format.channel_bits[format.channels.index("D")] == 24
+        writer = _ComposedImageWriter if is_composed else _NpyImageWriter
+        return writer(output, planes, len(format.aspects), header, planes[0])
+
+    def is_divisible(self, path: str) -> bool:
+        return read_header(path).is_c_order
+
+    def create_array(self, path: str, descr: str, shape: Sequence[int], create: CreateOutput = OutputFile) -> NpyWriter:
+        return NpyWriter(path, descr, shape, create=create)
+
+
+class _NpyImage(ImageReader):
+    def __init__(self, reader: NpyReader, format: Format) -> None:
+        self._reader = reader
+        self._format = format
+
+    def level_size_bytes(self, level: int = 0, aspect: str | None = None) -> int:
+        header = self._reader.header
+        return header.data_size_bytes // (header.item_size_bytes if self._is_second(aspect) else 1)
+
+    def _read(self, view: memoryview, level: int, offset: int, aspect: str | None) -> None:
+        if not self._is_second(aspect):
+            self._reader.read_into(view, offset, len(view))
+        elif self._format.is_packed:  # the stencil is the highest byte of an item with 24 bits of depth
+            items = bytearray(4 * len(view))
+            self._reader.read_into(memoryview(items), 4 * offset, len(items))
+            view[:] = items[3::4]
+        else:
+            view[:] = bytes(len(view))
+
+    def _is_second(self, aspect: str | None) -> bool:
+        """Whether these are the stencils of a format that has depths first."""
+        return aspect is not None and aspect != self._format.aspects[0]
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+def _check(path: str, header: NpyHeader, format: Format, width: int, height: int) -> None:
+    assert format.numpy_dtype is not None, "the codec was asked whether it holds the format"
+    expected = (height, width, format.numpy_items)
+    if header.shape not in (expected, (1, *expected)) and (format.numpy_items > 1 or header.shape != expected[:2]):
+        raise mismatch(
+            path,
+            f"has the shape {header.shape}, but the scenario declares {width}x{height} texels of {format.name!r}:"
+            f" expected {(1, *expected)} (1, height, width, items)",
+        )
+    # Integers of either sign serve integers, as they do in the reference; raw bytes (V) serve everything.
+    kinds = "fV" if format.numpy_dtype[1] == "f" else "uibV"
+    if header.item_size_bytes != int(format.numpy_dtype[2:]) or header.kind not in kinds:
+        raise mismatch(
+            path,
+            f"has items of the type {header.descr!r}, but the scenario declares {format.name!r}:"
+            f" expected {format.numpy_dtype!r}",
+        )
+
+
+class _NpyImageWriter(ImageWriter):
+    """Writes the first plane."""
+
+    def _write_part(self, plane: int, part: memoryview) -> None:
+        if plane == 0:
+            self._append(part)
+
+
+class _ComposedImageWriter(HeldImageWriter):
+    """Puts the depth and the stencil of a texel into one item, so that all of the level is needed."""
+
+    def _finish(self) -> None:
+        self._output.write(composed(self._held[0], self._held[1] if self._aspects > 1 else None))

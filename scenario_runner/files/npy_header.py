@@ -6,6 +6,7 @@ import costs more than everything else that a small run does before the driver s
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache, partial
 from math import prod
 from typing import NamedTuple
@@ -171,111 +172,71 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "...")
 
 
-# The header is a Python dictionary literal of three known keys, so a scanner of five token shapes reads all of it;
-# nothing is evaluated, and the work is linear in the (bounded) text.
+# The header is a Python dictionary literal of three known keys. Nothing is evaluated.
+_KEY = re.compile(r"""(["'])([^"'\\]*)\1[ \n\t]*:[ \n\t]*""")
+_VALUES = {
+    "descr": (re.compile(r"""["']([^"'\\]*)["']"""), "a quoted type"),
+    "fortran_order": (re.compile("(True|False)"), "True or False"),
+    "shape": (re.compile(r"\(([^()]*)\)"), "a tuple like '(3,)'"),
+}
+_NEXT = re.compile(r"[ \n\t]*(?:,[ \n\t]*|(?=\}))")
+_LENGTH = re.compile(r"(0+|[1-9][0-9]*)L?")  # Python 2 wrote long integers with an L
 
 
 @lru_cache(_HEADERS_KEPT)
 def _parse_dictionary(text: str) -> tuple[str, bool, tuple[int, ...]]:
-    values: dict[str, object] = {}
-    scanner = _Scanner(text)
-    scanner.expect("{")
-    while not scanner.take("}"):
-        key = scanner.string()
-        if key not in ("descr", "fortran_order", "shape"):
-            raise ValueError(f"unknown key {_shown(key)}, expected 'descr', 'fortran_order' and 'shape'")
-        if key in values:
-            raise ValueError(f"the key {key!r} appears twice")
-        scanner.expect(":")
-        values[key] = {"descr": scanner.descr, "fortran_order": scanner.boolean, "shape": scanner.shape}[key]()
-        if not scanner.take(","):
-            scanner.expect("}")
-            break
-    scanner.end()
-    try:
-        return values["descr"], values["fortran_order"], values["shape"]  # type: ignore[return-value]
-    except KeyError as error:
-        raise ValueError(f"the key {error} is missing") from None
-
-
-class _Scanner:
-    """Takes the tokens of a header from left to right; raises ``ValueError`` where the text is something else."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text.rstrip(" \n\t\r")
-        self._at = 0
-
-    def take(self, token: str) -> bool:
-        while self._text[self._at : self._at + 1] in (" ", "\n", "\t"):
-            self._at += 1
-        found = self._text.startswith(token, self._at)
-        if found:
-            self._at += len(token)
-        return found
-
-    def expect(self, token: str) -> None:
-        if not self.take(token):
-            raise self._unexpected(repr(token))
-
-    def end(self) -> None:
-        if self._at != len(self._text):
-            raise self._unexpected("the end")
-
-    def string(self) -> str:
-        for quote in ("'", '"'):
-            if self.take(quote):
-                end = self._text.find(quote, self._at)
-                content = self._text[self._at : end]
-                if end < 0 or "\\" in content:
-                    break
-                self._at = end + 1
-                return content
-        raise self._unexpected("a quoted string")
-
-    def descr(self) -> str:
-        if self.take("["):
+    text = text.rstrip(" \n\t\r")
+    values: dict[str, str] = {}
+    at = 1
+    if not text.startswith("{"):
+        raise _unexpected(text, 0, "'{'")
+    while not text.startswith("}", at):
+        key = _KEY.match(text, at)
+        if key is None:
+            raise _unexpected(text, at, "a key in quotes")
+        name = key[2]
+        if name not in _VALUES:
+            raise ValueError(f"unknown key {_shown(name)}, expected 'descr', 'fortran_order' and 'shape'")
+        if name in values:
+            raise ValueError(f"the key {name!r} appears twice")
+        pattern, expected = _VALUES[name]
+        value = pattern.match(text, key.end())
+        if value is None and name == "descr" and text.startswith(("[", "("), key.end()):
             raise ValueError("the items are structured (several fields each), expected one plain type like '<f4'")
-        if self.take("("):
-            raise ValueError("the items are sub-arrays, expected one plain type like '<f4'")
-        return self.string()
+        if value is None:
+            raise _unexpected(text, key.end(), expected)
+        values[name] = value[1]
+        following = _NEXT.match(text, value.end())
+        if following is None:
+            raise _unexpected(text, value.end(), "',' or '}'")
+        at = following.end()
+    if at + 1 != len(text):
+        raise _unexpected(text, at + 1, "the end")
+    for name in _VALUES:
+        if name not in values:
+            raise ValueError(f"the key {name!r} is missing")
+    return values["descr"], values["fortran_order"] == "True", _parse_shape(values["shape"])
 
-    def boolean(self) -> bool:
-        if self.take("True"):
-            return True
-        self.expect("False")
-        return False
 
-    def shape(self) -> tuple[int, ...]:
-        lengths: list[int] = []
-        self.expect("(")
-        while not self.take(")"):
-            lengths.append(self._length())
-            if len(lengths) > _RANK_LIMIT:
-                raise ValueError(f"the shape has more than {_RANK_LIMIT} axes")
-            comma = self.take(",")
-            if not comma:
-                if len(lengths) == 1:
-                    raise ValueError("the shape is one number in brackets, expected a tuple like '(3,)'")
-                self.expect(")")
-                break
-        return tuple(lengths)
+def _parse_shape(text: str) -> tuple[int, ...]:
+    *parts, last = [part.strip(" \n\t") for part in text.split(",")]
+    if last and not parts:
+        raise ValueError("the shape is one number in brackets, expected a tuple like '(3,)'")
+    if last:
+        parts.append(last)
+    if len(parts) > _RANK_LIMIT:
+        raise ValueError(f"the shape has more than {_RANK_LIMIT} axes")
+    lengths = []
+    for part in parts:
+        match = _LENGTH.fullmatch(part)
+        if match is None:
+            raise ValueError(f"the shape has {'a negative' if part.startswith('-') else 'a wrong'} length")
+        if len(match[1]) > 19:
+            raise ValueError(f"the shape has a length of {len(match[1])} digits")
+        lengths.append(int(match[1]))
+    return tuple(lengths)
 
-    def _length(self) -> int:
-        if self.take("-"):
-            raise ValueError("the shape has a negative length")
-        start = self._at
-        while self._text[self._at : self._at + 1] in tuple("0123456789"):
-            self._at += 1
-        digits = self._text[start : self._at]
-        if not digits:
-            raise self._unexpected("a length")
-        if len(digits) > 19:
-            raise ValueError(f"the shape has a length of {len(digits)} digits")
-        self.take("L")  # Python 2 wrote long integers this way
-        return int(digits)
 
-    def _unexpected(self, expected: str) -> ValueError:
-        rest = self._text[self._at :]
-        return ValueError(
-            f"expected {expected} at character {self._at + 1}, found {_shown(rest) if rest else 'the end'}"
-        )
+def _unexpected(text: str, at: int, expected: str) -> ValueError:
+    found = _shown(text[at:]) if at < len(text) else "the end"
+    return ValueError(f"expected {expected} at character {at + 1}, found {found}")

@@ -15,6 +15,7 @@ import struct
 import warnings
 import zlib
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.files.codec import (
@@ -23,11 +24,11 @@ from scenario_runner.files.codec import (
     ImageHeader,
     ImageReader,
     ImageWriter,
-    cannot_hold,
+    check_destination,
     check_extent,
+    mismatch,
 )
 from scenario_runner.files.output import CreateOutput, OutputFile
-from scenario_runner.files.png_chunks import damaged, essential_chunks, unsupported
 from scenario_runner.files.source import SourceFile, file_error
 from scenario_runner.formats import Format, format_named
 
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
-__all__ = ["PngHeader", "read_header", "read_texels", "why_not", "write_png"]
+_damaged = partial(file_error, code="SR-FILE-011")
+_unsupported = partial(file_error, code="SR-FILE-012")
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _TEXEL_LIMIT = 8192 * 8192  # the reference's, and below the one at which Pillow starts to warn
@@ -53,6 +55,7 @@ _BIT_DEPTHS = {
 }
 _SAMPLES = {_GRAY: 1, _RGB: 3, _PALETTE: 1, _GRAY_ALPHA: 2, _RGB_ALPHA: 4}
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
+_CHANNELS = ("R", "RG", "RGB", "RGBA", "BGR", "BGRA")  # of the formats whose texels a file can hold
 _CHANNEL_NAMES = {1: "gray", 2: "gray and alpha", 3: "RGB", 4: "RGBA"}
 
 
@@ -76,109 +79,44 @@ def read_header(path: str | os.PathLike[str]) -> PngHeader:
         return _parse_header(source)
 
 
-def why_not(format: Format) -> str | None:
-    """Why texels of ``format`` have no PNG form; None where they have one."""
-    is_unsigned = format.numeric in ("unorm", "srgb", "uint") and format.channels in (
-        "R",
-        "RG",
-        "RGB",
-        "RGBA",
-        "BGR",
-        "BGRA",
-    )
-    if is_unsigned and not format.is_packed and not format.is_compressed and format.channel_bits[0] in (8, 16):
-        return None
-    return "a PNG file has unsigned channels of 8 or 16 bits"
-
-
-def _check_format(path: str | os.PathLike[str], format: Format) -> None:
-    reason = why_not(format)
-    if reason is not None:
-        raise cannot_hold(path, format, reason)
-
-
-def read_texels(path: str | os.PathLike[str], format: Format) -> memoryview:
-    """The whole image as tightly packed texels of ``format``, rows from the top.
-
-    Gray is repeated for three colours, missing alpha is opaque; ``unorm`` channels are widened to the format's bits,
-    ``uint`` ones must have the file's. Raises `FileError`, also when a channel or bits of the file would be lost.
-    """
-    with SourceFile(path) as source:
-        header = _parse_header(source)
-        check_texels(source.path, header, format)
-        data = essential_chunks(source.path, source.read(source.size_bytes))
-        return _as_texels(_decoded(source.path, header, data), format)
-
-
-def check_texels(path: str, header: PngHeader, format: Format) -> None:
+def _check_texels(path: str, header: PngHeader, format: Format) -> None:
     """Raise `FileError` when texels of ``format`` would lose channels or bits of a file with this header."""
-    _check_format(path, format)
     # What a count of channels means is in `_CHANNEL_NAMES`; three have no room for an alpha, two have no colours.
     if header.channels > format.components or (header.channels, format.components) in ((3, 2), (2, 3)):
-        raise file_error(
+        raise mismatch(
             path,
             f"has {header.channels} channels ({_CHANNEL_NAMES[header.channels]}),"
             f" but {format.name!r} has {format.components}",
-            code="SR-FILE-002",
         )
     bits = format.channel_bits[0]
     if header.bit_depth > bits or (format.numeric == "uint" and header.bit_depth != bits):
-        raise file_error(
-            path,
-            f"has channels of {header.bit_depth} bits, but those of {format.name!r} have {bits}",
-            code="SR-FILE-002",
-        )
-
-
-def write_png(
-    path: str | os.PathLike[str],
-    format: Format,
-    width: int,
-    height: int,
-    texels: bytes | bytearray | memoryview,
-    *,
-    create: CreateOutput = OutputFile,
-) -> None:
-    """Write tightly packed texels of ``format`` as gray, gray with alpha, RGB or RGBA of 8 or 16 bits.
-
-    The file appears complete or not at all; missing folders are created. Raises `FileError`, and ``ValueError`` when
-    the size does not fit.
-    """
-    import numpy
-
-    _check_format(path, format)
-    array: Array = numpy.frombuffer(texels, format.numpy_dtype).reshape(height, width, format.components)
-    if format.channels[0] == "B":
-        array = array[..., [2, 1, 0, 3][: format.components]]
-    with create(path, 0) as output:
-        for part in _encoded(array):
-            output.write(part)
+        raise mismatch(path, f"has channels of {header.bit_depth} bits, but those of {format.name!r} have {bits}")
 
 
 def _parse_header(source: SourceFile) -> PngHeader:
     start = source.read(33)
     if not start:
-        raise damaged(source.path, "is empty, expected a PNG file")
+        raise _damaged(source.path, "is empty, expected a PNG file")
     if start[:8] != SIGNATURE:
-        raise damaged(source.path, f"is not a PNG file: it begins with {start[:8]!r}, expected {SIGNATURE!r}")
+        raise _damaged(source.path, f"is not a PNG file: it begins with {start[:8]!r}, expected {SIGNATURE!r}")
     if len(start) < 33:
-        raise damaged(source.path, f"ends after {len(start)} bytes, within its PNG header (truncated?)")
+        raise _damaged(source.path, f"ends after {len(start)} bytes, within its PNG header (truncated?)")
     length, kind, width, height, bits, color, compression, filtering, interlace = struct.unpack(
         ">I4sIIBBBBB", start[8:29]
     )
     if (length, kind) != (13, b"IHDR"):
-        raise damaged(source.path, f"begins with a chunk {kind!r} of {length} bytes, expected b'IHDR' of 13 bytes")
+        raise _damaged(source.path, f"begins with a chunk {kind!r} of {length} bytes, expected b'IHDR' of 13 bytes")
     if bits not in _BIT_DEPTHS.get(color, ()) or compression or filtering or interlace > 1:
-        raise damaged(
+        raise _damaged(
             source.path,
             f"has a PNG header with bit depth {bits}, colour type {color}, compression {compression}, filter"
             f" {filtering} and interlace {interlace}, which is not a valid combination",
         )
     if not 0 < width * height <= _TEXEL_LIMIT:
-        raise unsupported(source.path, f"says it has {width}x{height} texels, expected 1 to {_TEXEL_LIMIT} in all")
+        raise _unsupported(source.path, f"says it has {width}x{height} texels, expected 1 to {_TEXEL_LIMIT} in all")
     decoded_size = height * -(-width * bits * _SAMPLES[color] // 8)
     if decoded_size > source.size_bytes * _DEFLATE_RATIO_LIMIT:
-        raise damaged(
+        raise _damaged(
             source.path,
             f"says it has {width}x{height} texels ({decoded_size} bytes), more than a file of"
             f" {source.size_bytes} bytes can hold (truncated?)",
@@ -195,13 +133,102 @@ def _has_transparency(source: SourceFile) -> bool:
     for _ in range(_CHUNK_LIMIT):
         head = source.read(8, offset)
         if len(head) < 8:
-            raise damaged(source.path, f"ends after {source.size_bytes} bytes, before its texels (truncated?)")
+            raise _damaged(source.path, f"ends after {source.size_bytes} bytes, before its texels (truncated?)")
         length, kind = struct.unpack(">I4s", head)
         if kind == b"IDAT":
             return found
         found = found or kind == b"tRNS"
         offset += 12 + length
-    raise unsupported(source.path, f"has more than {_CHUNK_LIMIT} chunks before its texels")
+    raise _unsupported(source.path, f"has more than {_CHUNK_LIMIT} chunks before its texels")
+
+
+# A decoder is more than texels need: it stumbles over large texts and broken Exif data, which do not concern them, and
+# makes do with half an image where the compressed rows end early.
+_CHUNKS_IN_ALL_LIMIT = 1 << 18
+_KEPT = (b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND")
+# First column and row, and steps between columns and rows, of the seven passes of an interlaced image.
+_PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+_FEED_SIZE_BYTES = 1 << 10  # deflate makes at most 1032 times as much of it, which is the memory that checking takes
+
+
+def _essential_chunks(path: str, data: bytes) -> bytes:
+    """The PNG file ``data`` without what does not concern its texels: text, time, profiles, Exif data, animation.
+
+    ``data`` begins with a valid signature and IHDR chunk. Raises `FileError` about ``path`` where the chunks do not end
+    in an IEND chunk, a sum of one that is kept is wrong, or the compressed rows are fewer than the header says.
+    """
+    view = memoryview(data)
+    kept: list[memoryview | bytes] = [view[:8]]
+    kinds: set[bytes] = set()
+    rows = _RowCount(path, data)
+    offset = 8
+    for _ in range(_CHUNKS_IN_ALL_LIMIT):
+        length, kind = struct.unpack(">I4s", data[offset : offset + 8].ljust(8, b"\0"))
+        end = offset + 12 + length
+        if end > len(data):
+            raise _damaged(path, f"ends after {len(data)} bytes, expected an IEND chunk at the end (truncated?)")
+        if kind in _KEPT and not (kind != b"IDAT" and kind != b"IEND" and b"IDAT" in kinds):
+            if zlib.crc32(view[offset + 4 : end - 4]) != int.from_bytes(view[end - 4 : end], "big"):
+                raise _damaged(path, f"has a chunk {kind!r} whose check sum is wrong (damaged?)")
+            kept.append(view[offset:end] if kind != b"tRNS" else _widened_key(data, view[offset:end]))
+            kinds.add(kind)
+        elif kind not in _KEPT and not kind[0] & 0x20:
+            raise _unsupported(path, f"has a chunk {kind!r}, which is essential for its texels and unknown")
+        if kind == b"IDAT":
+            rows.feed(view[offset + 8 : end - 4])
+        if kind == b"IEND":
+            break
+        offset = end
+    else:
+        raise _unsupported(path, f"has more than {_CHUNKS_IN_ALL_LIMIT} chunks")
+    if data[25] == _PALETTE and b"PLTE" not in kinds:
+        raise _damaged(path, "has texels that are numbers of colours, but no chunk b'PLTE' that says which colours")
+    rows.check()
+    return b"".join(kept)
+
+
+def _widened_key(data: bytes, chunk: memoryview) -> memoryview | bytes:
+    """A tRNS chunk whose gray of two or four bits is widened to eight, as Pillow widens the texels it looks for."""
+    bits, color = data[24], data[25]
+    if color != _GRAY or bits not in (2, 4) or len(chunk) != 14:
+        return chunk
+    most = (1 << bits) - 1
+    body = b"tRNS" + ((chunk[9] & most) * 255 // most).to_bytes(2, "big")
+    return bytes(chunk[:4]) + body + zlib.crc32(body).to_bytes(4, "big")
+
+
+class _RowCount:
+    """Counts the bytes of the rows as they are decompressed."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self._path = path
+        width, height, bits, color, _, _, interlace = struct.unpack_from(">IIBBBBB", data, 16)
+        self._expected = 0
+        for x, y, x_step, y_step in _PASSES if interlace else ((0, 0, 1, 1),):
+            columns, rows = -(-(width - x) // x_step), -(-(height - y) // y_step)
+            if columns > 0 and rows > 0:
+                self._expected += rows * (1 + -(-columns * bits * _SAMPLES[color] // 8))
+        self._found = 0
+        self._stream = zlib.decompressobj()
+
+    def feed(self, part: memoryview) -> None:
+        """Raises `FileError` where this is nothing that deflate makes."""
+        try:
+            for start in range(0, len(part), _FEED_SIZE_BYTES):
+                if self._stream.eof or self._found > self._expected:
+                    return  # what follows the rows is not read
+                self._found += len(self._stream.decompress(part[start : start + _FEED_SIZE_BYTES]))
+        except zlib.error as error:
+            raise _damaged(
+                self._path, f"cannot be decoded as a PNG file: {str(error)[:1].lower()}{str(error)[1:]}"
+            ) from error
+
+    def check(self) -> None:
+        if self._found < self._expected:
+            raise _damaged(
+                self._path,
+                f"has {self._found} bytes of rows, expected {self._expected} of an image of its size (truncated?)",
+            )
 
 
 def _decoded(path: str, header: PngHeader, data: bytes) -> Array:
@@ -221,11 +248,11 @@ def _decoded(path: str, header: PngHeader, data: bytes) -> Array:
                 array = imageio.v3.imread(io.BytesIO(data), plugin="pillow", mode=mode, index=0, writeable_output=False)
     except Exception as error:  # Pillow raises whatever its parsers run into: SyntaxError, OSError, struct.error, ...
         reason = str(error) or type(error).__name__
-        raise damaged(path, f"cannot be decoded as a PNG file: {reason[:1].lower()}{reason[1:]}") from error
+        raise _damaged(path, f"cannot be decoded as a PNG file: {reason[:1].lower()}{reason[1:]}") from error
     array = array.reshape(*array.shape[:2], -1)
     expected = (header.height, header.width, header.channels)
     if array.shape != expected or array.dtype.itemsize * 8 != header.bit_depth:
-        raise damaged(path, f"was decoded to {array.shape} of {array.dtype}, expected {expected}")
+        raise _damaged(path, f"was decoded to {array.shape} of {array.dtype}, expected {expected}")
     return array.astype(numpy.dtype(f"u{header.bit_depth // 8}"), copy=False)
 
 
@@ -321,7 +348,10 @@ class PngCodec(Codec):
     signature = SIGNATURE
 
     def why_not(self, format: Format) -> str | None:
-        return why_not(format)
+        is_unsigned = format.numeric in ("unorm", "srgb", "uint") and not format.is_packed
+        if is_unsigned and format.channels in _CHANNELS and set(format.channel_bits) in ({8}, {16}):
+            return None
+        return "a PNG file has unsigned channels of 8 or 16 bits"
 
     def read_header(self, path: str) -> ImageHeader:
         header = read_header(path)
@@ -329,15 +359,16 @@ class PngCodec(Codec):
         return ImageHeader(format_named(f"VK_FORMAT_{channels}_UNORM"), header.width, header.height)
 
     def open_image(self, path: str, format: Format, width: int, height: int, mip_count: int) -> ImageReader:
+        check_destination(path, format)
         header = read_header(path)
         check_extent(path, header.width, header.height, width, height)
-        check_texels(path, header, format)
+        _check_texels(path, header, format)
         return _PngImage(path, format, width, height)
 
     def create_image(
         self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
     ) -> ImageWriter:
-        return _PngImageWriter(path, format, width, height, planes, create)
+        return _PngWriter(create(path, 0), format, width, height, planes)
 
     def is_divisible(self, path: str) -> bool:
         return False
@@ -359,42 +390,33 @@ class _PngImage(ImageReader):
     def level_size_bytes(self, level: int = 0, aspect: str | None = None) -> int:
         return self._size_bytes
 
-    def read_into(
-        self,
-        destination: memoryview,
-        level: int = 0,
-        offset: int = 0,
-        size: int | None = None,
-        aspect: str | None = None,
-    ) -> int:
-        if size is None:
-            size = self._size_bytes - offset
-        view = destination.cast("B") if destination.nbytes else memoryview(bytearray())
-        if offset < 0 or size < 0 or offset + size > self._size_bytes or size > len(view):
-            raise ValueError(
-                f"bytes {offset} to {offset + size} of a level of {self._size_bytes} bytes were asked for,"
-                f" into {len(view)} bytes"
-            )
+    def _read(self, view: memoryview, level: int, offset: int, aspect: str | None) -> None:
         if self._texels is None:
-            texels = read_texels(self._path, self._format)
+            with SourceFile(self._path) as source:
+                header = _parse_header(source)
+                data = _essential_chunks(self._path, source.read(source.size_bytes))
+            texels = _as_texels(_decoded(self._path, header, data), self._format)
             if len(texels) != self._size_bytes:
                 raise file_error(self._path, "was changed while it was read")
             self._texels = texels
-        view[:size] = self._texels[offset : offset + size]
-        return size
+        view[:] = self._texels[offset : offset + len(view)]
 
     def close(self) -> None:
         self._texels = None
 
 
-class _PngImageWriter(HeldImageWriter):
+class _PngWriter(HeldImageWriter):
     """The file is compressed when all texels are there."""
 
-    def __init__(
-        self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
-    ) -> None:
-        super().__init__(planes, len(format.aspects))
-        self._path, self._format, self._extent, self._create = path, format, (width, height), create
+    def __init__(self, output: OutputFile, format: Format, width: int, height: int, planes: tuple[int, ...]) -> None:
+        super().__init__(output, planes, len(format.aspects))
+        self._format, self._shape = format, (height, width, format.components)
 
-    def _store(self, held: list[bytearray]) -> None:
-        write_png(self._path, self._format, *self._extent, held[0], create=self._create)
+    def _finish(self) -> None:
+        import numpy
+
+        array: Array = numpy.frombuffer(self._held[0], self._format.numpy_dtype).reshape(self._shape)
+        if self._format.channels[0] == "B":
+            array = array[..., [2, 1, 0, 3][: self._format.components]]
+        for part in _encoded(array):
+            self._output.write(part)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner.byte_data import array_of, plain_bytes
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.codec import check_source, codec_of, open_image
-from scenario_runner.files.npy import NpyReader, open_npy, read_header
+from scenario_runner.files.npy import NpyReader, read_header
 from scenario_runner.formats import Format, format_of_value
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class NpySource:
 
     def opened(self) -> NpyReader:
         """The file, to be closed by the caller. Raises FileError, also where its header is another one now."""
-        reader = open_npy(self.path)
+        reader = NpyReader(self.path)
         if reader.header != self.header:
             reader.close()
             raise FileError(f"{self.path}: the file changed while the scenario was running")

@@ -1,15 +1,20 @@
-"""Capture tools around runs: RenderDoc inside this process, and gfxreconstruct's layer."""
+"""Capture tools around runs: RenderDoc inside this process, and gfxreconstruct's layer.
+
+The tools do not say so when the disk is full, so that a capture is looked through. Sources of the formats:
+renderdoc/serialise/rdcfile.cpp of RenderDoc 1.x, and framework/format/format.h of gfxreconstruct.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from scenario_runner import log
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import error_of
 from scenario_runner.files.source import check_folder_to_write, file_error, reason_of
-from scenario_runner.files.tool_captures import is_gfxr, is_whole_gfxr, is_whole_rdc
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
@@ -119,3 +124,53 @@ def check_gfxreconstruct(path: str) -> None:
 def _not_whole(tool: str, path: str) -> Exception:
     message = f"{tool} could not write all of its capture, which was removed"
     return file_error(path, message, help="make room on the disk", code="SR-FILE-015")
+
+
+_RDC_HEADER = struct.Struct("<8sII")  # magic number, version, size of the header
+_RDC_VERSION = 0x102
+_RDC_SECTION = struct.Struct("<4sIQQQII")  # text or not, kind, size in the file, size, version, flags, size of the name
+_GFXR_MAGIC = b"GFXR"
+_GFXR_HEADER = struct.Struct("<4sIII")  # magic number, version, number of options
+_GFXR_OPTION_BYTES = 8
+_GFXR_BLOCK = struct.Struct("<QI")  # size of what follows, kind
+
+
+def is_whole_rdc(path: str) -> bool:
+    """Whether a capture of RenderDoc has all of its sections; of versions that are not known, whether it has a header.
+
+    Raises OSError.
+    """
+    with open(path, "rb") as file:
+        head = file.read(_RDC_HEADER.size)
+        if len(head) < _RDC_HEADER.size or not head.startswith(b"RDOC"):
+            return False
+        _, version, start = _RDC_HEADER.unpack(head)
+        return version != _RDC_VERSION or _is_chain(file, start, _RDC_SECTION, lambda fields: fields[2] + fields[6])
+
+
+def is_gfxr(path: str) -> bool:
+    """Whether a file begins like one of gfxreconstruct. Raises OSError."""
+    with open(path, "rb") as file:
+        return file.read(len(_GFXR_MAGIC)) == _GFXR_MAGIC
+
+
+def is_whole_gfxr(path: str) -> bool:
+    """Whether a capture of gfxreconstruct ends where its last block does. Raises OSError."""
+    with open(path, "rb") as file:
+        head = file.read(_GFXR_HEADER.size)
+        if len(head) < _GFXR_HEADER.size or not head.startswith(_GFXR_MAGIC):
+            return False
+        start = _GFXR_HEADER.size + _GFXR_HEADER.unpack(head)[-1] * _GFXR_OPTION_BYTES
+        return _is_chain(file, start, _GFXR_BLOCK, lambda fields: fields[0])
+
+
+def _is_chain(file: BinaryIO, start: int, header: struct.Struct, rest_bytes: Callable[[tuple[Any, ...]], int]) -> bool:
+    """Whether parts follow each other from ``start`` to the end of the file: a header, and as many bytes as it says."""
+    size, end = os.fstat(file.fileno()).st_size, start
+    while end < size:
+        file.seek(end)
+        head = file.read(header.size)
+        if len(head) < header.size:
+            return False
+        end += header.size + rest_bytes(header.unpack(head))
+    return start < end == size

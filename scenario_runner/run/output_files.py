@@ -12,9 +12,9 @@ from scenario_runner.files.output import CreateOutput, OutputFile, OutputSet
 from scenario_runner.run.resource_files import create_resource_file
 
 if TYPE_CHECKING:
+    from scenario_runner.files.codec import ContentWriter
     from scenario_runner.plan.model.plan import FramePlan, Plan
     from scenario_runner.run.capture_files import CaptureFiles, CaptureReceiver
-    from scenario_runner.run.resource_files import Writer
 
 
 class Receiver(Protocol):
@@ -133,7 +133,7 @@ class _Files:
         self._plan = plan
         self.path_of = path_of
         self._create = create
-        self._writer: Writer | None = None
+        self._writer: ContentWriter | None = None
         self._left = 0
 
     def receive(self, uid: str, view: memoryview) -> None:

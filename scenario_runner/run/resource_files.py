@@ -5,24 +5,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from scenario_runner.files.codec import codec_of
+from scenario_runner.files.codec import ContentWriter, codec_of, create_image
 from scenario_runner.files.output import CreateOutput
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from scenario_runner.files.codec import ArrayWriter, ImageWriter
     from scenario_runner.plan.model.plan import ResourcePlan
 
-    Writer: TypeAlias = ArrayWriter | ImageWriter
 
-
-def create_resource_file(path: str, plan: ResourcePlan, create: CreateOutput) -> Writer:
+def create_resource_file(path: str, plan: ResourcePlan, create: CreateOutput) -> ContentWriter:
     """What writes the bytes of a resource to a file of the format that ``path`` names. Raises FileError."""
     if plan.npy is not None:
         return codec_of(path, plan.kind).create_array(path, *plan.npy, create)
-    from scenario_runner.files.codec import create_image
-
     return create_image(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)
 
 

@@ -108,7 +108,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         dtype, shape = plan.array_type(part)
         view = memoryview(data)[part.offset_bytes : part.end_bytes]
         if part.aspect == "depth" and dtype == "<u4":
-            from scenario_runner.files.npy_images import composed
+            from scenario_runner.files.npy import composed
 
             stencil = plan.part(level, "stencil") if "stencil" in plan.format.aspects else None
             stencils = None if stencil is None else memoryview(data)[stencil.offset_bytes : stencil.end_bytes]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from scenario_runner.files.png import write_png
+from scenario_runner.files.codec import create_image
 from scenario_runner.formats import format_named
 from scenario_runner.viewing.content import Channel, Content, statistics_of
 
@@ -120,7 +120,8 @@ def write_picture(path: str, picture: Array) -> None:
 
     height, width, count = picture.shape
     format = format_named("VK_FORMAT_R8G8B8_UNORM" if count == 3 else "VK_FORMAT_R8G8B8A8_UNORM")
-    write_png(path, format, width, height, picture.tobytes())
+    with create_image(path, format, width, height, (picture.nbytes,)) as writer:
+        writer.write(picture.tobytes())
 
 
 def _shades(values: Array, limits: Sequence[float], channel: Channel) -> Array:

@@ -31,7 +31,6 @@ RUN = {
     "scenario_runner.files.codec",
     "scenario_runner.files.npy",
     "scenario_runner.files.npy_header",
-    "scenario_runner.files.npy_images",
     "scenario_runner.files.output",
     "scenario_runner.files.source",
     "scenario_runner.formats",

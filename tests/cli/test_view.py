@@ -15,8 +15,8 @@ import imageio.v3
 import numpy
 import pytest
 
-from scenario_runner.files.dds import write_dds
 from scenario_runner.formats import format_named
+from tests.image_files import write_dds
 from tests.program import COMMAND, Program, python_path
 
 SUMMARY = """\
@@ -34,7 +34,7 @@ def image(tmp_path: Path) -> numpy.ndarray:
     """x.dds, an RGBA16F image with two levels; returns the first."""
     texels = (numpy.random.default_rng(1).random((6, 8, 4)) * 3).astype("f2")
     levels = [texels.tobytes(), texels[::2, ::2].tobytes()]
-    write_dds(tmp_path / "x.dds", format_named("VK_FORMAT_R16G16B16A16_SFLOAT"), 8, 6, levels, 2)
+    write_dds(tmp_path / "x.dds", format_named("VK_FORMAT_R16G16B16A16_SFLOAT"), 8, 6, levels)
     return texels
 
 

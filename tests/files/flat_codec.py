@@ -31,7 +31,7 @@ class FlatCodec(Codec):
     def create_image(
         self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
     ) -> ImageWriter:
-        return _FlatWriter(path, width, height, planes, create)
+        return _FlatWriter(create(path, 0), planes, 1, SIGNATURE + bytes([width, height]))
 
     def is_divisible(self, path: str) -> bool:
         return False
@@ -45,24 +45,10 @@ class _FlatImage(ImageReader):
     def level_size_bytes(self, level: int = 0, aspect: str | None = None) -> int:
         return len(self._texels)
 
-    def read_into(
-        self,
-        destination: memoryview,
-        level: int = 0,
-        offset: int = 0,
-        size: int | None = None,
-        aspect: str | None = None,
-    ) -> int:
-        size = len(self._texels) - offset if size is None else size
-        destination.cast("B")[:size] = self._texels[offset : offset + size]
-        return size
+    def _read(self, view: memoryview, level: int, offset: int, aspect: str | None) -> None:
+        view[:] = self._texels[offset : offset + len(view)]
 
 
 class _FlatWriter(HeldImageWriter):
-    def __init__(self, path: str, width: int, height: int, planes: tuple[int, ...], create: CreateOutput) -> None:
-        super().__init__(planes, 1)
-        self._path, self._extent, self._create = path, bytes([width, height]), create
-
-    def _store(self, held: list[bytearray]) -> None:
-        with self._create(self._path, 0) as output:
-            output.write(SIGNATURE + self._extent + held[0])
+    def _finish(self) -> None:
+        self._output.write(self._held[0])

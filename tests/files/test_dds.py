@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.dds import DdsWriter, open_dds, read_header, write_dds
+from scenario_runner.files.codec import create_image
+from scenario_runner.files.dds import DdsReader, read_header
 from scenario_runner.formats import all_formats, format_named
+from tests.image_files import write_dds
 
 MANY_EXAMPLES = settings(max_examples=150)
 WITH_DXGI = [entry for entry in all_formats() if entry.dxgi is not None]
@@ -41,7 +43,7 @@ def level_extents(width: int, height: int, count: int) -> list[tuple[int, int]]:
 
 
 def read_level(path: Path, level: int = 0, aspect: str | None = None) -> bytes:
-    with open_dds(path) as reader:
+    with DdsReader(path) as reader:
         data = bytearray(reader.level_size_bytes(level, aspect))
         assert reader.read_into(memoryview(data), level, aspect=aspect) == len(data)
     return bytes(data)
@@ -75,11 +77,13 @@ def test_every_format_round_trips_with_all_its_levels(tmp_path: Path, data: st.D
             levels.append(random.bytes(level_width * level_height * texel_format.block_size_bytes))
     path = tmp_path / "a.dds"
     if is_two_planes:
-        write_dds(path, texel_format, width, height, levels, count, stencils)
+        write_dds(path, texel_format, width, height, levels, stencils)
     else:
         whole = b"".join(levels)
         step = data.draw(st.integers(1, len(whole)))
-        write_dds(path, texel_format, width, height, (whole[i : i + step] for i in range(0, len(whole), step)), count)
+        with create_image(path, texel_format, width, height, tuple(map(len, levels))) as writer:
+            for start in range(0, len(whole), step):
+                writer.write(whole[start : start + step])
     header = read_header(path)
     assert header.format.dxgi == texel_format.dxgi
     assert (header.width, header.height, header.is_srgb_known) == (width, height, True)
@@ -89,7 +93,7 @@ def test_every_format_round_trips_with_all_its_levels(tmp_path: Path, data: st.D
         start = data.draw(st.integers(0, len(expected)))
         size = data.draw(st.integers(0, len(expected) - start))
         part = bytearray(size)
-        with open_dds(path) as reader:
+        with DdsReader(path) as reader:
             assert reader.read_into(memoryview(part), level, start, size) == size
         assert part == expected[start : start + size]
     for level, expected in enumerate(stencils):
@@ -115,7 +119,7 @@ def test_depth_and_stencil_are_two_planes(tmp_path: Path) -> None:
     assert read_level(tmp_path / "b.dds") == struct.pack("<2I", 1, 0xFFFFFF)
     assert read_level(tmp_path / "b.dds", aspect="stencil") == bytes([7, 9])
     depth = struct.pack("<2f", 0.25, 1.0)
-    write_dds(tmp_path / "c.dds", format_named("VK_FORMAT_D32_SFLOAT_S8_UINT"), 2, 1, [depth], stencils=[bytes([7, 9])])
+    write_dds(tmp_path / "c.dds", format_named("VK_FORMAT_D32_SFLOAT_S8_UINT"), 2, 1, [depth], [bytes([7, 9])])
     assert (tmp_path / "c.dds").read_bytes()[148:] == texels
     write_dds(tmp_path / "c.dds", format_named("VK_FORMAT_D32_SFLOAT_S8_UINT"), 2, 1, [depth])
     assert (tmp_path / "c.dds").read_bytes()[148:] == struct.pack("<fB3xfB3x", 0.25, 0, 1.0, 0)
@@ -125,12 +129,12 @@ def test_conversions_work_across_chunks(tmp_path: Path) -> None:
     """Images larger than the scratch memory are converted the same way."""
     width, height = 1000, 700
     texels = np.random.default_rng(1).integers(0, 256, (height, width, 3), "u1")
-    write_dds(tmp_path / "a.dds", format_named("VK_FORMAT_B8G8R8_SRGB"), width, height, [texels.data])
+    write_dds(tmp_path / "a.dds", format_named("VK_FORMAT_B8G8R8_SRGB"), width, height, [texels.tobytes()])
     assert read_level(tmp_path / "a.dds") == texels.tobytes()
     stored = np.fromfile(tmp_path / "a.dds", "u1", offset=148).reshape(height, width, 4)
     assert np.array_equal(stored[..., :3], texels)
     depth = np.random.default_rng(2).random((height, width), "f4")
-    write_dds(tmp_path / "b.dds", format_named("VK_FORMAT_D32_SFLOAT_S8_UINT"), width, height, [depth.data])
+    write_dds(tmp_path / "b.dds", format_named("VK_FORMAT_D32_SFLOAT_S8_UINT"), width, height, [depth.tobytes()])
     assert read_level(tmp_path / "b.dds") == depth.tobytes()
 
 
@@ -216,7 +220,7 @@ def test_pillow_reads_what_is_written(tmp_path: Path) -> None:
     from PIL import Image
 
     texels = np.random.default_rng(5).integers(0, 256, (5, 7, 4), "u1")
-    write_dds(tmp_path / "a.dds", format_named("VK_FORMAT_R8G8B8A8_UNORM"), 7, 5, [texels.data])
+    write_dds(tmp_path / "a.dds", format_named("VK_FORMAT_R8G8B8A8_UNORM"), 7, 5, [texels.tobytes()])
     with Image.open(tmp_path / "a.dds") as image:
         assert np.array_equal(np.asarray(image.convert("RGBA")), texels)
 
@@ -306,7 +310,7 @@ def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.Dat
     problem = ""
     tracemalloc.start()
     try:
-        with open_dds(path) as reader:
+        with DdsReader(path) as reader:
             for level in range(len(reader.header.mip_levels)):
                 size = reader.level_size_bytes(level)
                 assert size <= len(content)
@@ -322,7 +326,7 @@ def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.Dat
 def test_formats_without_code_are_refused_before_anything_is_written(tmp_path: Path) -> None:
     """A format that has no DXGI_FORMAT is an error that names it and says what to do."""
     with pytest.raises(FileError) as caught:
-        DdsWriter(tmp_path / "a.dds", format_named("VK_FORMAT_R64_SINT"), 1, 1)
+        write_dds(tmp_path / "a.dds", format_named("VK_FORMAT_R64_SINT"), 1, 1, [bytes(8)])
     assert str(caught.value) == (
         f"{tmp_path / 'a.dds'}: cannot hold texels of the format 'VK_FORMAT_R64_SINT': it has no DXGI_FORMAT,"
         " which a .dds file needs"
@@ -332,27 +336,22 @@ def test_formats_without_code_are_refused_before_anything_is_written(tmp_path: P
 
 
 def test_texels_of_the_wrong_size_are_not_stored(tmp_path: Path) -> None:
-    """Too few or too many bytes, half texels and impossible extents are refused and leave nothing."""
+    """Too few bytes, and impossible extents, are refused and leave nothing; a reading is of bytes that there are."""
     path = tmp_path / "a.dds"
     bgr, depth = format_named("VK_FORMAT_B8G8R8_UNORM"), format_named("VK_FORMAT_D24_UNORM_S8_UINT")
-    for texel_format, levels, stencils, message in [
-        (R8, [b"abc"], [], "1 bytes less"),
-        (R8, [b"abcde"], [], "1 bytes more"),
-        (bgr, [b"abc" * 3 + b"d"], [], "4 bytes less"),
-        (bgr, [b"abc" * 4 + b"d"], [], "1 bytes more"),
-        (depth, [b"abcde"], [], "not whole texels"),
-        (depth, [bytes(16)], [bytes(3)], "not whole texels"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            write_dds(path, texel_format, 2, 2, levels, 1, stencils)
-    for width, height, count in [(0, 1, 1), (1, -1, 1), (2, 2, 3), (2, 2, 0)]:
+    for texel_format, planes in [(R8, (4,)), (bgr, (12,)), (depth, (16, 4))]:
+        with (
+            pytest.raises(ValueError, match=r"^\d+ bytes less than announced"),
+            create_image(path, texel_format, 2, 2, planes) as writer,
+        ):
+            writer.write(bytes(3))
+    with pytest.raises(ValueError, match="1 bytes more than announced"):
+        write_dds(path, R8, 2, 2, [bytes(5)])
+    for width, height, count in [(0, 1, 1), (1, -1, 1), (2, 2, 3)]:
         with pytest.raises(ValueError, match="are not an image"):
-            write_dds(path, R8, width, height, [], count)
+            create_image(path, R8, width, height, (1,) * count)
     write_dds(path, R8, 2, 2, [b"abcd"])
-    with (
-        open_dds(path) as reader,
-        pytest.raises(ValueError, match="of a level of 4 bytes were asked for, into 3 bytes"),
-    ):
+    with DdsReader(path) as reader, pytest.raises(ValueError, match="of 4 were asked for, into 3 bytes"):
         reader.read_into(memoryview(bytearray(3)))
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.dds"]
 

@@ -13,13 +13,12 @@ from scenario_runner.errors import FileError
 from scenario_runner.files.codec import (
     check_destination,
     check_source,
-    create_image,
     open_image,
     read_image_header,
     stored_levels,
 )
-from scenario_runner.files.dds import write_dds
 from scenario_runner.formats import Format, format_named
+from tests.image_files import write_dds, write_image
 
 
 def named(name: str) -> Format:
@@ -34,12 +33,6 @@ def texels_of(path: Path, declared: Format, width: int, height: int, mip_count: 
             assert reader.read_into(memoryview(data), level) == len(data)
             levels.append(bytes(data))
     return levels
-
-
-def write_image(path: Path, declared: Format, width: int, height: int, planes: list[bytes]) -> None:
-    with create_image(path, declared, width, height, tuple(map(len, planes))) as writer:
-        for plane in planes:
-            writer.write(plane)
 
 
 @pytest.mark.parametrize("name", ["R8G8B8A8_UNORM", "R16G16B16A16_UNORM", "B8G8R8_UNORM", "R8_UNORM"])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.codec import create_image
-from scenario_runner.files.dds import write_dds
 from scenario_runner.formats import format_named
+from tests.image_files import write_dds
 
 RGBA8 = format_named("VK_FORMAT_R8G8B8A8_UNORM")
 DEPTH = format_named("VK_FORMAT_D32_SFLOAT_S8_UINT")
@@ -34,7 +34,7 @@ def write(
 def test_cuts_change_nothing(tmp_path: Path, cuts: list[int]) -> None:
     """A .dds file with levels and a .npy file of the first one are the same however the bytes come."""
     write(tmp_path / "x.dds", cuts, b"".join(LEVELS), PLANES, RGBA8.name, (6, 4))
-    write_dds(tmp_path / "expected.dds", RGBA8, 6, 4, LEVELS, 3)
+    write_dds(tmp_path / "expected.dds", RGBA8, 6, 4, LEVELS)
     assert (tmp_path / "x.dds").read_bytes() == (tmp_path / "expected.dds").read_bytes()
     write(tmp_path / "x.npy", cuts, b"".join(LEVELS), PLANES, RGBA8.name, (6, 4))
     assert numpy.load(tmp_path / "x.npy").tobytes() == LEVELS[0]
@@ -46,7 +46,7 @@ def test_depth_and_stencil(tmp_path: Path, cut: int) -> None:
     depth, stencil = numpy.arange(12, dtype=numpy.float32), numpy.arange(100, 112, dtype=numpy.uint8)
     data = depth.tobytes() + stencil.tobytes()
     write(tmp_path / "x.dds", [cut], data, (48, 12), DEPTH.name, (4, 3))
-    write_dds(tmp_path / "expected.dds", DEPTH, 4, 3, [depth.tobytes()], 1, [stencil.tobytes()])
+    write_dds(tmp_path / "expected.dds", DEPTH, 4, 3, [depth.tobytes()], [stencil.tobytes()])
     assert (tmp_path / "x.dds").read_bytes() == (tmp_path / "expected.dds").read_bytes()
     write(tmp_path / "x.npy", [cut], data, (48, 12), DEPTH.name, (4, 3))
     assert (numpy.load(tmp_path / "x.npy").reshape(-1) == depth).all()

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.png import PngHeader, read_header, read_texels, write_png
+from scenario_runner.files.png import PngHeader, read_header
 from scenario_runner.formats import format_named
 from tests.effort import calls_of
+from tests.image_files import read_texels, write_image
 
 MANY_EXAMPLES = settings(max_examples=100)
 RGBA8 = format_named("VK_FORMAT_R8G8B8A8_UNORM")
@@ -175,7 +176,7 @@ def test_what_is_written_comes_back(tmp_path: Path, data: st.DataObject) -> None
     random = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
     array = random.integers(0, full, shape, texel_format.numpy_dtype, endpoint=True)
     path = tmp_path / "new" / "a.png"
-    write_png(path, texel_format, shape[1], shape[0], array.data)
+    write_image(path, texel_format, shape[1], shape[0], [array.tobytes()])
     assert read_texels(path, texel_format) == array.tobytes()
     header = read_header(path)
     assert (header.channels, header.bit_depth) == (texel_format.components, texel_format.channel_bits[0])
@@ -355,6 +356,6 @@ def test_what_would_lose_channels_is_refused(tmp_path: Path, name: str, message:
 def test_formats_without_png_form_are_refused(tmp_path: Path, name: str, others: str) -> None:
     """A format that no PNG file holds is an error before anything is written, which names the files that do."""
     with pytest.raises(FileError, match=f"cannot hold texels of the format 'VK_FORMAT_{name}'") as caught:
-        write_png(tmp_path / "a.png", format_named("VK_FORMAT_" + name), 1, 1, b"\0" * 16)
+        write_image(tmp_path / "a.png", format_named("VK_FORMAT_" + name), 1, 1, [b"\0" * 16])
     assert caught.value.problems[0].help == f"choose the name of a {others} file"
     assert list(tmp_path.iterdir()) == []

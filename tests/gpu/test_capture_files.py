@@ -14,7 +14,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError
-from scenario_runner.files.dds import open_dds
+from scenario_runner.files.dds import DdsReader
 from scenario_runner.run import capture_files
 from tests.program import Program
 from tests.scenes import Scene, glsl
@@ -58,7 +58,7 @@ def test_images_keep_their_format(scene: Scene, runner: Runner) -> None:
     ]  # fmt: skip
     for name, expected in (("color", texels), ("light", halves)):
         assert (numpy.load(folder / f"{name}.npy").reshape(4, 4, 4) == expected).all()
-    with open_dds(folder / "color.dds") as stored:
+    with DdsReader(folder / "color.dds") as stored:
         assert stored.header.format.name == "VK_FORMAT_R8G8B8A8_SRGB"
         content = bytearray(64)
         stored.read_into(memoryview(content))

@@ -10,8 +10,9 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError
-from scenario_runner.files.dds import open_dds, write_dds
+from scenario_runner.files.dds import DdsReader
 from tests.gpu.image_scenes import add_image, binding, dispatch, format_of, per_texel, storage, texels
+from tests.image_files import write_dds
 from tests.scenes import Scene
 
 
@@ -34,7 +35,7 @@ def test_conversions(scene: Scene, both: Runner, source: str, target: str) -> No
     elif target == "png":
         got = imageio.v3.imread(path)
     else:
-        with open_dds(path) as stored:
+        with DdsReader(path) as stored:
             data = bytearray(stored.level_size_bytes())
             stored.read_into(memoryview(data))
         got = numpy.frombuffer(data, numpy.uint8).reshape(content.shape)
@@ -47,7 +48,7 @@ def test_depth_and_stencil(scene: Scene, both: Runner) -> None:
     depth = numpy.random.default_rng(1).random((7, 9), numpy.float32)
     stencil = numpy.random.default_rng(2).integers(0, 256, (7, 9), numpy.uint8)
     format = format_of("D32_SFLOAT_S8_UINT")
-    write_dds(scene.folder / "in.dds", format, 9, 7, [depth.tobytes()], 1, [stencil.tobytes()])
+    write_dds(scene.folder / "in.dds", format, 9, 7, [depth.tobytes()], [stencil.tobytes()])
     add_image(scene, "x", "D32_SFLOAT_S8_UINT", size=(9, 7), src="in.dds", dst="out.dds")
     result = both.run(scene.write())
     assert (result["x"][..., 0] == depth).all()
@@ -58,7 +59,7 @@ def test_depth_and_stencil(scene: Scene, both: Runner) -> None:
 def test_depth_file_as_float_image(scene: Scene, both: Runner) -> None:
     """A D32_SFLOAT_S8_UINT file serves an R32_SFLOAT image with its depths, which shaders can write to."""
     depth = numpy.random.default_rng(1).random((7, 9), numpy.float32)
-    write_dds(scene.folder / "in.dds", format_of("D32_SFLOAT_S8_UINT"), 9, 7, [depth.tobytes()], 1)
+    write_dds(scene.folder / "in.dds", format_of("D32_SFLOAT_S8_UINT"), 9, 7, [depth.tobytes()])
     scene.shader("double", per_texel("imageStore(dst, p, imageLoad(dst, p) * 2.0);", storage(0, "R32_SFLOAT", "dst")))
     add_image(scene, "x", "R32_SFLOAT", size=(9, 7), src="in.dds", dst="out.npy")
     dispatch(scene, "double", [binding(0, "x")], (9, 7))
@@ -168,5 +169,5 @@ def test_captures(scene: Scene, both: Runner) -> None:
         assert (frame.level("levels", 1) == number + 1).all()
         folder = scene.folder / "frames" / f"frame_{number}"
         assert (numpy.load(folder / "plain.npy") == number + 1).all()
-        with open_dds(folder / "levels.dds") as stored:
+        with DdsReader(folder / "levels.dds") as stored:
             assert len(stored.header.mip_levels) == 3

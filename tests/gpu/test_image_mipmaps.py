@@ -12,8 +12,9 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, UnsupportedError
 from scenario_runner.files.codec import read_image_header
-from scenario_runner.files.dds import open_dds, write_dds
+from scenario_runner.files.dds import DdsReader
 from tests.gpu.image_scenes import add_image, binding, dispatch, format_of, per_texel, storage, texels
+from tests.image_files import write_dds
 from tests.scenes import Scene
 
 
@@ -88,7 +89,7 @@ def test_levels_from_a_file(scene: Scene, both: Runner, mips: int) -> None:
     """A .dds file with fewer levels than the image gives its own, and the rest is made from its last one."""
     name = "R32G32B32A32_SFLOAT"
     levels = [texels(name, 16 >> number, 16 >> number, seed=number) for number in range(3)]
-    write_dds(scene.folder / "x.dds", format_of(name), 16, 16, [level.tobytes() for level in levels], 3)
+    write_dds(scene.folder / "x.dds", format_of(name), 16, 16, [level.tobytes() for level in levels])
     add_image(scene, "x", name, size=(16, 16), mips=mips, src="x.dds", dst="y.dds")
     result = both.run(scene.write())
     for number, level in enumerate(levels):
@@ -96,7 +97,7 @@ def test_levels_from_a_file(scene: Scene, both: Runner, mips: int) -> None:
     if mips == 5:
         numpy.testing.assert_allclose(result.level("x", 3), halved(levels[2]), rtol=1e-5, atol=1e-6)
     assert read_image_header(scene.folder / "y.dds")[1:] == (16, 16, mips)
-    with open_dds(scene.folder / "y.dds") as stored:
+    with DdsReader(scene.folder / "y.dds") as stored:
         for number in range(mips):
             data = bytearray(stored.level_size_bytes(number))
             stored.read_into(memoryview(data), number)
@@ -107,7 +108,7 @@ def test_a_file_with_more_levels(scene: Scene, runner: Runner) -> None:
     """A file with more levels than the scenario declares is an error that shows both."""
     name = "R8G8B8A8_UNORM"
     levels = [texels(name, 8 >> number, 8 >> number).tobytes() for number in range(4)]
-    write_dds(scene.folder / "x.dds", format_of(name), 8, 8, levels, 4)
+    write_dds(scene.folder / "x.dds", format_of(name), 8, 8, levels)
     add_image(scene, "x", name, size=(8, 8), mips=2, src="x.dds")
     with pytest.raises(FileError, match="has 4 mip levels, but the scenario declares 2"):
         runner.run(scene.write())
@@ -141,8 +142,8 @@ def test_compressed_levels(scene: Scene, both: Runner) -> None:
     sizes = [(16, 12), (8, 6), (4, 3), (2, 1), (1, 1)]
     random = numpy.random.default_rng(7)
     levels = [random.bytes(format.level_size_bytes(*size)) for size in sizes]
-    write_dds(scene.folder / "x.dds", format, 16, 12, levels, 5)
-    write_dds(scene.folder / "short.dds", format, 16, 12, levels[:2], 2)
+    write_dds(scene.folder / "x.dds", format, 16, 12, levels)
+    write_dds(scene.folder / "short.dds", format, 16, 12, levels[:2])
     add_image(scene, "x", "BC7_UNORM_BLOCK", size=(16, 12), mips=5, src="x.dds", dst="y.dds")
     both.run(scene.write())
     assert (scene.folder / "y.dds").read_bytes() == (scene.folder / "x.dds").read_bytes()

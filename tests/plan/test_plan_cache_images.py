@@ -9,10 +9,10 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError
-from scenario_runner.files.dds import write_dds
 from scenario_runner.plan.model.resources import ImagePlan
 from scenario_runner.plan.plan_cache import PlanCache, Settings
 from tests.gpu.image_scenes import add_image, binding, dispatch, format_of, per_texel, storage, texels
+from tests.image_files import write_dds
 from tests.scenes import Scene
 
 NAME = "R32G32B32A32_SFLOAT"
@@ -23,7 +23,7 @@ def path(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A scenario with images from .dds and .npy files, samplers, levels, zeros of blocks and a barrier."""
     monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(tmp_path / "cache"))
     levels = [texels(NAME, 8 >> number, 8 >> number).tobytes() for number in range(2)]
-    write_dds(tmp_path / "x.dds", format_of(NAME), 8, 8, levels, 2)
+    write_dds(tmp_path / "x.dds", format_of(NAME), 8, 8, levels)
     declarations = "layout(set = 0, binding = 0) uniform sampler2D src;\n" + storage(1, NAME, "dst")
     scene.shader("copy", per_texel("imageStore(dst, p, texelFetch(src, p, 0));", declarations))
     keys = {"border_address_mode": "CLAMP_BORDER", "border_color": "FLOAT_OPAQUE_WHITE", "mag_filter": "LINEAR"}
@@ -67,7 +67,7 @@ def test_new_texels_are_used(path: Path) -> None:
         changed = texels("R8_UINT", 5, 3, seed=99)
         numpy.save(path.parent / "z.npy", changed[None])
         levels = [texels(NAME, 8 >> number, 8 >> number, seed=99).tobytes() for number in range(2)]
-        write_dds(path.parent / "x.dds", format_of(NAME), 8, 8, levels, 2)
+        write_dds(path.parent / "x.dds", format_of(NAME), 8, 8, levels)
         runner.run_to_files(path)
     assert numpy.load(path.parent / "y.npy")[0, :4, :4].tobytes() == levels[1]
 
@@ -77,7 +77,7 @@ def test_another_number_of_levels(path: Path) -> None:
     with Runner() as runner:
         runner.run_to_files(path)
         levels = [texels(NAME, 8 >> number, 8 >> number).tobytes() for number in range(4)]
-        write_dds(path.parent / "x.dds", format_of(NAME), 8, 8, levels, 4)
+        write_dds(path.parent / "x.dds", format_of(NAME), 8, 8, levels)
         assert PlanCache(Settings(str(path), None, None, None)).load() is None
         runner.run_to_files(path)
     assert numpy.load(path.parent / "y.npy")[0, :4, :4].tobytes() == levels[1]

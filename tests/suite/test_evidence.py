@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scenario_runner.files.dds import write_dds
 from scenario_runner.formats import format_named
 from scenario_runner.suite.records import Outcome
 from scenario_runner.viewing.picture import IGNORED_COLOR
+from tests.image_files import write_dds
 from tests.scenes import Scene
 
 Run = Callable[..., Outcome]
@@ -64,7 +64,7 @@ def test_the_pictures_show_the_level_that_is_wrong(levels: Scene, run: Run) -> N
     expected = [bytes(4 * height * width) for height, width in sizes]
     expected[1] = bytes(4 * (2 * 8 + 3)) + bytes([0, 80, 0, 0]) + bytes(4 * (3 * 8 + 4))
     path = levels.file("expected/i.dds", b"")
-    write_dds(path, format_named("VK_FORMAT_R8G8B8A8_UNORM"), 16, 12, expected, 3)
+    write_dds(path, format_named("VK_FORMAT_R8G8B8A8_UNORM"), 16, 12, expected)
     outcome = run()
     assert outcome.reason.startswith("i: 1 of 1008 elements (0.0992 %) are wrong at level 1 [2, 3, 1]")
     with Image.open(levels.folder / "results" / outcome.outputs[0].files["error"]) as picture:

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from scenario_runner.errors import ExpectationError, FileError, ScenarioError, UnsupportedError
-from scenario_runner.files.png import write_png
 from scenario_runner.formats import format_named
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.evaluation import run_item
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.running.worker import Runners
 from scenario_runner.suite.update import Change, update
+from tests.image_files import write_image
 from tests.scenes import Scene, glsl
 
 DOUBLE = glsl("x[gl_GlobalInvocationID.x] *= 2.0;", "layout(set=0,binding=0) buffer X { float x[]; };", local_size=4)
@@ -205,7 +205,7 @@ def test_a_picture_of_another_size(scene: Scene, changed: Update) -> None:
     image = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 6, 5, 1], "shader_access": "readonly"}
     scene.resource("image", uid="i", dst="i.npy", **image)
     scene.npy("expected/x.npy", VALUES * 2)
-    write_png(scene.file("expected/i.png", b""), format_named(image["format"]), 6, 4, picture(4).tobytes())
+    write_image(scene.file("expected/i.png", b""), format_named(image["format"]), 6, 4, [picture(4).tobytes()])
     (change,) = changed()
     assert (change.path, change.kind) == ("expected/i.png", "changed")
 
@@ -215,7 +215,9 @@ def test_a_picture_that_cannot_hold_the_output(scene: Scene, runners: Runners, k
     """It stays, and nothing stands beside it: which of the two counts could not be told."""
     image = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 6, 5, 1], "shader_access": "readonly", "mips": 2}
     scene.resource("image", uid="i", dst="i.dds", **image)
-    write_png(scene.file("expected/i.png", b""), format_named("VK_FORMAT_R8G8B8A8_UNORM"), 6, 5, picture(5).tobytes())
+    write_image(
+        scene.file("expected/i.png", b""), format_named("VK_FORMAT_R8G8B8A8_UNORM"), 6, 5, [picture(5).tobytes()]
+    )
     check = scene.file("check.json", json.dumps({"outputs": {"x": {"unchecked": True}, "i": keys}}))
     with pytest.raises(ExpectationError, match=r"i\.png: cannot hold the output 'i'") as caught:
         update(Item("i", str(scene.write()), str(check)), runners)

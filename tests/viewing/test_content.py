@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scenario_runner.errors import FileError, UsageError
-from scenario_runner.files.dds import write_dds
-from scenario_runner.files.png import write_png
 from scenario_runner.formats import all_formats, format_named
 from scenario_runner.viewing.content import Content
 from scenario_runner.viewing.element import ELEMENTS
 from scenario_runner.viewing.reading import read_content
+from tests.image_files import write_dds, write_image
 
 # Pillow, which decodes blocks, does not know these.
 UNDECODABLE = ("VK_FORMAT_BC4_SNORM_BLOCK",)
@@ -24,7 +23,7 @@ UNDECODABLE = ("VK_FORMAT_BC4_SNORM_BLOCK",)
 
 def dds(folder: Path, name: str, width: int, height: int, *levels: bytes, stencils: tuple[bytes, ...] = ()) -> str:
     path = folder / "x.dds"
-    write_dds(path, format_named(f"VK_FORMAT_{name}"), width, height, levels, len(levels), stencils)
+    write_dds(path, format_named(f"VK_FORMAT_{name}"), width, height, levels, stencils)
     return str(path)
 
 
@@ -84,7 +83,7 @@ def test_png(tmp_path: Path, items: int, bits: int) -> None:
     """A PNG file of any kind has its stored values, with 8 or 16 bits."""
     texels = numpy.random.default_rng(items).integers(0, 1 << bits, (3, 5, items)).astype(f"<u{bits // 8}")
     pattern = "".join(f"{letter}{bits}" for letter in "RGBA"[:items])
-    write_png(tmp_path / "x.png", format_named(f"VK_FORMAT_{pattern}_UNORM"), 5, 3, texels.tobytes())
+    write_image(tmp_path / "x.png", format_named(f"VK_FORMAT_{pattern}_UNORM"), 5, 3, [texels.tobytes()])
     content = read_content(str(tmp_path / "x.png"))
     assert [channel.name for channel in content.channels] == [["gray"], ["gray", "A"], [*"RGB"], [*"RGBA"]][items - 1]
     for number, channel in enumerate(content.channels):

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy
 
-from scenario_runner.files.dds import write_dds
 from scenario_runner.formats import format_named
 from scenario_runner.viewing.content import Content
 from scenario_runner.viewing.picture import NAN_COLOR, heat, picture_of, shrunk, value_range
 from scenario_runner.viewing.reading import read_content
+from tests.image_files import write_dds
 
 
 def content(folder: Path, array: Any) -> Content:

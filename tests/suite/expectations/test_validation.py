@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scenario_runner.files.dds import write_dds
 from scenario_runner.formats import format_named
 from scenario_runner.plan.resolve import resolve
 from scenario_runner.scenario import load as load_scenario
@@ -23,6 +22,7 @@ from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.records import Item
 from scenario_runner.viewing.element import ELEMENTS
 from scenarios.generate import HERE
+from tests.image_files import write_dds
 from tests.scenes import Scene
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.files.tool_captures import is_gfxr, is_whole_gfxr, is_whole_rdc
+from scenario_runner.run.capture_tools import is_gfxr, is_whole_gfxr, is_whole_rdc
 
 SECTION = struct.pack("<4sIQQQII", bytes(4), 1, 5, 9, 21, 2, 4) + b"name" + b"12345"
 RDC = struct.pack("<8sII", b"RDOC", 0x102, 20) + b"more" + SECTION

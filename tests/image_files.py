@@ -1,0 +1,44 @@
+"""Image files for tests: written and read by the front of files/."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import zip_longest
+from os import PathLike
+
+from scenario_runner.files.codec import create_image, open_image, read_image_header
+from scenario_runner.formats import Format
+
+
+def write_image(path: str | PathLike[str], format: Format, width: int, height: int, planes: Iterable[bytes]) -> None:
+    """Write the planes of an image: of each level one for each aspect."""
+    planes = list(planes)
+    with create_image(path, format, width, height, tuple(map(len, planes))) as writer:
+        for plane in planes:
+            writer.write(plane)
+
+
+def write_dds(
+    path: str | PathLike[str],
+    format: Format,
+    width: int,
+    height: int,
+    levels: Iterable[bytes],
+    stencils: Iterable[bytes] = (),
+) -> None:
+    """Write the levels of an image; of formats with depth and stencil these are the depths."""
+    planes = [
+        plane
+        for depth, stencil in zip_longest(levels, stencils)
+        for plane in ((depth,) if len(format.aspects) == 1 else (depth, stencil or bytes(len(depth) // 4)))
+    ]
+    write_image(path, format, width, height, planes)
+
+
+def read_texels(path: str | PathLike[str], format: Format) -> bytes:
+    """The first level of an image file whose extent is what the file says."""
+    header = read_image_header(path)
+    with open_image(path, format, header.width, header.height, header.mip_count) as reader:
+        texels = bytearray(reader.level_size_bytes())
+        reader.read_into(memoryview(texels))
+    return bytes(texels)
