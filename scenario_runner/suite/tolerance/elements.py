@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 _NARROWER: Final = 1 - 1e-6  # keeps the rounding of a bound from making a wrong element right
+_MANY: Final = 1 << 16  # fewer pairs of bytes are judged in less time than it takes to make the table of all
 
 
 class Rule(NamedTuple):
@@ -52,9 +53,8 @@ _BITWISE = Rule()
 class ElementCheck:
     """Finds the wrong elements of pieces of one output, each of up to ``size`` elements.
 
-    Floats of 16 bits and more that are certainly right are told by their bits as integers (`_near`), those of 8 bits by
-    a table of all pairs; the others are judged in double precision. Arrays of a piece's size are used again: new memory
-    costs more than most passes over it.
+    Floats that are certainly right are told by their bits as integers (`_doubtful`), the others are judged in double
+    precision. Arrays of a piece's size are used again: new memory costs more than most passes over it.
     """
 
     def __init__(self, element: Element, rule: Rule, size: int) -> None:
@@ -62,36 +62,25 @@ class ElementCheck:
 
         self.size = size
         self._element, self._rule = element, rule
-        self._by_bits = element.is_float and element.size_bytes > 1 and not rule.is_bitwise
-        self._by_pairs = element.is_float and element.size_bytes == 1 and not rule.is_bitwise and size >= 1 << 16
+        self._by_bits = element.is_float and not rule.is_bitwise
         if self._by_bits:
             self._bounds = _bounds(element, rule)
             self._integers = numpy.empty((4, size), f"<u{element.size_bytes}")
             self._integers[3] = self._bounds.least_binade
-        elif self._by_pairs:
-            self._integers = numpy.empty((1, size), "u2")
-        self._flags = numpy.empty((3, size), bool)
+            self._flags = numpy.empty((3, size), bool)
 
     def wrong(self, actual: Array, expected: Array) -> Array:
         """The indices of the wrong elements of a piece."""
         import numpy
 
         element, rule = self._element, self._rule
-        if self._by_bits:
-            doubtful = self._doubtful(actual, expected)
-            if not doubtful.size:
-                return doubtful
-            if doubtful.size <= actual.size // 4:  # to take out more of them would cost more
-                return doubtful[~_right(actual[doubtful], expected[doubtful], element, rule)]
-        if self._by_pairs:
-            pairs = self._integers[0, : actual.size]
-            numpy.left_shift(expected, 8, out=pairs, dtype="u2")
-            numpy.bitwise_or(pairs, actual, out=pairs)
-            flags = self._flags[0, : actual.size]
-            return numpy.flatnonzero(_wrong_pairs(element, rule).take(pairs, mode="wrap", out=flags))
         if rule.is_bitwise:
             return numpy.flatnonzero(element.bits(actual) != element.bits(expected))
-        return numpy.flatnonzero(~_right(actual, expected, element, rule))
+        if self._by_bits:
+            doubtful = self._doubtful(actual, expected)
+            if doubtful.size <= actual.size // 4:  # to take out more of them would cost more
+                return doubtful[~_of_elements(_right, actual, expected, doubtful, element, rule)]
+        return numpy.flatnonzero(~_of_elements(_right, actual, expected, slice(None), element, rule))
 
     def _doubtful(self, actual: Array, expected: Array) -> Array:
         """The indices of the floats that may be wrong; the others are certainly right.
@@ -212,24 +201,35 @@ def _bounds(element: Element, rule: Rule) -> _Bounds:
     near = min(rule.rtol * _NARROWER, 1.0) * values
     mantissa, exponent = math.frexp(rule.atol)
     exponent -= int(math.log2(limits.smallest_subnormal))  # in steps of denormal values
-    least_binade = max(1, exponent - limits.nmant + 1)
+    greatest_binade = (1 << (8 * element.size_bytes - 1 - limits.nmant)) - 1
+    least_binade = min(max(1, exponent - limits.nmant + 1), greatest_binade)
     return _Bounds(
         always=min(rule.ulp << element.unused_bits, values),
         normal=int(near / (1 + near / (2 * values))),
-        atol=math.floor(math.ldexp(mantissa, exponent - least_binade + 1)),
+        atol=min(math.floor(math.ldexp(mantissa, exponent - least_binade + 1)), values),
         least_binade=least_binade,
         fraction_bits=limits.nmant,
         zero_bits=int.from_bytes(element.encoded([rule.zero]), "little"),
     )
 
 
+def _of_elements(
+    function: Callable[..., Array], actual: Array, expected: Array, at: Array | slice, element: Element, *more: Rule
+) -> Array:
+    """The result of a function for the elements at some indices; a table has it for floats of 8 bits in large pieces."""
+    if element.is_float and element.size_bytes == 1 and actual.size >= _MANY:
+        return _table(function, element, *more)[expected[at].astype("u2") << 8 | actual[at]]
+    return function(actual[at], expected[at], element, *more)
+
+
 @lru_cache(8)
-def _wrong_pairs(element: Element, rule: Rule) -> Array:
-    """Flags of the wrong pairs; an index has the actual value in the low byte, the expected one in the other."""
+def _table(function: Callable[..., Array], element: Element, *more: Rule) -> Array:
+    """The results for all pairs of bytes; an index has the actual value in the low byte, the expected one in the
+    other."""
     import numpy
 
     values = numpy.arange(256, dtype="u1")
-    return ~_right(numpy.tile(values, 256), numpy.repeat(values, 256), element, rule)
+    return function(numpy.tile(values, 256), numpy.repeat(values, 256), element, *more)
 
 
 def errors_of(actual: Array, expected: Array, element: Element) -> Array:
@@ -310,7 +310,7 @@ def _worst(
     """The errors and texts of the worst of the wrong elements of a piece, as far as they are worse than the others."""
     import numpy
 
-    errors = errors_of(piece.actual[wrong], piece.expected[wrong], piece.element)
+    errors = _of_elements(errors_of, piece.actual, piece.expected, wrong, piece.element)
     if len(others) == _WORST_MAX:
         greater = errors > others[-1][0]
         wrong, errors = wrong[greater], errors[greater]
