@@ -6,21 +6,19 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from scenario_runner.cli.arguments import Parser
 from scenario_runner.cli.messages import write
 from scenario_runner.cli.suite_display import verdict_line
 from scenario_runner.cli.test_options import add_report_options, check_destinations, write_reports
 from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.suite.merging import MergedJournals
+from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Outcome, Result, is_bad
 from scenario_runner.suite.reports.text import MissingTools, SuiteInfo, headline, seconds_text
+from scenario_runner.suite.verdicts import Comparison, compare, write_tables
 from scenario_runner.text import one_line
-
-if TYPE_CHECKING:
-    from scenario_runner.suite.merging import MergedJournals
-    from scenario_runner.suite.problems import SuiteProblems
-    from scenario_runner.suite.verdicts import Comparison
 
 _MOST_SHOWN: Final = 50
 
@@ -40,8 +38,6 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--strict", action="store_true", help="stop at damaged lines and at verdicts that contradict")
     add_report_options(parser)
     options = parser.parse_args(argv)
-    from scenario_runner.suite.merging import MergedJournals
-    from scenario_runner.suite.problems import SuiteProblems, refuse
 
     def show(problem: Diagnostic) -> None:
         write(problem.severity, f"{problem} [{problem.code}]", problem.help)
@@ -61,8 +57,6 @@ def main(argv: Sequence[str]) -> int:
             help = "a suite that ended before its first result has written it; run it again"
             refuse("SR-SUITE-011", None, f"there is no result in {', '.join(map(repr, options.journals))}", help)
         if options.csv is not None:
-            from scenario_runner.suite.verdicts import write_tables
-
             write_tables(options.csv, merged.rows())
         not_run = merged.not_run()
         if not_run:
@@ -100,8 +94,6 @@ def _show_failures(bad: Sequence[str], merged: MergedJournals) -> None:
 
 def _compare(old: str, merged: MergedJournals, problems: SuiteProblems) -> list[str]:
     """Print what has changed since an older journal; the items that are failures only now."""
-    from scenario_runner.suite.merging import MergedJournals
-    from scenario_runner.suite.verdicts import compare
 
     with MergedJournals([old], problems) as before:
         comparison = compare(before.rows(), merged.rows())

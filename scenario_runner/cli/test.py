@@ -8,29 +8,32 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
+from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
 from scenario_runner import __version__
 from scenario_runner.cli.messages import set_up_logging
+from scenario_runner.cli.suite_display import SuiteDisplay, Summary, suite_display
 from scenario_runner.cli.test_options import check_destinations, parse, runner_arguments, wants_reports, write_reports
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class
-from scenario_runner.suite.records import Item, is_bad
+from scenario_runner.suite.discovery import Discovery, listed
+from scenario_runner.suite.hashes import Hasher, program_hash
+from scenario_runner.suite.journal import FILE_NAME, End, Ended, Header, Journal, header
+from scenario_runner.suite.lists import Lists, Patterns, Selection, given_patterns, read_baselines, read_patterns
+from scenario_runner.suite.problems import SuiteProblems, refuse
+from scenario_runner.suite.records import EvaluationOptions, Item, is_bad
+from scenario_runner.suite.reports.text import SuiteInfo
 from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.suite.running.workers import Workers
+from scenario_runner.suite.session import Limits, Session
+from scenario_runner.suite.verdicts import Rules, write_tables
 from scenario_runner.temporary import temporary_folder
 from scenario_runner.text import counted
 
 if TYPE_CHECKING:
-    from scenario_runner.cli.suite_display import SuiteDisplay, Summary
     from scenario_runner.suite.cluster.workers import ClusterWorkers
-    from scenario_runner.suite.hashes import Hasher
-    from scenario_runner.suite.journal import Ended, Header, Journal
-    from scenario_runner.suite.lists import Lists, Patterns
     from scenario_runner.suite.merging import EarlierResults, MergedJournals
-    from scenario_runner.suite.problems import SuiteProblems
-    from scenario_runner.suite.reports.text import SuiteInfo
-    from scenario_runner.suite.running.workers import Workers
-    from scenario_runner.suite.session import Session
 
 UNEXPECTED: Final = 1
 """The exit code where results are unexpected failures."""
@@ -44,7 +47,6 @@ def main(argv: Sequence[str]) -> int:
     """Returns 0 where every result is expected, 1 where some are not, or the exit code of what is wrong with the suite
     itself."""
     options = parse(argv)
-    from scenario_runner.cli.suite_display import suite_display
     from scenario_runner.suite.problems import SuiteProblems
 
     set_up_logging(options.log_level)
@@ -80,8 +82,6 @@ class _Suite:
     def run(self) -> int:
         """Run it; the exit code."""
         options = self._options
-        from scenario_runner.suite.discovery import listed
-        from scenario_runner.suite.lists import Lists, given_patterns, read_baselines, read_patterns
 
         check_destinations(options)
         with ExitStack() as stack:
@@ -128,7 +128,6 @@ class _Suite:
         options = self._options
         if not (options.resume or options.failed_first):
             return None
-        from scenario_runner.suite.journal import FILE_NAME
         from scenario_runner.suite.merging import MergedJournals
 
         path = os.path.join(options.results, FILE_NAME)
@@ -145,9 +144,6 @@ class _Suite:
     def _items(self, lists: Lists, include: Patterns, earlier: MergedJournals | None) -> Iterator[Item]:
         """Those of the command line, found as they are asked for. Raises UsageError where there are none."""
         options = self._options
-        from scenario_runner.suite.discovery import Discovery
-        from scenario_runner.suite.lists import Selection
-        from scenario_runner.suite.problems import refuse
 
         first: frozenset[str] = frozenset()
         if options.failed_first and earlier is not None:
@@ -185,11 +181,7 @@ class _Suite:
         stack: ExitStack,
     ) -> int:
         options = self._options
-        from scenario_runner.cli.suite_display import Summary
-        from scenario_runner.suite.journal import End
         from scenario_runner.suite.merging import EarlierResults
-        from scenario_runner.suite.session import Limits, Session
-        from scenario_runner.suite.verdicts import Rules
 
         if len(ahead) <= _LOOKED_AHEAD or options.strict:
             self._total = len(ahead)
@@ -268,7 +260,6 @@ class _Suite:
             return ClusterWorkers(
                 self._options.cluster, options, session.rules, session.lists.expected, self._problems, on_note=note
             )
-        from scenario_runner.suite.running.workers import Workers
 
         return Workers(
             self._worker_options(), on_start=lambda item, worker: self._display.started(item, str(worker)), on_note=note
@@ -276,7 +267,6 @@ class _Suite:
 
     def _worker_options(self) -> WorkerOptions:
         options = self._options
-        from scenario_runner.suite.records import EvaluationOptions
 
         worker_options = WorkerOptions(
             devices=options.devices,
@@ -315,8 +305,6 @@ class _Suite:
     def _journal(self, stack: ExitStack, *, resume: bool) -> tuple[Journal | None, Hasher | None, Header | None]:
         """A journal in --results, or in a temporary folder where reports are made of it."""
         options = self._options
-        from scenario_runner.suite.hashes import Hasher, program_hash
-        from scenario_runner.suite.journal import Journal, header
 
         if options.results is not None:
             self._folder = os.path.abspath(options.results)
@@ -339,9 +327,6 @@ class _Suite:
         return journal, Hasher(hash), begun
 
     def _info(self) -> SuiteInfo:
-        from socket import gethostname
-
-        from scenario_runner.suite.reports.text import SuiteInfo
 
         command = ("scenario-runner", "test", *self._argv)
         return SuiteInfo(
@@ -365,8 +350,6 @@ class _Suite:
         if journal is not None and journal.is_lost:  # nothing is left to report, nor a folder to write to
             return lines
         if options.results is not None:
-            from scenario_runner.suite.verdicts import write_tables
-
             try:
                 write_tables(options.results, session.rows)
                 lines.append(f"results: {options.results}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from scenario_runner.cli.arguments import (
     Parser,
@@ -20,14 +20,12 @@ from scenario_runner.cli.arguments import (
     whole_number,
 )
 from scenario_runner.errors import FileError, UsageError
+from scenario_runner.files.output import check_destination
+from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import Result
-from scenario_runner.suite.reports.text import Repeat
+from scenario_runner.suite.reports.text import Repeat, SuiteInfo
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.system_limits import processors
-
-if TYPE_CHECKING:
-    from scenario_runner.suite.problems import SuiteProblems
-    from scenario_runner.suite.reports.text import SuiteInfo
 
 _DESCRIPTION: Final = """\
 Run scenarios with expectations, each in a process that may crash, and say which results are unexpected.
@@ -269,8 +267,6 @@ def wants_reports(options: argparse.Namespace) -> bool:
 
 def check_destinations(options: argparse.Namespace) -> None:
     """Refuse what no report can be written to, before any work. Raises FileError."""
-    from scenario_runner.files.output import check_destination
-
     for path in (options.junit, options.json, options.html):
         if path is not None:
             check_destination(path)
@@ -281,24 +277,14 @@ def write_reports(
 ) -> list[str]:
     """Write those that are given; a line about each. One that cannot be written is a problem, and the others are
     written. ``results`` can be iterated several times."""
+    from scenario_runner.suite.reports.ci import write_ctrf, write_junit
+    from scenario_runner.suite.reports.html import write_html
+
     written: list[str] = []
-
-    def attempt(write: Callable[[], list[str]]) -> None:
-        try:
-            written.extend(write())
-        except FileError as error:
-            problems.failed(error)
-
-    if options.junit is not None:
-        from scenario_runner.suite.reports.ci import write_junit
-
-        attempt(lambda: write_junit(options.junit, results, info))
-    if options.json is not None:
-        from scenario_runner.suite.reports.ci import write_ctrf
-
-        attempt(lambda: write_ctrf(options.json, results, info))
-    if options.html is not None:
-        from scenario_runner.suite.reports.html import write_html
-
-        attempt(lambda: write_html(options.html, results, info))
+    for path, write in ((options.junit, write_junit), (options.json, write_ctrf), (options.html, write_html)):
+        if path is not None:
+            try:
+                written += write(path, results, info)
+            except FileError as error:
+                problems.failed(error)
     return [f"report: {path}" for path in written]

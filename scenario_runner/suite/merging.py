@@ -20,39 +20,24 @@ from scenario_runner.files.source import reason_of
 from scenario_runner.streams import MAX_BYTES, is_stream
 from scenario_runner.suite.journal import FILE_NAME, VERSION, End, Header
 from scenario_runner.suite.problems import SuiteProblems, refuse
-from scenario_runner.suite.records import Hashes, Item, Outcome, Result
+from scenario_runner.suite.records import Hashes, Result
 from scenario_runner.suite.reports.text import Repeat
 from scenario_runner.suite.verdicts import Row, is_verdict, not_run
 from scenario_runner.text import close_files_help, counted
 
 
-def _verdict(word: str) -> str:
-    if not is_verdict(word):
-        raise ValueError(f"{word!r} is no verdict")
-    return word
+def _checked(result: Result) -> Result:
+    if not is_verdict(result.verdict):
+        raise ValueError(f"verdict: {result.verdict!r} is no verdict")
+    for number, attempt in enumerate(result.attempts):
+        if not 0 <= attempt.seconds < math.inf:
+            raise ValueError(f"attempts/{number}: seconds: {attempt.seconds} is no time")
+        if not all(isinstance(each.get("message", ""), str) for each in attempt.diagnostics):
+            raise ValueError(f"attempts/{number}: diagnostics: a message is no text")
+    return result
 
 
-def _attempt(attempt: Outcome) -> Outcome:
-    if not 0 <= attempt.seconds < math.inf:
-        raise ValueError(f"seconds: {attempt.seconds} is no time")
-    if not all(isinstance(each.get("message", ""), str) for each in attempt.diagnostics):
-        raise ValueError("diagnostics: a message is no text")
-    return attempt
-
-
-class _Written(NamedTuple):
-    """A `Result` as its line has it: nothing is left out, and values have exactly these types."""
-
-    item: Item
-    verdict: Annotated[str, AfterValidator(_verdict)]
-    attempts: tuple[Annotated[Outcome, AfterValidator(_attempt)], ...]
-    device: str
-    driver: str
-    hashes: Hashes
-    host: str = ""
-
-
-_RESULT: Final = TypeAdapter(_Written)
+_RESULT: Final = TypeAdapter[Result](Annotated[Result, AfterValidator(_checked)])
 _HEADER: Final = TypeAdapter(Header)
 _END: Final = TypeAdapter(End)
 _KINDS: Final[dict[bytes, TypeAdapter[Any]]] = {b'{"journal"': _HEADER, b'{"end"': _END}  # others are results
@@ -190,7 +175,7 @@ class MergedJournals:
         file = self._open[journal]
         file.seek(entry.offset)
         try:
-            return Result(*_RESULT.validate_json(file.readline(), strict=True))
+            return _RESULT.validate_json(file.readline(), strict=True)
         except ValidationError:
             refuse("SR-SUITE-011", self._paths[journal], "the journal was changed while it was read")
 
@@ -255,8 +240,7 @@ def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[tuple
         found: Header | End | Result | None = None
         adapter = next((kind for begin, kind in _KINDS.items() if text.startswith(begin)), _RESULT)
         try:
-            given = adapter.validate_json(text, strict=True)
-            found = Result(*given) if isinstance(given, _Written) else given
+            found = adapter.validate_json(text, strict=True)
         except ValidationError as error:
             _damaged(error, text, path, number, problems)
         yield found, offset

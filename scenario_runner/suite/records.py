@@ -4,7 +4,7 @@
 
     Item ──a worker runs and compares──▶ Outcome ──attempts, lists──▶ Result ──▶ journal, reports
 
-All of them travel between processes and into the journal as JSON (`as_json`, `of_json`).
+Outcomes travel between processes as JSON, and results into the journal (`as_json`; `merging` reads it again).
 """
 
 from __future__ import annotations
@@ -42,13 +42,6 @@ class Item(NamedTuple):
     path: str
     expectations: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        return self._asdict()
-
-    @classmethod
-    def of_json(cls, given: dict[str, Any]) -> Item:
-        return cls(**given)
-
 
 class OutputCheck(NamedTuple):
     """What comparing one output, or one captured frame of it, gave.
@@ -65,13 +58,6 @@ class OutputCheck(NamedTuple):
     metrics: Mapping[str, float] = _NOTHING
     worst: tuple[tuple[str, str, str], ...] = ()
     files: Mapping[str, str] = _NOTHING
-
-    def as_json(self) -> dict[str, Any]:
-        return self._asdict()
-
-    @classmethod
-    def of_json(cls, given: dict[str, Any]) -> OutputCheck:
-        return cls(**{**given, "worst": tuple(tuple(each) for each in given.get("worst", ()))})
 
 
 class Outcome(NamedTuple):
@@ -101,19 +87,16 @@ class Outcome(NamedTuple):
         """Only what differs from the defaults, so that the line of an item that passed is short."""
         given = {name: value for name, value in self._asdict().items() if value != self._field_defaults.get(name, None)}
         if self.outputs:
-            given["outputs"] = [each.as_json() for each in self.outputs]
+            given["outputs"] = [each._asdict() for each in self.outputs]
         return given
 
     @classmethod
     def of_json(cls, given: dict[str, Any]) -> Outcome:
-        return cls(
-            **{
-                **given,
-                "diagnostics": tuple(given.get("diagnostics", ())),
-                "outputs": tuple(OutputCheck.of_json(each) for each in given.get("outputs", ())),
-                "before": tuple(given.get("before", ())),
-            }
+        outputs = tuple(
+            OutputCheck(**{**each, "worst": tuple(map(tuple, each["worst"]))}) for each in given.get("outputs", ())
         )
+        lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+        return cls(**{**given, **lists, "outputs": outputs})
 
 
 class Hashes(NamedTuple):
@@ -157,7 +140,7 @@ class Result(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "item": self.item.as_json(),
+            "item": self.item._asdict(),
             "verdict": self.verdict,
             "attempts": [each.as_json() for each in self.attempts],
             "device": self.device,
@@ -165,19 +148,6 @@ class Result(NamedTuple):
             "hashes": self.hashes._asdict(),
             **({"host": self.host} if self.host else {}),
         }
-
-    @classmethod
-    def of_json(cls, given: dict[str, Any]) -> Result:
-        """Raises KeyError and TypeError where it is not one."""
-        return cls(
-            Item.of_json(given["item"]),
-            given["verdict"],
-            tuple(Outcome.of_json(each) for each in given["attempts"]),
-            given["device"],
-            given["driver"],
-            Hashes(**given["hashes"]),
-            given.get("host", ""),
-        )
 
 
 class EvaluationOptions(NamedTuple):

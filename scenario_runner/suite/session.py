@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from scenario_runner.suite.hashes import Hasher
 from scenario_runner.suite.journal import Journal
@@ -14,8 +12,6 @@ from scenario_runner.suite.merging import EarlierResults
 from scenario_runner.suite.records import Hashes, Item, Outcome, Result, is_bad
 from scenario_runner.suite.running.options import Again, Finished
 from scenario_runner.suite.verdicts import Row, Rules
-
-_LOOKED_AHEAD: Final = 4  # so many items are found, and their files read, before a worker is free for them
 
 
 class Workers(Protocol):
@@ -39,14 +35,6 @@ class Limits(NamedTuple):
     fail_fast: int | None = None
     max_failures: int | None = None
     strict_environment: bool = False
-
-
-class _Found(NamedTuple):
-    """An item, whether a list skips it, and its hashes where they are wanted."""
-
-    item: Item
-    is_skipped: bool
-    hashes: Hashes | None
 
 
 class Session:
@@ -79,15 +67,13 @@ class Session:
         self._hasher = hasher
         self._earlier = earlier
         self._hashes: dict[str, Hashes] = {}  # of items in flight, as their files were before they ran
-        self._ahead: deque[_Found] = deque()
         self._stopped = False
         self._running = 0
 
     def run(self, items: Iterable[Item], workers: Workers) -> None:
         """Run the items, and hand each result to ``take``. An exception, such as Ctrl-C, leaves those there were."""
         items = iter(items)
-        found = self._found(items)
-        for finished in workers.run(self._to_run(found), again=self._again):
+        for finished in workers.run(self._to_run(items), again=self._again):
             self._running -= 1
             item = finished.item
             verdict = self.rules.verdict(self.lists.expected(item.id), finished.attempts)
@@ -98,30 +84,18 @@ class Session:
             if is_enough and not self._stopped:
                 self._stopped = True
                 workers.stop()
-            if not self._stopped:  # while the workers run, so that none of them waits for its next item
-                self._ahead.extend(islice(found, _LOOKED_AHEAD - len(self._ahead)))
-        self.is_complete = not self._running and not self._ahead and next(items, None) is None
+        self.is_complete = not self._running and next(items, None) is None
 
-    def _found(self, items: Iterable[Item]) -> Iterator[_Found]:
-        """The items, with what is known of them before it is decided whether they run."""
-        for item in items:
-            is_skipped = self.lists.skips.match(item.id)
-            yield _Found(item, is_skipped, None if is_skipped or self._hasher is None else self._hasher.hashes(item))
-
-    def _to_run(self, found: Iterator[_Found]) -> Iterator[Item]:
+    def _to_run(self, items: Iterator[Item]) -> Iterator[Item]:
         """Those of the items whose result has to be found out; the others get theirs here."""
-        while not self._stopped:
-            if not self._ahead:
-                self._ahead.extend(islice(found, 1))
-                if not self._ahead:
-                    return
-            item, is_skipped, hashes = self._ahead.popleft()
-            if is_skipped:
+        most = self._limits.max_failures
+        while not self._stopped and (item := next(items, None)) is not None:
+            if self.lists.skips.match(item.id):
                 self._add(Result(item, "Skip"))
                 continue
+            hashes = None if self._hasher is None else self._hasher.hashes(item)
             if hashes is not None and self._take_over(item, hashes):
                 continue
-            most = self._limits.max_failures
             if most is not None and self.bad >= most:
                 reason = f"not run: --max-failures {most} was reached"
                 self._add(Result(item, "Skip", (Outcome("Skip", reason=reason),)))

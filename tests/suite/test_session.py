@@ -105,29 +105,6 @@ def test_what_is_left_after_many_failures_is_skipped() -> None:
     assert session.is_complete
 
 
-def test_items_are_found_while_others_run() -> None:
-    """A few items are looked at before a worker asks for them, while it runs another; they are decided on later."""
-    found: list[str] = []
-    counts: list[int] = []
-
-    def search() -> Iterator[Item]:
-        for item in items("a b c d e f g"):
-            found.append(item.id)
-            yield item
-
-    class Watched(Scripted):
-        def run(self, items: Iterable[Item], *, again: Again) -> Iterator[Finished]:
-            for finished in super().run(items, again=again):
-                yield finished
-                counts.append(len(found))
-
-    workers = Watched(b="Missing")
-    session = new_session(lists(), Limits(max_failures=1))
-    session.run(search(), workers)
-    assert counts == [5, 6]
-    assert workers.ran == ["a", "b"]
-
-
 class Suite:
     """A suite of files whose results are kept in a journal."""
 

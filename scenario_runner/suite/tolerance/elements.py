@@ -216,9 +216,10 @@ def _bounds(element: Element, rule: Rule) -> _Bounds:
 def _of_elements(
     function: Callable[..., Array], actual: Array, expected: Array, at: Array | slice, element: Element, *more: Rule
 ) -> Array:
-    """The result of a function for the elements at some indices; a table has it for floats of 8 bits in large pieces."""
+    """The result of a function for the elements at some indices; for bytes of large pieces from a table."""
     if element.is_float and element.size_bytes == 1 and actual.size >= _MANY:
-        return _table(function, element, *more)[expected[at].astype("u2") << 8 | actual[at]]
+        found: Array = _table(function, element, *more)[expected[at].astype("u2") << 8 | actual[at]]
+        return found
     return function(actual[at], expected[at], element, *more)
 
 
