@@ -110,9 +110,6 @@ class _Evaluation:
                 with suppress(ScenarioRunnerError):  # what it says about being closed matters less
                     runner.close()
             return self._failed(error, runners)
-        finally:
-            for bound in self._bound.values():
-                bound.close()
         return self._ended(plan)
 
     def _begin(self, plan: Plan, runner: Runner) -> None:

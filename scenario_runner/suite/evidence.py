@@ -14,7 +14,7 @@ import numpy
 
 from scenario_runner.files.npy import write_npy
 from scenario_runner.suite.expectations.binding import Bound
-from scenario_runner.suite.expectations.content import HeldContent
+from scenario_runner.suite.expectations.content import held_content
 from scenario_runner.suite.expectations.outputs import extension_of, write_output
 from scenario_runner.suite.tolerance.elements import compare, errors_of
 from scenario_runner.suite.tolerance.planes import Plane
@@ -95,7 +95,7 @@ def _wrong_plane(bound: Bound, contents: dict[str, memoryview]) -> Plane:
 
     first, *others = zip(bound.planes, bound.compared_planes, strict=True)
     if others and "expected" in contents:
-        expected = HeldContent(bytes(contents["expected"]), bound.element)
+        expected = held_content(bytes(contents["expected"]), bound.element)
         for plane, compared in (first, *others):
             if compare(contents["actual"], expected, (compared,), bound.rule).wrong:
                 return plane

@@ -17,7 +17,7 @@ from scenario_runner.plan.model.plan import Plan
 from scenario_runner.scenario.syntax import scan
 from scenario_runner.suite.evaluation import check_output
 from scenario_runner.suite.expectations.binding import Bound, Replaced, bind, bind_content, element_of_output, path_of
-from scenario_runner.suite.expectations.content import HeldContent, decoded
+from scenario_runner.suite.expectations.content import decoded, held_content
 from scenario_runner.suite.expectations.devices import Device, for_device, matching, refusal
 from scenario_runner.suite.expectations.model import Check, shape_of
 from scenario_runner.suite.expectations.outputs import (
@@ -105,8 +105,6 @@ def update_or_keep(item: Item, runners: Runners, *, write: bool = True) -> list[
             if expectations.expects_failure:
                 message = "the run ended well: remove 'exit_code' and 'codes' to expect that"
                 raise ExpectationError(expectations.problem("SR-EXPECT-006", "", message))
-        finally:
-            work.close()
         work.write_text()
     return work.changes
 
@@ -136,11 +134,6 @@ class _Update:
         self._bound = bind(self._expectations, self._check, self._outputs, replaced=self._replaced)
         captures = expects_frames(plan, (*self._bound, *self._replaced))
         return ResultsSink(plan, repeat, self._take, captures=captures)
-
-    def close(self) -> None:
-        """Close expected files."""
-        for bound in self._bound.values():
-            bound.close()
 
     def failed(self, error: ScenarioRunnerError) -> None:
         """The error of a run that is expected to end with one."""
@@ -196,7 +189,7 @@ class _Update:
             return
         # what `write_output` writes
         element = bound.element if bound is not None else element_of_output(output, expected) or ELEMENTS["int8"]
-        found = check_output(bind_content(self._expectations, expected, output, HeldContent(actual, element)), actual)
+        found = check_output(bind_content(self._expectations, expected, output, held_content(actual, element)), actual)
         if found.status == "Fail":
             message = f"this run would not pass even with its own content expected: {found.message}"
             help = "correct these keys of the expectation, or the scenario"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, FileError
 from scenario_runner.files.codec import all_codecs, is_known
-from scenario_runner.suite.expectations.content import Content, HeldContent, element_of_tensor, encoded, open_content
+from scenario_runner.suite.expectations.content import Content, element_of_tensor, encoded, held_content, open_content
 from scenario_runner.suite.expectations.model import Check
 from scenario_runner.suite.expectations.model import Output as Expected
 from scenario_runner.suite.expectations.outputs import MOST_CAPTURES, Output, Outputs, expected_files, extension_of
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 _PLAIN = Expected()
-_MOST_OPEN = 16  # files of expected content that stay open until they are compared
 _MISFITS = ("SR-FILE-002", "SR-FILE-004")
 _REPLACED = ("SR-EXPECT-005", "SR-EXPECT-007", "SR-EXPECT-008")
 _BY_VALUE = frozenset({"atol", "rtol", "ulp", "zero", "denormals", "nan", "metrics"})  # what numbers decide, not bytes
@@ -36,8 +34,8 @@ _NOT_REPLACED = ("/dtype", "/mask", "/border")  # keys with misfits of these cod
 class Bound(NamedTuple):
     """One output and what it must hold.
 
-    ``path`` is the expected file, None where the content is held, where it is told by its SHA-256, or not checked.
-    ``content`` is open already, or opened by `opened`. ``element`` is what a buffer or a tensor holds.
+    ``path`` is the expected file; ``content`` is held where there is none. Both are None where it is told by its
+    SHA-256, or not checked. ``element`` is what a buffer or a tensor holds.
     """
 
     output: Output
@@ -49,19 +47,13 @@ class Bound(NamedTuple):
     mask: str | None = None
     origins: Mapping[str, str] = {}  # the entry of 'when' that has set a key
 
-    @contextmanager
-    def opened(self) -> Iterator[Content]:
-        """The expected content, open for a block. Raises FileError."""
+    def opened(self) -> Content:
+        """The expected content, open. Raises FileError."""
         if self.content is not None:
-            yield self.content
-            return
+            return self.content
         assert self.path is not None
         assert self.output.resource is not None
-        content = open_content(self.path, self.output.resource, self.output.size_bytes)
-        try:
-            yield content
-        finally:
-            content.close()
+        return open_content(self.path, self.output.resource, self.output.size_bytes)
 
     @property
     def planes(self) -> tuple[Plane, ...]:
@@ -88,11 +80,6 @@ class Bound(NamedTuple):
             return None
 
         return ignored_elements(self.planes, self.mask, self.expected.border or 0)
-
-    def close(self) -> None:
-        """Close the expected content."""
-        if self.content is not None:
-            self.content.close()
 
 
 class Replaced(NamedTuple):
@@ -170,7 +157,7 @@ def bind(
             continue
         misfits: list[Diagnostic] = []
         binder = _Binder(expectations, output, expected or _PLAIN, stored.get(name), misfits)
-        bound = binder.bound(keep_open=len(found) < _MOST_OPEN)
+        bound = binder.bound()
         if replaced is not None and misfits and all(_is_replaced(each) for each in misfits):
             replaced[name] = Replaced(stored.get(name), misfits)
         else:
@@ -178,8 +165,6 @@ def bind(
         if bound is not None:
             found[name] = bound._replace(origins=expectations.origins(name))
     if problems:
-        for bound in found.values():
-            bound.close()
         raise ExpectationError(problems)
     return found
 
@@ -187,7 +172,7 @@ def bind(
 def bind_content(expectations: Expectations, expected: Expected | None, output: Output, content: Content) -> Bound:
     """An output with this content in the place of what is expected. Raises ExpectationError with every misfit."""
     problems: list[Diagnostic] = []
-    bound = _Binder(expectations, output, expected or _PLAIN, None, problems, content).bound(keep_open=True)
+    bound = _Binder(expectations, output, expected or _PLAIN, None, problems, content).bound()
     if bound is None:
         raise ExpectationError(problems)
     return bound
@@ -288,7 +273,7 @@ class _Binder:
         self._content = content  # in the place of what is expected
         self._pointer = f"/outputs/{escape(output.name)}"
 
-    def bound(self, *, keep_open: bool) -> Bound | None:
+    def bound(self) -> Bound | None:
         """The output with what it must hold; None where something is wrong, or unknown before a run."""
         output, expected = self._output, self._expected
         if expected.sha256 is not None and expected.model_fields_set - {"sha256"}:  # an entry of 'when' has made it so
@@ -310,23 +295,20 @@ class _Binder:
             if expected.values is None and path is not None and not os.path.isfile(path):
                 self._lacking(path, "/file")
             return None
-        content = self._content
-        if content is None:
-            content = self._held(element) if path is None or expected.values is not None else self._opened(path)
+        is_held = self._content is not None or path is None or expected.values is not None
+        content = self._content or (self._held(element) if is_held else self._opened(path or ""))
         if content is None:
             return None
         if element is None and output.resource.kind == "buffer":
             element = content.element
             if element is None and expected.model_fields_set - {"file"}:
                 self._add("SR-EXPECT-008", "", "has elements that are no numbers", "'dtype' says what they are")
-                content.close()
                 return None
             by_value = sorted(map(repr, expected.model_fields_set & _BY_VALUE))
             if element is not None and element.name == "int8" and by_value:
                 message = f"has elements of one byte (int8), as every file of a buffer that a run writes; {by_value[0]}"
                 help = "'dtype' says what the elements are: 'float32' for instance, or 'int8' where they are that"
                 self._add("SR-EXPECT-008", "", f"{message} would be taken of single bytes", help)
-                content.close()
                 return None
         rule = Rule(
             expected.atol or 0.0,
@@ -337,14 +319,8 @@ class _Binder:
             expected.nan or ("equal" if expected.model_fields_set & _BY_VALUE - {"metrics"} else None),
         )
         mask = None if expected.mask is None else _path(self._expectations, expected.mask)
-        bound = Bound(output, expected, path, content, element or ELEMENTS["uint8"], rule, mask)
-        if not self._is_complete(bound):
-            content.close()
-            return None
-        if not keep_open and path is not None:
-            content.close()
-            return bound._replace(content=None)
-        return bound
+        bound = Bound(output, expected, path, content if is_held else None, element or ELEMENTS["uint8"], rule, mask)
+        return bound if self._is_complete(bound) else None
 
     def _element(self) -> Element | None:
         """What the bytes are, as far as the output or ``dtype`` say so; a misfit of the two is a problem."""
@@ -386,12 +362,13 @@ class _Binder:
         except ValueError as error:
             self._add("SR-EXPECT-008", "/values", str(error))
             return None
-        return HeldContent(data, element)
+        return held_content(data, element)
 
     def _opened(self, path: str) -> Content | None:
         assert self._output.resource is not None
         try:
-            return open_content(path, self._output.resource, self._output.size_bytes)
+            with open_content(path, self._output.resource, self._output.size_bytes) as content:
+                return content
         except FileError as error:
             self._file_problems(error, "/file")
             return None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.files.codec import codec_of
 from scenario_runner.files.npy import NpyReader
@@ -12,85 +12,43 @@ from scenario_runner.files.source import file_error
 from scenario_runner.viewing.element import ELEMENTS, Element, element_of
 
 if TYPE_CHECKING:
-    from scenario_runner.files.codec import ImageReader
     from scenario_runner.plan.model.plan import ResourcePlan
     from scenario_runner.plan.model.resources import ImagePlan
 
 _ELEMENT_OF_NUMERIC = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3", "float8e5m2": "float8_e5m2"}
 
 
-class Content(Protocol):
-    """Bytes that can be read; ``element`` is what they are where the content itself says so."""
+class Content(NamedTuple):
+    """Bytes that can be read: ``read_into`` fills its first argument with those from an offset on, or raises FileError.
 
-    element: Element | None
+    ``element`` is what they are where the content itself says so. It is closed at the end of a ``with`` block.
+    """
 
-    def read_into(self, destination: memoryview, offset: int) -> None:
-        """Fill ``destination`` with the bytes from ``offset`` on. Raises FileError."""
-
-    def close(self) -> None:
-        """Close the file; may be called twice."""
-
-
-class HeldContent:
-    """Bytes in memory."""
-
-    def __init__(self, data: bytes | memoryview, element: Element | None) -> None:
-        self._data = memoryview(data)
-        self.element = element
-
-    def read_into(self, destination: memoryview, offset: int) -> None:
-        destination[:] = self._data[offset : offset + len(destination)]
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-class NpyContent:
-    """The payload of a .npy file."""
-
-    def __init__(self, reader: NpyReader) -> None:
-        self._reader = reader
-        self.element = element_of(reader.header.kind, reader.header.item_size_bytes)
-
-    def read_into(self, destination: memoryview, offset: int) -> None:
-        self._reader.read_into(destination, offset, len(destination))
-
-    def close(self) -> None:
-        self._reader.close()
-
-
-class ImageContent:
-    """The parts of an image, one after the other, from an image file."""
-
+    read_into: Callable[[memoryview, int], None]
     element: Element | None = None
+    close: Callable[[], None] = lambda: None
 
-    def __init__(self, reader: ImageReader, plan: ImagePlan, size_bytes: int) -> None:
-        self._reader = reader
-        self._parts = [part for part in plan.parts if part.end_bytes <= size_bytes]
+    def __enter__(self) -> Content:
+        return self
 
-    def read_into(self, destination: memoryview, offset: int) -> None:
-        end = offset + len(destination)
-        for part in self._parts:
-            first, last = max(offset, part.offset_bytes), min(end, part.end_bytes)
-            if first < last:
-                piece = destination[first - offset : last - offset]
-                self._reader.read_into(piece, part.level, first - part.offset_bytes, last - first, part.aspect)
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
-    def close(self) -> None:
-        self._reader.close()
+
+def held_content(data: bytes | memoryview, element: Element | None) -> Content:
+    """Bytes in memory."""
+    view = memoryview(data)
+
+    def read_into(destination: memoryview, offset: int) -> None:
+        destination[:] = view[offset : offset + len(destination)]
+
+    return Content(read_into, element)
 
 
 def open_content(path: str, resource: ResourcePlan, size_bytes: int) -> Content:
     """The content of a file as an output would have it. Raises FileError where it has another type or shape."""
     if resource.kind == "image":
-        levels = sum(part.end_bytes <= size_bytes for part in resource.parts) // len(resource.format.aspects)
-        image = codec_of(path).open_image(path, resource.format, resource.width, resource.height, resource.mips)
-        if image.mip_count < levels:
-            image.close()
-            others = "a .dds file holds all of them"
-            message = f"has {image.mip_count} of the {levels} mip levels of the output"
-            raise file_error(path, message, help=others, code="SR-FILE-002")
-        return ImageContent(image, resource, size_bytes)
+        return _image_content(path, resource, size_bytes)
     codec_of(path, resource.kind)
     reader = NpyReader(path)
     try:
@@ -98,7 +56,33 @@ def open_content(path: str, resource: ResourcePlan, size_bytes: int) -> Content:
     except BaseException:
         reader.close()
         raise
-    return NpyContent(reader)
+    element = element_of(reader.header.kind, reader.header.item_size_bytes)
+
+    def read_into(destination: memoryview, offset: int) -> None:
+        reader.read_into(destination, offset, len(destination))
+
+    return Content(read_into, element, reader.close)
+
+
+def _image_content(path: str, plan: ImagePlan, size_bytes: int) -> Content:
+    """The parts of an image, one after the other, from an image file."""
+    parts = [part for part in plan.parts if part.end_bytes <= size_bytes]
+    levels = len(parts) // len(plan.format.aspects)
+    image = codec_of(path).open_image(path, plan.format, plan.width, plan.height, plan.mips)
+    if image.mip_count < levels:
+        image.close()
+        message = f"has {image.mip_count} of the {levels} mip levels of the output"
+        raise file_error(path, message, help="a .dds file holds all of them", code="SR-FILE-002")
+
+    def read_into(destination: memoryview, offset: int) -> None:
+        end = offset + len(destination)
+        for part in parts:
+            first, last = max(offset, part.offset_bytes), min(end, part.end_bytes)
+            if first < last:
+                piece = destination[first - offset : last - offset]
+                image.read_into(piece, part.level, first - part.offset_bytes, last - first, part.aspect)
+
+    return Content(read_into, None, image.close)
 
 
 def _check(path: str, reader: NpyReader, resource: ResourcePlan, size_bytes: int) -> None:

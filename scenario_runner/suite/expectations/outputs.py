@@ -295,9 +295,5 @@ def write_output(
     if resource.kind == "image":
         resource = resource._replace(size_bytes=output.size_bytes, mips=_levels(resource, output.size_bytes))
     writer = create_resource_file(path, resource, create)
-    try:
+    with writer:
         writer.write(data)
-    except BaseException as error:
-        writer.__exit__(type(error), error, None)
-        raise
-    writer.__exit__(None, None, None)

@@ -45,8 +45,7 @@ def check(item: Item) -> list[Diagnostic]:
     checks = [(None, given), *((at, merged(given, each)) for at, each in enumerate(given.when))]
     for condition, check in checks:
         try:
-            for bound in bind(expectations._replace(condition=condition), check, outputs, files).values():
-                bound.close()
+            bind(expectations._replace(condition=condition), check, outputs, files)
         except ScenarioRunnerError as error:
             for problem in error.problems:
                 problems.setdefault((problem.code, problem.message), problem)

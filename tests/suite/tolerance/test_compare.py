@@ -10,14 +10,14 @@ import pytest
 from scenario_runner.formats import format_named
 from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.plan.model.resources import ImagePlan, TensorPlan, image_parts
-from scenario_runner.suite.expectations.content import HeldContent
+from scenario_runner.suite.expectations.content import held_content
 from scenario_runner.suite.tolerance.elements import PIECE_BYTES, Mismatch, Rule, compare
 from scenario_runner.suite.tolerance.planes import Plane, blocks_of, ignored_elements, planes_of
 from scenario_runner.viewing.element import ELEMENTS
 
 
 def found(actual: Any, expected: Any, planes: tuple[Plane, ...], rule: Rule, ignored: Any = None) -> Mismatch:
-    content = HeldContent(bytes(memoryview(expected).cast("B")), None)
+    content = held_content(bytes(memoryview(expected).cast("B")), None)
     return compare(memoryview(actual).cast("B"), content, planes, rule, ignored)
 
 

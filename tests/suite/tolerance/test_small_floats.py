@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scenario_runner.plan.model.records import BufferPlan
-from scenario_runner.suite.expectations.content import HeldContent
+from scenario_runner.suite.expectations.content import held_content
 from scenario_runner.suite.tolerance.elements import ElementCheck, Rule, compare
 from scenario_runner.suite.tolerance.planes import planes_of
 from scenario_runner.viewing.element import ELEMENTS
@@ -51,7 +51,7 @@ def check(name: str, actual: Any, expected: Any, rule: Rule) -> None:
     element = ELEMENTS[name]
     wrong = ~right(name, actual, expected, rule)
     planes = planes_of(BufferPlan("x", "", actual.nbytes), actual.nbytes, element)
-    found = compare(memoryview(actual).cast("B"), HeldContent(expected.tobytes(), element), planes, rule)
+    found = compare(memoryview(actual).cast("B"), held_content(expected.tobytes(), element), planes, rule)
     assert found.wrong == wrong.sum()
 
 
