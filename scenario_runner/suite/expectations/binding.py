@@ -111,62 +111,55 @@ def bind(
 
     if not check.outputs and not files and replaced is None:
         return found
-    by_file = {output.file_name: output.name for output in outputs.values()}
-    every = [*check.outputs.values(), *expectations.check.outputs.values()]
-    every += [each for condition in expectations.check.when for each in condition.outputs.values()]
-    named = {_path(expectations, name) for each in every for name in (each.file, each.mask) if name is not None}
-    stored: dict[str, str] = {}
-    said: set[str] = set()
-    left_out = False
-    for stem, paths in files.items():
-        name = by_file.get(stem)
-        paths = [path for path in paths if path not in named and (name is not None or is_known(path))]
-        if not paths:
-            continue
-        if name is None:
-            if outputs.left_out and "/" in stem:
-                left_out = True
-            else:
-                problems.append(_stray(paths[0], stem, by_file))
-            continue
-        stored[name] = paths[0]
-        doubtful = _doubtful(name, paths, expectations)
-        if doubtful is not None:
-            problems.append(doubtful)
-            said.add(name)
+    stored = _stored(expectations, files, outputs, problems)
     for name in check.outputs:
-        if name not in outputs:
-            if outputs.left_out and "/" in name:
-                left_out = True
-            else:
-                problems.append(_unknown(expectations, name, outputs))
-    if left_out:
+        if name not in outputs and not outputs.leaves_out(name):
+            problems.append(_unknown(expectations, name, outputs))
+    if any(map(outputs.leaves_out, (*files, *check.outputs))):
         problems.append(_left_out(expectations, outputs))
     frames_count = any(outputs[name].is_frame for name in (*stored, *check.outputs) if name in outputs)
     for name, output in outputs.items():
-        if name in said:
-            continue
         expected = check.outputs.get(name)
-        if expected is None and name not in stored:
-            if not output.is_frame or frames_count:
-                missing = _missing(expectations, output)
-                if replaced is None:
-                    problems.append(missing)
-                else:
-                    replaced[name] = Replaced(None, [missing])
-            continue
         misfits: list[Diagnostic] = []
-        binder = _Binder(expectations, output, expected or _PLAIN, stored.get(name), misfits)
-        bound = binder.bound()
-        if replaced is not None and misfits and all(_is_replaced(each) for each in misfits):
-            replaced[name] = Replaced(stored.get(name), misfits)
-        else:
-            problems += misfits
-        if bound is not None:
-            found[name] = bound._replace(origins=expectations.origins(name))
+        if name in stored and (doubtful := _doubtful(name, stored[name], expectations)) is not None:
+            problems.append(doubtful)
+        elif expected is not None or name in stored:
+            path = stored[name][0] if name in stored else None
+            bound = _Binder(expectations, output, expected or _PLAIN, path, misfits).bound()
+            if bound is not None:
+                found[name] = bound._replace(origins=expectations.origins(name))
+            if replaced is not None and misfits and all(map(_is_replaced, misfits)):
+                replaced[name] = Replaced(path, misfits)
+            else:
+                problems += misfits
+        elif not output.is_frame or frames_count:
+            misfits = [_missing(expectations, output)]
+            if replaced is None:
+                problems += misfits
+            else:
+                replaced[name] = Replaced(None, misfits)
     if problems:
         raise ExpectationError(problems)
     return found
+
+
+def _stored(
+    expectations: Expectations, files: Mapping[str, list[str]], outputs: Outputs, problems: list[Diagnostic]
+) -> dict[str, list[str]]:
+    """The files in the folder of the expected ones that no key names, by the outputs that they are of."""
+    check = expectations.check
+    by_file = {output.file_name: output.name for output in outputs.values()}
+    every = [*check.outputs.values(), *(each for condition in check.when for each in condition.outputs.values())]
+    named = {_path(expectations, name) for each in every for name in (each.file, each.mask) if name is not None}
+    stored: dict[str, list[str]] = {}
+    for stem, paths in files.items():
+        name = by_file.get(stem)
+        unnamed = [path for path in paths if path not in named and (name is not None or is_known(path))]
+        if unnamed and name is not None:
+            stored[name] = unnamed
+        elif unnamed and not outputs.leaves_out(stem):
+            problems.append(_stray(unnamed[0], stem, by_file))
+    return stored
 
 
 def bind_content(expectations: Expectations, expected: Expected | None, output: Output, content: Content) -> Bound:

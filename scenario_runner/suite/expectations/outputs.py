@@ -50,6 +50,10 @@ class Outputs(dict[str, Output]):
 
     left_out = 0
 
+    def leaves_out(self, name: str) -> bool:
+        """Whether this is the name of a capture that is not there."""
+        return bool(self.left_out) and "/" in name
+
 
 class Frames:
     """Names of the frames of a run, as captures name their folders; ask for each frame once, in order."""
