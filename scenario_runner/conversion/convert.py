@@ -19,7 +19,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
 from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.graphs import Vgf, find_problems, parse_vgf
-from scenario_runner.graphs.vgf_file import vgf_parts
+from scenario_runner.graphs.writer import vgf_parts
 
 Dispatch = Literal["attributes", "cover-output"]
 DISPATCHES: tuple[Dispatch, ...] = ("attributes", "cover-output")
@@ -89,16 +89,12 @@ def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
     """The model as the converter converts it."""
     try:
         with ConverterCall(source.input(), options) as call:
-            # what is imported from here on is imported while the converter is at work
-            from scenario_runner.graphs import parse_vgf
-            from scenario_runner.graphs.vgf_file import vgf_parts
-
             parts: Sequence[bytes | memoryview] = [call.result()]
     except (ConverterRefusedError, ConverterFailedError) as error:
         raise refused(source, error) from error
     except ScenarioRunnerError as error:
         raise error.at(path=source.name) from error
-    if source.form == "flatbuffer":
+    if source.function is not None:
         parts = vgf_parts(source.named(parse_vgf(parts[0], name=source.name)))
     return ConvertedModel(parts, ())
 
@@ -157,14 +153,11 @@ class MixedConversion:
         self._stop_at(("error",))
         with ExitStack() as stack:
             call = None if self._function.is_only_shaders else stack.enter_context(self._call())
-            # what is imported from here on is imported while the converter is at work
-
             shaders = self._shaders()
             self._stop_at(("error", "warning") if strict else ("error",))
             skeleton = skeleton_of(self._function) if call is None else self._converted(call)
         vgf = mended(skeleton, self._function, shaders, self._equal)
-        if self._source.form == "flatbuffer":
-            vgf = self._source.named(vgf)
+        vgf = self._source.named(vgf)
         for problem in find_problems(vgf, self._model.path):
             self._add("SR-CUSTOM-036", f"the shaders do not fit together: {problem.pointer}: {problem.message}")
         self._stop_at(("error",))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from scenario_runner.conversion.model import CustomOperation, Function, TensorType, Value
 from scenario_runner.files.source import SourceFile
@@ -23,15 +22,6 @@ _UNKNOWN = TensorType("unknown", None, "?")
 _ELEMENTS = ("?", "i1", "i4", "i8", "i16", "i32", "i48", "f32", "f16", "bf16", "shape", "f8E4M3FN", "f8E5M2")
 _IDENTIFIER = b"TOSA"
 _ALIGNMENT = 16
-_PART_BYTES = 1 << 20
-
-
-def contains(content: bytes | SourceFile, word: bytes) -> bool:
-    """Whether a word is anywhere in a file."""
-    if isinstance(content, bytes):
-        return word in content
-    step = _PART_BYTES - len(word) + 1
-    return any(word in content.read(_PART_BYTES, at) for at in range(0, content.size_bytes, step))
 
 
 def _tables(content: bytes | SourceFile) -> Tables:
@@ -48,30 +38,6 @@ def _block(file: Tables) -> int:
     raise DamagedError
 
 
-class _Operator(NamedTuple):
-    """An operator: the names of the values that it reads and makes, and the table of a custom operation."""
-
-    reads: tuple[str, ...]
-    makes: tuple[str, ...]
-    custom: int
-
-
-def _operators(file: Tables, block: int) -> Iterator[_Operator]:
-    for table in file.elements(block, _BLOCK_OPERATORS):
-        yield _Operator(
-            file.texts(table, _OPERATOR_INPUTS),
-            file.texts(table, _OPERATOR_OUTPUTS),
-            file.child(table, _OPERATOR_ATTRIBUTE) if file.value(table, _OPERATOR_OP) == _CUSTOM else 0,
-        )
-
-
-def block_names(content: bytes | SourceFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of the inputs and outputs. Raises DamagedError."""
-    file = _tables(content)
-    block = _block(file)
-    return file.texts(block, _BLOCK_INPUTS), file.texts(block, _BLOCK_OUTPUTS)
-
-
 def parse_flatbuffer(content: bytes | SourceFile) -> Function:
     """The function that the file holds; ``span`` of a custom operation is its number among the operators.
 
@@ -80,47 +46,51 @@ def parse_flatbuffer(content: bytes | SourceFile) -> Function:
     """
     file = _tables(content)
     block = _block(file)
-    types = {
-        file.text(file.child(table, _TENSOR_NAME)): _tensor_type(file, table)
-        for table in file.elements(block, _BLOCK_TENSORS)
-    }
-
-    def values(names: Sequence[str]) -> tuple[Value, ...]:
-        return tuple(Value(name, types.get(name) or _UNKNOWN) for name in names)
-
     inputs, outputs = (file.texts(block, index) for index in (_BLOCK_INPUTS, _BLOCK_OUTPUTS))
     known = set(inputs)
-    operations = []
+    customs = []
     has_others = False
-    for number, operator in enumerate(_operators(file, block)):
-        fields = [file.text(file.child(operator.custom, index)) for index in _CUSTOM_FIELDS] if operator.custom else []
-        for read in operator.reads:
+    for number, table in enumerate(file.elements(block, _BLOCK_OPERATORS)):
+        reads, makes = (file.texts(table, index) for index in (_OPERATOR_INPUTS, _OPERATOR_OUTPUTS))
+        custom = file.child(table, _OPERATOR_ATTRIBUTE) if file.value(table, _OPERATOR_OP) == _CUSTOM else 0
+        fields = [file.text(file.child(custom, index)) for index in _CUSTOM_FIELDS] if custom else []
+        for read in reads:
             if read not in known:
                 label = f"operator {number}" + (f" (custom operation {fields[0]!r:.200})" if fields else "")
                 raise DamagedError(f"is no valid TOSA model: {label} reads {read!r:.200}, which none before it makes")
-        known.update(operator.makes)
-        if not fields:
-            has_others = True
-            continue
-        name, domain, attributes = fields
-        operations.append(
-            CustomOperation(
-                name=name,
-                domain=domain,
-                attributes=attributes,
-                operands=values(operator.reads),
-                results=values(operator.makes),
-                span=(number, number),
-                attributes_span=(0, 0),
-                line=0,
-            )
+        known.update(makes)
+        if fields:
+            customs.append((number, fields, reads, makes))
+        has_others = has_others or not fields
+    shown = {*inputs, *outputs, *(name for _, _, reads, makes in customs for name in (*reads, *makes))}
+    types = {}
+    for table in file.elements(block, _BLOCK_TENSORS):
+        name = file.text(file.child(table, _TENSOR_NAME))
+        if name in shown:
+            types[name] = _tensor_type(file, table)
+
+    def values(names: Sequence[str]) -> tuple[Value, ...]:
+        return tuple(Value(name, types.get(name, _UNKNOWN)) for name in names)
+
+    operations = tuple(
+        CustomOperation(
+            name=name,
+            domain=domain,
+            attributes=attributes,
+            operands=values(reads),
+            results=values(makes),
+            span=(number, number),
+            attributes_span=(0, 0),
+            line=0,
         )
+        for number, (name, domain, attributes), reads, makes in customs
+    )
     returned = values(outputs)
     return Function(
         name="main",
         arguments=values(inputs),
         result_types=tuple(value.type for value in returned),
-        operations=tuple(operations),
+        operations=operations,
         nested=(),
         returned=returned,
         is_only_shaders=not has_others and all(operation.is_shader for operation in operations),

@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from scenario_runner.conversion.converter import ConverterFailedError, ConverterRefusedError, Input, dump
-from scenario_runner.conversion.flatbuffer import block_names, contains, parse_flatbuffer
-from scenario_runner.conversion.model import Model
+from scenario_runner.conversion.flatbuffer import parse_flatbuffer
+from scenario_runner.conversion.model import Function, Model
 from scenario_runner.conversion.syntax import NotUnderstoodError
 from scenario_runner.conversion.text_model import parse_text
-from scenario_runner.custom_shader.attributes import DOMAIN
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.source import SourceFile
@@ -30,18 +29,20 @@ class Source(NamedTuple):
     """Where a model comes from: a file, or ``memory``. ``name`` is what messages call it.
 
     ``is_plain`` says that it is one function without custom operations, which the converter can be given as it is. A
-    file is not kept in memory. ``names`` are those of the inputs and outputs of a FlatBuffer.
+    file is not kept in memory. ``function`` is that of a FlatBuffer.
     """
 
     name: str
     form: Literal["text", "bytecode", "flatbuffer"]
     is_plain: bool
     memory: bytes | None = None
-    names: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    function: Function | None = None
 
     def named(self, vgf: Vgf) -> Vgf:
         """A converted model with the names of a FlatBuffer, where there is one for each input and output."""
-        inputs, outputs = self.names
+        if self.function is None:
+            return vgf
+        inputs, outputs = self.function.input_names or (), self.function.output_names or ()
         if len(inputs) != len(vgf.inputs) or len(outputs) != len(vgf.outputs):
             return vgf
         return replace(vgf, input_names=inputs, output_names=outputs)
@@ -86,10 +87,10 @@ def _looked_at(source: Source, content: bytes | SourceFile) -> Source:
         return source._replace(form="bytecode", is_plain=is_plain)
     if not isinstance(content, bytes) or content[_FLATBUFFER_AT:].startswith(_FLATBUFFER):
         try:
-            names = block_names(content)
+            function = parse_flatbuffer(content)
         except DamagedError as error:
             raise unreadable(source.name, str(error)) from None
-        return source._replace(form="flatbuffer", is_plain=not contains(content, DOMAIN.encode()), names=names)
+        return source._replace(form="flatbuffer", is_plain=not function.shaders, function=function)
     return source._replace(is_plain=content.count(b"func.func") == 1 and b"custom" not in content)
 
 
@@ -138,12 +139,6 @@ def refused(
     source: Source, error: ConverterRefusedError | ConverterFailedError, *, has_lines: bool = True
 ) -> ScenarioRunnerError:
     """The error for a model that the converter does not convert. ``has_lines`` says that it got the user's lines."""
-    if source.form == "flatbuffer":
-        try:
-            with source.opened() as content:
-                parse_flatbuffer(content)
-        except DamagedError as why:
-            return unreadable(source.name, str(why))
     if isinstance(error, ConverterFailedError):
         return error.at(path=source.name)
     reason, line, is_invalid = error.refusal
@@ -170,9 +165,8 @@ def parse_model(source: Source) -> Model:
     """
     path = source.name
     try:
-        if source.form == "flatbuffer":
-            with source.opened() as content:
-                return Model(path, None, (parse_flatbuffer(content),), is_users_text=False)
+        if source.function is not None:
+            return Model(path, None, (source.function,), is_users_text=False)
         if source.form == "bytecode":
             return parse_text(dump(source.input()), path)._replace(is_users_text=False)
         text = _decoded(source.content(), path)
@@ -181,8 +175,6 @@ def parse_model(source: Source) -> Model:
         except NotUnderstoodError:
             # It may be right all the same: as the converter writes it, it is read.
             model = parse_text(dump(source.input()), path)._replace(is_users_text=False)
-    except DamagedError as error:
-        raise unreadable(path, str(error)) from None
     except ConverterRefusedError as error:
         raise refused(source, error) from error
     except NotUnderstoodError as error:
