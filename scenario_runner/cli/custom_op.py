@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 from scenario_runner.cli.arguments import Parser, add_compiler_options, compiler_arguments
 from scenario_runner.cli.messages import write_finding
 from scenario_runner.conversion.source import open_source, parse_model
-from scenario_runner.custom_shader import CheckedShader, ValueType, examine_attributes, laid_out
-from scenario_runner.custom_shader.agreement import Types, check_shaders
-from scenario_runner.custom_shader.parsing import Examined, examine_document
+from scenario_runner.custom_shader.agreement import CheckedShader, Types, check_shaders
+from scenario_runner.custom_shader.attributes import ValueType
+from scenario_runner.custom_shader.parsing import Examined, examine_attributes, examine_document
 from scenario_runner.custom_shader.skeleton import attributes_of_shader
+from scenario_runner.custom_shader.variables import laid_out
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UsageError, error_class
 from scenario_runner.files.source import SourceFile

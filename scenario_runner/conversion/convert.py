@@ -5,21 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from math import prod
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from scenario_runner.conversion.converter import ConverterCall, ConverterFailedError, ConverterRefusedError, Input
-from scenario_runner.conversion.examining import CheckOptions, examine
-from scenario_runner.conversion.mending import Shader, joined_results, mended, missing_operands
+from scenario_runner.conversion.converter import ConverterCall, ConverterFailedError, ConverterRefusedError
 from scenario_runner.conversion.model import CustomOperation, Function, Model, Value, format_name_of_element
-from scenario_runner.conversion.placeholders import equal_operands, simplified, skeleton_of, with_placeholders
+from scenario_runner.conversion.placeholders import equal_operands, simplified, with_placeholders
 from scenario_runner.conversion.source import Source, open_source, parse_model, refused
-from scenario_runner.custom_shader import Attributes, View
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
 from scenario_runner.files.output import OutputFile, check_destination
-from scenario_runner.graphs import Vgf, find_problems, parse_vgf
-from scenario_runner.graphs.writer import vgf_parts
+
+if TYPE_CHECKING:  # imported while the converter works
+    from scenario_runner.graphs import Vgf
 
 Dispatch = Literal["attributes", "cover-output"]
 DISPATCHES: tuple[Dispatch, ...] = ("attributes", "cover-output")
@@ -75,9 +72,8 @@ def convert(
     if source.is_plain and function is None:
         converted = _without_shaders(source, converter_options)
     else:
-        options = CheckOptions(check, compiler, use_cache)
-        conversion = MixedConversion(source, function, dispatch == "cover-output", options, converter_options)
-        converted = ConvertedModel(*conversion.run(strict))
+        conversion = _MixedConversion(source, function, converter_options)
+        converted = conversion.run(dispatch, strict, check=check, compiler=compiler, use_cache=use_cache)
     if path is not None:
         with OutputFile(path, sum(len(part) for part in converted.parts)) as file:
             for part in converted.parts:
@@ -89,18 +85,18 @@ def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
     """The model as the converter converts it."""
     try:
         with ConverterCall(source.input(), options) as call:
-            parts: Sequence[bytes | memoryview] = [call.result()]
+            from scenario_runner.conversion.mending import named
+            from scenario_runner.graphs import parse_vgf
+            from scenario_runner.graphs.writer import vgf_parts
+
+            content = call.result()
     except (ConverterRefusedError, ConverterFailedError) as error:
         raise refused(source, error) from error
     except ScenarioRunnerError as error:
         raise error.at(path=source.name) from error
-    if source.function is not None:
-        parts = vgf_parts(source.named(parse_vgf(parts[0], name=source.name)))
-    return ConvertedModel(parts, ())
-
-
-# What is said about workgroup_sizes that are too few.
-_ABOUT_WORKGROUPS = frozenset({"SR-CUSTOM-014"})
+    if source.function is None:
+        return ConvertedModel([content], ())
+    return ConvertedModel(vgf_parts(named(parse_vgf(content, name=source.name), source.function)), ())
 
 
 def _chosen(model: Model, name: str | None) -> Function:
@@ -118,57 +114,47 @@ def _chosen(model: Model, name: str | None) -> Function:
     raise UsageError(f"{model.path}: the model has no function {name!r:.100}; it has {there_are}")
 
 
-def _covering(
-    operation: CustomOperation, attributes: Attributes, local_size: tuple[int, int, int]
-) -> tuple[int, int, int]:
-
-    shape = operation.results[0].type.static_shape
-    assert shape is not None, "that is checked before"
-    return covering_workgroups(shape, attributes.outputs[0], local_size)
-
-
-class MixedConversion:
+class _MixedConversion:
     """One conversion; problems are collected in ``found``."""
 
-    def __init__(
-        self,
-        source: Source,
-        function: str | None,
-        covers_output: bool,
-        options: CheckOptions,
-        converter_options: Sequence[str],
-    ) -> None:
+    def __init__(self, source: Source, function: str | None, converter_options: Sequence[str]) -> None:
         self._source = source
         self._model = parse_model(source)
         self._function = _chosen(self._model, function)
-        self._covers_output = covers_output
-        self._options = options
         self._converter_options = converter_options
         self._equal = equal_operands(self._function)
         self.found: list[Diagnostic] = []
 
-    def run(self, strict: bool) -> tuple[Sequence[bytes | memoryview], tuple[Diagnostic, ...]]:
-        """The parts of the VGF file, and findings. Raises everything that is wrong; with ``strict`` warnings too."""
+    def run(
+        self, dispatch: Dispatch, strict: bool, *, check: bool, compiler: str | None, use_cache: bool
+    ) -> ConvertedModel:
+        """Convert; raises everything that is wrong, with ``strict`` also for warnings."""
         self._check_function()
         self._stop_at(("error",))
         with ExitStack() as stack:
             call = None if self._function.is_only_shaders else stack.enter_context(self._call())
-            shaders = self._shaders()
+            from scenario_runner.conversion.examining import examine
+            from scenario_runner.conversion.mending import mended, named, skeleton_of
+            from scenario_runner.graphs import find_problems
+            from scenario_runner.graphs.writer import vgf_parts
+
+            shaders, found = examine(
+                list(self._labels()), dispatch, check=check, compiler=compiler, use_cache=use_cache
+            )
+            self.found += found
             self._stop_at(("error", "warning") if strict else ("error",))
             skeleton = skeleton_of(self._function) if call is None else self._converted(call)
         vgf = mended(skeleton, self._function, shaders, self._equal)
-        vgf = self._source.named(vgf)
+        if self._source.function is not None:
+            vgf = named(vgf, self._function)
         for problem in find_problems(vgf, self._model.path):
             self._add("SR-CUSTOM-036", f"the shaders do not fit together: {problem.pointer}: {problem.message}")
         self._stop_at(("error",))
-        return vgf_parts(vgf), self._placed(self.found).problems if self.found else ()
-
-    def _input(self) -> Input:
-        return with_placeholders(self._source, self._model, self._function)
+        return ConvertedModel(vgf_parts(vgf), self._placed(self.found).problems if self.found else ())
 
     def _call(self) -> ConverterCall:
         try:
-            return ConverterCall(self._input(), self._converter_options)
+            return ConverterCall(with_placeholders(self._source, self._model, self._function), self._converter_options)
         except ScenarioRunnerError as error:
             raise error.at(path=self._model.path) from error
 
@@ -290,20 +276,6 @@ class MixedConversion:
         elif known[name] != type:
             self._add("SR-CUSTOM-030", f"{where} is {shown} as {type}, but {shown} is {known[name]}", at=at)
 
-    def _shaders(self) -> list[Shader]:
-        """The shaders with their attributes; what is wrong with them is noted."""
-
-        examined = examine(list(self._labels()), self._options)
-        covers = self._covers_output
-        self.found += [each for each in examined.findings if not (covers and each.code in _ABOUT_WORKGROUPS)]
-        found = []
-        for operation, attributes, local_size in zip(
-            self._function.shaders, examined.attributes, examined.local_sizes, strict=False
-        ):
-            workgroups = _covering(operation, attributes, local_size) if covers else attributes.workgroup_sizes
-            found.append(Shader(operation, attributes, workgroups))
-        return found
-
     def _labels(self) -> Iterator[tuple[str, CustomOperation]]:
         """What messages call each shader: its name, with the line where there are several of that name."""
         shaders = self._function.shaders
@@ -316,13 +288,15 @@ class MixedConversion:
 
     def _converted(self, call: ConverterCall) -> Vgf:
         """The skeleton that the converter makes."""
+        from scenario_runner.conversion.mending import joined_results, missing_operands, skeleton_of
+        from scenario_runner.graphs import parse_vgf
 
         try:
             converted = parse_vgf(call.result(), name=self._model.path)
             skeleton = joined_results(converted, self._function)
             is_one_shader = [segment.type for segment in converted.segments] == ["compute"]
             if is_one_shader or missing_operands(skeleton, self._equal):
-                function = simplified(self._input(), self._model.path)
+                function = simplified(with_placeholders(self._source, self._model, self._function), self._model.path)
                 self._equal = equal_operands(function)
                 if is_one_shader:  # the operands of which the converter mixes up
                     skeleton = skeleton_of(function)
@@ -334,20 +308,3 @@ class MixedConversion:
         except ScenarioRunnerError as error:
             raise error.at(path=self._model.path) from error
         return skeleton
-
-
-def covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[int]) -> tuple[int, int, int]:
-    """The workgroups of ``local_size`` that have one invocation for each element of a value of this shape.
-
-    x, y and z are width and height of an image; else the last dimension, the one before it, and all others. A buffer
-    that is written by workgroups of one dimension is counted by its elements, in x. The components of a format count
-    as one element where they are the last dimension.
-    """
-    sizes = list(shape)
-    if view.format.components > 1 and sizes and sizes[-1] == view.format.components:
-        sizes.pop()
-    if view.kind == "buffer" and tuple(local_size[1:]) == (1, 1):
-        sizes = [prod(sizes)]
-    y, x = [1, 1, *sizes][-2:]
-    extent = (x, y, prod(sizes[:-2]))
-    return tuple(-(-size // local) for size, local in zip(extent, local_size, strict=True))  # type: ignore[return-value]

@@ -10,76 +10,107 @@ import os
 import pickle
 import sys
 from collections.abc import Sequence
+from math import prod
 from typing import NamedTuple
 
 from scenario_runner.content_cache import ContentCache, program_version
+from scenario_runner.conversion.mending import Shader
 from scenario_runner.conversion.model import CustomOperation, Value
-from scenario_runner.custom_shader import Attributes, ValueType
+from scenario_runner.custom_shader.attributes import Attributes, ValueType, View
 from scenario_runner.diagnostics import Diagnostic
 
+_FEW_WORKGROUPS = "SR-CUSTOM-014"
 # What decides which compilers are found.
 _VARIABLES = ("PATH", "SCENARIO_RUNNER_GLSLANG", "SCENARIO_RUNNER_DXC", "SCENARIO_RUNNER_SPIRV_VAL")
 
 
-class CheckOptions(NamedTuple):
-    """Whether shaders are compiled and compared with their attributes; the GLSL compiler; whether caches are used."""
+class _Examined(NamedTuple):
+    """Attributes and local sizes of the shaders, in their order; nothing where something is wrong with one of them.
 
-    check: bool = True
-    compiler: str | None = None
-    use_cache: bool = True
-
-
-class Examined(NamedTuple):
-    """Attributes and local sizes of the shaders, in their order; nothing where something is wrong with one of them."""
+    The local size is that of the code, or of the attributes where code is not looked at or not there.
+    """
 
     attributes: tuple[Attributes, ...]
     local_sizes: tuple[tuple[int, int, int], ...]
     findings: tuple[Diagnostic, ...]
 
 
-def examine(shaders: Sequence[tuple[str, CustomOperation]], options: CheckOptions) -> Examined:
-    """Examine shaders, each with what messages call it.
+def examine(
+    shaders: Sequence[tuple[str, CustomOperation]],
+    dispatch: str,
+    *,
+    check: bool,
+    compiler: str | None,
+    use_cache: bool,
+) -> tuple[list[Shader], list[Diagnostic]]:
+    """The shaders with attributes and workgroups, and what is wrong with them.
 
-    The local size is that of the code, or of the attributes where code is not looked at or not there. Nothing is raised
-    for what is wrong with a shader.
+    Each is given with what messages call it. The other arguments are those of `convert`.
     """
     if not shaders:
-        return Examined((), (), ())
+        return [], []
     described = [
         (label, shader.attributes, _texts(shader.operands), _texts(shader.results)) for label, shader in shaders
     ]
     variables = [os.environ.get(name) for name in _VARIABLES]
-    settings = (sys.version, program_version(), options.check, options.compiler, variables)
-    key = repr((settings, described)).encode()
+    key = repr(((sys.version, program_version(), check, compiler, variables), described)).encode()
     cache = ContentCache(None, "checked", max_entries=4096, max_total_bytes=256 << 20)
-    found = _kept(cache, key) if options.use_cache else None
-    if found is None:
-        found = _examined(shaders, options)
-        if options.use_cache and not any(finding.severity == "error" for finding in found.findings):
-            cache.store(key, pickle.dumps(found))
+    examined = _kept(cache, key) if use_cache else None
+    if examined is None:
+        examined = _examined(shaders, check, compiler, use_cache)
+        if use_cache and not any(finding.severity == "error" for finding in examined.findings):
+            cache.store(key, pickle.dumps(examined))
             cache.evict()
-    return found
+    attributes, local_sizes, findings = examined
+    operations = [operation for _, operation in shaders]
+    if dispatch == "attributes":
+        return [Shader(o, a, a.workgroup_sizes) for o, a in zip(operations, attributes, strict=False)], [*findings]
+    found = []
+    for operation, given, local_size in zip(operations, attributes, local_sizes, strict=False):
+        shape = operation.results[0].type.static_shape
+        assert shape is not None, "that is checked before"
+        found.append(Shader(operation, given, covering_workgroups(shape, given.outputs[0], local_size)))
+    return found, [finding for finding in findings if finding.code != _FEW_WORKGROUPS]
 
 
-def _kept(cache: ContentCache, key: bytes) -> Examined | None:
+def covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[int]) -> tuple[int, int, int]:
+    """The workgroups of ``local_size`` that have one invocation for each element of a value of this shape.
+
+    x, y and z are width and height of an image; else the last dimension, the one before it, and all others. A buffer
+    that is written by workgroups of one dimension is counted by its elements, in x. The components of a format count
+    as one element where they are the last dimension.
+    """
+    sizes = list(shape)
+    if view.format.components > 1 and sizes and sizes[-1] == view.format.components:
+        sizes.pop()
+    if view.kind == "buffer" and tuple(local_size[1:]) == (1, 1):
+        sizes = [prod(sizes)]
+    y, x = [1, 1, *sizes][-2:]
+    extent = (x, y, prod(sizes[:-2]))
+    return tuple(-(-size // local) for size, local in zip(extent, local_size, strict=True))  # type: ignore[return-value]
+
+
+def _kept(cache: ContentCache, key: bytes) -> _Examined | None:
     kept = cache.load(key)
     if kept is None:
         return None
-
     try:
         found = pickle.loads(kept)
     except Exception:
         return None  # an entry that is not ours
-    return found if isinstance(found, Examined) else None
+    return found if isinstance(found, _Examined) else None
 
 
 def _texts(values: Sequence[Value]) -> list[str]:
     return [value.type.text for value in values]
 
 
-def _examined(shaders: Sequence[tuple[str, CustomOperation]], options: CheckOptions) -> Examined:
+def _examined(
+    shaders: Sequence[tuple[str, CustomOperation]], check: bool, compiler: str | None, use_cache: bool
+) -> _Examined:
     # imports pydantic, which a conversion whose shaders are in the cache does not need
-    from scenario_runner.custom_shader import check_shaders, examine_attributes
+    from scenario_runner.custom_shader.agreement import check_shaders
+    from scenario_runner.custom_shader.parsing import examine_attributes
 
     all_attributes: list[Attributes] = []
     findings: list[Diagnostic] = []
@@ -94,19 +125,18 @@ def _examined(shaders: Sequence[tuple[str, CustomOperation]], options: CheckOpti
         if attributes is not None:
             all_attributes.append(attributes)
     if len(all_attributes) < len(shaders):
-        return Examined((), (), tuple(findings))
+        return _Examined((), (), tuple(findings))
     local_sizes = [attributes.workgroup_sizes for attributes in all_attributes]
-    if options.check:
+    if check:
         types = [(_types(operation.operands), _types(operation.results)) for _, operation in shaders]
-        checked = check_shaders(all_attributes, types, compiler=options.compiler, use_cache=options.use_cache)
+        checked = check_shaders(all_attributes, types, compiler=compiler, use_cache=use_cache)
         for number, each in enumerate(checked):
             findings += each.findings
             size = None if each.interface is None else each.interface.local_size()
             if size is not None:
                 local_sizes[number] = size
-    return Examined(tuple(all_attributes), tuple(local_sizes), tuple(findings))
+    return _Examined(tuple(all_attributes), tuple(local_sizes), tuple(findings))
 
 
 def _types(values: Sequence[Value]) -> list[ValueType]:
-
     return [ValueType(value.type.shape, value.type.element) for value in values]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from scenario_runner.conversion.converter import ConverterFailedError, ConverterRefusedError, Input, dump
@@ -17,7 +16,6 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.source import SourceFile
 from scenario_runner.flatbuffers import DamagedError
-from scenario_runner.graphs import Vgf
 
 _BYTECODE = b"ML\xefR"
 _IS_ALIGNED, _OPERATIONS_SECTION, _HAS_PROPERTIES_AND_REGIONS = 0x80, 4, 0x50
@@ -37,15 +35,6 @@ class Source(NamedTuple):
     is_plain: bool
     memory: bytes | None = None
     function: Function | None = None
-
-    def named(self, vgf: Vgf) -> Vgf:
-        """A converted model with the names of a FlatBuffer, where there is one for each input and output."""
-        if self.function is None:
-            return vgf
-        inputs, outputs = self.function.input_names or (), self.function.output_names or ()
-        if len(inputs) != len(vgf.inputs) or len(outputs) != len(vgf.outputs):
-            return vgf
-        return replace(vgf, input_names=inputs, output_names=outputs)
 
     def content(self) -> bytes:
         """The bytes of the model. Raises FileError."""

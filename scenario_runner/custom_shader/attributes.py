@@ -12,10 +12,6 @@ from scenario_runner.formats import Format
 from scenario_runner.graphs.model import BUFFER_TYPES, IMAGE_TYPES
 from scenario_runner.sampling import ADDRESS_MODES, BORDER_COLORS, FILTERS
 
-DOMAIN: Final = "com.arm.VulkanCustomShader"
-"""The ``domain_name`` of the custom operations that are shaders."""
-
-
 Language = Literal["SPIR-V", "GLSL", "HLSL", ""]
 
 

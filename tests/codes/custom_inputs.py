@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scenario_runner.custom_shader import ValueType
+from scenario_runner.custom_shader.attributes import ValueType
 from scenario_runner.errors import error_class
 from tests.codes.case import Case, Codes, Input
 from tests.custom_shader.attributes import SOURCE, examined, resource

@@ -11,8 +11,8 @@ import numpy
 import pytest
 
 from scenario_runner import Runner, convert
-from scenario_runner.conversion.convert import covering_workgroups
-from scenario_runner.custom_shader import View
+from scenario_runner.conversion.examining import covering_workgroups
+from scenario_runner.custom_shader.attributes import View
 from scenario_runner.formats import format_named
 from scenario_runner.graphs import parse_vgf, read_vgf
 from scenario_runner.graphs.model import STORAGE_BUFFER, STORAGE_IMAGE
@@ -204,7 +204,7 @@ def test_shaders_that_were_right_are_kept(tmp_path: Path, monkeypatch: pytest.Mo
         return real(shaders, *arguments, **options)
 
     real = agreement.check_shaders
-    monkeypatch.setattr("scenario_runner.custom_shader.check_shaders", check)
+    monkeypatch.setattr("scenario_runner.custom_shader.agreement.check_shaders", check)
     monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(tmp_path / "cache"))
     text = function(["x"], [shader("%0", ["%x"], [1, 0], push_constant="a: 4")], ["%0"]).encode()
     first = convert(text)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from scenario_runner.custom_shader import check_shaders, examine_attributes
+from scenario_runner.custom_shader.agreement import check_shaders
+from scenario_runner.custom_shader.parsing import examine_attributes
 from scenario_runner.diagnostics import Diagnostic
 
 SOURCE = """#version 450

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenario_runner.custom_shader import PushConstant, SamplerSettings, examine_attributes, parse_attributes
+from scenario_runner.custom_shader.attributes import PushConstant, SamplerSettings
+from scenario_runner.custom_shader.parsing import examine_attributes, parse_attributes
 from scenario_runner.errors import ScenarioError
 from tests.custom_shader.attributes import ATTRIBUTES, SOURCE, examined, messages, resource, text_of
 

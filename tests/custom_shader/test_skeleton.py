@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.custom_shader import check_shaders, parse_attributes
+from scenario_runner.custom_shader.agreement import check_shaders
+from scenario_runner.custom_shader.parsing import parse_attributes
 from scenario_runner.custom_shader.skeleton import attributes_of_shader
 from scenario_runner.errors import ScenarioRunnerError, ShaderError, UsageError
 from tests.custom_shader.attributes import ATTRIBUTES, SOURCE
