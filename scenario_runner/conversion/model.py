@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from scenario_runner.custom_shader import DOMAIN
+from scenario_runner.custom_shader.attributes import DOMAIN
 from scenario_runner.formats import format_named
 
 

@@ -28,7 +28,7 @@ from scenario_runner.conversion.model import (
 from scenario_runner.conversion.source import Source
 from scenario_runner.conversion.syntax import STRING, VALUE, escaped
 from scenario_runner.conversion.text_model import parse_text
-from scenario_runner.custom_shader import DOMAIN
+from scenario_runner.custom_shader.attributes import DOMAIN
 
 _PART_CHARACTERS = 1 << 20
 _SIMPLIFIED_BEFORE = "ModelPartitionMarkingPass"

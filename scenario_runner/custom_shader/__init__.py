@@ -6,7 +6,7 @@ attributes. Both are imported when they are first used: converting a model needs
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from scenario_runner.kinds import lazy_names
 
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from scenario_runner.custom_shader.agreement import check_shaders
     from scenario_runner.custom_shader.parsing import parse_attributes
 
-__all__ = ["DOMAIN", "check_shaders", "parse_attributes"]
-
-DOMAIN: Final = "com.arm.VulkanCustomShader"
-"""The ``domain_name`` of the custom operations that are shaders."""
+__all__ = ["check_shaders", "parse_attributes"]
 
 __getattr__ = lazy_names(__name__, {"check_shaders": "agreement", "parse_attributes": "parsing"})

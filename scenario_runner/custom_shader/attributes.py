@@ -9,8 +9,10 @@ from typing import Final, Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.formats import Format
-from scenario_runner.graphs.model import BUFFER_TYPES, IMAGE_TYPES
 from scenario_runner.sampling import ADDRESS_MODES, BORDER_COLORS, FILTERS
+
+DOMAIN: Final = "com.arm.VulkanCustomShader"
+"""The ``domain_name`` of the custom operations that are shaders."""
 
 Language = Literal["SPIR-V", "GLSL", "HLSL", ""]
 
@@ -43,6 +45,8 @@ class View(NamedTuple):
     @property
     def kind(self) -> str:
         """The kind of resource that it is: "image", "buffer" or "tensor"."""
+        from scenario_runner.graphs.model import BUFFER_TYPES, IMAGE_TYPES  # not before the converter is started
+
         if self.descriptor_type in IMAGE_TYPES:
             return "image"
         return "buffer" if self.descriptor_type in BUFFER_TYPES else "tensor"

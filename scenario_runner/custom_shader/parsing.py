@@ -10,8 +10,7 @@ import json
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from scenario_runner.custom_shader import DOMAIN
-from scenario_runner.custom_shader.attributes import Attributes, Origin
+from scenario_runner.custom_shader.attributes import DOMAIN, Attributes, Origin
 from scenario_runner.custom_shader.reading import Reader
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import error_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from scenario_runner.custom_shader import DOMAIN
+from scenario_runner.custom_shader.attributes import DOMAIN
 from scenario_runner.custom_shader.parsing import Examined, examine_document
 from tests.custom_shader.attributes import ATTRIBUTES, text_of
 
