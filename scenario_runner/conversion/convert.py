@@ -87,7 +87,7 @@ def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
         with ConverterCall(source.input(), options) as call:
             from scenario_runner.conversion.mending import named
             from scenario_runner.graphs import parse_vgf
-            from scenario_runner.graphs.writer import vgf_parts
+            from scenario_runner.graphs.vgf_file import vgf_parts
 
             content = call.result()
     except (ConverterRefusedError, ConverterFailedError) as error:
@@ -136,7 +136,7 @@ class _MixedConversion:
             from scenario_runner.conversion.examining import examine
             from scenario_runner.conversion.mending import mended, named, skeleton_of
             from scenario_runner.graphs import find_problems
-            from scenario_runner.graphs.writer import vgf_parts
+            from scenario_runner.graphs.vgf_file import vgf_parts
 
             shaders, found = examine(
                 list(self._labels()), dispatch, check=check, compiler=compiler, use_cache=use_cache
