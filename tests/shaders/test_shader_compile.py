@@ -233,6 +233,12 @@ def alive(pid: int) -> bool:
         return False
 
 
+def is_bound(pid: int) -> bool:
+    """Report that a program ends when a pipe of its is closed."""
+    infos = [path.read_text() for path in Path(f"/proc/{pid}/fdinfo").iterdir()]
+    return any(int(info.partition("flags:")[2].split()[0], 8) & os.O_ASYNC for info in infos)
+
+
 def wait_for(path: Path) -> str:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -264,6 +270,11 @@ def test_compilers_end_with_the_process_that_started_them(script: Callable[[str]
     process = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "TMPDIR": str(tmp_path)})
     pids = [int(pid) for pid in wait_for(tmp_path / "pids").split()]
     assert all(alive(pid) for pid in pids)
+    # the compiler runs before it is bound to the process that started it (O_ASYNC on its end of the pipe)
+    deadline = time.monotonic() + 60
+    while not (bound := is_bound(pids[0])) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert bound
     process.kill()
     process.wait()
     deadline = time.monotonic() + 60
