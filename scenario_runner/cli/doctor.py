@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from scenario_runner.cli.arguments import Parser, positive_seconds
-from scenario_runner.cli.messages import is_terminal, rich_console, write
+from scenario_runner.cli.messages import show, write
+from scenario_runner.doctor import gather
+from scenario_runner.program import Program
 
-_STYLES = {"ok": "green", "bad": "red", "": "default"}
 _FIX_TIMEOUT_S = 1800.0
-_LEVELS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+_STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+_MESSAGE_LINES = 20
+
+Row: TypeAlias = "tuple[bool | None, str, str]"
+"""Whether something works (None: neither), its label, and its text."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -37,16 +43,12 @@ def main(argv: Sequence[str]) -> int:
         help="time limit for the drivers (default: 30 seconds)",
     )
     options = parser.parse_args(argv)
-    from scenario_runner.doctor import gather
-
     report = gather(timeout_s=options.timeout, compiler=options.glslang)
     fixed = True
     if options.fix and any(finding["command"] for finding in report["findings"]):
         fixed = _fix(report)
         report = gather(timeout_s=options.timeout, compiler=options.glslang)
     if options.json:
-        import json
-
         print(json.dumps(report, indent=2))
     else:
         _show(report)
@@ -55,10 +57,6 @@ def main(argv: Sequence[str]) -> int:
 
 def _fix(report: Mapping[str, Any]) -> bool:
     """Run the commands of the findings; what they print goes to standard error. Returns whether all succeeded."""
-    import subprocess
-
-    from scenario_runner.program import Program
-
     succeeded = True
     for finding in report["findings"]:
         if finding["command"]:
@@ -73,57 +71,86 @@ def _fix(report: Mapping[str, Any]) -> bool:
 
 
 def _show(report: Mapping[str, Any]) -> None:
-    if is_terminal(sys.stdout):
-        _show_in_colour(report)
+    program = f"scenario-runner {report['program']['version']}: "
+    if report["ready"]:
+        usable = sorted((one for one in report["devices"] if one["usable"]), key=lambda one: not one["default"])
+        show((program, "bold"), (f"ready to run scenarios on {usable[0]['name']}", "bold green"))
     else:
-        _show_plain(report)
-
-
-def _show_plain(report: Mapping[str, Any]) -> None:
-    from scenario_runner.doctor.sections import headline, sections
-
-    head = headline(report)
-    lines = [f"{head.label}: {head.text}"]
-    for section in sections(report):
-        lines += ["", section.title]
-        width = max((len(row.label) for row in section.rows), default=0)
-        for row in section.rows:
-            mark = {"ok": "+", "bad": "-"}.get(row.state, " ")
-            lines.append(f"  {mark} {row.label:{width}}  {row.text}")
-    lines += ["", "findings"]
+        show((program, "bold"), ("scenarios cannot run on this machine yet; see below", "bold red"))
+    _show_section("this machine", _machine(report))
+    _show_section("Vulkan", _vulkan(report))
+    for device in report["devices"]:
+        default = " (default)" if device["default"] else ""
+        _show_section(f"device {device['index']}: {device['name']}{default}", _device(device))
+    _show_section("shader compilers", _compilers(report["compilers"]))
+    _show_section("ML", _ml(report))
+    _show_section("findings", ())
     for finding in report["findings"]:
-        lines += [f"  {finding['level']}: {finding['message']}", f"    fix: {finding['fix']}"]
+        show("  ", (f"{finding['level']}: ", _STYLES[finding["level"]]), finding["message"])
+        show("    ", (f"fix: {finding['fix']}", "green"))
     if not report["findings"]:
-        lines.append("  nothing is missing")
-    text = "\n".join(lines)
-    # What drivers and paths hold may be beyond the encoding of a pipe.
-    encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding))
+        show("  ", ("nothing is missing", "green"))
 
 
-def _show_in_colour(report: Mapping[str, Any]) -> None:
-    from rich.table import Table
-    from rich.text import Text
+def _show_section(title: str, rows: Iterator[Row] | tuple[()]) -> None:
+    show()
+    show((title, "bold"))
+    for works, label, text in rows:
+        mark, style = {True: ("+", "green"), False: ("-", "red"), None: (" ", "")}[works]
+        show(f"  {mark} {label:11}  ", (text, style))
 
-    from scenario_runner.doctor.sections import headline, sections
 
-    console = rich_console(sys.stdout)
-    head = headline(report)
-    console.print(Text.assemble((head.label, "bold"), ": ", (head.text, f"bold {_STYLES[head.state]}")))
-    for section in sections(report):
-        console.print()
-        console.print(Text(section.title, "bold"))
-        table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_column(no_wrap=True, style="dim")
-        table.add_column(overflow="fold")
-        for row in section.rows:
-            table.add_row(Text("  " + row.label), Text(row.text, _STYLES[row.state]))
-        console.print(table)
-    console.print()
-    console.print(Text("findings", "bold"))
-    for finding in report["findings"]:
-        level = Text(f"  {finding['level']}: ", _LEVELS[finding["level"]])
-        console.print(level + Text(finding["message"]), soft_wrap=True)
-        console.print(Text(f"    fix: {finding['fix']}", "green"), soft_wrap=True)
-    if not report["findings"]:
-        console.print(Text("  nothing is missing", "green"))
+def _machine(report: Mapping[str, Any]) -> Iterator[Row]:
+    system, python, cache = report["system"], report["python"], report["cache"]
+    os = f"{system['os']} {system['release']}"
+    yield None, "system", f"{system['distribution'] or os}, {system['machine']}"
+    yield None, "Python", f"{python['version']} ({python['executable']})"
+    yield cache["writable"], "cache", cache["path"] + ("" if cache["writable"] else f": {cache['problem']}")
+    for name, value in report["environment"].items():
+        yield None, "variable", f"{name}={value}"
+
+
+def _vulkan(report: Mapping[str, Any]) -> Iterator[Row]:
+    loader, start, layers = report["loader"], report["driver_start"], report["layers"]
+    yield loader["found"], "loader", loader["problem"] or f"{loader['path'] or 'found'}, version {loader['version']}"
+    for driver in report["drivers"]:
+        yield driver["usable"], "driver", driver["path"] + (f": {driver['problem']}" if driver["problem"] else "")
+    if not report["drivers"]:
+        yield False, "driver", "no manifest was found"
+    for layer in layers["broken"]:
+        yield False, "layer", f"{layer['path']}: {layer['problem']}"
+    validation = layers["validation"]
+    problem = validation["problem"] if validation["found"] else "not installed"
+    yield validation["works"], "validation", problem or f"works, version {validation['version']}"
+    if start["problem"] and loader["found"]:
+        yield False, "start", start["problem"]
+        yield from ((None, "", line) for line in start["messages"][:_MESSAGE_LINES])
+
+
+def _device(device: Mapping[str, Any]) -> Iterator[Row]:
+    driver, ml = device["driver"], device["ml"]
+    yield device["usable"], "usable", "yes" if device["usable"] else f"no: {device['unusable_because']}"
+    yield None, "type", f"{device['type']}, Vulkan {device['api_version']}, {driver['name']} {driver['info']}"
+    yield None, "UUID", device["uuid"]
+    yield None, "ML path", f"{ml['path']}: {'because ' if ml['path'] == 'none' else ''}{ml['reason']}"
+
+
+def _compilers(compilers: Mapping[str, Any]) -> Iterator[Row]:
+    for language in ("GLSL", "HLSL"):
+        problem = compilers["problems"][language]
+        if problem or not compilers[language]:
+            yield False, language, problem["message"] if problem else "no compiler was found"
+        for index, one in enumerate(compilers[language]):
+            tensors = ", knows GL_ARM_tensors" if one["tensors"] and language == "GLSL" else ""
+            yield index == 0 or None, language, f"{one['flavour']} {one['version']}, {one['path']}{tensors}"
+    validator = compilers["spirv_val"]
+    found = f"spirv-val {validator['version'] or 'of unknown version'}, {validator['path']}"
+    yield bool(validator["path"]), "SPIR-V", found if validator["path"] else validator["problem"] or "no spirv-val"
+
+
+def _ml(report: Mapping[str, Any]) -> Iterator[Row]:
+    layers, vgf, converter = report["layers"]["ml_emulation"], report["vgf"], report["converter"]
+    place = f"{layers['graph_manifest']}: {layers['problem'] or 'works'}"
+    yield layers["works"], "emulation", place if layers["found"] else "the ML emulation layers are not installed"
+    yield vgf["works"], "VGF library", vgf["problem"] or f"version {vgf['version'] or 'unknown'}"
+    yield converter["path"] is not None, "converter", converter["path"] or "model-converter was not found"

@@ -1,7 +1,7 @@
 """The manifests that the Vulkan loader reads (drivers, layers, Arm's ML emulation layers), and what is wrong with each.
 
 Search order: "Driver Discovery" and "Layer Discovery" of the loader's documentation (LoaderDriverInterface.md,
-LoaderLayerInterface.md) for Linux and macOS; on Windows the registry key of the drivers that an SDK registered.
+LoaderLayerInterface.md) for Linux and macOS.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ def drivers(environ: Mapping[str, str]) -> list[Manifest]:
         places += [(place, override) for place in _entries(environ, override)]
     else:
         places += [(os.path.join(base, "vulkan", "icd.d"), "system") for base in _bases(environ)]
-        places += [(path, "system") for path in _registered()]
     return [_read(path, source, "ICD") for path, source in _files(places)]
 
 
@@ -132,8 +131,6 @@ def _reason(error: Exception) -> str:
 
 def _bases(environ: Mapping[str, str]) -> Iterator[str]:
     """The folders that hold ``vulkan/icd.d`` and its like."""
-    if sys.platform == "win32":
-        return
     home = environ.get("HOME", "")
     mac = sys.platform == "darwin"
     yield from _listed(environ, "XDG_CONFIG_HOME", f"{home}/.config" if home else "")
@@ -147,22 +144,6 @@ def _bases(environ: Mapping[str, str]) -> Iterator[str]:
 
 def _listed(environ: Mapping[str, str], variable: str, default: str) -> list[str]:
     return [entry for entry in (environ.get(variable) or default).split(os.pathsep) if entry]
-
-
-def _registered() -> list[str]:
-    """Windows: the paths under Software/Khronos/Vulkan/Drivers."""
-    found: list[str] = []
-    if sys.platform == "win32":
-        import winreg
-
-        for root in (winreg.HKEY_LOCAL_MACHINE, winreg.HKEY_CURRENT_USER):
-            try:
-                with winreg.OpenKey(root, r"SOFTWARE\Khronos\Vulkan\Drivers") as key:
-                    count = winreg.QueryInfoKey(key)[1]
-                    found += [str(winreg.EnumValue(key, index)[0]) for index in range(count)]
-            except OSError:
-                continue
-    return found
 
 
 LAYERS = (GRAPH_LAYER, TENSOR_LAYER)
@@ -184,8 +165,7 @@ def find_emulation_layers(environ: Mapping[str, str]) -> EmulationLayers | None:
     if deployed is not None:
         graph, tensor = (layer_manifest(manifest_path(deployed, layer)) for layer in LAYERS)
         if graph.problem is None and tensor.problem is None:
-            libraries = os.path.join(deployed, "bin" if sys.platform == "win32" else "lib")
-            return EmulationLayers("package", graph, tensor, libraries)
+            return EmulationLayers("package", graph, tensor, os.path.join(deployed, "lib"))
     found = {one.name: one for one in reversed(explicit_layers(environ)) if one.problem is None}
     if all(name in found for name in LAYERS):
         return EmulationLayers(found[GRAPH_LAYER].source, found[GRAPH_LAYER], found[TENSOR_LAYER], None)

@@ -14,8 +14,8 @@ import ctypes
 import json
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any, TextIO
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from scenario_runner.errors import NoDeviceError, ScenarioRunnerError
 from scenario_runner.formats import all_formats
@@ -32,91 +32,66 @@ from scenario_runner.vulkan.devices.physical_device import PhysicalDevice, choos
 from scenario_runner.vulkan.pipelines.instrumentation import capability_of, required
 
 
-class _Channel:
-    """Writes facts; every line is on its way before the next step begins."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def send(self, key: str, value: Any) -> None:
-        self._stream.write(json.dumps([key, value]) + "\n")
-        self._stream.flush()
-
-    def step(self, what: str) -> None:
-        self.send("step", what)
-
-
 def main(argv: Sequence[str]) -> None:
     """Answer one request."""
     request = json.loads(argv[1])
-    channel = _Channel(os.fdopen(os.dup(1), "w", encoding="utf-8"))
+    facts = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")  # each line is on its way before the next step
     os.dup2(2, 1)
+
+    def send(key: str, value: Any) -> None:
+        print(json.dumps([key, value]), file=facts)
+
     try:
-        _ask(request, channel)
+        _ask(request["detail"], send)
     except ScenarioRunnerError as error:
-        channel.send("error", {"message": str(error), "help": error.problems[0].help})
+        send("error", {"message": str(error), "help": error.problems[0].help})
     except Exception as error:  # whatever a driver's odd answers lead to is a finding, and the rest is still asked
-        channel.send("error", {"message": f"{type(error).__name__}: {error}", "help": None})
-    for path in request.get("libraries", ()):
-        channel.step(f"opening {path}")
-        channel.send("library", {"path": path, "problem": _open(path)})
-    channel.step("the end of the process")
-    channel.send("done", True)
+        send("error", {"message": f"{type(error).__name__}: {error}", "help": None})
+    for path in request["libraries"]:
+        send("step", f"opening {path}")
+        problem = None
+        try:
+            ctypes.CDLL(path)
+        except OSError as error:
+            problem = str(error)
+        send("library", {"path": path, "problem": problem})
+    send("step", "the end of the process")
+    send("done", True)
 
 
-def _open(path: str) -> str | None:
-    """Why a library cannot be opened, or None."""
-
-    try:
-        ctypes.CDLL(path)
-    except OSError as error:
-        return str(error)
-    return None
-
-
-def _ask(request: dict[str, Any], channel: _Channel) -> None:
-
-    full = request["detail"] == "full"
-    channel.step("opening the Vulkan loader")
+def _ask(detail: str, send: Callable[[str, Any], None]) -> None:
+    full = detail == "full"
+    send("step", "opening the Vulkan loader")
     loader = load()
     if full:
-        channel.send("loader", {"path": library_of(loader.vkGetInstanceProcAddr)})
-        channel.step("vkEnumerateInstanceVersion")
-        channel.send("loader_version", _loader_version())
-        channel.step("vkEnumerateInstanceLayerProperties")
+        send("loader", {"path": library_of(loader.vkGetInstanceProcAddr)})
+        send("step", "vkEnumerateInstanceVersion")
+        send("loader_version", _loader_version())
+        send("step", "vkEnumerateInstanceLayerProperties")
         for layer in _layers():
-            channel.send("layer", layer)
-        channel.step("vkEnumerateInstanceExtensionProperties")
-        channel.send("instance_extensions", _instance_extensions())
-    channel.step("vkCreateInstance")
-    if request["detail"] == "ml":
+            send("layer", layer)
+        send("step", "vkEnumerateInstanceExtensionProperties")
+        send("instance_extensions", _instance_extensions())
+    send("step", "vkCreateInstance")
+    if detail == "ml":
         instance = open_layered((GRAPH_LAYER, TENSOR_LAYER), validation=False)
     else:
-        instance = Instance(validation=request["detail"] == "validation")
-    channel.send("instance", True)
-    if request["detail"] != "validation":
-        _devices(instance.physical_devices, full, channel)
-    channel.step("vkDestroyInstance")
+        instance = Instance(validation=detail == "validation")
+    send("instance", True)
+    if detail != "validation":
+        for device in instance.physical_devices:
+            send("step", f"asking device {device.index} for its properties")
+            send("device", describe(device) if full else {**identity(device), "ml_facts": ml_facts(device)})
+    if full:
+        try:
+            send("default", choose(instance.physical_devices, None).index)
+        except NoDeviceError:
+            send("default", None)
+    send("step", "vkDestroyInstance")
     instance.close()
 
 
-def _devices(devices: list[Any], full: bool, channel: _Channel) -> None:
-
-    for device in devices:
-        channel.step(f"asking device {device.index} for its properties")
-        if full:
-            channel.send("device", describe(device))
-        else:
-            channel.send("device", {**identity(device), "ml_facts": ml_facts(device)})
-    if full:
-        try:
-            channel.send("default", choose(devices, None).index)
-        except NoDeviceError:
-            channel.send("default", None)
-
-
 def _loader_version() -> str:
-
     version = ffi.new("uint32_t*")
     loader.instance_function(ffi.NULL, "vkEnumerateInstanceVersion")(version)
     return version_text(version[0])
@@ -124,7 +99,6 @@ def _loader_version() -> str:
 
 def _layers() -> list[dict[str, Any]]:
     """What the loader says of every layer it finds; their libraries are not opened."""
-
     return [
         {
             "name": ffi.string(layer.layerName).decode(errors="replace"),
@@ -137,13 +111,11 @@ def _layers() -> list[dict[str, Any]]:
 
 
 def _instance_extensions() -> dict[str, int]:
-
     found = _enumerated("vkEnumerateInstanceExtensionProperties", "VkExtensionProperties[]", ffi.NULL)
     return {ffi.string(each.extensionName).decode(errors="replace"): each.specVersion for each in found}
 
 
 def _enumerated(command: str, kind: str, *before: Any) -> list[Any]:
-
     function = loader.instance_function(ffi.NULL, command)
     count = ffi.new("uint32_t*")
     check(function(*before, count, ffi.NULL), command)
@@ -280,7 +252,6 @@ def features(physical: PhysicalDevice, only: Any = None) -> dict[str, dict[str, 
 
 def _instrumentation(physical: PhysicalDevice) -> dict[str, Any]:
     """What ``--shader-instrumentation`` would measure, or why it cannot."""
-
     found: dict[str, Any] = {"supported": False, "per_basic_block": False, "metrics": [], "problem": None}
     try:
         required(physical)
@@ -311,7 +282,6 @@ def _properties(physical: PhysicalDevice) -> dict[str, dict[str, Any]]:
 
 def _formats(physical: PhysicalDevice) -> dict[str, dict[str, int]]:
     """VkFormatFeatureFlags of each format that files of ours can hold and the device supports in some way."""
-
     found = {}
     for each in all_formats():
         if each.is_of_tensors:

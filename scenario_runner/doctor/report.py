@@ -14,13 +14,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from importlib.metadata import PackageNotFoundError, version
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
-from scenario_runner import __version__, temporary
+from scenario_runner import __version__
 from scenario_runner.conversion import converter
 from scenario_runner.doctor import system
 from scenario_runner.doctor.findings import findings, ml_path
@@ -32,36 +31,35 @@ from scenario_runner.doctor.manifests import (
     explicit_layers,
     find_emulation_layers,
 )
-from scenario_runner.doctor.system import compilers
-from scenario_runner.errors import LimitError
+from scenario_runner.doctor.system import compilers, version_of
 from scenario_runner.program import Program
 from scenario_runner.shaders import default_cache_dir
-from scenario_runner.vulkan.devices.layers import PACKAGE
+from scenario_runner.temporary import temporary_folder
+from scenario_runner.vulkan.devices.layers import PACKAGE, VALIDATION_LAYER
 
 SCHEMA = 2
-TIMEOUT_S = 30.0
 _ALONE_TIMEOUT_S = 10.0
 _ALONE_MAX = 16
-CACHE_VARIABLE = "SCENARIO_RUNNER_CACHE"
-VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
+_VGF_PACKAGE = "ai_ml_sdk_vgf_library"
 
 
-def gather(*, timeout_s: float = TIMEOUT_S, compiler: str | None = None) -> dict[str, Any]:
+def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str, Any]:
     """Look at everything. ``timeout_s`` bounds how long drivers may take; ``compiler`` is a GLSL compiler's path.
 
-    What is missing, broken or crashes is part of the report, so this raises nothing.
+    What is missing, broken or crashes is part of the report.
     """
-
     environ = dict(os.environ)
     manifests = drivers(environ)
     emulation = find_emulation_layers(environ)
-    probes = {"drivers": Child(_drivers_request(manifests), timeout_s=timeout_s, environment=_talkative(environ))}
-    scratch = _scratch()
-    try:
-        probes["validation"] = Child({"detail": "validation"}, timeout_s=timeout_s, environment=environ)
-        if emulation is not None:
-            changed = {CACHE_VARIABLE: scratch} if scratch else {}  # the layers' manifests are written into the cache
-            probes["emulation"] = Child({"detail": "ml"}, timeout_s=timeout_s, environment={**environ, **changed})
+    libraries = [one.library for one in manifests if one.problem is None and one.library is not None]
+    with ExitStack() as stack:
+        probes = {
+            "drivers": Probe(stack, "full", timeout_s, _talkative(environ), dict.fromkeys(libraries)),
+            "validation": Probe(stack, "validation", timeout_s, environ),
+        }
+        if emulation is not None:  # their manifests are written into the cache
+            scratch = stack.enter_context(temporary_folder())
+            probes["emulation"] = Probe(stack, "ml", timeout_s, {**environ, "SCENARIO_RUNNER_CACHE": scratch})
         report: dict[str, Any] = {
             "schema": SCHEMA,
             "program": {"name": "scenario-runner", "version": __version__},
@@ -72,20 +70,15 @@ def gather(*, timeout_s: float = TIMEOUT_S, compiler: str | None = None) -> dict
             "environment": system.variables(environ),
             "compilers": compilers(compiler),
             "vgf": _vgf(),
-            "converter": _converter(),
+            "converter": {"path": converter.find_converter(), "version": version_of(converter.PACKAGE)},
             "cache": system.cache(default_cache_dir()),
         }
-        outcomes = {name: probe.finish() for name, probe in probes.items()}
-    finally:
-        for probe in probes.values():
-            probe.stop()
-        if scratch:
-            temporary.remove(scratch)
-    asked = outcomes["drivers"]
+        outcomes = {name: probe.outcome() for name, probe in probes.items()}
+    asked, emulated = outcomes["drivers"], outcomes.get("emulation")
     alone: dict[str, Outcome] = {}
     cause = None
     if asked.failure and asked.first("loader"):
-        cause, alone = _search(manifests, environ, timeout_s)
+        cause, alone = _search(manifests, environ, min(timeout_s, _ALONE_TIMEOUT_S))
     report["loader"] = _loader(asked)
     report["drivers"] = _drivers(manifests, asked, alone)
     report["driver_start"] = {
@@ -98,25 +91,12 @@ def gather(*, timeout_s: float = TIMEOUT_S, compiler: str | None = None) -> dict
         "help": (asked.first("error") or {}).get("help"),
         "messages": asked.messages,
     }
-    report["layers"] = _layers(asked, outcomes["validation"], emulation, outcomes.get("emulation"), environ, report)
-    report["devices"] = _devices(asked, report["layers"]["ml_emulation"], outcomes.get("emulation"), environ)
+    report["layers"] = _layers(asked, outcomes["validation"], emulation, emulated, environ)
+    report["devices"] = _devices(asked, report["layers"]["ml_emulation"], emulated, environ)
     usable = any(device["usable"] for device in report["devices"])
     report["ready"] = usable and bool(report["compilers"]["GLSL"])
     report["findings"] = findings(report)
     return report
-
-
-def _drivers_request(manifests: list[Manifest]) -> dict[str, Any]:
-    libraries = [one.library for one in manifests if one.problem is None and one.library is not None]
-    return {"detail": "full", "libraries": list(dict.fromkeys(libraries))}
-
-
-def _scratch() -> str | None:
-    """A folder for what a probe writes, or None where none can be made."""
-    try:
-        return temporary.make_folder()
-    except OSError:
-        return None
 
 
 def _talkative(environ: Mapping[str, str]) -> dict[str, str]:
@@ -127,38 +107,16 @@ def _talkative(environ: Mapping[str, str]) -> dict[str, str]:
 def _search(
     manifests: list[Manifest], environ: Mapping[str, str], timeout_s: float
 ) -> tuple[str | None, dict[str, Outcome]]:
-    """What makes the probe fail: "layers", when it ends well without any, else "drivers" when one of them fails alone;
-    and how each driver does alone, by its manifest's path."""
+    """Find what makes the probe fail: "layers", when it ends well without any, else "drivers" when one of them fails
+    alone. Returns that, and how each driver does alone, by its manifest's path."""
     bare = {name: value for name, value in environ.items() if name != "VK_INSTANCE_LAYERS"}
     bare["VK_LOADER_LAYERS_DISABLE"] = "~all~"
-    without = Child({"detail": "full"}, timeout_s=min(timeout_s, _ALONE_TIMEOUT_S), environment=bare)
-    try:
-        if not without.finish().failure:
-            return "layers", {}
-    finally:
-        without.stop()
-    alone = _each_alone(manifests, bare, timeout_s)
+    if not _ask(timeout_s, bare).failure:
+        return "layers", {}
+    bare.pop("VK_ADD_DRIVER_FILES", None)
+    sound = [one.path for one in manifests if one.problem is None][:_ALONE_MAX]
+    alone = {path: _ask(timeout_s, _talkative(bare | dict.fromkeys(DRIVER_OVERRIDES, path))) for path in sound}
     return ("drivers" if any(outcome.failure for outcome in alone.values()) else None), alone
-
-
-def _each_alone(manifests: list[Manifest], environ: Mapping[str, str], timeout_s: float) -> dict[str, Outcome]:
-    """Each driver in a process of its own, by its manifest's path; two at a time."""
-    found: dict[str, Outcome] = {}
-    sound = [one for one in manifests if one.problem is None][:_ALONE_MAX]
-    for start in range(0, len(sound), 2):
-        running: dict[str, Child] = {}
-        try:
-            for one in sound[start : start + 2]:
-                only = {name: value for name, value in environ.items() if name != "VK_ADD_DRIVER_FILES"}
-                only.update(dict.fromkeys(DRIVER_OVERRIDES, one.path))
-                running[one.path] = Child(
-                    {"detail": "full"}, timeout_s=min(timeout_s, _ALONE_TIMEOUT_S), environment=_talkative(only)
-                )
-            found.update({path: child.finish() for path, child in running.items()})
-        finally:
-            for child in running.values():
-                child.stop()
-    return found
 
 
 def _loader(asked: Outcome) -> dict[str, Any]:
@@ -194,11 +152,10 @@ def _layers(
     emulation: EmulationLayers | None,
     emulated: Outcome | None,
     environ: Mapping[str, str],
-    report: Mapping[str, Any],
 ) -> dict[str, Any]:
     available = sorted(asked.facts.get("layer", ()), key=lambda layer: str(layer["name"]))
     named = next((layer for layer in available if layer["name"] == VALIDATION_LAYER), None)
-    version = report["packages"].get(PACKAGE) if emulation is not None and emulation.source == "package" else None
+    is_packaged = emulation is not None and emulation.source == "package"
     return {
         "available": available,
         "broken": [
@@ -217,7 +174,7 @@ def _layers(
             "found": emulation is not None,
             "works": emulated is not None and bool(emulated.first("instance")) and not emulated.failure,
             "source": emulation.source if emulation else None,
-            "version": version,
+            "version": version_of(PACKAGE) if is_packaged else None,
             "graph_manifest": emulation.graph.path if emulation else None,
             "tensor_manifest": emulation.tensor.path if emulation else None,
             "library_folder": emulation.library_folder if emulation else None,
@@ -237,52 +194,31 @@ def _devices(
     found = []
     for facts in asked.facts.get("device", ()):
         device = dict(facts)
-        native = device.pop("ml_facts")
-        obstacle = device.pop("emulation_obstacle")
-        reason = device.pop("unusable_because")
-        ordered = {key: device.pop(key) for key in ("index", "name", "type", "uuid", "api_version")}
-        ordered |= {"usable": reason is None, "unusable_because": reason, "default": ordered["index"] == default}
-        ordered["ml"] = ml_path(
-            ordered,
-            obstacle,
-            native,
-            emulated_devices.get((ordered["index"], ordered["uuid"])),
-            emulation,
-            environ.get("VK_INSTANCE_LAYERS", ""),
-        )
-        found.append({**ordered, **device})
+        native, obstacle = device.pop("ml_facts"), device.pop("emulation_obstacle")
+        device["usable"] = device["unusable_because"] is None
+        device["default"] = device["index"] == default
+        layered = emulated_devices.get((device["index"], device["uuid"]))
+        named = environ.get("VK_INSTANCE_LAYERS", "")
+        found.append({**device, "ml": ml_path(device, obstacle, native, layered, emulation, named)})
     return found
 
 
 def _vgf() -> dict[str, Any]:
     """The library that reads VGF files."""
-
+    found = version_of(_VGF_PACKAGE)
     problem = None
     try:
         import vgfpy  # noqa: F401
     except Exception as error:  # a wheel for another interpreter fails in ways of its own
         problem = f"{type(error).__name__}: {error}".splitlines()[0]
-    found = None
-    try:
-        found = version("ai_ml_sdk_vgf_library")
-    except PackageNotFoundError:
-        problem = problem and "the package ai_ml_sdk_vgf_library is not installed"
+        if found is None:
+            problem = f"the package {_VGF_PACKAGE} is not installed"
     return {
         "found": found is not None or problem is None,
         "works": problem is None,
         "version": found,
         "problem": problem,
     }
-
-
-def _converter() -> dict[str, Any]:
-    """The program that lowers the ML operations of models that are converted."""
-
-    try:
-        found = version(converter.PACKAGE)
-    except PackageNotFoundError:
-        found = None
-    return {"path": converter.find_converter(), "version": found}
 
 
 _MESSAGES_BYTES = 256 << 10
@@ -312,38 +248,35 @@ class Outcome(NamedTuple):
         return error["message"] if error else ""
 
 
-class Child:
-    """A running `probe`, bounded in time; a crash of it is a fact for the report."""
+class Probe:
+    """A running `probe`, bounded in time and ended with ``stack``; a crash of it is a fact for the report."""
 
-    def __init__(self, request: Mapping[str, Any], *, timeout_s: float, environment: Mapping[str, str]) -> None:
-        self._program: Program | None = None
-        self._refused = ""
+    def __init__(
+        self,
+        stack: ExitStack,
+        detail: str,
+        timeout_s: float,
+        environment: Mapping[str, str],
+        libraries: Iterable[str] = (),
+    ) -> None:
+        self._facts = stack.enter_context(TemporaryFile())  # noqa: SIM115
+        self._messages = stack.enter_context(TemporaryFile())  # noqa: SIM115
+        request = json.dumps({"detail": detail, "libraries": list(libraries)})
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        with ExitStack() as stack:
-            try:
-                self._facts = stack.enter_context(TemporaryFile())
-                self._messages = stack.enter_context(TemporaryFile())
-                self._program = stack.enter_context(
-                    Program(
-                        [sys.executable, "-P", "-m", "scenario_runner.doctor.probe", json.dumps(dict(request))],
-                        timeout_s,
-                        stdin=subprocess.DEVNULL,
-                        stdout=self._facts,
-                        stderr=self._messages,
-                        env={**environment, "PYTHONPATH": path},
-                    )
-                )
-            except OSError as error:
-                self._refused = f"could not be started ({(error.strerror or str(error)).lower()})"
-            except LimitError as error:
-                self._refused = f"could not be started: {error}"
-            self._stack = stack.pop_all()
+        self._program = stack.enter_context(
+            Program(
+                [sys.executable, "-P", "-m", "scenario_runner.doctor.probe", request],
+                timeout_s,
+                stdin=subprocess.DEVNULL,
+                stdout=self._facts,
+                stderr=self._messages,
+                env={**environment, "PYTHONPATH": path},
+            )
+        )
 
-    def finish(self) -> Outcome:
+    def outcome(self) -> Outcome:
         """Wait until it ends, or its time is over."""
         program = self._program
-        if program is None:
-            return Outcome({}, "starting the process", self._refused)
         code = program.wait()
         self._facts.seek(0)
         self._messages.seek(0)
@@ -356,9 +289,11 @@ class Child:
         name = None if program.timed_out or code >= 0 else failure.removeprefix("was ended by ")
         return Outcome(facts, step, failure, name, program.timed_out, messages[:_MESSAGES_LINES])
 
-    def stop(self) -> None:
-        """End the process and all that it started; doing so again does nothing."""
-        self._stack.close()
+
+def _ask(timeout_s: float, environment: Mapping[str, str]) -> Outcome:
+    """What a probe of the drivers in this environment finds."""
+    with ExitStack() as stack:
+        return Probe(stack, "full", timeout_s, environment).outcome()
 
 
 def _parse(text: bytes) -> tuple[dict[str, list[Any]], str]:

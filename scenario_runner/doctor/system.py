@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import sys
@@ -10,6 +9,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
+from scenario_runner.content_cache import KINDS, kept_files
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.shaders.compilers import GLSLANG_VARIABLE, Compiler
 from scenario_runner.shaders.discovery import find_compilers
@@ -64,7 +64,7 @@ def system() -> dict[str, Any]:
         "release": platform.release(),
         "machine": platform.machine(),
         "distribution": release.get("PRETTY_NAME"),
-        "family": family_here() or ("windows" if sys.platform == "win32" else None),
+        "family": family_here(),
     }
 
 
@@ -79,14 +79,15 @@ def python() -> dict[str, Any]:
 
 def packages() -> dict[str, str | None]:
     """Versions of the packages that this program stands on; None for those that are not installed."""
+    return {name: version_of(name) for name in PACKAGES}
 
-    found: dict[str, str | None] = {}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = None
-    return found
+
+def version_of(package: str) -> str | None:
+    """The version of a Python package, None where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def variables(environ: Mapping[str, str]) -> dict[str, str]:
@@ -113,27 +114,17 @@ def gpu_nodes() -> list[dict[str, Any]]:
 
 
 def cache(folder: str) -> dict[str, Any]:
-    """The folder with compiled shaders: its size, and whether it can be written (or made)."""
-    entries, size_bytes = _size(folder)
+    """The folder with compiled shaders and plans: its size, and whether it can be written (or made)."""
+    files = [file for kind in KINDS for file in kept_files(folder, kind)]
     problem = _write_problem(folder)
     return {
         "path": folder,
         "exists": os.path.isdir(folder),
-        "files": entries,
-        "size_bytes": size_bytes,
+        "files": len(files),
+        "size_bytes": sum(file.size_bytes for file in files),
         "writable": problem is None,
         "problem": problem,
     }
-
-
-def _size(folder: str) -> tuple[int, int]:
-    """The number of files in a folder, and their bytes."""
-    sizes = []
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):  # another process may have removed it
-                sizes.append(os.lstat(os.path.join(parent, name)).st_size)
-    return len(sizes), sum(sizes)
 
 
 def _write_problem(folder: str) -> str | None:

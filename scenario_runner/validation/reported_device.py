@@ -17,20 +17,6 @@ from scenario_runner.vulkan.devices.requirements import enabled_for
 
 _HELP = "write it with: scenario-runner doctor --json > doctor.json"
 _BY_AXIS = frozenset({"maxComputeWorkGroupCount", "maxComputeWorkGroupSize"})
-# VkSubgroupFeatureFlagBits as the report spells them.
-_SUBGROUP_FLAGS = {
-    "basic": 0x1,
-    "vote": 0x2,
-    "arithmetic": 0x4,
-    "ballot": 0x8,
-    "shuffle": 0x10,
-    "shuffle_relative": 0x20,
-    "clustered": 0x40,
-    "quad": 0x80,
-    "partitioned": 0x100,
-    "rotate": 0x200,
-    "rotate_clustered": 0x400,
-}
 
 
 def read_device(path: str, wanted: str | None = None) -> ReportedDevice:
@@ -40,32 +26,14 @@ def read_device(path: str, wanted: str | None = None) -> ReportedDevice:
     """
     try:
         report = json.loads(read_file(path))
-    except OSError as problem:
-        reason = reason_of(problem)
-        raise FileError(
-            Diagnostic("SR-FILE-001", "error", None, f"cannot read the report: {reason}", _HELP, path=path)
-        ) from problem
-    except (ValueError, RecursionError) as problem:
-        raise FileError(
-            Diagnostic("SR-FILE-001", "error", None, f"the report is not JSON: {problem}", _HELP, path=path)
-        ) from problem
-    devices = report.get("devices") if isinstance(report, dict) else None
-    if not isinstance(devices, list) or not all(isinstance(device, dict) for device in devices):
-        raise FileError(
-            Diagnostic(
-                "SR-FILE-001",
-                "error",
-                None,
-                "the file is not a report of the doctor: it has no devices",
-                _HELP,
-                path=path,
-            )
-        )
-    try:
-        return ReportedDevice(_chosen(devices, wanted, path))
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        message = f"the file is not a report of the doctor: {type(problem).__name__}: {problem}"
-        raise FileError(Diagnostic("SR-FILE-001", "error", None, message, _HELP, path=path)) from problem
+        return ReportedDevice(_chosen(report["devices"], wanted, path))
+    except OSError as error:
+        problem = f"cannot read the report: {reason_of(error)}"
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        problem = f"the report is not JSON: {error}"
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        problem = f"the file is not a report of the doctor: {type(error).__name__}: {error}"
+    raise FileError(Diagnostic("SR-FILE-001", "error", None, problem, _HELP, path=path))
 
 
 def _chosen(devices: list[dict[str, Any]], wanted: str | None, path: str) -> dict[str, Any]:
@@ -129,12 +97,11 @@ class ReportedDevice:
         self._queue_flags = [
             frozenset(family["flags"] if family["count"] else ()) for family in report["queue_families"]
         ]
-        self._subgroup = sum(_SUBGROUP_FLAGS.get(name, 0) for name in report["subgroup_operations"])
 
     def has_property(self, structure: str, member: str, bits: int) -> bool:
         """Whether a member of a properties structure has all ``bits``."""
-        if member in ("subgroupSupportedOperations", "supportedOperations"):
-            return self._subgroup & bits == bits
+        if member == "supportedOperations":
+            structure, member = "VkPhysicalDeviceVulkan11Properties", "subgroupSupportedOperations"
         value = self._properties.get(structure, {}).get(member, 0)
         return isinstance(value, int) and value & bits == bits
 
