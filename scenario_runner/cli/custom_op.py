@@ -38,6 +38,20 @@ class Operation(NamedTuple):
         return (*self.examined.findings, *(self.checked.findings if self.checked else ()))
 
 
+class CheckedFile(NamedTuple):
+    """A file whose shaders were checked; ``is_model`` tells that the places of findings are within attributes."""
+
+    path: str
+    operations: list[Operation]
+    findings: list[Diagnostic]
+    is_model: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """That of the first error, or 0."""
+        return next((error_class(each.code).exit_code for each in self.findings if each.severity == "error"), 0)
+
+
 def main(argv: Sequence[str]) -> int:
     """Returns 0, or the exit code of the first error that was found."""
     parser = Parser(
@@ -108,34 +122,26 @@ def _write_attributes(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     files = []
-    codes = []
     for path in options.files:
-        operations, found, kind = _checked_file(path, options)
+        file = _checked_file(path, options)
         if options.strict:
-            found = [each._replace(severity="error") if each.severity == "warning" else each for each in found]
-        errors = [each for each in found if each.severity == "error"]
-        codes.append(error_class(errors[0].code).exit_code if errors else 0)
-        if options.json:
-            files.append(_as_json(path, operations, found, codes[-1]))
-        else:
-            _show(path, operations, found, kind)
+            strict = [each._replace(severity="error") if each.severity == "warning" else each for each in file.findings]
+            file = file._replace(findings=strict)
+        files.append(file)
+        if not options.json:
+            _show(file)
     if options.json:
-        print(json.dumps({"schema": SCHEMA, "files": files}, indent=2))
-    return next((code for code in codes if code), 0)
+        print(json.dumps({"schema": SCHEMA, "files": list(map(_as_json, files))}, indent=2))
+    return next((file.exit_code for file in files if file.exit_code), 0)
 
 
-def _checked_file(path: str, options: argparse.Namespace) -> tuple[list[Operation], list[Diagnostic], str]:
-    """The operations of a file, everything found in it, and what it is in a sentence."""
+def _checked_file(path: str, options: argparse.Namespace) -> CheckedFile:
     try:
         content = _content(path)
-        if _is_json(path, content):
-            kind = "attributes"
-            examined, types = _of_document(path, content)
-        else:
-            kind = "model"
-            examined, types = _of_model(path, content)
+        is_model = not _is_json(path, content)
+        examined, types = (_of_model if is_model else _of_document)(path, content)
     except ScenarioRunnerError as error:
-        return [], list(error.at(path=path).problems), ""
+        return CheckedFile(path, [], list(error.at(path=path).problems))
     good = [index for index, each in enumerate(examined) if each.attributes is not None]
     checked = check_shaders(
         [each.attributes for each in examined if each.attributes is not None],
@@ -144,8 +150,8 @@ def _checked_file(path: str, options: argparse.Namespace) -> tuple[list[Operatio
     )
     by_index = dict(zip(good, checked, strict=True))
     operations = [Operation(each, by_index.get(index)) for index, each in enumerate(examined)]
-    found = [finding for operation in operations for finding in operation.findings]
-    return operations, found, kind
+    findings = [finding for operation in operations for finding in operation.findings]
+    return CheckedFile(path, operations, findings, is_model)
 
 
 def _is_json(path: str, content: bytes) -> bool:
@@ -197,18 +203,17 @@ def _of_model(path: str, content: bytes) -> tuple[list[Examined], list[Types | N
     return examined, types
 
 
-def _show(path: str, operations: Sequence[Operation], found: Sequence[Diagnostic], kind: str) -> None:
-    if kind == "model" and found:  # their places are those within the attributes
-        found = ScenarioRunnerError(found).of_scenario(path).problems
-    for problem in found:
-        write_finding(problem)
-    if any(problem.severity == "error" for problem in found):
+def _show(file: CheckedFile) -> None:
+    path, findings = file.path, file.findings
+    for finding in ScenarioRunnerError(findings).of_scenario(path).problems if file.is_model and findings else findings:
+        write_finding(finding)
+    if file.exit_code:
         return
-    if not operations:
+    if not file.operations:
         print(f"{one_line(path)}: valid: no shaders")
-    for operation in operations:
+    for operation in file.operations:
         if operation.checked is not None:
-            name = f"{operation.examined.operation}: " if kind == "model" or len(operations) > 1 else ""
+            name = f"{operation.examined.operation}: " if file.is_model or len(file.operations) > 1 else ""
             print(f"{one_line(path)}: {one_line(name)}valid: {_summary(operation.checked)}")
 
 
@@ -225,13 +230,13 @@ def _summary(checked: CheckedShader) -> str:
     return ", ".join(parts)
 
 
-def _as_json(path: str, operations: Sequence[Operation], found: Sequence[Diagnostic], exit_code: int) -> dict[str, Any]:
+def _as_json(file: CheckedFile) -> dict[str, Any]:
     return {
-        "file": path,
-        "valid": not exit_code,
-        "exit_code": exit_code,
-        "operations": [_operation_as_json(operation) for operation in operations],
-        "findings": [finding.as_json() for finding in found],
+        "file": file.path,
+        "valid": not file.exit_code,
+        "exit_code": file.exit_code,
+        "operations": [_operation_as_json(operation) for operation in file.operations],
+        "findings": [finding.as_json() for finding in file.findings],
     }
 
 

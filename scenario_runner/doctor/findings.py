@@ -33,7 +33,7 @@ def findings(report: Mapping[str, Any]) -> list[Finding]:
         *_layers(report),
         *_ml(report),
         *_compilers(report),
-        *_rest(report),
+        *_cache(report["cache"]),
     ]
     return sorted(found, key=lambda finding: _ORDER[finding["level"]])
 
@@ -136,21 +136,21 @@ def _without_layers(report: Mapping[str, Any]) -> str:
 
 def _drivers(report: Mapping[str, Any]) -> Iterator[Finding]:
     for driver in report["drivers"]:
-        if driver["usable"] or driver["devices_alone"] is not None:
-            continue  # what fails when it is used alone is named by the error about the crash
-        fix = f"install its driver anew, or remove {driver['path']}"
-        if driver["source"] != "system":
-            fix = f"correct {driver['source']}, or unset it"
-        yield _finding("warning", "driver-broken", f"driver manifest {driver['path']}: {driver['problem']}", fix)
+        if not driver["usable"] and driver["devices_alone"] is None:  # the others are named by the error of the crash
+            yield _broken("driver-broken", driver)
+
+
+def _broken(id: str, manifest: Mapping[str, Any]) -> Finding:
+    kind = id.removesuffix("-broken")
+    path, source = manifest["path"], manifest["source"]
+    fix = f"install its {kind} anew, or remove {path}" if source == "system" else f"correct {source}, or unset it"
+    return _finding("warning", id, f"{kind} manifest {path}: {manifest['problem']}", fix)
 
 
 def _layers(report: Mapping[str, Any]) -> Iterator[Finding]:
     layers = report["layers"]
     for layer in layers["broken"]:
-        fix = f"install the layer anew, or remove {layer['path']}"
-        if layer["source"] != "system":
-            fix = f"correct {layer['source']}, or unset it"
-        yield _finding("warning", "layer-broken", f"layer manifest {layer['path']}: {layer['problem']}", fix)
+        yield _broken("layer-broken", layer)
     if not report["loader"]["found"]:
         return
     named = [name for name in re.split("[:;]", report["environment"].get("VK_INSTANCE_LAYERS", "")) if name]
@@ -237,24 +237,18 @@ def _compilers(report: Mapping[str, Any]) -> Iterator[Finding]:
         yield _finding("note", "spirv-val-missing", message, fix)
 
 
-def _rest(report: Mapping[str, Any]) -> Iterator[Finding]:
-    cache = report["cache"]
+def _cache(cache: Mapping[str, Any]) -> Iterator[Finding]:
     if not cache["writable"]:
         message = f"compiled shaders are not kept: {cache['path']!r} cannot be written: {cache['problem']}"
-        yield _finding(
-            "warning", "cache-unwritable", message, "set SCENARIO_RUNNER_CACHE to a folder that can be written"
-        )
+        fix = "set SCENARIO_RUNNER_CACHE to a folder that can be written"
+        yield _finding("warning", "cache-unwritable", message, fix)
 
 
 _NEEDED = {
     "VK_ARM_tensors": ("VkPhysicalDeviceTensorFeaturesARM", "tensors"),
     "VK_ARM_data_graph": ("VkPhysicalDeviceDataGraphFeaturesARM", "dataGraph"),
 }
-_NOTHING: dict[str, Any] = {
-    "extensions": {},
-    "features": {},
-    "properties": {},
-}
+_NOTHING: dict[str, Any] = {"extensions": {}, "features": {}, "properties": {}}
 
 
 def ml_path(

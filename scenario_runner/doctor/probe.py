@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> None:
     os.dup2(2, 1)
 
     def send(key: str, value: Any) -> None:
-        print(json.dumps([key, value]), file=facts)
+        facts.write(json.dumps([key, value]) + "\n")
 
     try:
         _ask(request["detail"], send)

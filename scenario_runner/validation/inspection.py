@@ -8,15 +8,16 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.checks.bindings import slots_of
 from scenario_runner.checks.hazards import Barriers, Boundary, Covered, Step, Use, Work, find_hazards
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, LimitError, ScenarioRunnerError, error_class
+from scenario_runner.files.source import confined
 from scenario_runner.plan.destinations import at_pointer
 from scenario_runner.plan.model.commands import GraphDispatch, OpticalFlowDispatch
 from scenario_runner.plan.model.plan import AnyBarrier, Operation, Plan, ResourcePlan
@@ -50,33 +51,19 @@ class Options(NamedTuple):
 
 def validate_file(path: str | os.PathLike[str], options: Options | None = None) -> Validation:
     """Everything that is wrong with one scenario file; what is wrong with the file itself is a finding as well."""
-    # Tens of thousands of small objects that stay until the end would set off many useless collections.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        options = options or Options()
-        file = os.fspath(path)
-        if not options.sandbox:
-            return _validate(file, options)
-        from scenario_runner.files.source import confined
-
-        folders = [os.path.dirname(os.path.abspath(file))]
-        if options.output_dir is not None:
-            folders.append(options.output_dir)
-        with confined(folders, [file]):
-            return _validate(file, options)
-    finally:
-        if collecting:
-            gc.enable()
-
-
-def _validate(file: str, options: Options) -> Validation:
-
-    try:
-        scenario = load(file)
-    except ScenarioRunnerError as error:
-        return Validation(file, error.problems, 0, 0, error.exit_code)
-    return inspect(scenario, file, options)
+    options = options or Options()
+    file = os.fspath(path)
+    with ExitStack() as stack:
+        if options.sandbox:
+            folders = [os.path.dirname(os.path.abspath(file))]
+            if options.output_dir is not None:
+                folders.append(options.output_dir)
+            stack.enter_context(confined(folders, [file]))
+        try:
+            scenario = load(file)
+        except ScenarioRunnerError as error:
+            return Validation(file, error.problems, 0, 0, error.exit_code)
+        return inspect(scenario, file, options)
 
 
 def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
@@ -123,7 +110,6 @@ def _more(scenario: Scenario, examination: Examination, options: Options) -> Ite
 
 def _undecodable(plan: Plan) -> Iterator[Diagnostic]:
     """The problems of image files that are decoded as a whole: a run finds them when it reads the texels."""
-
     for resource in plan.resources.values():
         source = resource.source
         if isinstance(source, ImageFileSource) and not source.divisible:
@@ -177,10 +163,8 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
                 if operation.kind != "barrier" and operation.kind != "draw":
                     yield Work(pointer, command.work, uses.of(operation), operation.barrier_after)
         else:
-            found: Iterable[Use] = ()
-            if index in drawings:
-                found = uses.of_drawing(drawings[index])
-            yield Work(pointer, command.work, tuple(found), command.implicit_barrier)
+            found = tuple(uses.of_drawing(drawings[index])) if index in drawings else ()
+            yield Work(pointer, command.work, found, command.implicit_barrier)
 
 
 class _Memory:

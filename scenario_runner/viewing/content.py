@@ -102,7 +102,6 @@ class Statistics(NamedTuple):
 
 def statistics_of(channel: Channel) -> Statistics:
     """Of all values of a channel; the mean is computed in double precision."""
-
     values = channel.numbers
     nan_count = infinite_count = 0
     if channel.element.is_float:

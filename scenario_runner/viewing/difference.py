@@ -73,7 +73,6 @@ class Difference:
 
 def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Difference:
     """Compare values as numbers: NaN equals NaN, and both zeros are equal. Outer axes of length 1 do not count."""
-
     mismatch = _mismatch(one, other)
     if mismatch is not None:
         return Difference(mismatch=mismatch)
@@ -131,7 +130,6 @@ def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Diff
 
 def error_map(one: Content, other: Content) -> Array:
     """The greatest absolute error over the channels, (height, width); NaN where only one side is a number."""
-
     width = one.shape[-1] if one.shape else 1
     errors = numpy.zeros(int(numpy.prod(one.shape, dtype=numpy.int64)))
     for a, b in _pairs(one, other):
@@ -143,7 +141,6 @@ def error_map(one: Content, other: Content) -> Array:
 
 
 def _is_within(errors: dict[str, Array], tolerance: Tolerance) -> Array:
-
     within = numpy.zeros(errors["absolute"].shape, bool)
     for name, limit in (("absolute", tolerance.absolute), ("relative", tolerance.relative), ("ulp", tolerance.ulp)):
         if limit and name in errors:  # without a limit nothing is tolerated, also where doubles see no difference
@@ -158,7 +155,6 @@ def _peak(channel: Channel) -> float:
 
 def _errors(a: Channel, b: Channel, where: Array) -> dict[str, Array]:
     """Errors of each kind, of elements that are numbers on both sides."""
-
     values, wanted = a.raw.reshape(-1)[where], b.raw.reshape(-1)[where]
     numbers, expected = a.element.numbers(values), b.element.numbers(wanted)
     absolute = distance(numbers, expected)
@@ -193,33 +189,21 @@ def _pairs(one: Content, other: Content) -> list[tuple[Channel, Channel]]:
 
 
 def _is_nan(channel: Channel, values: Array) -> Array:
-
     return numpy.isnan(values) if channel.element.is_float else numpy.zeros(values.shape, bool)
 
 
 def unequal(values: Array, wanted: Array) -> Array:
     """Whether numbers differ, exactly also between 64-bit integers and floats; NaN differs from everything."""
-
     if values.dtype.kind == "f" and wanted.dtype.kind in "iu":
         values, wanted = wanted, values
-    is_long = any(array.dtype.kind in "iu" and array.dtype.itemsize == 8 for array in (values, wanted))
-    kinds = values.dtype.kind + wanted.dtype.kind
     with numpy.errstate(all="ignore"):  # about NaN that signal
-        # NumPy would compare the following as floats, which are too coarse for 64-bit integers
-        if is_long and kinds in ("iu", "ui"):
-            negative = (values < 0) | (wanted < 0)
-            return numpy.asarray(negative | (values.astype("<u8") != wanted.astype("<u8")))
-        if is_long and kinds in ("if", "uf"):
-            return ~_are_integers(values, wanted.astype("f8"))
-        return numpy.asarray(values != wanted)
-
-
-def _are_integers(integers: Array, floats: Array) -> Array:
-    """Whether floats are the integers (of 64 bits) beside them, exactly."""
-
-    least, beyond = (-(2.0**63), 2.0**63) if integers.dtype.kind == "i" else (0.0, 2.0**64)
-    fits = (floats >= least) & (floats < beyond) & (floats == numpy.floor(floats))
-    return numpy.asarray(fits & (numpy.where(fits, floats, 0).astype(integers.dtype) == integers))
+        if wanted.dtype.kind != "f" or values.dtype.kind not in "iu" or values.dtype.itemsize < 8:
+            return numpy.asarray(values != wanted)
+        # NumPy would compare the integers as floats, which are too coarse
+        floats = wanted.astype("f8")
+        fits = (floats >= float(numpy.iinfo(values.dtype).min)) & (floats < float(numpy.iinfo(values.dtype).max))
+        fits &= floats == numpy.floor(floats)
+        return numpy.asarray(~(fits & (numpy.where(fits, floats, 0).astype(values.dtype) == values)))
 
 
 def _box(shape: tuple[int, ...], where: Array) -> tuple[int, int, int, int] | None:

@@ -82,7 +82,6 @@ def picture_of(content: Content, limits: tuple[float, float]) -> Array:
 
 def heat(errors: Array, greatest: float) -> Array:
     """Colours of errors (height, width): black where there is none, then red, yellow and white at ``greatest``."""
-
     with numpy.errstate(all="ignore"):
         share = numpy.clip(errors / (greatest or 1.0), 0, 1)
     share = numpy.where((errors > 0) & ~(share > 0.2), 0.2, share)  # the smallest difference can be seen
@@ -117,7 +116,6 @@ def shrunk(picture: Array, width: int, height: int, *, brightest: bool = False) 
 
 def write_picture(path: str, picture: Array) -> None:
     """Write 8-bit colours of three or four channels as a .png file. Raises FileError."""
-
     height, width, count = picture.shape
     format = format_named("VK_FORMAT_R8G8B8_UNORM" if count == 3 else "VK_FORMAT_R8G8B8A8_UNORM")
     with create_image(path, format, width, height, (picture.nbytes,)) as writer:
@@ -125,7 +123,6 @@ def write_picture(path: str, picture: Array) -> None:
 
 
 def _shades(values: Array, limits: Sequence[float], channel: Channel) -> Array:
-
     least, greatest = limits
     with numpy.errstate(all="ignore"):  # also the cast, about NaN that signal
         precise: Array = values.astype(numpy.float64 if channel.element.size_bytes > 2 else numpy.float32)

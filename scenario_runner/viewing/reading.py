@@ -49,7 +49,6 @@ def read_content(
 
 
 def _read_array(path: str, element: Element | None, shape: tuple[int, ...] | None) -> Content:
-
     header = read_header(path)
     stored = element_of(header.kind, header.item_size_bytes)
     if stored is None and element is None:
@@ -107,7 +106,6 @@ _UNDECODABLE = ("VK_FORMAT_BC4_SNORM_BLOCK",)  # by Pillow
 
 def read_image(path: str, codec: Codec, mip: int) -> Content:
     """One level of an image file that says which format its texels have. Raises FileError."""
-
     format, width, height, count = codec.read_header(path)
     assert format is not None
     if mip >= count:
@@ -146,7 +144,6 @@ def channels_of(
     name: str, format: Format, part: ImagePart, data: memoryview | bytes | bytearray
 ) -> tuple[Channel, ...]:
     """The channels of one part of an image, from the bytes that a device hands back. Raises FileError."""
-
     array = numpy.frombuffer(data, "u1")
     if "depth" in format.aspects or "stencil" in format.aspects:
         return (_depth(part.aspect, format, array, part.width, part.height),)
@@ -194,7 +191,6 @@ def _narrow(name: str, unused_bits: int) -> Element:
 
 def _unpacked(format: Format, packed: Array) -> tuple[Channel, ...]:
     """Channels of one integer a texel; ``channel_bits`` count from its highest bit down."""
-
     fields: dict[str, tuple[Array, int]] = {}
     offset = sum(format.channel_bits)
     for name, bits in zip(format.channels, format.channel_bits, strict=True):
