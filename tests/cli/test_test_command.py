@@ -427,7 +427,7 @@ def test_an_interrupted_suite_keeps_its_results(tmp_path: Path, program: Program
     assert (report.code, report.out.splitlines()[-1]) == (4, "suite interrupted: 0 of 2 items unexpected")
 
 
-@pytest.mark.parametrize("fraction", [6, pytest.param(1, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize("fraction", [12, pytest.param(1, marks=pytest.mark.heavy)])
 def test_the_examples_are_a_suite(checkout: Path, program: Program, tmp_path: Path, fraction: int) -> None:
     """All of scenarios/ gives what it must, but for what the device lacks."""
     where = ["--root", str(checkout), "--fraction", str(fraction)]

@@ -108,7 +108,7 @@ def test_the_tests_set_up_for_both(copy):
     copy.call(copy.root / "tools/run")
     assert copy.noted() == [
         "set up test",
-        f"pytest in {copy.root}: -n auto --maxprocesses 4 --dist worksteal",
+        f"pytest in {copy.root}: -n 4 --dist worksteal",
         f"pytest in {copy.root}: -q tests/x.py",
         f"run in {copy.root}: <>",
     ]
