@@ -8,12 +8,12 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.bounds import Bound, Spread, ratio
+from benchmarks.bounds import Bound, ratio
+from benchmarks.turns import Ways, in_turns, judged, shown
 from benchmarks.workloads.workload import buffer, compile_shader, dispatch, shader, write_scenario
 from scenario_runner import Runner
 
@@ -37,7 +37,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="1 MiB: shows that the benchmark works")
     options = parser.parse_args(argv)
     size_bytes = 1 << 20 if options.quick else 64 << 20
-    times: dict[str, list[float]] = {"the run without captures": [], "plain copies": [], "the run with captures": []}
     with (
         tempfile.TemporaryDirectory(prefix="scenario-benchmarks-", dir=options.folder) as root,
         Runner(options.device) as runner,
@@ -45,25 +44,18 @@ def main(argv: list[str] | None = None) -> int:
         folder = Path(root)
         path = _scenario(folder, size_bytes)
         content = memoryview(bytearray(os.urandom(1 << 20) * (size_bytes >> 20)))
-        for turn in range(options.runs + 1):
-            for name, work in (
-                ("the run without captures", lambda: runner.run_to_files(path)),
-                ("plain copies", lambda: _copies(folder / "copies", content)),
-                ("the run with captures", lambda: runner.run_to_files(path, capture_dir=folder / "captured")),
-            ):
-                for made in ("copies", "captured"):
-                    shutil.rmtree(folder / made, ignore_errors=True)
-                started = time.perf_counter()
-                work()
-                if turn:
-                    times[name].append(time.perf_counter() - started)
-        wrong = not _is_right(folder / "captured")
+        ways: Ways = {
+            "the run without captures": lambda: runner.run_to_files(path),
+            "plain copies": lambda: _copies(folder / "plain copies", content),
+            "the run with captures": lambda: runner.run_to_files(path, capture_dir=folder / "the run with captures"),
+        }
+        times = in_turns(ways, options.runs, before=lambda name: shutil.rmtree(folder / name, ignore_errors=True))
+        wrong = not _is_right(folder / "the run with captures")
         print(f"device: {runner.physical_device.name}")
     for name, measured in times.items():
-        spread = Spread.of(measured)
-        print(f"{name}: {spread.median * 1e3:.0f} ms ({spread.least * 1e3:.0f} to {spread.greatest * 1e3:.0f})")
+        print(f"{name}: {shown(measured)}")
     found = ratio(times["the run with captures"], times["plain copies"]).median
-    print(f"with captures / plain copies: {found:.2f}, must <= {BOUND.must:g}: {BOUND.verdict(found)}")
+    print(f"with captures / plain copies: {judged(found, BOUND)}")
     if wrong:
         print("the captures are wrong")
     return int(wrong)

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.bounds import Bound, Spread, ratio
+from benchmarks.bounds import Bound, ratio
+from benchmarks.turns import in_turns, judged, shown
 from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.suite.evaluation import check_output
 from scenario_runner.suite.expectations.binding import Bound as Expectation
@@ -60,18 +61,9 @@ def main(argv: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="scenario-benchmarks-") as folder:
         for name, dtype, keys in CASES:
             read, compare = _case(Path(folder) / "expected.npy", size, dtype, keys)
-            times: tuple[list[float], list[float]] = ([], [])
-            for turn in range(options.runs + 1):
-                for which in (0, 1) if turn % 2 else (1, 0):
-                    started = time.thread_time()
-                    (compare if which else read)()
-                    if turn:
-                        times[which].append(time.thread_time() - started)
-            found, spread = ratio(times[1], times[0]), Spread.of(times[1])
-            print(
-                f"{name}: {spread.median * 1e3:.1f} ms, {found.median:.2f} x reading"
-                f" ({found.least:.2f} to {found.greatest:.2f}), must <= {BOUND.must:g}: {BOUND.verdict(found.median)}"
-            )
+            times = in_turns({"reading": read, "comparing": compare}, options.runs, clock=time.thread_time)
+            found = ratio(times["comparing"], times["reading"]).median
+            print(f"{name}: {shown(times['comparing'])}; / reading: {judged(found, BOUND)}")
     return 0
 
 

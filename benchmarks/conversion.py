@@ -13,11 +13,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.bounds import Bound, Spread, ratio
+from benchmarks.bounds import Bound, ratio
+from benchmarks.turns import Ways, in_turns, judged, shown
 from scenario_runner import convert
 
 TYPE = "tensor<64x64xf32>"
@@ -47,25 +46,17 @@ def main(argv: list[str] | None = None) -> int:
         model, made = Path(root, "model.mlir"), Path(root, "model.vgf")
         model.write_text(model_text(options.operations))
         ours = [sys.executable, "-m", "scenario_runner", "convert", str(model), "-o", str(made)]
-        ways: dict[str, Callable[[], object]] = {
+        ways: Ways = {
             EXISTING: lambda: _run([existing, "-i", str(model), "-o", str(made)]),
             "convert in Python": lambda: convert(model, made),
             "scenario-runner convert": lambda: _run(ours),
             "scenario-runner convert --no-check": lambda: _run([*ours, "--no-check"]),
         }
-        times: dict[str, list[float]] = {name: [] for name in ways}
-        for turn in range(options.runs + 1):
-            for name, work in ways.items():
-                started = time.perf_counter()
-                work()
-                if turn:
-                    times[name].append(time.perf_counter() - started)
+        times = in_turns(ways, options.runs)
     for name, measured in times.items():
-        spread = Spread.of(measured)
-        line = f"{name}: {spread.median * 1e3:.0f} ms ({spread.least * 1e3:.0f} to {spread.greatest * 1e3:.0f})"
+        line = f"{name}: {shown(measured)}"
         if name != EXISTING:
-            found = ratio(measured, times[EXISTING]).median
-            line += f", / {EXISTING}: {found:.2f}, must <= {BOUND.must:g}: {BOUND.verdict(found)}"
+            line += f", / {EXISTING}: {judged(ratio(measured, times[EXISTING]).median, BOUND)}"
         print(line)
     return 0
 

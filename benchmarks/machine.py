@@ -1,64 +1,31 @@
-"""What the numbers were measured on."""
+"""The machine that the numbers were measured on."""
 
 from __future__ import annotations
 
 import os
-import platform
 from pathlib import Path
-from typing import Any
 
 from scenario_runner import __version__
-from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.doctor import gather
 
 
 def describe() -> dict[str, str]:
-    """Processor, memory, system, driver and versions, as words for people; what cannot be found out is missing."""
-    facts = {
-        "processor": f"{_processor()}, {os.cpu_count()} logical cores",
-        "memory": _memory(),
+    """Processor, memory, system, driver and versions, as words for people."""
+    report = gather()
+    system, python = report["system"], report["python"]
+    device = next((device for device in report["devices"] if device["default"]), None)
+    return {
+        "processor": f"{_field('/proc/cpuinfo', 'model name') or system['machine']}, {os.cpu_count()} logical cores",
+        "memory": _field("/proc/meminfo", "MemTotal"),
         "load average": " ".join(f"{value:.2f}" for value in os.getloadavg()),
-        "system": f"{platform.system()} {platform.release()}",
-        "device": _device(),
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "system": f"{system['os']} {system['release']}",
+        "device": f"{device['name']}, {device['driver']['info']}, Vulkan {device['api_version']}" if device else "none",
+        "python": f"{python['implementation']} {python['version']}",
         "scenario-runner": __version__,
     }
-    return {name: value for name, value in facts.items() if value}
 
 
-def _processor() -> str:
-    for line in _lines("/proc/cpuinfo"):
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def _memory() -> str:
-    for line in _lines("/proc/meminfo"):
-        if line.startswith("MemTotal"):
-            return f"{int(line.split()[1]) / (1 << 20):.1f} GiB"
-    return ""
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []
-
-
-def _device() -> str:
-    from scenario_runner import Runner
-
-    try:
-        with Runner() as runner:
-            device = runner.physical_device
-            driver = f"{_text(device.vulkan12_properties.driverName)} {_text(device.vulkan12_properties.driverInfo)}"
-            api = device.api_version
-            return f"{device.name}, {driver}, Vulkan {api >> 22}.{api >> 12 & 0x3FF}.{api & 0xFFF}"
-    except ScenarioRunnerError as error:
-        return f"none ({error})"
-
-
-def _text(characters: Any) -> str:
-    """A C string in an array of characters."""
-    return b"".join(characters).partition(b"\0")[0].decode(errors="replace")
+def _field(path: str, name: str) -> str:
+    """The first line with this name, on systems that have the file."""
+    lines = Path(path).read_text().splitlines() if Path(path).exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")

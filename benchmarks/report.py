@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from benchmarks.bounds import Bound, Spread
-from benchmarks.measurement import Outcome, Sample
+from benchmarks.measurement import Outcome
 
 HEADINGS = ("workload", "", "ours", "reference", "ours / reference", "must", "aim", "reached")
 
@@ -40,21 +39,12 @@ def rows(outcome: Outcome) -> list[tuple[str, ...]]:
 
 
 def print_table(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
-    """A table by rich on a terminal, aligned columns elsewhere."""
-    lines = [tuple(line) for line in lines]
-    if sys.stdout.isatty():
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table(*headings)
-        for line in lines:
-            table.add_row(*line)
-        Console().print(table)
-        return
+    """Aligned columns."""
+    table = [tuple(headings), *map(tuple, lines)]
     # what spans the table does not widen its columns
-    narrow = [line for line in (tuple(headings), *lines) if line[1] not in ("limit", "failed")]
+    narrow = [line for line in table if line[1] not in ("limit", "failed")]
     widths = [max(len(cell) for cell in column) for column in zip(*narrow, strict=True)]
-    for line in [tuple(headings), *lines]:
+    for line in table:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
@@ -108,34 +98,11 @@ def _mebibytes(value: float) -> str:
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
-    ratios = outcome.ratios()
-    bounds = {"time": outcome.workload.time_bound, "memory": outcome.workload.memory_bound}
-    result: dict[str, Any] = {
+    return {
         "title": outcome.workload.title,
         "runs": {program: [asdict(sample) for sample in samples] for program, samples in outcome.samples.items()},
         "limit": [asdict(sample) for sample in outcome.limit],
         "failures": outcome.failures,
-        "bounds": {what: asdict(bound) for what, bound in bounds.items() if bound is not None},
+        "file_bytes": outcome.file_bytes,
+        "table": [dict(zip(HEADINGS[1:], line[1:], strict=True)) for line in rows(outcome)],
     }
-    absolute = outcome.workload.seconds_bound
-    if absolute is not None and outcome.times("ours"):
-        took = Spread.of(outcome.times("ours")).median
-        result["seconds"] = {"median": took, "must": absolute.must, "reached": absolute.verdict(took)}
-    held = outcome.file_ratio()
-    if held is not None and outcome.workload.file_bound is not None:
-        result["memory / file"] = {
-            **asdict(held),
-            "file_bytes": outcome.file_bytes,
-            "must": outcome.workload.file_bound.must,
-            "reached": outcome.workload.file_bound.verdict(held.median),
-        }
-    if ratios is not None:
-        spreads = dict(zip(("time", "memory"), ratios, strict=True))
-        result["ratios"] = {what: asdict(spread) for what, spread in spreads.items()}
-        result["reached"] = {
-            what: bound.verdict(spreads[what].median) for what, bound in bounds.items() if bound is not None
-        }
-    return result
-
-
-__all__ = ["HEADINGS", "Sample", "as_json", "print_table", "rows"]

@@ -1,29 +1,24 @@
-"""``python -m benchmarks.timestamps``: what timestamps cost, with and without them in turns in one process."""
+"""``python -m benchmarks.timestamps``: the cost of timestamps."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
-from benchmarks.bounds import Bound
-from benchmarks.pairs import Pair, compare
+from benchmarks.turns import many_dispatches, show_cost
 from scenario_runner import Runner
-
-BOUND = Bound(must=1.02)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Returns 0; a bound that is missed is reported and no failure."""
-    return compare(argv, "python -m benchmarks.timestamps", "timestamps", BOUND, _opened)
-
-
-@contextmanager
-def _opened(device: str | None, path: Path) -> Iterator[Pair]:
-    with Runner(device) as runner:
+    with many_dispatches(argv, "timestamps") as (options, path), Runner(options.device) as runner:
         prepared = runner.prepare(path)
-        yield Pair(lambda has: prepared.run(write_files=False, timings=has), lambda: runner.physical_device.name)
+        print(f"device: {runner.physical_device.name}")
+        show_cost(
+            "timestamps",
+            options.runs,
+            lambda: prepared.run(write_files=False),
+            lambda: prepared.run(write_files=False, timings=True),
+        )
+    return 0
 
 
 if __name__ == "__main__":

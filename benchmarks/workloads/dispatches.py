@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.bounds import Bound
 from benchmarks.programs import Program
-from benchmarks.workloads.workload import Run, Workload, buffer, compile_shader, dispatch, shader, write_scenario
+from benchmarks.workloads.workload import Workload, buffer, compile_shader, dispatch, shader, write_scenario
 
 COUNT_UP = """#version 450
 layout(local_size_x = 64) in;
@@ -55,9 +55,6 @@ class Dispatches(Workload):
             for k in range(self._count)
         ]
         write_scenario(folder / "scenario.json", commands, resources)
-
-    def run(self, folder: Path, program: Program, output: Path) -> Run:
-        return Run([program.arguments([folder / "scenario.json"], output)])
 
     def check(self, folder: Path, program: Program, output: Path) -> None:
         shaders, buffers = (SHADERS, BUFFERS) if self._varied else (1, 1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.bounds import Bound
 from benchmarks.programs import Program
-from benchmarks.workloads.workload import Run, Workload, buffer, compile_shader, shader, write_scenario
+from benchmarks.workloads.workload import Workload, buffer, compile_shader, shader, write_scenario
 
 WHOLE = """#version 450
 void main() {
@@ -44,9 +44,6 @@ class _Drawings(Workload):
             shader("fragment", "fragment.spv", stage="fragment"),
         ]
         write_scenario(folder / "scenario.json", commands, [*shaders, *resources])
-
-    def run(self, folder: Path, program: Program, output: Path) -> Run:
-        return Run([program.arguments([folder / "scenario.json"], output)])
 
 
 class Drawings(_Drawings):

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.bounds import Bound
 from benchmarks.programs import CHECKOUT, Program
-from benchmarks.workloads.workload import Run, Workload, write_scenario
+from benchmarks.workloads.workload import Workload, write_scenario
 
 # y = clamp(conv2d(x, w, b), 0, 6): a 3 x 3 convolution of 2 channels to 4, padded by 1; tests/graphs/make_fixtures.py.
 CONVOLUTION = CHECKOUT / "tests" / "graphs" / "fixtures" / "conv.vgf"
@@ -32,9 +32,6 @@ class _Graph(Workload):
     def missing(self) -> str | None:
         absent = [name for name in ML_MODULES if find_spec(name) is None]
         return f"it needs pip install 'scenario-runner[ml]' (no {', '.join(absent)})" if absent else None
-
-    def run(self, folder: Path, program: Program, output: Path) -> Run:
-        return Run([program.arguments([folder / "scenario.json"], output)])
 
 
 class GraphDispatches(_Graph):

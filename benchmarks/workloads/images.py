@@ -99,9 +99,6 @@ class _Images(Workload):
     def _expected(self) -> np.ndarray:
         """The texels that the file must hold."""
 
-    def run(self, folder: Path, program: Program, output: Path) -> Run:
-        return Run([program.arguments([folder / "scenario.json"], output)])
-
     def check(self, folder: Path, program: Program, output: Path) -> None:
         payload = np.fromfile(output / "result.dds", np.float16)[-self.side * self.side * 4 :]
         got = payload.reshape(self.side, self.side, 4)

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.bounds import Bound
 from benchmarks.programs import Program
-from benchmarks.workloads.workload import Run, Workload, buffer, compile_shader, dispatch, shader, write_scenario
+from benchmarks.workloads.workload import Workload, buffer, compile_shader, dispatch, shader, write_scenario
 
 ADD = """#version 450
 layout(local_size_x = 256) in;
@@ -73,9 +73,6 @@ class LargeBuffers(Workload):
     def _values(self, factor: int) -> np.ndarray:
         pattern = np.arange(PERIOD, dtype=np.float32) * np.float32(factor)
         return np.resize(pattern, self._size_bytes // 4)
-
-    def run(self, folder: Path, program: Program, output: Path) -> Run:
-        return Run([program.arguments([folder / "scenario.json"], output)])
 
     def check(self, folder: Path, program: Program, output: Path) -> None:
         got = np.load(output / "sum.npy", mmap_mode="r").view(np.float32)

@@ -49,9 +49,9 @@ class Workload(ABC):
     def prepare(self, folder: Path) -> None:  # noqa: B027
         """What is to be done before each run, unmeasured."""
 
-    @abstractmethod
     def run(self, folder: Path, program: Program, output: Path) -> Run:
-        """How ``program`` runs the workload, with results under ``output``."""
+        """Commands by which ``program`` runs the workload, with results under ``output``."""
+        return Run([program.arguments([folder / "scenario.json"], output)])
 
     @abstractmethod
     def check(self, folder: Path, program: Program, output: Path) -> None:
