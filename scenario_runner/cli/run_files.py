@@ -60,8 +60,8 @@ def run_files(
     code = progress.number(progress.CODE)
     measured = _instrumentation_file(options.shader_instrumentation)
     timing = _timing_files(options, files)
-    dump = dump_request(options, len(files))
-    tools = tool_arguments(options, len(files))
+    dump = dump_request(options)
+    tools = tool_arguments(options)
     runner = _runner(options, measured, tools, sandbox_files, starting)
     has_captures = options.capture_dir is None or options.dry_run
     try:
@@ -134,7 +134,7 @@ def _timing_files(options: argparse.Namespace, files: Sequence[str]) -> TimingFi
         return None
     from scenario_runner.cli.timing_files import TimingFiles
 
-    return TimingFiles(options, files)
+    return TimingFiles(options, files[0])
 
 
 def _runner(

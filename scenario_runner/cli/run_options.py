@@ -22,17 +22,26 @@ from scenario_runner.errors import FileError, UsageError
 if TYPE_CHECKING:
     from scenario_runner.plan.dumps import Wanted
     from scenario_runner.run.dump_files import DumpRequest
-    from scenario_runner.run.pipeline_caching import PipelineCaching
-    from scenario_runner.run.report_files import GraphReportFiles
 
 _GRAPH_REPORTS = {
-    "--session-memory-dump-dir": ("session_memory_dir", "write the memory of graph sessions as hexadecimal text"),
-    "--emulation-layer-profiling-dump-dir": (
-        "emulation_profiling_dir",
-        "write what the ML emulation layers measured as JSON",
-    ),
-    "--neural-debug-database-dump-dir": ("neural_debug_database_dir", "write debug databases of neural accelerators"),
-    "--neural-statistics-dump-dir": ("neural_statistics_dir", "write statistics of neural accelerators"),
+    "--session-memory-dump-dir": "write the memory of graph sessions as hexadecimal text",
+    "--emulation-layer-profiling-dump-dir": "write what the ML emulation layers measured as JSON",
+    "--neural-debug-database-dump-dir": "write debug databases of neural accelerators",
+    "--neural-statistics-dump-dir": "write statistics of neural accelerators",
+}
+_TIMING_FILES = {
+    "--profiling-dump-path": "write the time of every dispatch as JSON",
+    "--perf-counters-dump-path": "write the times of the host as JSON",
+    "--trace": "write both as a trace for Perfetto or chrome://tracing",
+}
+# Options that take the files of one scenario.
+_OF_ONE_SCENARIO = (*_GRAPH_REPORTS, *_TIMING_FILES, "--dump-dir", "--dump-all")
+# Options that have no effect without another one.
+_NEEDED = {
+    "--clear-pipeline-cache": "--pipeline-caching",
+    "--fail-on-pipeline-cache-miss": "--pipeline-caching",
+    "--cache-path": "--pipeline-caching",
+    "--neural-statistics-mode": "--neural-statistics-dump-dir",
 }
 _CONTRADICTIONS = (
     ("--capture-frame", "--dry-run", "a dry run submits nothing to capture"),
@@ -80,7 +89,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         # without a value in the reference runner, so that a file may follow it
         options.files.insert(0, options.capture_frame)
         options.capture_frame = "run"
-    _refuse_contradictions(options)
+    _check(options)
     if options.repeat < 1:
         raise UsageError(f"--repeat is {options.repeat}, expected 1 or more")
     log_level_given = any(argument.partition("=")[0] == "--log-level" for argument in argv)
@@ -190,30 +199,60 @@ def _add_compatibility_options(group: argparse._ActionsContainer) -> None:
 
 
 def _add_measuring_options(group: argparse._ActionsContainer) -> None:
-    group.add_argument("--profiling-dump-path", metavar="FILE", help="write the time of every dispatch as JSON")
-    group.add_argument("--perf-counters-dump-path", metavar="FILE", help="write the times of the host as JSON")
-    group.add_argument("--trace", metavar="FILE", help="write both as a trace for Perfetto or chrome://tracing")
+    for option, purpose in _TIMING_FILES.items():
+        group.add_argument(option, metavar="FILE", help=purpose)
     group.add_argument(
         "--shader-instrumentation",
         metavar="FILE",
         help="write the device's measurements of shaders (VK_ARM_shader_instrumentation) as JSON",
     )
-    for option, (name, purpose) in _GRAPH_REPORTS.items():
-        group.add_argument(option, dest=name, metavar="DIR", help=f"{purpose}, into an existing folder")
+    for option, purpose in _GRAPH_REPORTS.items():
+        group.add_argument(option, metavar="DIR", help=f"{purpose}, into an existing folder")
     group.add_argument(
         "--neural-statistics-mode", type=int, choices=(0, 1), help="which statistics are written (default: 1)"
     )
 
 
-def tool_arguments(options: argparse.Namespace, files: int) -> dict[str, Any]:
-    """The options for capture tools, caches and graphs as arguments of Runner, for a call with so many files.
+def _check(options: argparse.Namespace) -> None:
+    """Warn of options without effect. Raises UsageError for those that cannot be used together."""
 
-    gfxreconstruct is set up. Raises UsageError, UnsupportedError and FileError.
+    def is_given(option: str) -> bool:
+        return getattr(options, option[2:].replace("-", "_")) not in (None, False)
+
+    for one, other, help in _CONTRADICTIONS:
+        if is_given(one) and is_given(other):
+            raise UsageError(f"{one} and {other} contradict each other", help=help)
+    if len(options.files) + len(options.scenario) > 1:
+        for option in filter(is_given, _OF_ONE_SCENARIO):
+            raise UsageError(f"{option} takes the files of one scenario", help="run the scenarios one by one")
+    for option, needed in _NEEDED.items():
+        if is_given(option) and not is_given(needed):
+            write("warning", f"option {option} has no effect without {needed}")
+
+
+def tool_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """The options for capture tools, caches and graphs as arguments of Runner.
+
+    gfxreconstruct is set up. Raises UnsupportedError and FileError.
     """
-    arguments: dict[str, Any] = {
-        "pipeline_cache": _pipeline_caching(options) or False,
-        "graph_reports": _graph_report_files(options, files),
+    arguments: dict[str, Any] = {}
+    if options.pipeline_caching:
+        from scenario_runner.run.pipeline_caching import PipelineCaching
+
+        arguments["pipeline_cache"] = PipelineCaching(
+            options.cache_path, clear=options.clear_pipeline_cache, fail_on_miss=options.fail_on_pipeline_cache_miss
+        )
+    folders = {
+        "session_memory_dir": options.session_memory_dump_dir,
+        "emulation_profiling_dir": options.emulation_layer_profiling_dump_dir,
+        "neural_debug_database_dir": options.neural_debug_database_dump_dir,
+        "neural_statistics_dir": options.neural_statistics_dump_dir,
     }
+    if any(folder is not None for folder in folders.values()):
+        from scenario_runner.run.report_files import GraphReportFiles
+
+        mode = 1 if options.neural_statistics_mode is None else options.neural_statistics_mode
+        arguments["graph_reports"] = GraphReportFiles(**folders, neural_statistics_mode=mode)
     if options.gfxr is not None:
         from scenario_runner.run.capture_tools import set_up_gfxreconstruct
 
@@ -222,17 +261,6 @@ def tool_arguments(options: argparse.Namespace, files: int) -> dict[str, Any]:
         arguments["capture_frame"] = options.capture_frame
         arguments["capture_frame_dir"] = options.capture_dir or options.output or "."
     return arguments
-
-
-def _refuse_contradictions(options: argparse.Namespace) -> None:
-    """Raise UsageError for two options of `_CONTRADICTIONS`."""
-
-    def is_given(option: str) -> bool:
-        return getattr(options, option[2:].replace("-", "_")) not in (None, False)
-
-    for one, other, help in _CONTRADICTIONS:
-        if is_given(one) and is_given(other):
-            raise UsageError(f"{one} and {other} contradict each other", help=help)
 
 
 def check_capture_file(options: argparse.Namespace) -> int:
@@ -249,38 +277,8 @@ def check_capture_file(options: argparse.Namespace) -> int:
     return 0
 
 
-def _pipeline_caching(options: argparse.Namespace) -> PipelineCaching | None:
-    """The pipeline cache to use. Raises FileError for the folder."""
-    if not options.pipeline_caching:
-        for option in ("clear_pipeline_cache", "fail_on_pipeline_cache_miss", "cache_path"):
-            if getattr(options, option):
-                write("warning", f"option --{option.replace('_', '-')} has no effect without --pipeline-caching")
-        return None
-    from scenario_runner.run.pipeline_caching import PipelineCaching
-
-    return PipelineCaching(
-        options.cache_path, clear=options.clear_pipeline_cache, fail_on_miss=options.fail_on_pipeline_cache_miss
-    )
-
-
-def _graph_report_files(options: argparse.Namespace, files: int) -> GraphReportFiles | None:
-    """The files about data graphs, for a call with so many scenarios. Raises UsageError and FileError."""
-    folders = {name: getattr(options, name) for name, _ in _GRAPH_REPORTS.values()}
-    mode = options.neural_statistics_mode
-    if mode is not None and folders["neural_statistics_dir"] is None:
-        write("warning", "option --neural-statistics-mode has no effect without --neural-statistics-dump-dir")
-    given = [option for option, (name, _) in _GRAPH_REPORTS.items() if folders[name] is not None]
-    if not given:
-        return None
-    if files > 1:
-        raise UsageError(f"{given[0]} takes the files of one scenario", help="run the scenarios one by one")
-    from scenario_runner.run.report_files import GraphReportFiles
-
-    return GraphReportFiles(**folders, neural_statistics_mode=1 if mode is None else mode)
-
-
-def dump_request(options: argparse.Namespace, files: int) -> DumpRequest | None:
-    """The dumps to write, for a call with so many scenarios. Raises UsageError."""
+def dump_request(options: argparse.Namespace) -> DumpRequest | None:
+    """The dumps to write. Raises UsageError."""
     after, folder, everything = options.dump_after, options.dump_dir, options.dump_all
     if after is None and folder is None and everything is None:
         return None
@@ -289,9 +287,6 @@ def dump_request(options: argparse.Namespace, files: int) -> DumpRequest | None:
             "--dump-after needs --dump-dir" if folder is None else "--dump-dir needs --dump-after",
             help="--dump-after 3:RESOURCE --dump-dir DIR, or --dump-all DIR for everything",
         )
-    if files > 1:
-        into = "--dump-dir" if everything is None else "--dump-all"
-        raise UsageError(f"{into} takes the files of one scenario", help="run the scenarios one by one")
     from scenario_runner.run.dump_files import DumpRequest
 
     return DumpRequest(folder or everything or "", tuple(map(_dumped, after or ())), everything is not None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.files.output import OutputFile
@@ -23,16 +23,13 @@ OPTIONS = tuple(_WRITERS)
 class TimingFiles:
     """What a run took, as files. They are created before the run, and get their names when it has ended well."""
 
-    def __init__(self, options: argparse.Namespace, files: Sequence[str]) -> None:
+    def __init__(self, options: argparse.Namespace, scenario: str) -> None:
         """Raises UsageError for contradictions and FileError for a file that cannot be written."""
         self.timings = Timings()
         self.timings.on_start = self._check
         given = {name: getattr(options, name.lstrip("-").replace("-", "_")) for name in OPTIONS}
         self._paths: dict[str, str] = {name: path for name, path in given.items() if path is not None}
-        first = next(iter(self._paths))
-        if len(files) > 1:
-            raise UsageError(f"{first} is about one scenario, and {len(files)} are given", help="run them one by one")
-        owners = {os.path.realpath(files[0]): "the scenario"}
+        owners = {os.path.realpath(scenario): "the scenario"}
         for name, path in self._paths.items():
             owner = owners.setdefault(os.path.realpath(path), name)
             if owner != name:

@@ -278,7 +278,7 @@ def test_contradictions(program: Program, adding: Scene) -> None:
     assert ended.err.startswith("error: --trace: ./same.json is also the file of --profiling-dump-path")
     ended = program("scenario.json", "scenario.json", *COUNTERS)
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith("error: --perf-counters-dump-path is about one scenario, and 2 are given")
+    assert ended.err.startswith("error: --perf-counters-dump-path takes the files of one scenario")
 
 
 def test_a_failed_run_writes_none(program: Program, adding: Scene) -> None:
